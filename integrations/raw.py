@@ -1,0 +1,44 @@
+"""RawSpan: a span as it was sent, decoded but not yet understood. Sources produce it, dialects read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scoring.span import Json
+
+AttributeValue = Json | bytes
+"""Any OTLP AnyValue: scalars, bytes, lists (mixed, nested), maps, or None for an empty one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawEvent:
+    """A span event: name, time in ns since the epoch, attributes."""
+
+    name: str
+    time_ns: int
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawSpan:
+    """One span as received. Ids are lower-case hex; ``parent_id`` None means that none was named.
+
+    ``status_code`` is OTLP's (0 unset, 1 ok, 2 error); times are ns since the epoch.
+    """
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    name: str
+    start_ns: int
+    end_ns: int
+    trace_state: str = ""
+    kind: int = 0
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    events: tuple[RawEvent, ...] = ()
+    status_code: int = 0
+    status_message: str = ""
+    scope_name: str = ""
+    scope_version: str = ""
+    resource: Mapping[str, AttributeValue] = field(default_factory=dict)

@@ -1,0 +1,122 @@
+"""Case: everything a metric may look at, whether it came from a trace or from a file.
+
+The field names are those of the case format. ``None`` (or empty) means absent, never zero: what is absent makes the
+metrics that need it *unavailable*, never the case an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from .span import Completion, Json, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One turn of a transcript; ``at`` is its time stamp as written (``01:23``)."""
+
+    text: str
+    speaker: str | None = None
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedOutput:
+    """The model's output read as JSON. ``error`` says why it is not JSON; ``fenced`` that one code fence was taken off."""
+
+    value: Json = None
+    error: str | None = None
+    fenced: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One thing to judge. ``sampling_probability`` is the chance with which it was drawn, in (0, 1].
+
+    ``complete`` is false when the trace behind it was cut short: then *was not called* cannot be told from
+    *was not seen*. ``content_captured`` is false when the telemetry carried no message contents.
+    """
+
+    case_id: str
+    model_output: Json
+    task: str | None = None
+    input: Json = None
+    transcript: str | tuple[Utterance, ...] | None = None
+    expected_outcome: Json = None
+    config: Mapping[str, Json] = field(default_factory=dict)
+    scenario: Json = None
+    agents_called: tuple[str, ...] | None = None
+    tools_used: tuple[ToolCall, ...] | None = None
+    context: tuple[str, ...] | None = None
+    system_prompt: str | None = None
+    latency_e2e_ms: float | None = None
+    latency_model_ms: float | None = None
+    timed_out: bool = False
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    model: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    evaluation_criteria_override: str | None = None
+    session_id: str | None = None
+    user_id: str | None = None
+    service: str | None = None
+    environment: str | None = None
+    sampling_probability: float = 1.0
+    trace_id: str | None = None
+    name: str | None = None
+    complete: bool = True
+    completion: Completion | None = None
+    content_captured: bool = True
+    capture_switch: str | None = None
+
+    @cached_property
+    def output(self) -> ParsedOutput:
+        """The model's output as JSON; text must parse, one Markdown fence around it is tolerated and reported."""
+        return parse_output(self.model_output)
+
+    @cached_property
+    def transcript_text(self) -> str | None:
+        """The transcript as one text, a line a turn (``[01:23] agent: …``); ``None`` when there is none."""
+        if self.transcript is None or isinstance(self.transcript, str):
+            return self.transcript
+        return "\n".join(
+            (f"[{turn.at}] " if turn.at else "") + (f"{turn.speaker}: " if turn.speaker else "") + turn.text
+            for turn in self.transcript
+        )
+
+
+def parse_output(output: Json) -> ParsedOutput:
+    """Read an output as JSON, strictly: NaN, infinities and doubled keys are not JSON."""
+    if not isinstance(output, str):
+        return ParsedOutput(output)
+    text, fenced = _unfence(output.strip())
+    try:
+        return ParsedOutput(json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique), fenced=fenced)
+    except (ValueError, RecursionError) as error:
+        return ParsedOutput(error=f"not JSON: {error}", fenced=fenced)
+
+
+def _unfence(text: str) -> tuple[str, bool]:
+    if not (text.startswith("```") and text.endswith("```") and len(text) >= 6):
+        return text, False
+    head, newline, body = text[3:-3].partition("\n")
+    if newline and head.strip().isalnum() or not head.strip():
+        return body, True
+    return text[3:-3], True
+
+
+def _refuse(constant: str) -> Json:
+    raise ValueError(f"{constant} is not a JSON number")
+
+
+def _unique(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice = next(key for key, _ in pairs if [k for k, _ in pairs].count(key) > 1)
+        raise ValueError(f"key {twice!r} stands twice")
+    return found

@@ -1,0 +1,113 @@
+"""Effects: a metric asks questions and is given answers; it never learns who answered.
+
+A metric that needs more than arithmetic is a generator. It *yields* a tuple of questions, all that it can ask at once,
+and *receives* the answers in the same order. Network, retries, budget and cache belong to the runtime, so a judged metric is
+tested with plain data. Questions are frozen values: two metrics that ask the same thing ask it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .result import Judgement, Method, Result
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """**Base of all questions about a case.** Subclasses say what is asked; they hold only hashable text."""
+
+
+@dataclass(frozen=True, slots=True)
+class CitesTranscript(Question):
+    """Does this reason point to a specific moment, quote or action of the transcript? Answered by a bool."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BorneOut(Question):
+    """Does the moment that this reason cites exist in the transcript, accurately described? Answered by a bool."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GradeAnswer(Question):
+    """Seed 002 §2.1: grade the case's answer. Answered by ``{"accuracy_score", "faithfulness_score", "rationale"}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SameEntity(Question):
+    """Which of ``found`` names the same thing as each of ``wanted``, in any language, one to one?
+
+    Answered by a tuple as long as ``wanted``: the index in ``found`` of the match (cosine >= 0.80), or None.
+    """
+
+    wanted: tuple[str, ...]
+    found: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer and how it was come by; the type of ``value`` is what the question's docstring says."""
+
+    value: object
+    method: Method
+    reason: str = ""
+    judgement: Judgement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Nobody could answer. ``failed`` tells *tried and failed* from *nobody is configured who could*."""
+
+    reason: str
+    failed: bool = False
+
+
+Reply: TypeAlias = Answer | NoAnswer
+Steps: TypeAlias = Generator[tuple[Question, ...], Sequence[Reply], Result]
+
+
+class Evaluation:
+    """Several metrics of one case advanced together, a round at a time.
+
+    ``questions`` is what is open now, each question once; ``give`` answers all of it and advances every metric;
+    when nothing is open, ``results`` holds one result a name.
+    """
+
+    def __init__(self, started: Mapping[str, Steps]) -> None:
+        self.results: dict[str, Result] = {}
+        self._running: dict[str, tuple[Steps, tuple[Question, ...]]] = {}
+        for name, steps in started.items():
+            self._advance(name, steps, None)
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """Open questions in the order in which they were first asked."""
+        return tuple(dict.fromkeys(q for _, asked in self._running.values() for q in asked))
+
+    def give(self, replies: Mapping[Question, Reply]) -> None:
+        """Answer every open question. A question without a reply counts as one that nobody could answer."""
+        waiting, self._running = self._running, {}
+        for name, (steps, asked) in waiting.items():
+            nobody = NoAnswer("no answerer is configured for this question")
+            self._advance(name, steps, [replies.get(q, nobody) for q in asked])
+
+    def _advance(self, name: str, steps: Steps, replies: Sequence[Reply] | None) -> None:
+        try:
+            asked = next(steps) if replies is None else steps.send(replies)
+        except StopIteration as done:
+            self.results[name] = done.value
+        else:
+            self._running[name] = (steps, asked)
+
+
+def run(started: Mapping[str, Steps], answer: Callable[[Question], Reply]) -> dict[str, Result]:
+    """Drive metrics to their end with a plain function as the only answerer (tests, offline use)."""
+    evaluation = Evaluation(started)
+    while questions := evaluation.questions:
+        evaluation.give({question: answer(question) for question in questions})
+    return evaluation.results

@@ -1,0 +1,52 @@
+"""Metric: a value with one function. What a number means and how it is computed stand in one place."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from .bands import Bands
+from .case import Case
+from .effects import Steps
+from .result import Failed, Method, Result
+
+Measure: TypeAlias = Callable[[Case], Result] | Callable[[Case], Steps]
+"""The function of a metric: plain arithmetic, or a generator that asks questions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One metric's card and its function.
+
+    ``id`` is its name everywhere (YAML, Langfuse, Prometheus, documentation); ``formula`` is the seed's, in words;
+    ``bounds`` are (low, high) with None for unbounded; ``methods`` says who can decide it; ``undefined`` says when it has no value.
+    """
+
+    id: str
+    title: str
+    meaning: str
+    formula: str
+    source: str
+    measure: Measure
+    bands: Bands | None = None
+    unit: str = "ratio"
+    bounds: tuple[float, float | None] = (0.0, 1.0)
+    methods: tuple[Method, ...] = (Method.EXACT,)
+    undefined: str = "never"
+
+    def start(self, case: Case) -> Steps:
+        """The metric's steps for this case; a plain function is lifted to steps that ask nothing."""
+        return _lifted(self.measure, case)
+
+
+def _lifted(measure: Measure, case: Case) -> Steps:
+    # An error in a metric is that metric's failure, with its cause: it must not cost the case its other metrics.
+    try:
+        result = measure(case)
+        if inspect.isgenerator(result):
+            return (yield from cast("Generator[object, object, Result]", result))  # type: ignore[arg-type, misc]  # narrowed by isgenerator
+        return cast("Result", result)
+    except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
+        return Failed(f"{type(error).__name__}: {error}")

@@ -1,0 +1,71 @@
+"""Result: a number with the way it was decided, or no number with the reason. Never a default."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+
+class Method(StrEnum):
+    """How a value was decided, from certain to estimated."""
+
+    EXACT = "exact"
+    LEXICAL = "lexical"
+    EMBEDDING = "embedding"
+    JUDGE = "judge"
+    HUMAN = "human"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judged answer cost and who gave it: model, SHA-256 of the prompt, US dollars."""
+
+    model: str
+    prompt_version: str
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A measured value. Finite by construction; ``details`` is what a reader needs to check it, as JSON."""
+
+    value: float
+    method: Method = Method.EXACT
+    reason: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)
+    judgement: Judgement | None = None
+    status = "scored"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, bool) or not math.isfinite(self.value):
+            raise ValueError(f"a score must be a finite number, got {self.value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplicable:
+    """There is nothing to measure: the metric's weight goes to the others, coverage stays."""
+
+    reason: str
+    status = "not_applicable"
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """What the metric needs is missing (no reference, no judge, no embeddings): coverage falls."""
+
+    reason: str
+    status = "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It was tried and failed (a judge that timed out, an answer that did not parse): coverage falls."""
+
+    reason: str
+    status = "error"
+
+
+Result: TypeAlias = Scored | NotApplicable | Unavailable | Failed

@@ -1,0 +1,94 @@
+"""Rubric: which metrics make up a judgement, with what weight, and what blocks it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from .bands import Bands, Blocker
+from .case import Case
+from .metric import Metric
+from .result import Result
+
+_VERSION_DIGITS = 8
+
+
+def _as_it_is(value: float) -> float:
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """A metric's part in a rubric.
+
+    ``weight`` is its share of the composite (0: reported, not weighed). A ``prerequisite`` that is not 1 makes the others
+    not applicable and the composite invalid. ``component`` maps the value to the [0, 1] that is weighed.
+    """
+
+    metric: Metric
+    weight: float = 0.0
+    prerequisite: bool = False
+    blocker: Blocker | None = None
+    component: Callable[[float], float] = _as_it_is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rubric:
+    """A rubric of the seeds. ``scale`` is the composite's upper end; ``pass_mark`` None means ``passes`` alone decides.
+
+    ``passes`` gets the composite and the results and says whether the case passes, beyond the pass mark.
+    ``extra`` adds top-level fields to the verdict (the workflow result in its seed's shape).
+    """
+
+    id: str
+    title: str
+    source: str
+    formula: str
+    criteria: tuple[Criterion, ...]
+    pass_mark: float | None
+    scale: float = 1.0
+    min_coverage: float = 0.90
+    passes: Callable[[float, Mapping[str, Result]], bool] | None = None
+    extra: Callable[[Case], Mapping[str, object]] | None = None
+
+    def __post_init__(self) -> None:
+        total = sum(criterion.weight for criterion in self.criteria)
+        if abs(total - 1.0) > 1e-9:
+            raise ValueError(f"weights of rubric {self.id!r} sum to {total}, not to 1")
+
+    @property
+    def version(self) -> str:
+        """``qa@3f9c2a71``: the digits change when anything changes that can change a number."""
+        said = repr(
+            (
+                self.id, self.formula, self.pass_mark, self.scale, self.min_coverage,
+                [
+                    (c.metric.id, c.metric.formula, c.metric.bands, c.weight, c.prerequisite, c.blocker)
+                    for c in self.criteria
+                ],
+            )
+        )  # fmt: skip
+        return f"{self.id}@{hashlib.sha256(said.encode()).hexdigest()[:_VERSION_DIGITS]}"
+
+    @property
+    def bands(self) -> Bands | None:
+        """Bands of the composite: the composites of a case at the lower bounds of *good* and of *acceptable* everywhere."""
+        weighed = [(c.metric.bands, c.weight) for c in self.criteria if c.weight]
+        if self.pass_mark is None or any(bands is None for bands, _ in weighed):
+            return None
+        good = sum(bands.good * weight for bands, weight in weighed if bands)
+        return Bands((("good", max(round(good, 9), self.pass_mark)), ("acceptable", self.pass_mark)), "fail")
+
+    def with_overrides(self, *, pass_mark: float | None = None, min_coverage: float | None = None) -> Rubric:
+        """The same rubric with what the configuration overrides (its version changes with it)."""
+        return replace(
+            self,
+            pass_mark=self.pass_mark if pass_mark is None else pass_mark,
+            min_coverage=self.min_coverage if min_coverage is None else min_coverage,
+        )
+
+
+def derived_pass_mark(*criteria: Criterion) -> float:
+    """The composite of a case at the lower bound of every *acceptable* band (rubrics §1.6)."""
+    return round(sum(c.metric.bands.acceptable * c.weight for c in criteria if c.weight and c.metric.bands), 9)

@@ -1,0 +1,118 @@
+"""Span: one step of an application, in the normal form that every dialect is lifted into.
+
+Nothing here knows who emitted the span. What a dialect could not tell is ``None`` (or empty); it is
+never guessed, and ``provenance`` names the attribute that each field was read from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+"""A decoded JSON value: what contents are once their wrappers are off."""
+
+
+class SpanKind(StrEnum):
+    """What a span did, whatever its emitter calls it."""
+
+    AGENT = "agent"
+    LLM = "llm"
+    TOOL = "tool"
+    RETRIEVER = "retriever"
+    EMBEDDING = "embedding"
+    CHAIN = "chain"
+    EVALUATOR = "evaluator"
+    GUARDRAIL = "guardrail"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A tool and what came of calling it: in a span, in a model's message, or in a case.
+
+    ``arguments`` is decoded JSON where it was JSON. ``result`` and ``error`` are ``None`` when unknown;
+    ``handoff`` marks pseudo-tools by which one agent passes the work to another.
+    """
+
+    name: str
+    arguments: Json = None
+    result: Json = None
+    error: str | None = None
+    call_id: str | None = None
+    handoff: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message to or from a model; ``text`` joins its text parts, ``tool_calls`` are what the model asked for.
+
+    A message with role ``tool`` answers the call ``tool_call_id``; its ``text`` is the result.
+    """
+
+    role: str
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one span. ``input`` includes ``cached_input``, ``output`` includes ``reasoning_output``."""
+
+    input: int
+    output: int
+    cached_input: int = 0
+    reasoning_output: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One span in normal form. Times are ns since the epoch, ``cost_usd`` is US dollars.
+
+    ``root_hint`` marks the topmost span that the emitter exported, whose parent will never come.
+    ``capture_switch`` names the setting that would capture contents, when they were not captured.
+    """
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    name: str
+    kind: SpanKind
+    dialect: str
+    start_ns: int
+    end_ns: int
+    error: str | None = None
+    root_hint: bool = False
+    agent: str | None = None
+    tool: ToolCall | None = None
+    input: Json = None
+    output: Json = None
+    input_messages: tuple[Message, ...] = ()
+    output_messages: tuple[Message, ...] = ()
+    system_prompt: str | None = None
+    documents: tuple[str, ...] = ()
+    model: str | None = None
+    requested_model: str | None = None
+    response_id: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    trace_name: str | None = None
+    session_id: str | None = None
+    user_id: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    trace_metadata: Mapping[str, Json] = field(default_factory=dict)
+    service: str | None = None
+    environment: str | None = None
+    release: str | None = None
+    trace_state: str = ""
+    capture_switch: str | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+
+Completion: TypeAlias = Literal["root_ended", "idle", "deadline", "pressure", "batch"]
+"""Why a trace was closed; ``batch`` is a recorded delivery that is whole by declaration."""

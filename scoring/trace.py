@@ -1,0 +1,102 @@
+"""Trace: the spans that belong together, in tree order, and why it was taken as finished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from .span import Completion, Span
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """All spans of one trace id, deduplicated by span id, in order of start.
+
+    ``complete`` is true when the trace has a root, every parent that was named has arrived, and it was not closed
+    under pressure: only then may absence be held against the application.
+    """
+
+    trace_id: str
+    spans: tuple[Span, ...]
+    completion: Completion
+
+    @classmethod
+    def of(cls, trace_id: str, spans: Sequence[Span], completion: Completion) -> Trace:
+        """Sort and deduplicate: of two spans with one id the one that ended later, then the fuller one, stays."""
+        best: dict[str, Span] = {}
+        for span in spans:
+            held = best.get(span.span_id)
+            if held is None or (span.end_ns, len(span.provenance)) >= (held.end_ns, len(held.provenance)):
+                best[span.span_id] = span
+        ordered = sorted(best.values(), key=lambda s: (s.start_ns, -s.end_ns, s.span_id))
+        return cls(trace_id=trace_id, spans=tuple(ordered), completion=completion)
+
+    @cached_property
+    def by_id(self) -> dict[str, Span]:
+        return {span.span_id: span for span in self.spans}
+
+    @cached_property
+    def children(self) -> dict[str | None, tuple[Span, ...]]:
+        """Spans by parent id; under ``None`` stand the roots and the spans whose parent never came."""
+        found: dict[str | None, list[Span]] = {}
+        for span in self.spans:
+            known = span.parent_id is not None and span.parent_id in self.by_id
+            found.setdefault(span.parent_id if known else None, []).append(span)
+        return {parent: tuple(spans) for parent, spans in found.items()}
+
+    @property
+    def tops(self) -> tuple[Span, ...]:
+        """Spans without a known parent, earliest first."""
+        return self.children.get(None, ())
+
+    @cached_property
+    def root(self) -> Span | None:
+        """The span that has no parent; else the one marked as the topmost exported; ``None`` where neither exists."""
+        for span in self.tops:
+            if span.parent_id is None:
+                return span
+        return next((span for span in self.spans if span.root_hint), None)
+
+    @cached_property
+    def missing_parents(self) -> tuple[str, ...]:
+        """Ids that spans name as parent and that never arrived, apart from parents of a marked topmost span."""
+        return tuple(
+            sorted(
+                {
+                    span.parent_id
+                    for span in self.tops
+                    if span.parent_id is not None and not span.root_hint
+                }
+            )
+        )
+
+    @property
+    def complete(self) -> bool:
+        if self.completion == "pressure":
+            return False
+        return self.root is not None and not self.missing_parents
+
+    def ancestors(self, span: Span) -> Iterator[Span]:
+        """Parent, grandparent, … of ``span``; a cycle of parents ends the walk."""
+        seen = {span.span_id}
+        while span.parent_id is not None and span.parent_id not in seen:
+            parent = self.by_id.get(span.parent_id)
+            if parent is None:
+                return
+            seen.add(parent.span_id)
+            yield parent
+            span = parent
+
+    def has_descendant(self, span: Span, wanted: frozenset[str]) -> bool:
+        """Whether a span below ``span`` has an id in ``wanted``."""
+        seen: set[str] = set()
+        todo = [span.span_id]
+        while todo:
+            for child in self.children.get(todo.pop(), ()):
+                if child.span_id in wanted:
+                    return True
+                if child.span_id not in seen:
+                    seen.add(child.span_id)
+                    todo.append(child.span_id)
+        return False

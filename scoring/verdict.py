@@ -1,0 +1,229 @@
+"""Verdict: what a rubric says of a case, once all its results are in (rubrics §1.4–1.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+from .case import Case
+from .result import NotApplicable, Result, Scored
+from .rubric import Criterion, Rubric
+
+Selection: TypeAlias = Literal["random", "forced"]
+"""Drawn by the base rate, or kept only because a rule on its content demanded it."""
+
+
+class State(StrEnum):
+    """``valid`` and ``partial`` carry a composite and may pass; ``incomplete`` neither passes nor fails."""
+
+    VALID = "valid"
+    PARTIAL = "partial"
+    DISQUALIFIED = "disqualified"
+    INVALID = "invalid"
+    INCOMPLETE = "incomplete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One metric's line in a verdict."""
+
+    metric: str
+    weight: float
+    result: Result
+    rating: str | None
+
+    def to_json(self) -> dict[str, object]:
+        result = self.result
+        scored = isinstance(result, Scored)
+        return {
+            "metric": self.metric,
+            "value": result.value if isinstance(result, Scored) else None,
+            "weight": self.weight,
+            "rating": self.rating,
+            "status": result.status,
+            "method": result.method.value if isinstance(result, Scored) else None,
+            "reason": result.reason,
+            "details": dict(result.details) if isinstance(result, Scored) and scored else {},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One case under one rubric. ``composite`` is None when invalid or incomplete, ``passed`` is None when incomplete.
+
+    ``coverage`` is the scored share of the applicable weight, in [0, 1]. ``sampling_probability`` is the chance that the case was
+    drawn at all; an estimate weighs the verdict by its inverse. ``revision`` counts re-scores from 1.
+    """
+
+    case_id: str
+    rubric: str
+    rubric_version: str
+    composite: float | None
+    composite_norm: float | None
+    coverage: float
+    state: State
+    passed: bool | None
+    rating: str | None
+    blockers: tuple[str, ...]
+    pass_mark: float | None
+    scores: tuple[Score, ...]
+    sampling_probability: float
+    created_at: str
+    reason: str = ""
+    task: str | None = None
+    trace_id: str | None = None
+    service: str | None = None
+    environment: str | None = None
+    session_id: str | None = None
+    selection: Selection = "random"
+    revision: int = 1
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, object]:
+        """The verdict as the format page says, ready for a JSON line."""
+        judged = [s.result.judgement for s in self.scores if isinstance(s.result, Scored) and s.result.judgement]
+        return {
+            "case_id": self.case_id, "trace_id": self.trace_id, "task": self.task,
+            "rubric": self.rubric, "rubric_version": self.rubric_version,
+            "composite": self.composite, "composite_norm": self.composite_norm, "coverage": self.coverage,
+            "state": self.state.value, "passed": self.passed, "rating": self.rating,
+            "blockers": list(self.blockers), "pass_mark": self.pass_mark, "reason": self.reason,
+            "scores": [score.to_json() for score in self.scores],
+            "judge": {
+                "model": judged[0].model if judged else None,
+                "prompt_version": judged[0].prompt_version if judged else None,
+                "cost_usd": sum(j.cost_usd for j in judged), "calls": len(set(judged)),
+            },
+            "service": self.service, "environment": self.environment, "session_id": self.session_id,
+            "selection": self.selection, "revision": self.revision,
+            "sampling_probability": self.sampling_probability, "created_at": self.created_at,
+            **self.extra,
+        }  # fmt: skip
+
+
+def reach_verdict(
+    rubric: Rubric, case: Case, results: Mapping[str, Result], *, created_at: str, selection: Selection = "random",
+    revision: int = 1,
+) -> Verdict:  # fmt: skip
+    """Weigh, rate and block. ``results`` holds one result for each of the rubric's metrics.
+
+    Order of the results is irrelevant; a better value never lowers the composite; a metric without a value lowers
+    coverage (or, when not applicable, gives its weight to the others) and never the score.
+    """
+    results = _after_prerequisites(rubric, results)
+    scores = tuple(_score(criterion, results[criterion.metric.id]) for criterion in rubric.criteria)
+    unmet = [c.metric.id for c in rubric.criteria if c.prerequisite and _value(results, c) not in (None, 1.0)]
+    hits = [(c.metric.id, c.blocker.effect) for c in rubric.criteria if c.blocker and _blocks(c, results)]
+    invalid = bool(unmet) or any(effect == "invalid" for _, effect in hits)
+
+    coverage, weighed = _weigh(rubric, results)
+    composite = None if invalid or weighed is None or coverage < rubric.min_coverage - 1e-9 else weighed * rubric.scale
+    if invalid:
+        state = State.INVALID
+    elif composite is None:
+        state = State.INCOMPLETE
+    elif hits:
+        state = State.DISQUALIFIED
+    else:
+        state = State.VALID if coverage >= 1.0 - 1e-9 else State.PARTIAL
+    passed = _passed(rubric, state, composite, results)
+    return Verdict(
+        case_id=case.case_id,
+        rubric=rubric.id,
+        rubric_version=rubric.version,
+        composite=composite,
+        composite_norm=None if composite is None else composite / rubric.scale,
+        coverage=coverage,
+        state=state,
+        passed=passed,
+        rating=_rating(rubric, state, composite),
+        blockers=tuple(unmet) + tuple(metric for metric, _ in hits),
+        pass_mark=rubric.pass_mark,
+        scores=scores,
+        sampling_probability=case.sampling_probability,
+        created_at=created_at,
+        reason=_reason(state, scores, unmet, [metric for metric, _ in hits]),
+        task=case.task,
+        trace_id=case.trace_id,
+        service=case.service,
+        environment=case.environment,
+        session_id=case.session_id,
+        selection=selection,
+        revision=revision,
+        extra=rubric.extra(case) if rubric.extra else {},
+    )
+
+
+def _value(results: Mapping[str, Result], criterion: Criterion) -> float | None:
+    result = results[criterion.metric.id]
+    return result.value if isinstance(result, Scored) else None
+
+
+def _after_prerequisites(rubric: Rubric, results: Mapping[str, Result]) -> dict[str, Result]:
+    """An unmet prerequisite makes every other metric of the rubric not applicable (rubrics §2)."""
+    unmet = [c for c in rubric.criteria if c.prerequisite and _value(results, c) not in (None, 1.0)]
+    if not unmet:
+        return dict(results)
+    kept = {c.metric.id for c in rubric.criteria if c.prerequisite}
+    why = NotApplicable(f"{unmet[0].metric.id} is 0")
+    return {name: result if name in kept else why for name, result in results.items()}
+
+
+def _blocks(criterion: Criterion, results: Mapping[str, Result]) -> bool:
+    value = _value(results, criterion)
+    return value is not None and criterion.blocker is not None and criterion.blocker.blocks(value)
+
+
+def _score(criterion: Criterion, result: Result) -> Score:
+    rating = None
+    if isinstance(result, Scored):
+        blocked = criterion.blocker is not None and criterion.blocker.blocks(result.value)
+        bands = criterion.metric.bands
+        rating = "blocker" if blocked else bands.rating(result.value) if bands else None
+    return Score(metric=criterion.metric.id, weight=criterion.weight, result=result, rating=rating)
+
+
+def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float | None]:
+    """Coverage (scored share of the applicable weight) and the renormalised weighted mean, None without any part."""
+    applicable = [
+        c for c in rubric.criteria if c.weight and not isinstance(results[c.metric.id], NotApplicable)
+    ]
+    parts = [(c.weight, c.component(value)) for c in applicable if (value := _value(results, c)) is not None]
+    total = sum(c.weight for c in applicable)
+    scored = sum(weight for weight, _ in parts)
+    if not parts:
+        return 0.0, None
+    return scored / total, sum(weight * part for weight, part in parts) / scored
+
+
+def _passed(rubric: Rubric, state: State, composite: float | None, results: Mapping[str, Result]) -> bool | None:
+    if state is State.INCOMPLETE:
+        return None
+    if composite is None or state is State.DISQUALIFIED:
+        return False
+    if rubric.pass_mark is not None and round(composite, 9) < rubric.pass_mark:
+        return False
+    return rubric.passes(composite, results) if rubric.passes else True
+
+
+def _rating(rubric: Rubric, state: State, composite: float | None) -> str | None:
+    if state in (State.INVALID, State.DISQUALIFIED):
+        return "blocker"
+    if composite is None or rubric.bands is None:
+        return None
+    return rubric.bands.rating(composite)
+
+
+def _reason(state: State, scores: tuple[Score, ...], unmet: list[str], hits: list[str]) -> str:
+    """One line for people: why there is no composite, or why it does not count."""
+    if unmet or hits:
+        named = set(unmet + hits)
+        return "; ".join(f"{s.metric}: {s.result.reason or s.rating}" for s in scores if s.metric in named)
+    if state in (State.INCOMPLETE, State.PARTIAL):
+        return "; ".join(
+            f"{s.metric} {s.result.status}: {s.result.reason}"
+            for s in scores if s.weight and not isinstance(s.result, Scored | NotApplicable)
+        )  # fmt: skip
+    return ""

@@ -1,0 +1,20 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of recorded traffic and specifications that lies beside a development checkout.
+
+    It is not part of the product: a test that reads it skips, saying so, where it is absent.
+    """
+    folder = Path(os.environ.get("SIDEJUDGE_SHARED", Path(__file__).parents[1] / ".." / "shared")).resolve()
+    if not (folder / "corpus").is_dir():
+        pytest.skip(f"no recorded corpus at {folder} (set SIDEJUDGE_SHARED to run this test)")
+    return folder
