@@ -25,7 +25,7 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class ParsedOutput:
-    """The model's output read as JSON. ``error`` says why it is not JSON; ``fenced`` that one code fence was taken off."""
+    """The model's output read as JSON. ``error`` says why it is not; ``fenced`` that one code fence was taken off."""
 
     value: Json = None
     error: str | None = None
@@ -105,7 +105,7 @@ def _unfence(text: str) -> tuple[str, bool]:
     if not (text.startswith("```") and text.endswith("```") and len(text) >= 6):
         return text, False
     head, newline, body = text[3:-3].partition("\n")
-    if newline and head.strip().isalnum() or not head.strip():
+    if not head.strip() or (newline and head.strip().isalnum()):
         return body, True
     return text[3:-3], True
 

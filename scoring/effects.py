@@ -1,8 +1,8 @@
 """Effects: a metric asks questions and is given answers; it never learns who answered.
 
-A metric that needs more than arithmetic is a generator. It *yields* a tuple of questions, all that it can ask at once,
-and *receives* the answers in the same order. Network, retries, budget and cache belong to the runtime, so a judged metric is
-tested with plain data. Questions are frozen values: two metrics that ask the same thing ask it once.
+A metric that needs more than arithmetic is a generator. It *yields* a tuple of questions, all that it can ask at
+once, and *receives* the answers in the same order. Network, retries, budget and cache belong to the runtime, so a
+judged metric is tested with plain data. Questions are frozen values: two metrics that ask the same thing ask it once.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ class Metric:
     """One metric's card and its function.
 
     ``id`` is its name everywhere (YAML, Langfuse, Prometheus, documentation); ``formula`` is the seed's, in words;
-    ``bounds`` are (low, high) with None for unbounded; ``methods`` says who can decide it; ``undefined`` says when it has no value.
+    ``bounds`` are (low, high) with None for unbounded; ``methods`` says who can decide it; ``undefined`` says when it
+    has no value.
     """
 
     id: str
@@ -46,7 +47,7 @@ def _lifted(measure: Measure, case: Case) -> Steps:
     try:
         result = measure(case)
         if inspect.isgenerator(result):
-            return (yield from cast("Generator[object, object, Result]", result))  # type: ignore[arg-type, misc]  # narrowed by isgenerator
+            return (yield from cast("Generator[object, object, Result]", result))  # type: ignore[misc]  # narrowed by isgenerator
         return cast("Result", result)
     except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
         return Failed(f"{type(error).__name__}: {error}")

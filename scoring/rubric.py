@@ -22,8 +22,8 @@ def _as_it_is(value: float) -> float:
 class Criterion:
     """A metric's part in a rubric.
 
-    ``weight`` is its share of the composite (0: reported, not weighed). A ``prerequisite`` that is not 1 makes the others
-    not applicable and the composite invalid. ``component`` maps the value to the [0, 1] that is weighed.
+    ``weight`` is its share of the composite (0: reported, not weighed). A ``prerequisite`` that is not 1 makes the
+    others not applicable and the composite invalid. ``component`` maps the value to the [0, 1] that is weighed.
     """
 
     metric: Metric
@@ -38,7 +38,7 @@ class Rubric:
     """A rubric of the seeds. ``scale`` is the composite's upper end; ``pass_mark`` None means ``passes`` alone decides.
 
     ``passes`` gets the composite and the results and says whether the case passes, beyond the pass mark.
-    ``extra`` adds top-level fields to the verdict (the workflow result in its seed's shape).
+    ``detail`` adds top-level fields to the verdict (the workflow result in its seed's shape).
     """
 
     id: str
@@ -50,7 +50,7 @@ class Rubric:
     scale: float = 1.0
     min_coverage: float = 0.90
     passes: Callable[[float, Mapping[str, Result]], bool] | None = None
-    extra: Callable[[Case], Mapping[str, object]] | None = None
+    detail: Callable[[Case], Mapping[str, object]] | None = None
 
     def __post_init__(self) -> None:
         total = sum(criterion.weight for criterion in self.criteria)
@@ -73,7 +73,7 @@ class Rubric:
 
     @property
     def bands(self) -> Bands | None:
-        """Bands of the composite: the composites of a case at the lower bounds of *good* and of *acceptable* everywhere."""
+        """Bands of the composite: what a case at the lower bounds of *good* (of *acceptable*) everywhere would get."""
         weighed = [(c.metric.bands, c.weight) for c in self.criteria if c.weight]
         if self.pass_mark is None or any(bands is None for bands, _ in weighed):
             return None

@@ -62,13 +62,7 @@ class Trace:
     def missing_parents(self) -> tuple[str, ...]:
         """Ids that spans name as parent and that never arrived, apart from parents of a marked topmost span."""
         return tuple(
-            sorted(
-                {
-                    span.parent_id
-                    for span in self.tops
-                    if span.parent_id is not None and not span.root_hint
-                }
-            )
+            sorted({span.parent_id for span in self.tops if span.parent_id is not None and not span.root_hint})
         )
 
     @property

@@ -53,8 +53,8 @@ class Score:
 class Verdict:
     """One case under one rubric. ``composite`` is None when invalid or incomplete, ``passed`` is None when incomplete.
 
-    ``coverage`` is the scored share of the applicable weight, in [0, 1]. ``sampling_probability`` is the chance that the case was
-    drawn at all; an estimate weighs the verdict by its inverse. ``revision`` counts re-scores from 1.
+    ``coverage`` is the scored share of the applicable weight, in [0, 1]. ``sampling_probability`` is the chance that
+    the case was drawn at all; an estimate weighs the verdict by its inverse. ``revision`` counts re-scores from 1.
     """
 
     case_id: str
@@ -104,9 +104,14 @@ class Verdict:
 
 
 def reach_verdict(
-    rubric: Rubric, case: Case, results: Mapping[str, Result], *, created_at: str, selection: Selection = "random",
+    rubric: Rubric,
+    case: Case,
+    results: Mapping[str, Result],
+    *,
+    created_at: str,
+    selection: Selection = "random",
     revision: int = 1,
-) -> Verdict:  # fmt: skip
+) -> Verdict:
     """Weigh, rate and block. ``results`` holds one result for each of the rubric's metrics.
 
     Order of the results is irrelevant; a better value never lowers the composite; a metric without a value lowers
@@ -152,7 +157,7 @@ def reach_verdict(
         session_id=case.session_id,
         selection=selection,
         revision=revision,
-        extra=rubric.extra(case) if rubric.extra else {},
+        extra=rubric.detail(case) if rubric.detail else {},
     )
 
 
@@ -187,9 +192,7 @@ def _score(criterion: Criterion, result: Result) -> Score:
 
 def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float | None]:
     """Coverage (scored share of the applicable weight) and the renormalised weighted mean, None without any part."""
-    applicable = [
-        c for c in rubric.criteria if c.weight and not isinstance(results[c.metric.id], NotApplicable)
-    ]
+    applicable = [c for c in rubric.criteria if c.weight and not isinstance(results[c.metric.id], NotApplicable)]
     parts = [(c.weight, c.component(value)) for c in applicable if (value := _value(results, c)) is not None]
     total = sum(c.weight for c in applicable)
     scored = sum(weight for weight, _ in parts)
