@@ -7,9 +7,9 @@ judged metric is tested with plain data. Questions are frozen values: two metric
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from .result import Judgement, Method, Result
 
@@ -71,16 +71,20 @@ Reply: TypeAlias = Answer | NoAnswer
 Steps: TypeAlias = Generator[tuple[Question, ...], Sequence[Reply], Result]
 
 
-class Evaluation:
+K = TypeVar("K", bound=Hashable)
+"""How the caller names a metric: its id, or rubric and id."""
+
+
+class Evaluation(Generic[K]):
     """Several metrics of one case advanced together, a round at a time.
 
     ``questions`` is what is open now, each question once; ``give`` answers all of it and advances every metric;
     when nothing is open, ``results`` holds one result a name.
     """
 
-    def __init__(self, started: Mapping[str, Steps]) -> None:
-        self.results: dict[str, Result] = {}
-        self._running: dict[str, tuple[Steps, tuple[Question, ...]]] = {}
+    def __init__(self, started: Mapping[K, Steps]) -> None:
+        self.results: dict[K, Result] = {}
+        self._running: dict[K, tuple[Steps, tuple[Question, ...]]] = {}
         for name, steps in started.items():
             self._advance(name, steps, None)
 
@@ -96,7 +100,7 @@ class Evaluation:
             nobody = NoAnswer("no answerer is configured for this question")
             self._advance(name, steps, [replies.get(q, nobody) for q in asked])
 
-    def _advance(self, name: str, steps: Steps, replies: Sequence[Reply] | None) -> None:
+    def _advance(self, name: K, steps: Steps, replies: Sequence[Reply] | None) -> None:
         try:
             asked = next(steps) if replies is None else steps.send(replies)
         except StopIteration as done:
@@ -105,7 +109,7 @@ class Evaluation:
             self._running[name] = (steps, asked)
 
 
-def run(started: Mapping[str, Steps], answer: Callable[[Question], Reply]) -> dict[str, Result]:
+def run(started: Mapping[K, Steps], answer: Callable[[Question], Reply]) -> dict[K, Result]:
     """Drive metrics to their end with a plain function as the only answerer (tests, offline use)."""
     evaluation = Evaluation(started)
     while questions := evaluation.questions:

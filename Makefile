@@ -1,0 +1,52 @@
+# The verbs of this project. On a fresh machine `make run` and `make test` need nothing but Python 3.11+ with venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: run test check fmt bench lock reference clean
+
+run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
+	@$(BIN)/sidejudge demo
+
+test: $(VENV)/.dev ## everything that CI checks: style, types, architecture, the whole suite
+	@$(MAKE) --no-print-directory check
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered -q
+
+check: $(VENV)/.dev ## style, types, layers (a minute at most)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-timings
+
+fmt: $(VENV)/.dev ## format, and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## ratios against a baseline measured in the same run
+	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+reference: $(VENV)/.dev ## write the generated reference pages anew
+	$(BIN)/python -m monitor.reference
+
+lock: $(VENV)/.dev ## resolve the dependencies anew, with hashes, naming no index
+	$(PIP) install uv
+	$(BIN)/uv pip compile -q pyproject.toml --upgrade --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
+	$(BIN)/uv pip compile -q pyproject.toml --extra dev --upgrade --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url -c requirements.lock --custom-compile-command "make lock" -o requirements-dev.lock
+
+clean: ## forget the environment and all caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+
+$(VENV)/.base: requirements.lock pyproject.toml
+	@echo "setting up $(VENV) (once, about a minute) …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base requirements-dev.lock
+	@echo "setting up the development tools …"
+	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@

@@ -1,0 +1,54 @@
+"""Structured logs: one JSON object a line, or readable text on a terminal. Contents of traces are never logged."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Literal
+
+import orjson
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({})))
+
+
+class JsonFormatter(logging.Formatter):
+    """``{"at", "level", "logger", "event", …fields}``: what a call passes in ``extra`` becomes a field."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return orjson.dumps(line, default=str).decode()
+
+
+class TextFormatter(logging.Formatter):
+    """``12:00:01 warning sidejudge.store event key=value``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
+        fields = "".join(f" {name}={value!r}" for name, value in _fields(record).items())
+        text = f"{at} {record.levelname.lower():7} {record.name} {record.getMessage()}{fields}"
+        return text + ("\n" + self.formatException(record.exc_info) if record.exc_info else "")
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD and name != "color_message"}
+
+
+def set_up(level: str, form: Literal["json", "text", "auto"]) -> None:
+    """Send the logs of ``sidejudge`` and of its server to standard error. ``auto`` is text on a terminal, else JSON."""
+    text = form == "text" or (form == "auto" and sys.stderr.isatty())
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(TextFormatter() if text else JsonFormatter())
+    for name in ("sidejudge", "uvicorn", "apscheduler"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+        logger.setLevel(level.upper() if name == "sidejudge" else logging.WARNING)
