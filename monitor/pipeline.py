@@ -1,4 +1,4 @@
-"""Pipeline: closed traces → verdicts. The sentence of the README as one function, one line a stage.
+"""Pipeline: closed traces → verdicts. The sentence of the README as code, one line a stage.
 
 A trace leaves in one transaction with its reason and its verdicts. Whatever happens before that leaves it open in the
 store, and a restart takes it up again: nothing is lost, nothing is judged twice.
@@ -19,15 +19,15 @@ from scoring.extract import extract
 
 from integrations.dialects import lift
 from scoring.case import Case
-from scoring.result import Failed
 from scoring.span import Completion
 from scoring.trace import Trace
-from scoring.verdict import State, Verdict
+from scoring.verdict import Verdict
 
+from .ending import Ending, reason_of, revise
 from .evaluator import Evaluator
 from .ledger import Reason
 from .router import Excluded, Router
-from .sampler import Decision, Sampler
+from .sampler import Sampler
 
 log = logging.getLogger("sidejudge.pipeline")
 
@@ -35,32 +35,27 @@ BATCH = 32
 """Traces judged in one visit to the worker thread: enough to spread its cost, few enough to keep the order fair."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """How a trace ended: its one reason, its verdicts (new and unchanged), and the story that explains it.
-
-    ``changed`` are the verdicts that are new or differ from what was said before; only they leave the house again.
-    """
-
-    trace_id: str
-    service: str
-    reason: Reason
-    completion: Completion
-    story: Mapping[str, object]
-    verdicts: tuple[Verdict, ...] = ()
-    changed: tuple[Verdict, ...] = ()
-    case: Case | None = None
-    revised: bool = False
-    ended_ns: int = 0
-
-
 class TraceStore(Protocol):
     """What the pipeline needs of the store."""
 
-    def chunks(self, trace_id: str) -> list[bytes]: ...
-    def verdicts_of(self, trace_id: str) -> list[dict[str, object]]: ...
-    def is_finished(self, trace_id: str) -> bool: ...
-    async def end(self, ending: Ending) -> None: ...
+    def chunks(self, trace_id: str) -> list[bytes]:
+        """The kept parts of a trace, in order of arrival."""
+
+    def verdicts_of(self, trace_id: str) -> list[dict[str, object]] | None:
+        """What was said of a trace that has ended before; None when it has not."""
+
+    async def end(self, ending: Ending) -> None:
+        """Commit an ending: reason, story and verdicts in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What judging a trace came to, before it is compared with what was said before."""
+
+    reason: Reason
+    story: Mapping[str, object]
+    case: Case | None = None
+    verdicts: tuple[Verdict, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,128 +92,81 @@ class Pipeline:
         """Everything between a closed trace and its ending, without committing anything."""
         now_ns = self.clock_ns()
         try:
-            return self._judge(trace_id, completion, now_ns)
+            outcome = self._judge(trace_id, completion, now_ns)
         except Exception as error:  # a bug must cost one trace its verdict, not the monitor its life
             log.exception("could not judge a trace", extra={"trace_id": trace_id})
-            story = {"error": f"{type(error).__name__}: {error}"}
-            return self._ending(trace_id, completion, now_ns, Reason.ERROR, story, None)
+            outcome = _Outcome(Reason.ERROR, {"error": f"{type(error).__name__}: {error}"})
+        before = self.store.verdicts_of(trace_id)
+        current, changed = revise(outcome.verdicts, before or ())
+        case = outcome.case
+        return Ending(
+            trace_id=trace_id,
+            service=(case and case.service) or "unknown",
+            reason=outcome.reason,
+            completion=completion,
+            story={**outcome.story, "completion": completion, "reason": outcome.reason.value},
+            verdicts=current,
+            changed=changed,
+            revised=before is not None,
+            case=case,
+            ended_ns=now_ns,
+        )
 
-    def _judge(self, trace_id: str, completion: Completion, now_ns: int) -> Ending:
-        case, states, about = self._read(trace_id, completion)
-        if case is None:
-            return self._ending(trace_id, completion, now_ns, Reason.UNDECODABLE, about, None)
+    def _judge(self, trace_id: str, completion: Completion, now_ns: int) -> _Outcome:
+        trace, about = self._trace(trace_id, completion)
+        if trace is None:
+            return _Outcome(Reason.UNDECODABLE, about)
+        case = extract(trace, reference_keys=self.reference_keys)
+        story = {**about, **_identity(case)}
 
-        decision = self.sampler.decide(trace_id, states, case)
+        decision = self.sampler.decide(trace_id, [span.trace_state for span in trace.spans], case)
+        story["sampling"] = {
+            "probability": decision.probability,
+            "selection": decision.selection,
+            "rule": decision.rule,
+        }
         case = replace(case, sampling_probability=decision.probability)
-        story: dict[str, object] = {**about, "sampling": _told(decision)}
         if not decision.kept:
-            return self._ending(trace_id, completion, now_ns, Reason.SAMPLED_OUT, story, case)
+            return _Outcome(Reason.SAMPLED_OUT, story, case)
 
         route = self.router.route(case)
         if isinstance(route, Excluded):
-            return self._ending(
-                trace_id, completion, now_ns, Reason.EXCLUDED, {**story, "excluded": route.reason}, case
-            )
+            return _Outcome(Reason.EXCLUDED, {**story, "excluded": route.reason}, case)
         if route is None:
-            return self._ending(trace_id, completion, now_ns, Reason.NO_RUBRIC, story, case)
-
-        case = replace(case, scenario=route.scenario if route.scenario is not None else case.scenario)
+            return _Outcome(Reason.NO_RUBRIC, story, case)
         story |= {"route": route.name, "rubrics": list(route.rubrics)}
-        verdicts = self.evaluator.evaluate(case, route.rubrics, created_at=_iso(now_ns), selection=decision.selection)
-        return self._ending(trace_id, completion, now_ns, reason_of(case, verdicts), story, case, verdicts)
+        case = replace(case, scenario=route.scenario if route.scenario is not None else case.scenario)
 
-    def _read(self, trace_id: str, completion: Completion) -> tuple[Case | None, list[str], dict[str, object]]:
+        at = datetime.fromtimestamp(now_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        verdicts = self.evaluator.evaluate(case, route.rubrics, created_at=at, selection=decision.selection)
+        return _Outcome(reason_of(case, verdicts), story, case, verdicts)
+
+    def _trace(self, trace_id: str, completion: Completion) -> tuple[Trace | None, dict[str, object]]:
         raws, damaged = [], 0
         for payload in self.store.chunks(trace_id):
             try:
                 raws.extend(decode_spans(payload))
             except UndecodableError:
                 damaged += 1
-        about: dict[str, object] = {"spans": len(raws), "damaged_chunks": damaged}
         if not raws:
-            return None, [], about
+            return None, {"spans": 0, "damaged_chunks": damaged}
         trace = Trace.of(trace_id, [lift(raw) for raw in raws], completion)
-        about |= {
+        return trace, {
             "spans": len(trace.spans),
+            "damaged_chunks": damaged,
             "dialects": sorted({span.dialect for span in trace.spans}),
             "complete": trace.complete,
             "missing_parents": len(trace.missing_parents),
         }
-        return extract(trace, reference_keys=self.reference_keys), [s.trace_state for s in trace.spans], about
-
-    def _ending(
-        self,
-        trace_id: str,
-        completion: Completion,
-        now_ns: int,
-        reason: Reason,
-        story: Mapping[str, object],
-        case: Case | None,
-        verdicts: tuple[Verdict, ...] = (),
-    ) -> Ending:
-        revised = self.store.is_finished(trace_id)
-        before = {str(said["rubric"]): said for said in self.store.verdicts_of(trace_id)} if revised else {}
-        current, changed = [], []
-        for verdict in verdicts:
-            said = before.get(verdict.rubric)
-            if said is None:
-                changed.append(verdict)
-            elif _substance(said) != _substance(verdict.to_json()):
-                verdict = replace(verdict, revision=int(str(said["revision"])) + 1)  # noqa: PLW2901 - the next revision of it
-                changed.append(verdict)
-            else:
-                verdict = replace(  # noqa: PLW2901 - it stands as it was said
-                    verdict, revision=int(str(said["revision"])), created_at=str(said["created_at"])
-                )
-            current.append(verdict)
-        return Ending(
-            trace_id=trace_id,
-            service=(case.service if case else None) or "unknown",
-            reason=reason,
-            completion=completion,
-            story={
-                **story,
-                "completion": completion,
-                "reason": reason.value,
-                "name": case.name if case else None,
-                "environment": case.environment if case else None,
-                "content_captured": case.content_captured if case else None,
-                "capture_switch": case.capture_switch if case else None,
-            },
-            verdicts=tuple(current),
-            changed=tuple(changed),
-            case=case,
-            revised=revised,
-            ended_ns=now_ns,
-        )
 
 
-def reason_of(case: Case, verdicts: Sequence[Verdict]) -> Reason:
-    """The one reason of a trace that rubrics were run on: scored if any rubric reached a verdict, else why none did."""
-    if any(verdict.state is not State.INCOMPLETE for verdict in verdicts):
-        return Reason.SCORED
-    if not case.complete:
-        return Reason.INCOMPLETE
-    if not case.content_captured:
-        return Reason.NO_CONTENT
-    if any(isinstance(score.result, Failed) for verdict in verdicts for score in verdict.scores):
-        return Reason.JUDGE_FAILED
-    return Reason.UNAVAILABLE
-
-
-def _substance(verdict: Mapping[str, object]) -> dict[str, object]:
-    """A verdict without what differs between two sayings of the same thing."""
-    return {key: value for key, value in verdict.items() if key not in ("created_at", "revision")}
-
-
-def _told(decision: Decision) -> dict[str, object]:
+def _identity(case: Case) -> dict[str, object]:
+    """What a reader of the story needs to recognise the trace, and nothing of its contents."""
     return {
-        "kept": decision.kept,
-        "probability": decision.probability,
-        "selection": decision.selection,
-        "rule": decision.rule,
+        "name": case.name,
+        "service": case.service,
+        "environment": case.environment,
+        "session_id": case.session_id,
+        "content_captured": case.content_captured,
+        "capture_switch": case.capture_switch,
     }
-
-
-def _iso(now_ns: int) -> str:
-    return datetime.fromtimestamp(now_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

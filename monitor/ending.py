@@ -1,0 +1,75 @@
+"""Ending: how a trace ended, and what of it is new compared with what was said before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from scoring.case import Case
+from scoring.result import Failed
+from scoring.span import Completion
+from scoring.verdict import State, Verdict
+
+from .ledger import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a trace ended: its one reason, its verdicts, and the story that explains it.
+
+    ``changed`` are the verdicts that are new or differ from what was said before; only they leave the house again.
+    ``revised`` is true when the trace had ended before and late spans opened it again: the ledger counts it once.
+    """
+
+    trace_id: str
+    service: str
+    reason: Reason
+    completion: Completion
+    story: Mapping[str, object]
+    verdicts: tuple[Verdict, ...] = ()
+    changed: tuple[Verdict, ...] = ()
+    revised: bool = False
+    case: Case | None = None
+    ended_ns: int = 0
+
+
+def reason_of(case: Case, verdicts: Sequence[Verdict]) -> Reason:
+    """The one reason of a trace that rubrics were run on: scored if any rubric reached a verdict, else why none did."""
+    if any(verdict.state is not State.INCOMPLETE for verdict in verdicts):
+        return Reason.SCORED
+    if not case.complete:
+        return Reason.INCOMPLETE
+    if not case.content_captured:
+        return Reason.NO_CONTENT
+    if any(isinstance(score.result, Failed) for verdict in verdicts for score in verdict.scores):
+        return Reason.JUDGE_FAILED
+    return Reason.UNAVAILABLE
+
+
+def revise(
+    verdicts: Iterable[Verdict], before: Iterable[Mapping[str, object]]
+) -> tuple[tuple[Verdict, ...], tuple[Verdict, ...]]:
+    """Number verdicts against what was said before: (all of them, those that are new or changed).
+
+    A verdict whose substance is the same keeps its revision and its date; a changed one is revision n + 1.
+    """
+    said_before = {str(said["rubric"]): said for said in before}
+    current: list[Verdict] = []
+    changed: list[Verdict] = []
+    for verdict in verdicts:
+        said = said_before.get(verdict.rubric)
+        if said is None:
+            numbered = verdict
+        elif _substance(said) == _substance(verdict.to_json()):
+            current.append(replace(verdict, revision=int(str(said["revision"])), created_at=str(said["created_at"])))
+            continue
+        else:
+            numbered = replace(verdict, revision=int(str(said["revision"])) + 1)
+        current.append(numbered)
+        changed.append(numbered)
+    return tuple(current), tuple(changed)
+
+
+def _substance(verdict: Mapping[str, object]) -> dict[str, object]:
+    """A verdict without what differs between two sayings of the same thing."""
+    return {key: value for key, value in verdict.items() if key not in ("created_at", "revision")}
