@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from scoring.span import Json
-
-AttributeValue = Json | bytes
+AttributeValue: TypeAlias = "bool | int | float | str | bytes | list[AttributeValue] | dict[str, AttributeValue] | None"
 """Any OTLP AnyValue: scalars, bytes, lists (mixed, nested), maps, or None for an empty one."""
 
 

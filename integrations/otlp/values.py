@@ -1,0 +1,80 @@
+"""AnyValue → plain data: every shape, any depth, nothing that JSON could not hold but bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from integrations.raw import AttributeValue
+
+from .schema import opaque_classes
+
+MAX_DEPTH = 48
+"""Levels of lists and maps inside one value; what lies deeper is dropped (None)."""
+
+
+def text(raw: bytes) -> str:
+    """UTF-8, with the replacement character where it is not."""
+    return raw.decode("utf-8", "replace")
+
+
+def number(value: float) -> float | str:
+    """A finite number as it is; the others by the names that OTLP/JSON gives them, for JSON has no number for them."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def attributes(pairs: Iterable[Any]) -> dict[str, AttributeValue]:
+    """Key-values of the whole schema as a dict; of two equal keys the last wins."""
+    return {pair.key.decode("utf-8", "replace"): _value(pair.value) for pair in pairs}
+
+
+def _value(value: Any) -> AttributeValue:
+    kind = value.WhichOneof("value")
+    if kind == "string_value":
+        decoded: str = value.string_value.decode("utf-8", "replace")
+        return decoded
+    read = _READ.get(kind)
+    return read(value) if read else None
+
+
+_READ: dict[str | None, Callable[[Any], AttributeValue]] = {
+    "bool_value": lambda v: v.bool_value,
+    "int_value": lambda v: v.int_value,
+    "double_value": lambda v: number(v.double_value),
+    "bytes_value": lambda v: v.bytes_value,
+    "array_value": lambda v: [_value(item) for item in v.array_value.values],
+    "kvlist_value": lambda v: attributes(v.kvlist_value.values),
+}
+
+
+def opaque_attributes(pairs: Iterable[Any], depth: int = 0) -> dict[str, AttributeValue]:
+    """Key-values whose values are still bytes; a value that is damaged or nested too deep becomes None."""
+    return {text(pair.key): opaque_value(pair.value, depth) for pair in pairs}
+
+
+def opaque_value(raw: bytes, depth: int = 0) -> AttributeValue:
+    """One AnyValue from its bytes; None when it is damaged or lies deeper than ``MAX_DEPTH``."""
+    classes = opaque_classes()
+    value: Any = classes["AnyValue"]()
+    try:
+        value.ParseFromString(raw)
+        kind = value.WhichOneof("value")
+        if kind == "string_value":
+            return text(value.string_value)
+        if kind not in {"array_value", "kvlist_value"}:
+            read = _READ.get(kind)
+            return read(value) if read else None
+        if depth >= MAX_DEPTH:
+            return None
+        inner: Any = classes["Values" if kind == "array_value" else "Pairs"]()
+        inner.ParseFromString(getattr(value, kind))
+    except DecodeError:
+        return None
+    if kind == "array_value":
+        return [opaque_value(item, depth + 1) for item in inner.values]
+    return opaque_attributes(inner.values, depth + 1)
