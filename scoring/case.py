@@ -37,7 +37,8 @@ class Case:
     """One thing to judge. ``sampling_probability`` is the chance with which it was drawn, in (0, 1].
 
     ``complete`` is false when the trace behind it was cut short: then *was not called* cannot be told from
-    *was not seen*. ``content_captured`` is false when the telemetry carried no message contents.
+    *was not seen*. ``content_captured`` is false when the telemetry carried no message contents. ``error`` is what
+    the first step that ended in an error said (``None``: no step did).
     """
 
     case_id: str
@@ -69,6 +70,7 @@ class Case:
     sampling_probability: float = 1.0
     trace_id: str | None = None
     name: str | None = None
+    error: str | None = None
     complete: bool = True
     completion: Completion | None = None
     content_captured: bool = True
