@@ -1,0 +1,163 @@
+"""A YAML text as plain values, with the line of each and every mistake in it.
+
+Stricter and plainer than YAML 1.1: doubled keys are mistakes, ``yes`` and ``12:30`` are text, ``1e-3`` is a number,
+aliases may not multiply, and ``${NAME}`` is taken from the environment (``${NAME:-default}``, ``$${`` for itself).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import yaml
+
+from scoring.span import Json
+
+from .errors import Problem, path_of
+
+Location = tuple[str | int, ...]
+
+MAX_BYTES = 4 * 2**20
+MAX_VALUES = 200_000
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+# In a flow mapping ({key: ${NAME}}) YAML would take the brace as its own. Same-length stand-ins keep every column.
+_OPEN, _BRACE, _CLOSE = "\ue000", "\ue001", "\ue002"
+_VARIABLE = re.compile(rf"(?<!\$)\$\{{({_NAME}(?::-[^}}\n]*)?)\}}")
+_STAND_IN = re.compile(f"{_OPEN}{_BRACE}(.*?){_CLOSE}")
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE = frozenset({"true", "True", "TRUE"})
+_FALSE = frozenset({"false", "False", "FALSE"})
+_PLAIN_TAGS = frozenset(
+    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value")
+)
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(slots=True)
+class Document:
+    """What a text says: ``value``, the 1-based ``lines`` of its parts, and its ``problems``."""
+
+    value: Json = None
+    lines: dict[Location, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def read_document(text: str, environ: Mapping[str, str], source: str) -> Document:
+    """Read one YAML document. Never raises for what the text says; ``problems`` tells it all."""
+    document = Document()
+    if len(text) > MAX_BYTES:
+        document.problems.append(Problem(path="", message=f"is larger than {MAX_BYTES} characters", source=source))
+        return document
+    masked = _VARIABLE.sub(lambda found: f"{_OPEN}{_BRACE}{found[1]}{_CLOSE}", text)
+    try:
+        root = yaml.compose(masked, Loader=_Loader)
+        if root is not None:
+            document.value = _Reader(document, environ, source).read(root, ())
+    except yaml.MarkedYAMLError as error:
+        document.problems.append(_not_yaml(error, text, source))
+    except yaml.YAMLError as error:
+        document.problems.append(
+            Problem(path="", message=f"is not YAML: {' '.join(str(error).split())}", source=source)
+        )
+    except RecursionError:
+        document.problems.append(Problem(path="", message="is nested too deeply", source=source))
+    except _TooManyError:
+        message = f"aliases expand to more than {MAX_VALUES} values"
+        document.problems.append(Problem(path="", message=message, source=source))
+    return document
+
+
+class _TooManyError(Exception):
+    """More values than any configuration has: an alias bomb."""
+
+
+class _Reader:
+    """Builds values from YAML nodes, noting lines and mistakes."""
+
+    def __init__(self, document: Document, environ: Mapping[str, str], source: str) -> None:
+        self._document = document
+        self._environ = environ
+        self._source = source
+        self._open: set[int] = set()
+        self._count = 0
+
+    def read(self, node: yaml.Node, at: Location) -> Json:
+        self._count += 1
+        if self._count > MAX_VALUES:
+            raise _TooManyError
+        self._document.lines.setdefault(at, node.start_mark.line + 1)
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, at)
+        if id(node) in self._open:
+            self._complain(at, node, "is an alias of something that contains it")
+            return None
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.SequenceNode):
+                return [self.read(item, (*at, index)) for index, item in enumerate(node.value)]
+            return self._mapping(node, at)
+        finally:
+            self._open.discard(id(node))
+
+    def _mapping(self, node: yaml.Node, at: Location) -> Json:
+        found: dict[str, Json] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._complain(at, key_node, "has a key that is not text")
+                continue
+            key = str(key_node.value)
+            if key in found:
+                first = self._document.lines[*at, key]
+                self._complain((*at, key), key_node, f"stands twice; first on line {first}")
+                continue
+            self._document.lines[*at, key] = key_node.start_mark.line + 1
+            found[key] = self.read(value_node, (*at, key))
+        return found
+
+    def _scalar(self, node: yaml.ScalarNode, at: Location) -> Json:
+        if node.tag not in _PLAIN_TAGS:
+            self._complain(at, node, f"has the tag {node.tag}, and tags are not supported; quote the text")
+            return None
+        text = _STAND_IN.sub(lambda found: self._variable(found[1], node, at), node.value)
+        text = text.replace("$${", "${")
+        return text if node.style else plain_value(text)
+
+    def _variable(self, said: str, node: yaml.Node, at: Location) -> str:
+        name, default, fallback = said.partition(":-")
+        value = self._environ.get(name)
+        if value is None and not default:
+            self._complain(at, node, f"needs the environment variable {name}, which is not set")
+            return ""
+        return fallback if value is None or (default and not value) else value
+
+    def _complain(self, at: Location, node: yaml.Node, message: str) -> None:
+        line = node.start_mark.line + 1
+        self._document.problems.append(Problem(path=path_of(at), message=message, source=self._source, line=line))
+
+
+def plain_value(text: str) -> Json:
+    """The value of an unquoted scalar by YAML 1.2's core rules."""
+    if text in _NULL:
+        return None
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    if _INT.fullmatch(text):
+        return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    return text
+
+
+def _not_yaml(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    line = mark.line + 1 if mark is not None else None
+    said = " ".join(part for part in (error.context, error.problem) if part)
+    here = text.split("\n")[line - 1] if line is not None and line <= text.count("\n") + 1 else ""
+    if "\t" in here[: len(here) - len(here.lstrip())]:
+        return Problem(path="", message="indents with a tab; YAML wants spaces", source=source, line=line)
+    if "but found another document" in said:
+        return Problem(path="", message="holds more than one YAML document", source=source, line=line)
+    return Problem(path="", message=f"is not YAML: {said}", source=source, line=line)

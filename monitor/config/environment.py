@@ -1,0 +1,102 @@
+"""Configuration from the environment: ``SIDEJUDGE_SAMPLING__RATE=0.5`` sets ``sampling.rate``.
+
+Two underscores go one level down; the value is YAML, so lists and maps can be given whole. The environment wins over
+the file. A variable that sets nothing is a mistake, because it was meant to set something.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel
+
+from scoring.span import Json
+
+from .document import Document, read_document
+from .errors import Problem, nearest
+from .model import Config
+from .shape import bare, is_not_available, item_of, walk
+
+PREFIX = "SIDEJUDGE_"
+NOT_KEYS = frozenset({"SIDEJUDGE_CONFIG", "SIDEJUDGE_URL", "SIDEJUDGE_SHARED"})
+"""Variables of ours that are no configuration keys: the file to read, the monitor to ask, the corpus for tests."""
+
+# Kubernetes puts these into every pod of a namespace that has a Service whose name begins with "sidejudge".
+_SERVICE_LINK = re.compile(
+    r"SIDEJUDGE(_[A-Z0-9]+)*?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9]+)*|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+)
+
+
+@dataclass(slots=True)
+class Overrides:
+    """What the environment sets: values by path, the variable that says each, and what is wrong."""
+
+    values: dict[tuple[str, ...], Json] = field(default_factory=dict)
+    names: dict[tuple[str, ...], str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def name_of(path: tuple[str, ...]) -> str:
+    """``("sampling", "rate")`` as ``SIDEJUDGE_SAMPLING__RATE``."""
+    return PREFIX + "__".join(part.upper() for part in path)
+
+
+def read_environment(environ: Mapping[str, str]) -> Overrides:
+    """Find every variable of ours and what it sets, outer ones before inner ones."""
+    found = Overrides()
+    for name in sorted(environ, key=lambda name: (name.count("__"), name)):
+        if not name.startswith(PREFIX) or name in NOT_KEYS or _SERVICE_LINK.fullmatch(name):
+            continue
+        path = tuple(part.lower() for part in name[len(PREFIX) :].split("__"))
+        problem = _not_a_key(name, path)
+        if problem is not None:
+            found.problems.append(problem)
+            continue
+        document = _value(environ[name], environ, name)
+        if document.problems:
+            found.problems.extend(document.problems)
+            continue
+        found.values[path], found.names[path] = document.value, name
+    return found
+
+
+def _value(text: str, environ: Mapping[str, str], name: str) -> Document:
+    if not text.strip():
+        return Document(problems=[Problem(path=name, message="is empty; give it a value, or unset it", source=name)])
+    document = read_document(text, environ, name)
+    document.problems = [
+        Problem(path=name, message=" ".join((f"at {p.path}:" if p.path else "", p.message)).strip(), source=name)
+        for p in document.problems
+    ]
+    return document
+
+
+def _not_a_key(name: str, path: tuple[str, ...]) -> Problem | None:
+    current: object = Config
+    for depth, part in enumerate(path):
+        if isinstance(current, type) and issubclass(current, BaseModel):
+            if is_not_available(path[: depth + 1]):
+                return Problem(path=name, message="is not available in this version; unset it", source=name)
+            declared = current.model_fields.get(part)
+            if declared is None:
+                return Problem(
+                    path=name, message="sets no key of the configuration", source=name, nearest=nearest(name, _names())
+                )
+            current = bare(declared.annotation)
+        elif isinstance(item := item_of(current), type) and issubclass(item, BaseModel) and _is_map(current):
+            current = item
+        else:
+            whole = name_of(path[:depth])
+            return Problem(path=name, message=f"goes too deep; give the whole value, as YAML, in {whole}", source=name)
+    return None
+
+
+def _is_map(annotation: object) -> bool:
+    origin = getattr(annotation, "__origin__", None)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _names() -> list[str]:
+    return [name_of(path) for path, _ in walk()]

@@ -1,0 +1,60 @@
+"""What is wrong with a configuration: all of it at once, each with its place and the way out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One mistake. ``path`` is its YAML path (``sampling.rules[0].rate``), or empty for the file as a whole.
+
+    ``source`` is the file or the environment variable that says it, ``line`` the 1-based line in that file,
+    ``nearest`` the valid key that was probably meant, ``valid`` what would be accepted when nothing is near.
+    """
+
+    path: str
+    message: str
+    source: str | None = None
+    line: int | None = None
+    nearest: str | None = None
+    valid: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        place = self.path
+        if self.line is not None:
+            place += f" ({self.source or 'file'}, line {self.line})"
+        elif self.source is not None and self.source != self.path:
+            place += f" ({self.source})"
+        text = f"{place.strip()}: {self.message}" if place else self.message
+        if self.nearest is not None:
+            return f"{text}; did you mean {self.nearest}?"
+        if self.valid:
+            return f"{text}; valid here: {', '.join(self.valid)}"
+        return text
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; ``problems`` holds every mistake that was found, in file order."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        ordered = sorted(problems, key=lambda p: (p.line is None, p.line or 0, p.path))
+        self.problems: tuple[Problem, ...] = tuple(dict.fromkeys(ordered))
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def nearest(word: str, valid: Sequence[str]) -> str | None:
+    """The valid name closest to ``word`` by difflib's ratio, at least 0.6; ``None`` when nothing is close."""
+    lowered = {name.lower(): name for name in valid}
+    found = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
+    return lowered[found[0]] if found else None
+
+
+def path_of(location: Sequence[str | int]) -> str:
+    """``("sampling", "rules", 0, "rate")`` as ``sampling.rules[0].rate``."""
+    path = ""
+    for part in location:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+    return path

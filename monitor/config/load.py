@@ -1,0 +1,137 @@
+"""From a file and the environment to a configuration, or to everything that is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from scoring.span import Json
+
+from .document import Document, Location, read_document
+from .environment import Overrides, read_environment
+from .errors import ConfigError, Problem
+from .model import Config
+from .refusals import problem_of
+from .scenarios import read_scenarios
+
+Origin = Literal["default", "file", "environment"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A configuration and who said what in it."""
+
+    config: Config
+    file: Path | None
+    lines: Mapping[Location, int]
+    variables: Mapping[tuple[str, ...], str]
+
+    def origin(self, path: Sequence[str]) -> str:
+        """Where the value at a path comes from: ``default``, a variable's name, or ``line N`` of the file."""
+        for depth in range(len(path), 0, -1):
+            variable = self.variables.get(tuple(path[:depth]))
+            if variable is not None:
+                return variable
+        line = self.lines.get(tuple(path))
+        return f"line {line}" if line is not None else "default"
+
+
+def load(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """The configuration in force: embedded defaults, over them the file, over it the environment.
+
+    Raises ``ConfigError`` with every problem at once.
+    """
+    return resolve(path, environ).config
+
+
+def resolve(path: Path | None, environ: Mapping[str, str]) -> Loaded:
+    """Like ``load``, and tells where each value comes from."""
+    document = _read_file(path, environ) if path is not None else Document()
+    overrides = read_environment(environ)
+    problems = [*document.problems, *overrides.problems]
+    data = _merged(document, overrides, problems, path)
+    folder = path.parent if path is not None else Path()
+    scenarios, found = read_scenarios(data, folder, environ, _Place(document, overrides, path))
+    problems += found
+
+    config = None
+    try:
+        config = Config.model_validate(scenarios.in_place_of(data), context={"scenarios": scenarios.names})
+    except ValidationError as error:
+        place = _Place(document, overrides, path)
+        known = {problem.path for problem in problems}
+        refused = (problem_of(each, place.spoken_of(each["loc"]), place) for each in error.errors(include_url=False))
+        problems += (problem for problem in refused if problem.path not in known)  # one mistake is told once
+    if problems or config is None:
+        raise ConfigError(problems)
+    return Loaded(config=config, file=path, lines=document.lines, variables=overrides.names)
+
+
+def _read_file(path: Path, environ: Mapping[str, str]) -> Document:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = Problem(path="", message=f"is not UTF-8: {error.reason} at byte {error.start}", source=str(path))
+        return Document(problems=[problem])
+    except OSError as error:
+        message = f"cannot be read: {error.strerror or error}"
+        return Document(problems=[Problem(path="", message=message, source=str(path))])
+    return read_document(text, environ, str(path))
+
+
+def _merged(document: Document, overrides: Overrides, problems: list[Problem], path: Path | None) -> dict[str, Json]:
+    if document.value is None:
+        data: dict[str, Json] = {}
+    elif isinstance(document.value, dict):
+        data = dict(document.value)
+    else:
+        kind = "a list" if isinstance(document.value, list) else "a single value"
+        message = f"must be a map of keys such as 'sampling:' at its top, got {kind}"
+        problems.append(Problem(path="", message=message, source=str(path), line=document.lines.get(())))
+        data = {}
+    for where, value in overrides.values.items():
+        _set(data, where, value)
+    return data
+
+
+def _set(data: dict[str, Json], where: tuple[str, ...], value: Json) -> None:
+    for part in where[:-1]:
+        inner = data.get(part)
+        # Copied on the way down: what the file said stays as it was read.
+        fresh = dict(inner) if isinstance(inner, dict) else {}
+        data[part] = fresh
+        data = fresh
+    data[where[-1]] = value
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """From a location in the configuration to who says it and on which line."""
+
+    document: Document
+    overrides: Overrides
+    path: Path | None
+
+    def __call__(self, location: Sequence[str | int]) -> tuple[str | None, int | None]:
+        where = tuple(location)
+        for depth in range(len(where), 0, -1):
+            names = tuple(str(part) for part in where[:depth])
+            if names in self.overrides.names:
+                return self.overrides.names[names], None
+        for depth in range(len(where), -1, -1):
+            line = self.document.lines.get(where[:depth])
+            if line is not None:
+                return str(self.path), line
+        return str(self.path) if self.path is not None else None, None
+
+    def spoken_of(self, location: Sequence[str | int]) -> Location:
+        """The location as written: a single text that stands for a list of one has no index."""
+        where = tuple(part for part in location if part != "[key]")
+        lines = self.document.lines
+        if where and isinstance(where[-1], int) and where not in lines and where[:-1] in lines:
+            return where[:-1]
+        return where

@@ -1,0 +1,158 @@
+"""Match: a condition on a trace, in routes and in sampling rules. All keys that are given must hold."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from scoring.case import Case
+from scoring.span import Json
+
+_LATENCY = re.compile(r"\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*")
+_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_PREFIX = "metadata."
+
+
+def _valid_glob(glob: str) -> str:
+    """Refuse what fnmatch would silently take literally: an empty glob, a ``[`` that is never closed."""
+    if not glob:
+        raise ValueError("must not be an empty glob; leave the key out to match anything, or write '*'")
+    at = 0
+    while (start := glob.find("[", at)) >= 0:
+        # As in fnmatch, a ']' straight after '[' or '[!' stands for itself.
+        first = start + 2 if glob[start + 1 : start + 2] == "!" else start + 1
+        end = glob.find("]", first + 1)
+        if end < 0:
+            raise ValueError(f"is not a valid glob: '[' at character {start + 1} of {glob!r} is never closed")
+        at = end + 1
+    return glob
+
+
+def _valid_latency(text: str) -> str:
+    if not _LATENCY.fullmatch(text):
+        raise ValueError(f"must compare with a number of milliseconds, such as '>2000' or '<=150', got {text!r}")
+    return text.replace(" ", "")
+
+
+def _as_tuple(value: object) -> object:
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
+def _as_text(value: object) -> object:
+    """Metadata values are compared as text: ``3`` and ``true`` in YAML mean the strings a trace carries."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+_STRING_OR_LIST = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+Glob: TypeAlias = Annotated[str, AfterValidator(_valid_glob)]
+Globs: TypeAlias = Annotated[tuple[Glob, ...], BeforeValidator(_as_tuple), WithJsonSchema(_STRING_OR_LIST)]
+
+
+class Match(BaseModel):
+    """A condition on a trace; every key that is given must hold, and no key matches everything.
+
+    Globs are ``*``, ``?`` and ``[…]``, case-sensitive; a list of globs holds when one of them does (for ``tags``:
+    when each of them finds a tag). What a trace does not carry matches no glob, not even ``*``.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    name: Globs = Field(default=(), description="name of the trace, glob or list of globs (any of)")
+    tags: Globs = Field(default=(), description="tags that must all be there, globs")
+    service: Globs = Field(default=(), description="`service.name` of the resource, glob or list of globs (any of)")
+    environment: Globs = Field(default=(), description="deployment environment, glob or list of globs (any of)")
+    task: Globs = Field(
+        default=(), description="task of the case, else its `metadata.task`, glob or list of globs (any of)"
+    )
+    metadata: Mapping[str, Annotated[Glob, BeforeValidator(_as_text)]] = Field(
+        default_factory=dict, description="`metadata.KEY: glob` for a key of the trace's metadata; dots go deeper"
+    )
+    level: Literal["error"] | None = Field(default=None, description="`error`: a step of the trace ended in an error")
+    latency_ms: Annotated[str, AfterValidator(_valid_latency)] | None = Field(
+        default=None, description="end-to-end latency in milliseconds compared with a number, such as `'>2000'`"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_metadata(cls, data: object) -> object:
+        """``metadata.task: qa`` is short for ``metadata: {task: qa}``."""
+        if not isinstance(data, dict):
+            return data
+        short = {k[len(_PREFIX) :]: v for k, v in data.items() if isinstance(k, str) and k.startswith(_PREFIX)}
+        if not short:
+            return data
+        rest = {k: v for k, v in data.items() if not (isinstance(k, str) and k.startswith(_PREFIX))}
+        given = rest.get("metadata", {})
+        return {**rest, "metadata": {**given, **short}} if isinstance(given, dict) else data
+
+    @property
+    def needs_content(self) -> bool:
+        """Whether more than the resource of a span (service, environment) must be read to decide."""
+        return bool(
+            self.name
+            or self.tags
+            or self.task
+            or self.metadata
+            or self.level is not None
+            or self.latency_ms is not None
+        )
+
+    def matches_resource(self, service: str | None, environment: str | None) -> bool:
+        """Whether what it says of service and environment holds; keys that need the contents are not looked at."""
+        return _any(self.service, service) and _any(self.environment, environment)
+
+    def matches(self, case: Case) -> bool:
+        """Whether all of it holds for an assembled case."""
+        return (
+            self.matches_resource(case.service, case.environment)
+            and _any(self.name, case.name)
+            and _any(self.task, task_of(case))
+            and all(any(fnmatchcase(tag, glob) for tag in case.tags) for glob in self.tags)
+            and all(_any((glob,), _metadata(case.metadata, key)) for key, glob in self.metadata.items())
+            and (self.level is None or case.error is not None)
+            and (self.latency_ms is None or _slow(self.latency_ms, case.latency_e2e_ms))
+        )
+
+    def describe(self) -> str:
+        """The condition in one line, as in the configuration; ``anything`` when it has no keys."""
+        said = self.model_dump(exclude_defaults=True)
+        said |= {f"{_PREFIX}{key}": glob for key, glob in said.pop("metadata", {}).items()}
+        texts = (f"{key}: {'|'.join(v) if isinstance(v, tuple) else v}" for key, v in said.items())
+        return ", ".join(texts) or "anything"
+
+
+def task_of(case: Case) -> str | None:
+    """The task that a case names itself, else the one its trace's metadata names."""
+    if case.task is not None:
+        return case.task
+    named = case.metadata.get("task")
+    return named if isinstance(named, str) else None
+
+
+def _any(globs: tuple[str, ...], value: str | None) -> bool:
+    return not globs or (value is not None and any(fnmatchcase(value, glob) for glob in globs))
+
+
+def _metadata(metadata: Mapping[str, Json], key: str) -> str | None:
+    """The scalar under a key as text: the key as it stands first, then its dots as steps into nested objects."""
+    value: Json = metadata.get(key)
+    if value is None and "." in key:
+        value = dict(metadata)
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+    text = _as_text(value)
+    return text if isinstance(text, str) else None
+
+
+def _slow(condition: str, latency_ms: float | None) -> bool:
+    found = _LATENCY.fullmatch(condition)
+    if found is None or latency_ms is None:
+        return False
+    return bool(_COMPARE[found[1]](latency_ms, float(found[2])))

@@ -1,0 +1,298 @@
+"""Config: everything an operator can say, with its default, unit and meaning. No file is needed.
+
+Every class here is a section of the YAML file; a field's name is its key. The reference page CONFIG.md and the
+JSON Schema are generated from these declarations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import core_schema
+
+from scoring.span import Json
+
+from .match import Match
+from .units import AddressField, DurationField, PositiveDuration, SizeField, parse_address, parse_duration
+
+
+def _is_rate(rate: float) -> float:
+    if not 0.0 < rate <= 1.0:
+        raise ValueError(f"must be in (0, 1], got {rate:g}")
+    return rate
+
+
+def _is_share(share: float) -> float:
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"must be in [0, 1], got {share:g}")
+    return share
+
+
+def _is_known_rubric(name: str) -> str:
+    from scoring.rubrics import RUBRICS  # noqa: PLC0415  # the catalogue is only needed once a rubric is named
+
+    if name not in RUBRICS:
+        raise ValueError(f"is not a rubric: {name!r}\x00{','.join(RUBRICS)}")
+    return name
+
+
+Rate: TypeAlias = Annotated[float, AfterValidator(_is_rate)]
+Share: TypeAlias = Annotated[float, AfterValidator(_is_share)]
+RubricName: TypeAlias = Annotated[str, AfterValidator(_is_known_rubric)]
+FilePath: TypeAlias = Annotated[Path, Field(strict=False)]
+# The JSON of a scenario; its own parser has checked it by then, so the schema only says that it is a map.
+ScenarioMap: TypeAlias = Annotated[
+    dict[str, Json], GetPydanticSchema(lambda _source, _handler: core_schema.dict_schema(strict=True))
+]
+GIVEN_AS_LIST = Field(strict=False)  # YAML knows lists, the immutable configuration holds tuples
+
+
+class Section(BaseModel):
+    """**Base of all sections**: immutable, exact types, no key that is not declared."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", validate_default=True)
+
+
+class Api(Section):
+    """The status page, the HTTP API, the probes and ``/metrics``."""
+
+    listen: AddressField = Field(default=parse_address("0.0.0.0:8790"), description="address to listen on, host:port")
+
+
+class Otlp(Section):
+    """OTLP over HTTP, protobuf, path ``/v1/traces``."""
+
+    http: AddressField = Field(default=parse_address("0.0.0.0:4318"), description="address to listen on, host:port")
+    max_request_bytes: SizeField = Field(
+        default=64 * 2**20, description="largest request body accepted, bytes after decompression; larger ones get 413"
+    )
+
+
+class Sources(Section):
+    """Where traces come from."""
+
+    otlp: Otlp = Otlp()
+
+
+class StoreSection(Section):
+    """The SQLite file that holds sampled spans until they are judged, and verdicts for a while after."""
+
+    path: FilePath = Field(
+        default=Path("./state/sidejudge.sqlite"), description="file, relative to the working directory"
+    )
+    retention: PositiveDuration = Field(
+        default=parse_duration("24h"), description="how long verdicts and stories of traces are kept"
+    )
+
+
+class Assembly(Section):
+    """When a trace is taken as finished."""
+
+    grace: DurationField = Field(
+        default=parse_duration("2s"), description="wait after the root ended and no parent is missing"
+    )
+    idle: PositiveDuration = Field(
+        default=parse_duration("30s"), description="close a trace that got no span for this long"
+    )
+    deadline: PositiveDuration = Field(
+        default=parse_duration("10m"), description="close a trace this long after its first span, whatever comes"
+    )
+    late: DurationField = Field(
+        default=parse_duration("10m"), description="spans that come this late after the close make a revision"
+    )
+    max_open_traces: int = Field(
+        default=20_000, gt=0, description="beyond it the oldest open trace is closed (pressure)"
+    )
+    max_open_bytes: SizeField = Field(
+        default=256 * 2**20, description="bytes of open traces; beyond it the oldest is closed (pressure)"
+    )
+
+
+class Rule(Section):
+    """A sampling rule: traces that match are kept at ``rate`` where it is above the base rate; the first match wins."""
+
+    name: str = Field(min_length=1, description="name of the rule, told in a trace's story")
+    match: Match = Field(description="which traces it is for")
+    rate: Rate = Field(description="share of the traces to keep, in (0, 1]")
+
+
+class Sampling(Section):
+    """Which share of the traces is judged. Consistent by trace id; the weight travels with the verdict."""
+
+    rate: Rate = Field(default=0.01, description="base rate, share of all traces, in (0, 1]")
+    rules: Annotated[tuple[Rule, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="exceptions from the base rate, in order"
+    )
+
+    @field_validator("rules")
+    @classmethod
+    def _named_once(cls, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+        names = [rule.name for rule in rules]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two rules are named {twice!r}; a trace's story needs one name for each")
+        return rules
+
+
+class RouteConfig(Section):
+    """Which rubrics judge which traces. The first route that matches wins."""
+
+    name: str | None = Field(
+        default=None, min_length=1, description="name told in a trace's story (default: routes[N])"
+    )
+    match: Match = Field(default=Match(), description="which traces it is for; without it: all")
+    rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = Field(
+        description="rubrics to judge by; an empty list excludes what matches"
+    )
+    scenario: str | None = Field(default=None, description="name of the scenario that `workflow` checks against")
+
+    @field_validator("scenario")
+    @classmethod
+    def _exists(cls, name: str | None, info: ValidationInfo) -> str | None:
+        known = (info.context or {}).get("scenarios")
+        if name is not None and known is not None and name not in known:
+            raise ValueError(f"there is no scenario {name!r}\x00{','.join(known)}")
+        return name
+
+
+class Reference(Section):
+    """Where the expected outcome of a trace stands."""
+
+    metadata: str = Field(min_length=1, description="key of the trace's metadata that holds the expected outcome")
+
+
+class RubricOverride(Section):
+    """What may be changed in a rubric. A changed rubric has another version."""
+
+    pass_mark: float | None = Field(
+        default=None, ge=0.0, description="composite from which a case passes, on the rubric's scale"
+    )
+    min_coverage: Share | None = Field(
+        default=None, description="share of the weight that must be scored for a composite to exist, in [0, 1]"
+    )
+
+
+class Lexical(Section):
+    """Answers by quotes, numbers, names and token overlap. Always there, nothing to set."""
+
+
+class Answerers(Section):
+    """Who answers the questions that metrics ask."""
+
+    lexical: Lexical = Lexical()
+
+
+class Thresholds(Section):
+    """Pass rates at which the status changes."""
+
+    warning: Rate = Field(default=0.85, description="below this pass rate the status is `warning`")
+    critical: Rate = Field(
+        default=0.70, description="below this pass rate the status is `critical`; less than `warning`"
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Thresholds:
+        if self.critical >= self.warning:
+            raise ValueError(f"critical ({self.critical:g}) must be less than warning ({self.warning:g})")
+        return self
+
+
+class Alerts(Section):
+    """When the status is healthy, warning, critical, or not known."""
+
+    thresholds: Thresholds = Thresholds()
+    window: PositiveDuration = Field(
+        default=parse_duration("1h"), description="verdicts of this last while make the status"
+    )
+    min_samples: int = Field(
+        default=30, ge=1, description="fewer verdicts in the window than this: `insufficient_data`"
+    )
+    min_failures: int = Field(
+        default=3, ge=1, description="fewer failures in the window than this raise nothing (mode `bound`)"
+    )
+    mode: Literal["bound", "point"] = Field(
+        default="bound",
+        description="`bound`: the upper confidence bound of the pass rate is compared; `point`: the pass rate",
+    )
+
+
+class JsonlSink(Section):
+    """Every verdict as a JSON line."""
+
+    path: FilePath = Field(description="file to append to, relative to the working directory")
+
+
+class Sinks(Section):
+    """Where verdicts go, besides metrics and the API."""
+
+    jsonl: JsonlSink | None = Field(default=None, description="append verdicts to a JSON Lines file")
+
+
+class Metrics(Section):
+    """Prometheus metrics."""
+
+    label_cap: int = Field(default=50, ge=1, description="distinct values of a label; more are counted as `__other__`")
+
+
+class Log(Section):
+    """Logs on standard error. Contents of traces are never logged."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="least severe level that is logged"
+    )
+    format: Literal["auto", "json", "text"] = Field(default="auto", description="`auto`: text on a terminal, else JSON")
+
+
+class Config(Section):
+    """The whole configuration of a monitor."""
+
+    api: Api = Api()
+    sources: Sources = Sources()
+    store: StoreSection = StoreSection()
+    assembly: Assembly = Assembly()
+    sampling: Sampling = Sampling()
+    routes: Annotated[tuple[RouteConfig, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="which rubrics judge which traces; without any: `metadata.task` names the rubric"
+    )
+    scenarios: Mapping[str, ScenarioMap] = Field(
+        default_factory=dict,
+        description="scenarios by name, or the path of a YAML file of them, relative to this file",
+        json_schema_extra={"type": ["object", "string"]},
+    )
+    references: Annotated[tuple[Reference, ...], GIVEN_AS_LIST] = Field(
+        default=(Reference(metadata="expected_outcome"),),
+        description="where expected outcomes stand; the first found wins",
+    )
+    answerers: Answerers = Answerers()
+    rubrics: Mapping[RubricName, RubricOverride] = Field(
+        default_factory=dict, description="changes to rubrics, by rubric id"
+    )
+    alerts: Alerts = Alerts()
+    sinks: Sinks = Sinks()
+    metrics: Metrics = Metrics()
+    log: Log = Log()
+
+    @property
+    def reference_keys(self) -> tuple[str, ...]:
+        """Metadata keys that may hold the expected outcome, in order."""
+        return tuple(reference.metadata for reference in self.references)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of what is in force, as hex: equal for equal behaviour, whatever file or variable said it."""
+        said = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(said.encode()).hexdigest()

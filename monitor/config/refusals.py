@@ -1,0 +1,83 @@
+"""What the validator refuses, said in plain words, with the place and the nearest valid key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from .errors import Problem, nearest, path_of
+from .shape import is_not_available, keys_of, section_at, walk
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
+"""From a location to the source that says it (a file, a variable) and the line in that file."""
+
+_WANTED = {
+    "float_type": "must be a number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text",
+    "path_type": "must be the path of a file, as text",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a map of keys",
+    "mapping_type": "must be a map of keys",
+    "model_type": "must be a map of keys",
+    "model_attributes_type": "must be a map of keys",
+    "finite_number": "must be a finite number",
+    "string_too_short": "must not be empty",
+}
+
+
+def problem_of(error: ErrorDetails, location: Sequence[str | int], place: Place) -> Problem:
+    """One refusal of the validator as a problem; ``location`` is where the operator wrote it."""
+    source, line = place(location)
+    path, kind = path_of(location), error["type"]
+    if kind == "extra_forbidden":
+        return _unknown(location, path, source, line)
+    if kind == "missing":
+        return Problem(path=path, message="is required", source=source, line=line)
+    if kind == "value_error":
+        message, _, valid = error["msg"].removeprefix("Value error, ").partition("\x00")
+        said, choices = error["input"], tuple(valid.split(",")) if valid else ()
+        near = nearest(said, choices) if isinstance(said, str) else None
+        return Problem(
+            path=path, message=message, source=source, line=line, nearest=near, valid=() if near else choices
+        )
+    return Problem(path=path, message=_wanted(error), source=source, line=line)
+
+
+def _wanted(error: ErrorDetails) -> str:
+    got = _shown(error["input"])
+    context: Mapping[str, object] = error.get("ctx", {})
+    if error["type"] in _WANTED:
+        return f"{_WANTED[error['type']]}, got {got}"
+    if error["type"] == "literal_error":
+        return f"must be one of {context.get('expected')}, got {got}"
+    return f"{error['msg'].replace('Input should be', 'must be')}, got {got}"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return "a map" if isinstance(value, dict) else "a list"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _unknown(location: Sequence[str | int], path: str, source: str | None, line: int | None) -> Problem:
+    if is_not_available(location):
+        return Problem(path=path, message="is not available in this version; take it out", source=source, line=line)
+    key, section = str(location[-1]), section_at(location[:-1])
+    valid = keys_of(section) if section is not None else ()
+    elsewhere = [".".join(other) for other, _ in walk() if other[-1] == key]
+    # The right key in the wrong place says more than one that is spelled alike.
+    near = elsewhere[0] if len(elsewhere) == 1 else nearest(key, valid)
+    return Problem(
+        path=path, message="is not a key", source=source, line=line, nearest=near, valid=() if near else valid
+    )

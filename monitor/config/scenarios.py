@@ -1,0 +1,87 @@
+"""Scenarios of the configuration: written in place or in a file beside it, each checked before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scoring.span import Json
+
+from .document import Document, Location, read_document
+from .errors import Problem, path_of
+
+Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenarios:
+    """Scenarios by name; ``found`` is ``None`` where what was given is not usable and the problems say why."""
+
+    found: dict[str, Json] | None
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """The names a route may use; ``None`` when they cannot be known, so that no route is blamed for it."""
+        return None if self.found is None else frozenset(self.found)
+
+    def in_place_of(self, data: dict[str, Json]) -> dict[str, Json]:
+        """The configuration with the scenarios themselves in place of the path of their file."""
+        return {**data, "scenarios": dict(self.found or {})} if "scenarios" in data else data
+
+
+def read_scenarios(
+    data: Mapping[str, Json], folder: Path, environ: Mapping[str, str], place: Place
+) -> tuple[Scenarios, list[Problem]]:
+    """The scenarios that ``data`` gives or points to, and what is wrong with them."""
+    given = data.get("scenarios")
+    if given is None and "scenarios" not in data:
+        return Scenarios({}), []
+    source, line = place(("scenarios",))
+    if isinstance(given, dict):
+        return Scenarios(given), _check(given, ("scenarios",), place)
+    if not isinstance(given, str):
+        message = "must be a map of scenarios by name, or the path of a YAML file of them"
+        return Scenarios(None), [Problem(path="scenarios", message=message, source=source, line=line)]
+    file = folder / given
+    try:
+        document = read_document(file.read_text(encoding="utf-8-sig"), environ, str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        message = f"cannot be read: {file}: {why}"
+        return Scenarios(None), [Problem(path="scenarios", message=message, source=source, line=line)]
+    return _from_document(document, file)
+
+
+def _from_document(document: Document, file: Path) -> tuple[Scenarios, list[Problem]]:
+    value = document.value if document.value is not None else {}
+    if document.problems:
+        return Scenarios(value if isinstance(value, dict) and value else None), document.problems
+    if not isinstance(value, dict):
+        return Scenarios(None), [Problem(path="", message="must be a map of scenarios by name", source=str(file))]
+
+    def place(location: Sequence[str | int]) -> tuple[str | None, int | None]:
+        where: Location = tuple(location)
+        lines = (document.lines.get(where[:depth]) for depth in range(len(where), -1, -1))
+        return str(file), next((line for line in lines if line is not None), None)
+
+    return Scenarios(value), _check(value, (), place)
+
+
+def _check(given: Mapping[str, Json], at: Location, place: Place) -> list[Problem]:
+    from scoring.scenario import ScenarioError, parse_scenario  # noqa: PLC0415  # only where there are scenarios
+
+    problems: list[Problem] = []
+    for name, scenario in given.items():
+        try:
+            parse_scenario(name, scenario)
+        except ScenarioError as error:
+            for said in error.problems:
+                location = (*at, name, *said.location)
+                source, line = place(location)
+                problems.append(
+                    Problem(
+                        path=path_of(location), message=said.message, source=source, line=line, nearest=said.nearest
+                    )
+                )
+    return problems

@@ -1,0 +1,118 @@
+"""Durations, sizes and addresses as people write them: ``10m``, ``64MiB``, ``0.0.0.0:4318``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, GetPydanticSchema, PlainSerializer, WithJsonSchema
+from pydantic_core import core_schema
+
+_NS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Duration:
+    """A length of time, whole nanoseconds, not negative. ``str`` writes it as the configuration would."""
+
+    ns: int
+
+    @property
+    def seconds(self) -> float:
+        return self.ns / 1e9
+
+    def __str__(self) -> str:
+        left, text = self.ns, ""
+        for unit in ("d", "h", "m", "s", "ms"):
+            number, left = divmod(left, _NS[unit])
+            text += f"{number}{unit}" if number else ""
+        return text or "0s"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen: ``host`` as written (IPv6 without its brackets) and ``port`` in 0–65535 (0: any free one)."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_duration(text: object) -> Duration:
+    """Read ``500ms``, ``15s``, ``10m``, ``1h30m``, ``7d``. A bare number is refused: it does not say its unit."""
+    if isinstance(text, Duration):
+        return text
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        raise ValueError(f"must say its unit, such as {text:g}s or {text:g}m")  # noqa: TRY004  # pydantic collects these
+    parts = _DURATION.findall(text) if isinstance(text, str) else []
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ValueError(f"must be a duration such as 500ms, 15s, 10m, 1h or 7d, got {text!r}")
+    return Duration(int(sum(Decimal(number) * _NS[unit] for number, unit in parts)))
+
+
+def parse_size(text: object) -> int:
+    """Read a number of bytes: ``67108864``, ``64MiB`` (powers of 1024), ``64MB`` (powers of 1000)."""
+    if isinstance(text, int) and not isinstance(text, bool) and text >= 0:
+        return text
+    found = _SIZE.fullmatch(text.strip()) if isinstance(text, str) else None
+    if found is None or found[2] not in _BYTES:
+        raise ValueError(f"must be a size such as 64MiB, 100MB or a number of bytes, got {text!r}")
+    return int(Decimal(found[1]) * _BYTES[found[2]])
+
+
+def parse_address(text: object) -> Address:
+    """Read ``host:port``, ``[::1]:port`` or ``:port`` (every interface)."""
+    if isinstance(text, Address):
+        return text
+    host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
+    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise ValueError(f"must be an address host:port such as 0.0.0.0:4318, got {text!r}")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError(f"must have its IPv6 host in brackets, such as [::1]:4318, got {text!r}")
+    return Address(host or "0.0.0.0", int(port))  # noqa: S104  # ":4318" means every interface, as it does everywhere
+
+
+def _some(duration: Duration) -> Duration:
+    if not duration.ns:
+        raise ValueError("must be longer than zero")
+    return duration
+
+
+def _positive(size: int) -> int:
+    if size <= 0:
+        raise ValueError("must be more than zero bytes")
+    return size
+
+
+_AS_IT_IS = GetPydanticSchema(lambda _source, _handler: core_schema.any_schema())
+
+DurationField: TypeAlias = Annotated[
+    Duration,
+    _AS_IT_IS,
+    BeforeValidator(parse_duration),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^(\d+(\.\d+)?(ms|s|m|h|d))+$", "examples": ["15s", "10m", "1h"]}),
+]
+PositiveDuration: TypeAlias = Annotated[DurationField, AfterValidator(_some)]
+SizeField: TypeAlias = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    AfterValidator(_positive),
+    WithJsonSchema({"type": ["integer", "string"], "examples": ["64MiB", 67108864]}),
+]
+AddressField: TypeAlias = Annotated[
+    Address,
+    _AS_IT_IS,
+    BeforeValidator(parse_address),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^.*:\d+$", "examples": ["0.0.0.0:4318"]}),
+]

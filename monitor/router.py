@@ -1,0 +1,104 @@
+"""Router: which rubrics judge a case, against which scenario. First match wins; our own traces are never judged."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scoring.case import Case
+from scoring.span import Json
+
+from .config import Match, RouteConfig
+from .config.match import task_of
+
+log = logging.getLogger("sidejudge.router")
+
+OWN_SERVICE = "sidejudge"
+OWN_TAG = "sidejudge"
+"""Tag of the traces that our own judge leaves in a tracing backend."""
+EVALUATOR_ENVIRONMENTS = "langfuse"
+"""Langfuse runs its evaluators and experiments in environments that begin with this."""
+TASK_RUBRICS: Mapping[str, str] = {"qa": "qa", "entity": "entity", "answer": "answer", "workflow": "workflow"}
+"""Without configured routes the task names the rubric."""
+
+__all__ = ["Excluded", "Match", "Route", "Router", "own_traffic"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """What a case is judged by. ``scenario`` is the scenario itself, ``None`` when the case names none that is known.
+
+    ``name`` is the route's, as a trace's story tells it.
+    """
+
+    rubrics: tuple[str, ...]
+    scenario: dict[str, Json] | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """A case that must not be judged, and why."""
+
+    reason: str
+
+
+def own_traffic(service: str | None, environment: str | None) -> str | None:
+    """Why a trace of this resource is an evaluator's and not an application's; ``None`` when it may be judged.
+
+    Judging a judge would never end: each verdict would make the next trace.
+    """
+    if environment is not None and environment.startswith(EVALUATOR_ENVIRONMENTS):
+        return f"environment {environment!r} is where evaluators run"
+    if service == OWN_SERVICE:
+        return f"service {service!r} is this monitor"
+    return None
+
+
+class Router:
+    """Chooses by the configured routes; without any, by the case's task.
+
+    A scenario that the case brings itself goes before the route's.
+    """
+
+    def __init__(self, routes: Sequence[RouteConfig], scenarios: Mapping[str, dict[str, Json]]) -> None:
+        self._routes = tuple(routes)
+        self._scenarios = scenarios
+
+    def route(self, case: Case) -> Route | Excluded | None:
+        """The route of a case; ``None`` when no rubric is meant for it."""
+        own = own_traffic(case.service, case.environment)
+        if own is not None:
+            return Excluded(own)
+        if OWN_TAG in case.tags:
+            return Excluded(f"tag {OWN_TAG!r} marks this monitor's own judge")
+        if not self._routes:
+            return self._by_task(case)
+        for index, route in enumerate(self._routes):
+            if route.match.matches(case):
+                name = route.name or f"routes[{index}]"
+                if not route.rubrics:
+                    return Excluded(f"{name} excludes it")
+                return Route(rubrics=route.rubrics, scenario=self.scenario(case, route.scenario), name=name)
+        return None
+
+    def scenario(self, case: Case, default: str | None = None) -> dict[str, Json] | None:
+        """The case's own scenario, inline or by name, else the one named ``default``; ``None`` when unknown."""
+        if isinstance(case.scenario, dict):
+            return case.scenario
+        named = case.scenario if isinstance(case.scenario, str) else default
+        return self._scenarios.get(named) if named is not None else None
+
+    def _by_task(self, case: Case) -> Route | None:
+        task = task_of(case)
+        rubric = TASK_RUBRICS.get(task) if task is not None else None
+        rubrics = () if rubric is None else (rubric,)
+        scenario = self.scenario(case)
+        if scenario is not None and "workflow" not in rubrics:
+            rubrics = (*rubrics, "workflow")  # whoever sends a scenario wants it checked
+        return (
+            Route(rubrics=rubrics, scenario=scenario, name=f"task {task}" if rubric else "scenario")
+            if rubrics
+            else None
+        )
