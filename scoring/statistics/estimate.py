@@ -1,0 +1,105 @@
+"""Estimate: the pass ratio of all traffic, told from the part of it that was sampled.
+
+A verdict that was drawn with probability p stands for 1/p traces, so it weighs w = 1/p::
+
+    pass ratio  = Σ w·passed / Σ w                     (Hájek 1971; the weighted ratio estimator)
+    effective n = (Σ w)² / Σ w²                        (Kish 1965, *Survey Sampling*, §11.7)
+    bounds      = Wilson at (pass ratio · effective n, effective n)
+
+Equal weights give the plain ratio and effective n = n. Unequal ones say less than their number: effective n < n. Only
+ratios of weights matter; their scale does not.
+
+>>> e = estimate([(True, 20.0), (True, 20.0), (False, 1.0)])
+>>> e.n, e.failures, round(e.pass_ratio, 4), round(e.effective_n, 4)
+(3, 1, 0.9756, 2.0986)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .interval import Z_95_ONE_SIDED, wilson
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What ``n`` verdicts, ``failures`` of them failed, say of the pass ratio of all traffic.
+
+    ``pass_ratio``, ``lower`` and ``upper`` lie in [0, 1]; ``effective_n`` in [1, n]; ``weight_sum`` estimates how
+    many traces the verdicts stand for. Each bound holds on its own with the chance that belongs to ``z``.
+    """
+
+    n: int
+    failures: int
+    weight_sum: float
+    pass_ratio: float
+    effective_n: float
+    lower: float
+    upper: float
+    z: float = Z_95_ONE_SIDED
+
+    @property
+    def confidence(self) -> float:
+        """The chance with which each bound holds on its own: the normal distribution function of ``z``."""
+        return round(0.5 * (1 + math.erf(self.z / math.sqrt(2))), 9)
+
+
+def effective_n(weights: Iterable[float]) -> float | None:
+    """Kish's effective sample size (Σw)²/Σw², in [1, number of weights]; ``None`` without weights.
+
+    Weights are positive and finite; ``ValueError`` otherwise.
+    """
+    known = list(weights)
+    for weight in known:
+        check_weight(weight)
+    if not known:
+        return None
+    # Scaled by the largest: equal weights become exact ones, and no square overflows.
+    scaled = [weight / max(known) for weight in known]
+    return _kish(len(known), math.fsum(scaled), math.fsum(w * w for w in scaled))
+
+
+def estimate(verdicts: Iterable[tuple[bool, float]], *, z: float = Z_95_ONE_SIDED) -> Estimate | None:
+    """The estimate of (passed, weight) pairs; ``None`` without any."""
+    pairs = list(verdicts)
+    for _, weight in pairs:
+        check_weight(weight)
+    return from_sums(
+        n=len(pairs),
+        failures=sum(not passed for passed, _ in pairs),
+        weight=math.fsum(weight for _, weight in pairs),
+        failed_weight=math.fsum(weight for passed, weight in pairs if not passed),
+        squared_weight=math.fsum(weight * weight for _, weight in pairs),
+        z=z,
+    )
+
+
+def from_sums(
+    *, n: int, failures: int, weight: float, failed_weight: float, squared_weight: float, z: float = Z_95_ONE_SIDED
+) -> Estimate | None:
+    """The estimate from sums over verdicts: of one, of w, of w over the failed, of w². ``None`` when ``n`` is 0."""
+    if n == 0:
+        return None
+    size = _kish(n, weight, squared_weight)
+    # Without a failure (or with nothing else) the ratio is a whole number; rounding must not say otherwise.
+    ratio = 1.0 if failures == 0 else 0.0 if failures == n else min(1.0, max(0.0, (weight - failed_weight) / weight))
+    interval = wilson(size * ratio, size, z)
+    if interval is None:  # size is at least 1
+        return None
+    return Estimate(
+        n=n, failures=failures, weight_sum=weight, pass_ratio=ratio, effective_n=size,
+        lower=min(interval.lower, ratio), upper=max(interval.upper, ratio), z=z,
+    )  # fmt: skip
+
+
+def check_weight(weight: float) -> None:
+    """Raise ``ValueError`` unless the weight is a positive, finite number whose square is one too."""
+    if not (weight > 0 and math.isfinite(weight) and 0 < weight * weight < math.inf):
+        raise ValueError(f"a weight must be positive and finite, got {weight!r}")
+
+
+def _kish(n: int, weight: float, squared_weight: float) -> float:
+    # 9 decimals: thirty equal weights are thirty verdicts, not 29.999999999999996 that miss a guard of 30.
+    return min(float(n), max(1.0, round(weight / squared_weight * weight, 9)))

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+from statsmodels.stats.proportion import proportion_confint
+
+from scoring.statistics.interval import Z_95_ONE_SIDED, Z_95_TWO_SIDED, Z_99_ONE_SIDED, wilson
+
+counts = st.integers(1, 100_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+quantiles = st.sampled_from([Z_95_ONE_SIDED, Z_95_TWO_SIDED, Z_99_ONE_SIDED])
+
+
+def test_quantiles_are_those_of_the_normal_distribution():
+    for z, share in ((Z_95_ONE_SIDED, 0.95), (Z_95_TWO_SIDED, 0.975), (Z_99_ONE_SIDED, 0.99)):
+        assert z == pytest.approx(norm.ppf(share), abs=1e-14)
+
+
+@given(counts, quantiles)
+def test_bounds_equal_statsmodels(count, z):
+    k, n = count
+    lower, upper = proportion_confint(k, n, alpha=2 * norm.sf(z), method="wilson")
+    interval = wilson(k, n, z)
+    assert (interval.lower, interval.upper) == pytest.approx((lower, upper), abs=1e-9)
+
+
+@given(st.floats(0.5, 1e6), st.floats(0, 1), quantiles)
+def test_fractional_counts_follow_the_same_formula(n, share, z):
+    k = share * n
+    p = k / n
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    margin = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    interval = wilson(k, n, z)
+    assert interval.lower == pytest.approx(max(0, centre - margin), abs=1e-9)
+    assert interval.upper == pytest.approx(min(1, centre + margin), abs=1e-9)
+
+
+@given(counts, quantiles)
+def test_bounds_hold_the_ratio_and_stay_in_the_unit_interval(count, z):
+    k, n = count
+    interval = wilson(k, n, z)
+    assert 0 <= interval.lower <= k / n + 1e-12
+    assert k / n - 1e-12 <= interval.upper <= 1
+
+
+@given(counts, quantiles)
+def test_bounds_mirror_when_passes_and_failures_change_places(count, z):
+    k, n = count
+    there, back = wilson(k, n, z), wilson(n - k, n, z)
+    assert there.lower == pytest.approx(1 - back.upper, abs=1e-12)
+
+
+@given(counts)
+def test_more_confidence_means_wider_bounds(count):
+    narrow, wide = wilson(*count, Z_95_ONE_SIDED), wilson(*count, Z_99_ONE_SIDED)
+    assert wide.lower <= narrow.lower <= narrow.upper <= wide.upper
+
+
+def test_extremes_are_exact():
+    assert wilson(0, 7, Z_95_ONE_SIDED).lower == 0.0
+    assert wilson(7, 7, Z_95_ONE_SIDED).upper == 1.0
+
+
+def test_one_failure_alone_has_an_upper_bound_of_0_73():
+    assert wilson(0, 1, Z_95_ONE_SIDED).upper == pytest.approx(0.7301, abs=1e-4)
+
+
+def test_without_trials_there_is_no_interval():
+    assert wilson(0, 0, Z_95_ONE_SIDED) is None
+
+
+@pytest.mark.parametrize("arguments", [(2, 1, 1.6), (-1, 1, 1.6), (0, -1, 1.6), (0, 1, -1.0), (math.nan, 1, 1.6)])
+def test_counts_that_cannot_be_are_refused(arguments):
+    with pytest.raises(ValueError, match="Wilson"):
+        wilson(*arguments)

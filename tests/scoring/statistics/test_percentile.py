@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.statistics.percentile import p50, p95, percentile
+
+values = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=60)
+
+
+@given(values, st.floats(0, 1))
+def test_it_equals_numpy(numbers, q):
+    assert percentile(numbers, q) == pytest.approx(np.percentile(numbers, q * 100), rel=1e-9, abs=1e-6)
+
+
+@given(values)
+def test_ends_are_minimum_and_maximum_and_the_middle_is_the_median(numbers):
+    assert percentile(numbers, 0) == min(numbers)
+    assert percentile(numbers, 1) == max(numbers)
+    assert p50(numbers) == pytest.approx(np.median(numbers), rel=1e-9, abs=1e-6)
+    assert p95(numbers) == percentile(numbers, 0.95)
+
+
+@given(values, st.floats(0, 1), st.floats(0, 1))
+def test_it_rises_with_the_share(numbers, a, b):
+    low, high = sorted((a, b))
+    assert percentile(numbers, low) <= percentile(numbers, high) + 1e-6
+
+
+def test_one_value_is_every_percentile():
+    assert p50([7.0]) == p95([7.0]) == 7.0
+
+
+def test_without_values_there_is_none():
+    assert p50([]) is None
+    assert p95([]) is None
+
+
+@pytest.mark.parametrize("q", [-0.1, 1.1, math.nan])
+def test_shares_outside_the_unit_interval_are_refused(q):
+    with pytest.raises(ValueError, match="share"):
+        percentile([1.0], q)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_values_that_are_not_finite_are_refused(value):
+    with pytest.raises(ValueError, match="finite"):
+        percentile([1.0, value], 0.5)
