@@ -1,0 +1,29 @@
+"""Standing: where one service stands under one rubric at one moment. Metrics, API and status page show the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .statistics.estimate import Estimate
+from .status import Appraisal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The window of one (service, environment, rubric).
+
+    ``estimate`` is ``None`` without a verdict that passed or failed. ``incomplete`` counts verdicts that did neither,
+    ``forced`` those that only a sampling rule drew. Means are weighted as the estimate is: ``composite_mean`` over the
+    verdicts with a composite, in [0, 1]; ``metric_means`` over those with a value, in the metric's unit.
+    """
+
+    service: str
+    environment: str
+    rubric: str
+    estimate: Estimate | None
+    appraisal: Appraisal
+    incomplete: int = 0
+    forced: int = 0
+    composite_mean: float | None = None
+    metric_means: Mapping[str, float] = field(default_factory=dict)
