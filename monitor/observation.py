@@ -1,0 +1,75 @@
+"""Observation: what a window remembers of one verdict, and which window it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from scoring.result import Scored
+from scoring.verdict import Selection, Verdict
+
+UNKNOWN = "unknown"
+"""The service or environment of a trace that names none."""
+
+
+class Key(NamedTuple):
+    """What a window is of."""
+
+    service: str
+    environment: str
+    rubric: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """One verdict in a window.
+
+    ``identity`` is the trace's id (the case's, without a trace); with the rubric it tells what a revision replaces.
+    ``passed`` None (incomplete) stays out of the pass ratio. ``weight`` is the inverse of the inclusion probability.
+    ``composite`` is normalised to [0, 1]; ``metrics`` holds the scored values, in their units.
+    """
+
+    identity: str
+    at_ns: int
+    passed: bool | None
+    weight: float = 1.0
+    selection: Selection = "random"
+    revision: int = 1
+    composite: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+def observe(verdict: Verdict) -> tuple[Key, Observation]:
+    """A verdict as a window sees it."""
+    return _observation(verdict.to_json())
+
+
+def observe_stored(stored: Iterable[Mapping[str, object]]) -> Iterable[tuple[Key, Observation]]:
+    """The same of verdicts in their stored form: how windows are filled again after a restart."""
+    return map(_observation, stored)
+
+
+def _observation(said: Mapping[str, object]) -> tuple[Key, Observation]:
+    key = Key(str(said["service"] or UNKNOWN), str(said["environment"] or UNKNOWN), str(said["rubric"]))
+    scores: list[Mapping[str, object]] = said["scores"]  # type: ignore[assignment]  # a list by the verdict's format
+    return key, Observation(
+        identity=str(said["trace_id"] or said["case_id"]),
+        at_ns=_nanoseconds(str(said["created_at"])),
+        passed=said["passed"],  # type: ignore[arg-type]  # bool or None by the verdict's format
+        weight=1.0 / float(said["sampling_probability"]),  # type: ignore[arg-type]  # a number in (0, 1]
+        selection="forced" if said.get("selection") == "forced" else "random",
+        revision=int(said.get("revision", 1)),  # type: ignore[call-overload]  # a whole number
+        composite=said["composite_norm"],  # type: ignore[arg-type]  # a number or None
+        metrics={
+            str(score["metric"]): float(score["value"])  # type: ignore[arg-type]  # scored: a number
+            for score in scores
+            if score["status"] == Scored.status
+        },
+    )
+
+
+def _nanoseconds(created_at: str) -> int:
+    since = datetime.fromisoformat(created_at) - datetime.fromtimestamp(0, UTC)
+    return since // timedelta(microseconds=1) * 1000
