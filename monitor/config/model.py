@@ -27,7 +27,7 @@ from pydantic_core import core_schema
 from scoring.span import Json
 
 from .match import Match
-from .units import AddressField, DurationField, PositiveDuration, SizeField, parse_address, parse_duration
+from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
 
 
 def _is_rate(rate: float) -> float:
@@ -70,13 +70,13 @@ class Section(BaseModel):
 class Api(Section):
     """The status page, the HTTP API, the probes and ``/metrics``."""
 
-    listen: AddressField = Field(default=parse_address("0.0.0.0:8790"), description="address to listen on, host:port")
+    listen: Address = Field(default=parse_address("0.0.0.0:8790"), description="address to listen on, host:port")
 
 
 class Otlp(Section):
     """OTLP over HTTP, protobuf, path ``/v1/traces``."""
 
-    http: AddressField = Field(default=parse_address("0.0.0.0:4318"), description="address to listen on, host:port")
+    http: Address = Field(default=parse_address("0.0.0.0:4318"), description="address to listen on, host:port")
     max_request_bytes: SizeField = Field(
         default=64 * 2**20, description="largest request body accepted, bytes after decompression; larger ones get 413"
     )
@@ -102,7 +102,7 @@ class StoreSection(Section):
 class Assembly(Section):
     """When a trace is taken as finished."""
 
-    grace: DurationField = Field(
+    grace: Duration = Field(
         default=parse_duration("2s"), description="wait after the root ended and no parent is missing"
     )
     idle: PositiveDuration = Field(
@@ -111,7 +111,7 @@ class Assembly(Section):
     deadline: PositiveDuration = Field(
         default=parse_duration("10m"), description="close a trace this long after its first span, whatever comes"
     )
-    late: DurationField = Field(
+    late: Duration = Field(
         default=parse_duration("10m"), description="spans that come this late after the close make a revision"
     )
     max_open_traces: int = Field(

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, GetPydanticSchema, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, GetJsonSchemaHandler, WithJsonSchema
 from pydantic_core import core_schema
 
 _NS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+
+
+def _as_text(parse: Callable[[object], object]) -> core_schema.CoreSchema:
+    """Validated by ``parse``, written back as ``str`` does."""
+    return core_schema.no_info_plain_validator_function(
+        parse, serialization=core_schema.to_string_ser_schema(when_used="always")
+    )
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,6 +41,14 @@ class Duration:
             text += f"{number}{unit}" if number else ""
         return text or "0s"
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> core_schema.CoreSchema:
+        return _as_text(parse_duration)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: Any, _handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "pattern": r"^(\d+(\.\d+)?(ms|s|m|h|d))+$", "examples": ["15s", "10m", "1h"]}
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -43,6 +59,14 @@ class Address:
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> core_schema.CoreSchema:
+        return _as_text(parse_address)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: Any, _handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "pattern": r"^.*:\d+$", "examples": ["0.0.0.0:4318"]}
 
 
 def parse_duration(text: object) -> Duration:
@@ -93,26 +117,16 @@ def _positive(size: int) -> int:
     return size
 
 
-_AS_IT_IS = GetPydanticSchema(lambda _source, _handler: core_schema.any_schema())
-
-DurationField: TypeAlias = Annotated[
-    Duration,
-    _AS_IT_IS,
-    BeforeValidator(parse_duration),
-    PlainSerializer(str, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": r"^(\d+(\.\d+)?(ms|s|m|h|d))+$", "examples": ["15s", "10m", "1h"]}),
-]
-PositiveDuration: TypeAlias = Annotated[DurationField, AfterValidator(_some)]
+PositiveDuration: TypeAlias = Annotated[Duration, AfterValidator(_some)]
 SizeField: TypeAlias = Annotated[
     int,
     BeforeValidator(parse_size),
     AfterValidator(_positive),
     WithJsonSchema({"type": ["integer", "string"], "examples": ["64MiB", 67108864]}),
 ]
-AddressField: TypeAlias = Annotated[
-    Address,
-    _AS_IT_IS,
-    BeforeValidator(parse_address),
-    PlainSerializer(str, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": r"^.*:\d+$", "examples": ["0.0.0.0:4318"]}),
-]
+
+
+def size_text(size: int) -> str:
+    """A size as the configuration would write it: ``64MiB`` where it comes out whole, else the bare number."""
+    unit = next((unit for unit in ("GiB", "MiB", "KiB") if size and size % _BYTES[unit] == 0), None)
+    return f"{size // _BYTES[unit]}{unit}" if unit is not None else str(size)

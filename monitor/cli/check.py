@@ -1,0 +1,25 @@
+"""``sidejudge check``: is this configuration usable, and what does it say?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .settings import loaded
+
+
+@click.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path), envvar="SIDEJUDGE_CONFIG")
+def check(file: Path | None) -> None:
+    """Validate FILE and the environment, and show every value in force and where it comes from.
+
+    Exit 2 with every mistake at once. Without FILE the embedded defaults and the environment are checked.
+    """
+    from monitor.config.summary import summary  # noqa: PLC0415
+
+    from .table import table  # noqa: PLC0415
+
+    resolved = loaded(file)
+    click.echo(table(("key", "value", "from"), summary(resolved)))
+    click.echo(f"\nconfiguration ok, fingerprint {resolved.config.fingerprint[:12]}")

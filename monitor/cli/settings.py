@@ -1,0 +1,40 @@
+"""The option ``--config``, and a configuration or its mistakes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from .errors import CommandError
+
+if TYPE_CHECKING:
+    from monitor.config import Loaded
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def config_option(function: Function) -> Function:
+    """``--config FILE``, also from ``SIDEJUDGE_CONFIG``."""
+    return click.option(
+        "--config",
+        "config",
+        envvar="SIDEJUDGE_CONFIG",
+        type=click.Path(path_type=Path),
+        help="Configuration file (YAML). Without it the embedded defaults and the environment hold.",
+    )(function)
+
+
+def loaded(path: Path | None) -> Loaded:
+    """The configuration in force, or a refusal that lists everything that is wrong with it."""
+    from monitor.config import ConfigError, resolve  # noqa: PLC0415  # pydantic is slow to import
+
+    try:
+        return resolve(path, os.environ)
+    except ConfigError as error:
+        many = len(error.problems) > 1
+        remedy = f"mend {'all of these' if many else 'it'}; monitor/CONFIG.md lists every key with its default"
+        raise CommandError(str(error), remedy) from error

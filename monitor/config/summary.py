@@ -1,0 +1,66 @@
+"""The configuration shown: every value in force with its origin, and the JSON Schema of what may be said."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from scoring.span import Json
+
+from .load import Loaded
+from .model import Config
+from .units import size_text
+
+
+def summary(loaded: Loaded) -> list[tuple[str, str, str]]:
+    """(key, value, origin) of every value in force, in the order of the declaration."""
+    rows: list[tuple[str, str, str]] = []
+    _collect(loaded, loaded.config, (), rows)
+    return rows
+
+
+def _collect(loaded: Loaded, section: BaseModel, at: tuple[str, ...], rows: list[tuple[str, str, str]]) -> None:
+    for name in type(section).model_fields:
+        path, value = (*at, name), getattr(section, name)
+        origin = loaded.origin(path)
+        key = ".".join(path)
+        if name in ("routes", "rules", "references") and value:
+            rows.extend((f"{key}[{index}]", _item(item), origin) for index, item in enumerate(value))
+        elif isinstance(value, BaseModel):
+            if type(value).model_fields:
+                _collect(loaded, value, path, rows)
+        elif isinstance(value, dict) and value and all(isinstance(v, BaseModel) for v in value.values()):
+            for inner, override in value.items():
+                _collect(loaded, override, (*path, inner), rows)
+        else:
+            rows.append((key, size_text(value) if name.endswith("_bytes") else _text(value), origin))
+
+
+def _item(item: BaseModel) -> str:
+    """A rule, a route or a reference in one line."""
+    parts = []
+    for name in type(item).model_fields:
+        value = getattr(item, name)
+        if name == "match":
+            parts.append(value.describe())
+        elif value is not None:
+            parts.append(f"{name}: {_text(value)}")
+    return "; ".join(parts)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, dict):
+        return ", ".join(value) or "-"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def json_schema() -> dict[str, Json]:
+    """JSON Schema (draft 2020-12) of the configuration file."""
+    schema = Config.model_json_schema()
+    match = schema["$defs"]["Match"]
+    # The short form of the metadata condition, which the model gathers before it validates.
+    match["patternProperties"] = {r"^metadata\..+": {"type": ["string", "number", "boolean"]}}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "sidejudge configuration"}
