@@ -18,19 +18,21 @@ class Ending:
     """How a trace ended: its one reason, its verdicts, and the story that explains it.
 
     ``changed`` are the verdicts that are new or differ from what was said before; only they leave the house again.
-    ``revised`` is true when the trace had ended before and late spans opened it again: the ledger counts it once.
+    ``revision`` counts the endings of the trace from 1: late spans open it again, and the ledger counts it once.
+    ``chunks`` is how many of its parts were judged, ``ended_ns`` when, in ns since the epoch.
     """
 
-    trace_id: str
-    service: str
+    trace_id: bytes
+    service: str | None
     reason: Reason
     completion: Completion
+    revision: int
+    chunks: int
+    ended_ns: int
     story: Mapping[str, object]
     verdicts: tuple[Verdict, ...] = ()
     changed: tuple[Verdict, ...] = ()
-    revised: bool = False
     case: Case | None = None
-    ended_ns: int = 0
 
 
 def reason_of(case: Case, verdicts: Sequence[Verdict]) -> Reason:

@@ -9,20 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Protocol
-
-from integrations.otlp.decode import UndecodableError, decode_spans
-from scoring.extract import extract
+from typing import Any, Protocol
 
 from integrations.dialects import lift
+from integrations.otlp.decode import UndecodableError, decode_spans
 from scoring.case import Case
-from scoring.span import Completion
+from scoring.extract import extract
 from scoring.trace import Trace
 from scoring.verdict import Verdict
 
+from .assembler import Closing
 from .ending import Ending, reason_of, revise
 from .evaluator import Evaluator
 from .ledger import Reason
@@ -35,17 +34,14 @@ BATCH = 32
 """Traces judged in one visit to the worker thread: enough to spread its cost, few enough to keep the order fair."""
 
 
-class TraceStore(Protocol):
-    """What the pipeline needs of the store."""
+class Archive(Protocol):
+    """What the pipeline reads of a trace: its kept parts, and what was said of it before."""
 
-    def chunks(self, trace_id: str) -> list[bytes]:
-        """The kept parts of a trace, in order of arrival."""
+    def chunks(self, trace_id: bytes) -> list[bytes]:
+        """The kept parts in order of arrival."""
 
-    def verdicts_of(self, trace_id: str) -> list[dict[str, object]] | None:
-        """What was said of a trace that has ended before; None when it has not."""
-
-    async def end(self, ending: Ending) -> None:
-        """Commit an ending: reason, story and verdicts in one transaction."""
+    def story(self, trace_id: bytes) -> dict[str, Any] | None:
+        """What was told when it ended, with its ``verdicts``; None when it has not ended yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +56,29 @@ class _Outcome:
 
 @dataclass(slots=True, kw_only=True)
 class Pipeline:
-    """Judges due traces in a worker thread, ends each in the store, then tells the listeners.
+    """Judges closed traces in a worker thread, commits each ending, then tells the listeners.
 
-    ``listeners`` hear of every ending after its commit, in the event loop: metrics, windows, ledger, sinks.
+    ``commit`` returns once the ending is on disk. ``listeners`` hear of it after that, in the event loop: ledger, metrics,
+    windows, sinks.
     """
 
-    store: TraceStore
+    archive: Archive
+    commit: Callable[[Ending], Awaitable[None]]
     sampler: Sampler
     router: Router
     evaluator: Evaluator
     clock_ns: Callable[[], int]
     reference_keys: Sequence[str]
     listeners: list[Callable[[Ending], None]] = field(default_factory=list)
-    waiting: deque[tuple[str, Completion]] = field(default_factory=deque)
+    waiting: deque[Closing] = field(default_factory=deque)
 
     async def drain(self) -> None:
         """Judge and end everything that waits."""
         while self.waiting:
             batch = [self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting)))]
             try:
-                endings = await asyncio.to_thread(lambda due=batch: [self.judge(*each) for each in due])
-                await asyncio.gather(*(self.store.end(ending) for ending in endings))
+                endings = await asyncio.to_thread(lambda due=batch: [self.judge(closing) for closing in due])
+                await asyncio.gather(*(self.commit(ending) for ending in endings))
             except BaseException:
                 self.waiting.extendleft(reversed(batch))  # not ended: they stay open, here and in the store
                 raise
@@ -88,46 +86,48 @@ class Pipeline:
                 for listener in self.listeners:
                     listener(ending)
 
-    def judge(self, trace_id: str, completion: Completion) -> Ending:
+    def judge(self, closing: Closing) -> Ending:
         """Everything between a closed trace and its ending, without committing anything."""
         now_ns = self.clock_ns()
+        payloads = self.archive.chunks(closing.trace_id)
         try:
-            outcome = self._judge(trace_id, completion, now_ns)
+            outcome = self._judge(closing, payloads, now_ns)
         except Exception as error:  # a bug must cost one trace its verdict, not the monitor its life
-            log.exception("could not judge a trace", extra={"trace_id": trace_id})
+            log.exception("could not judge a trace", extra={"trace_id": closing.trace_id.hex()})
             outcome = _Outcome(Reason.ERROR, {"error": f"{type(error).__name__}: {error}"})
-        before = self.store.verdicts_of(trace_id)
-        current, changed = revise(outcome.verdicts, before or ())
-        case = outcome.case
+        before = self.archive.story(closing.trace_id)
+        current, changed = revise(outcome.verdicts, before["verdicts"] if before else ())
         return Ending(
-            trace_id=trace_id,
-            service=(case and case.service) or "unknown",
+            trace_id=closing.trace_id,
+            service=(outcome.case and outcome.case.service) or closing.origin.service,
             reason=outcome.reason,
-            completion=completion,
-            story={**outcome.story, "completion": completion, "reason": outcome.reason.value},
+            completion=closing.completion,
+            revision=closing.revision,
+            chunks=len(payloads),
+            ended_ns=now_ns,
+            story=outcome.story,
             verdicts=current,
             changed=changed,
-            revised=before is not None,
-            case=case,
-            ended_ns=now_ns,
+            case=outcome.case,
         )
 
-    def _judge(self, trace_id: str, completion: Completion, now_ns: int) -> _Outcome:
-        trace, about = self._trace(trace_id, completion)
+    def _judge(self, closing: Closing, payloads: Sequence[bytes], now_ns: int) -> _Outcome:
+        trace, about = _assembled(closing, payloads)
         if trace is None:
             return _Outcome(Reason.UNDECODABLE, about)
         case = extract(trace, reference_keys=self.reference_keys)
         story = {**about, **_identity(case)}
 
-        decision = self.sampler.decide(trace_id, [span.trace_state for span in trace.spans], case)
+        states = [span.trace_state for span in trace.spans]
+        decision = self.sampler.decide(case, closing.origin, closing.trace_id, states)
         story["sampling"] = {
             "probability": decision.probability,
             "selection": decision.selection,
             "rule": decision.rule,
         }
-        case = replace(case, sampling_probability=decision.probability)
-        if not decision.kept:
+        if decision.probability is None:
             return _Outcome(Reason.SAMPLED_OUT, story, case)
+        case = replace(case, sampling_probability=decision.probability)
 
         route = self.router.route(case)
         if isinstance(route, Excluded):
@@ -135,36 +135,36 @@ class Pipeline:
         if route is None:
             return _Outcome(Reason.NO_RUBRIC, story, case)
         story |= {"route": route.name, "rubrics": list(route.rubrics)}
-        case = replace(case, scenario=route.scenario if route.scenario is not None else case.scenario)
+        case = replace(case, scenario=route.scenario)
 
         at = datetime.fromtimestamp(now_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         verdicts = self.evaluator.evaluate(case, route.rubrics, created_at=at, selection=decision.selection)
         return _Outcome(reason_of(case, verdicts), story, case, verdicts)
 
-    def _trace(self, trace_id: str, completion: Completion) -> tuple[Trace | None, dict[str, object]]:
-        raws, damaged = [], 0
-        for payload in self.store.chunks(trace_id):
-            try:
-                raws.extend(decode_spans(payload))
-            except UndecodableError:
-                damaged += 1
-        if not raws:
-            return None, {"spans": 0, "damaged_chunks": damaged}
-        trace = Trace.of(trace_id, [lift(raw) for raw in raws], completion)
-        return trace, {
-            "spans": len(trace.spans),
-            "damaged_chunks": damaged,
-            "dialects": sorted({span.dialect for span in trace.spans}),
-            "complete": trace.complete,
-            "missing_parents": len(trace.missing_parents),
-        }
+
+def _assembled(closing: Closing, payloads: Sequence[bytes]) -> tuple[Trace | None, dict[str, object]]:
+    raws, damaged = [], 0
+    for payload in payloads:
+        try:
+            raws.extend(decode_spans(payload))
+        except UndecodableError:
+            damaged += 1
+    if not raws:
+        return None, {"spans": 0, "damaged_chunks": damaged}
+    trace = Trace.of(closing.trace_id.hex(), [lift(raw) for raw in raws], closing.completion)
+    return trace, {
+        "spans": len(trace.spans),
+        "damaged_chunks": damaged,
+        "dialects": sorted({span.dialect for span in trace.spans}),
+        "complete": trace.complete,
+        "missing_parents": len(trace.missing_parents),
+    }
 
 
 def _identity(case: Case) -> dict[str, object]:
     """What a reader of the story needs to recognise the trace, and nothing of its contents."""
     return {
         "name": case.name,
-        "service": case.service,
         "environment": case.environment,
         "session_id": case.session_id,
         "content_captured": case.content_captured,
