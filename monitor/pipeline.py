@@ -58,8 +58,8 @@ class _Outcome:
 class Pipeline:
     """Judges closed traces in a worker thread, commits each ending, then tells the listeners.
 
-    ``commit`` returns once the ending is on disk. ``listeners`` hear of it after that, in the event loop: ledger, metrics,
-    windows, sinks.
+    ``commit`` returns once the ending is on disk. ``listeners`` hear of it after that, in the event loop: ledger,
+    metrics, windows, sinks.
     """
 
     archive: Archive
