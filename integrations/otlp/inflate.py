@@ -1,0 +1,74 @@
+"""Decompression that stops at a bound while it inflates, so that a few kilobytes cannot become gigabytes."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Final
+
+_GZIP: Final = 16 + zlib.MAX_WBITS
+_ZLIB: Final = zlib.MAX_WBITS
+_RAW: Final = -zlib.MAX_WBITS
+_STEP: Final = 1 << 20
+"""Most bytes inflated at once: about 3 ms of work, after which others get their turn."""
+
+
+class TooLarge(Exception):  # noqa: N818  # it names what the body is
+    """The body is larger than it may be."""
+
+
+class Damaged(ValueError):  # noqa: N818  # likewise
+    """The body is not what its content encoding says."""
+
+
+class Inflater:
+    """Inflates one body, piece by piece. ``encoding`` is ``gzip`` or ``deflate`` (with or without zlib's header)."""
+
+    def __init__(self, encoding: str, limit: int) -> None:
+        self._encoding = encoding
+        self._limit = limit
+        self._engine = zlib.decompressobj(_GZIP if encoding == "gzip" else _ZLIB)
+        self._parts: list[bytes] = []
+        self._begun = False
+        self.size = 0
+        """Bytes inflated so far."""
+
+    def feed(self, data: bytes) -> Iterator[None]:
+        """Inflate ``data``; yields after each step of work. Raises ``TooLarge`` and ``Damaged``."""
+        while data:
+            if self._engine.eof:
+                data = self._next_member(data)
+                if not data:
+                    return
+            try:
+                part = self._engine.decompress(data, min(_STEP, self._limit - self.size + 1))
+            except zlib.error as error:
+                if self._begun or self._encoding != "deflate":
+                    raise Damaged(f"the body is not {self._encoding}: {error}") from None
+                # "deflate" means zlib's format, but some clients send the bare stream.
+                self._engine, self._begun = zlib.decompressobj(_RAW), True
+                continue
+            self._begun = True
+            self.size += len(part)
+            if self.size > self._limit:
+                raise TooLarge
+            self._parts.append(part)
+            data = self._engine.unconsumed_tail or (self._engine.unused_data if self._engine.eof else b"")
+            yield
+
+    def _next_member(self, data: bytes) -> bytes:
+        """A gzip body may be several put together; zeros at its end are padding."""
+        data = data.lstrip(b"\0")
+        if data and self._encoding != "gzip":
+            raise Damaged("the body goes on after the end of its compressed data")
+        if data:
+            self._engine = zlib.decompressobj(_GZIP)
+        return data
+
+    def finish(self) -> bytes:
+        """The whole body. Raises ``Damaged`` when it was cut short."""
+        if self._begun and not self._engine.eof:
+            raise Damaged(f"the body ends before its {self._encoding} data does")
+        body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts = []
+        return body

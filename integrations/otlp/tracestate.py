@@ -1,0 +1,44 @@
+"""OpenTelemetry's entry in a W3C trace state: explicit randomness (``rv``) and an upstream threshold (``th``).
+
+Grammar and meaning: opentelemetry-specification, trace/tracestate-handling.md. What does not follow the grammar is
+ignored, as it asks.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_RANDOMNESS: Final = re.compile(r"[0-9a-f]{14}")
+_THRESHOLD: Final = re.compile(r"[0-9a-f]{1,14}")
+
+
+def randomness(trace_id: bytes, trace_state: str = "") -> int:
+    """The 56 random bits R of a trace: ``ot=rv:…`` where given, else the last 7 bytes of the trace id."""
+    value = _field(trace_state, "rv") if trace_state else None
+    if value is not None and _RANDOMNESS.fullmatch(value):
+        return int(value, 16)
+    return int.from_bytes(trace_id[-7:], "big")
+
+
+def incoming_threshold(trace_state: str) -> int | None:
+    """The rejection threshold T that an upstream sampler applied, in [0, 2**56); ``None`` where none is stated.
+
+    ``th`` is written with trailing zeros cut: ``0`` is 100 %, ``8`` 50 %, ``c`` 25 %, ``fd70a4`` 1 %.
+    """
+    value = _field(trace_state, "th") if trace_state else None
+    if value is None or not _THRESHOLD.fullmatch(value):
+        return None
+    return int(value.ljust(14, "0"), 16)
+
+
+def _field(trace_state: str, name: str) -> str | None:
+    for member in trace_state.split(","):
+        key, equals, fields = member.strip(" \t").partition("=")
+        if key == "ot" and equals:
+            for part in fields.split(";"):
+                found, colon, value = part.partition(":")
+                if found == name and colon:
+                    return value
+            return None
+    return None

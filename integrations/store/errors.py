@@ -1,0 +1,46 @@
+"""What can go wrong with the store, told apart by what helps: waiting, or a person."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+_PASSING: Final = {
+    sqlite3.SQLITE_FULL: "the disk is full; free space on its volume",
+    sqlite3.SQLITE_BUSY: "another process holds its lock; only one monitor may use a store",
+    sqlite3.SQLITE_LOCKED: "another process holds its lock; only one monitor may use a store",
+    sqlite3.SQLITE_IOERR: "reading or writing failed; check its volume",
+    sqlite3.SQLITE_NOMEM: "memory ran out; raise the memory limit",
+    sqlite3.SQLITE_READONLY: "it is read-only; make the file and its folder writable",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; create its folder and make it writable",
+    sqlite3.SQLITE_PERM: "access is refused; make the file and its folder writable",
+}
+_BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class StoreError(Exception):
+    """The store did not do what was asked of it; nothing of that is in it."""
+
+
+class StoreUnavailable(StoreError):  # noqa: N818  # it names the store's state
+    """The store cannot take or give anything now (disk full, locked, closed); it may later."""
+
+
+class StoreCorrupt(StoreError):  # noqa: N818  # likewise
+    """The database file is damaged, or is not one of ours; only a person can help."""
+
+
+def explain(error: Exception, path: Path) -> StoreError:
+    """The store error that an error of the database (or of the data) means, naming the file and the remedy."""
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = code & 0xFF if isinstance(code, int) else None
+    if primary in _BROKEN:
+        return StoreCorrupt(
+            f"store {path}: not a sound SQLite database ({error})\n"
+            f"move it away (with {path.name}-wal and {path.name}-shm) and start again: an empty one is made, "
+            "and traces that were open are lost"
+        )
+    if primary in _PASSING:
+        return StoreUnavailable(f"store {path}: {error}: {_PASSING[primary]}")
+    return StoreError(f"store {path}: {type(error).__name__}: {error}")

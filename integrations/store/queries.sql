@@ -1,0 +1,64 @@
+-- name: append
+INSERT INTO chunks (trace_id, received_ns, service, environment, threshold, payload) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: chunks
+SELECT payload FROM chunks WHERE trace_id = ? ORDER BY seq;
+
+-- name: recover
+SELECT c.trace_id, c.received_ns, c.done, c.service, c.environment, c.threshold, t.revision, t.closed_ns, c.payload
+FROM chunks AS c LEFT JOIN traces AS t ON t.trace_id = c.trace_id
+ORDER BY c.trace_id, c.seq;
+
+-- name: mark_done
+UPDATE chunks SET done = 1
+WHERE trace_id = :trace_id AND seq IN (SELECT seq FROM chunks WHERE trace_id = :trace_id ORDER BY seq LIMIT :chunks);
+
+-- name: finish_trace
+-- A revision that was written already, or an older one that comes late, changes nothing but itself.
+INSERT INTO traces (trace_id, closed_ns, revision, service, reason, completion, story)
+VALUES (:trace_id, :closed_ns, :revision, :service, :reason, :completion, :story)
+ON CONFLICT (trace_id) DO UPDATE SET
+    closed_ns = excluded.closed_ns, revision = excluded.revision, service = excluded.service,
+    reason = excluded.reason, completion = excluded.completion, story = excluded.story
+WHERE excluded.revision >= traces.revision;
+
+-- name: forget_verdicts
+-- What an earlier revision said of rubrics that this one does not speak of no longer holds.
+DELETE FROM verdicts WHERE trace_id = ?;
+
+-- name: add_verdict
+INSERT INTO verdicts (trace_id, rubric, closed_ns, service, environment, passed, verdict) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (trace_id, rubric) DO UPDATE SET
+    closed_ns = excluded.closed_ns, service = excluded.service, environment = excluded.environment,
+    passed = excluded.passed, verdict = excluded.verdict;
+
+-- name: revision
+SELECT revision FROM traces WHERE trace_id = ?;
+
+-- name: story
+SELECT story, reason, completion, revision, service, closed_ns FROM traces WHERE trace_id = ?;
+
+-- name: verdicts_of_trace
+SELECT verdict FROM verdicts WHERE trace_id = ? ORDER BY rubric;
+
+-- name: recent_verdicts
+SELECT verdict, closed_ns FROM verdicts
+WHERE (:rubric IS NULL OR rubric = :rubric) AND (:service IS NULL OR service = :service)
+  AND (:environment IS NULL OR environment = :environment) AND (:passed IS NULL OR passed = :passed)
+  AND (:before IS NULL OR closed_ns < :before)
+ORDER BY closed_ns DESC LIMIT :limit;
+
+-- name: verdicts_since
+SELECT verdict, closed_ns FROM verdicts WHERE closed_ns >= ? ORDER BY closed_ns;
+
+-- name: purge_chunks
+-- Only traces all of whose chunks are evaluated: a late span that still waits needs the others.
+DELETE FROM chunks WHERE done = 1
+  AND trace_id IN (SELECT trace_id FROM traces WHERE closed_ns < :before)
+  AND trace_id NOT IN (SELECT trace_id FROM chunks WHERE done = 0);
+
+-- name: purge_traces
+DELETE FROM traces WHERE closed_ns < :before AND trace_id NOT IN (SELECT trace_id FROM chunks);
+
+-- name: purge_verdicts
+DELETE FROM verdicts WHERE closed_ns < :before;

@@ -1,0 +1,271 @@
+"""Store: the working state of one monitor in one SQLite file.
+
+What is sampled is committed before its request is answered (WAL, ``synchronous=NORMAL``: it survives the process being
+killed at any point; a power cut may take the last moments). Finishing a trace is one transaction: its story, its
+verdicts, and the mark on the chunks that were evaluated. Chunks stay until late spans can no longer come.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
+from .statements import queries, schema
+from .writer import Writer
+
+__all__ = ["Finished", "Store", "StoreCorrupt", "StoreError", "StoreUnavailable", "StoredChunk"]
+
+VERSION: Final = 1
+"""Version of the schema, kept in the file's ``user_version``."""
+
+
+class _Origin(Protocol):
+    @property
+    def service(self) -> str | None: ...
+    @property
+    def environment(self) -> str | None: ...
+    @property
+    def threshold(self) -> int: ...
+
+
+class Storable(Protocol):
+    """A trace's part of a request: what the store needs to know of a chunk."""
+
+    @property
+    def trace_id(self) -> bytes: ...
+    @property
+    def payload(self) -> bytes: ...
+    @property
+    def origin(self) -> _Origin: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredChunk:
+    """A chunk found at start. ``done``: it was evaluated. ``revision`` and ``closed_ns``: its trace's last, or None."""
+
+    trace_id: bytes
+    received_ns: int
+    done: bool
+    service: str | None
+    environment: str | None
+    threshold: int
+    revision: int | None
+    closed_ns: int | None
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The end of a trace. ``trace_id`` is 16 bytes or their hex; ``closed_ns`` ns since the epoch, when it was closed.
+
+    ``verdicts`` are verdicts as JSON objects. ``chunks`` is how many chunks were evaluated (as many as ``Store.chunks``
+    returned): one that was committed since stays open. None: all there are.
+    """
+
+    trace_id: bytes | str
+    service: str | None
+    reason: str
+    completion: str
+    revision: int
+    story: Mapping[str, object]
+    verdicts: Sequence[Mapping[str, object]] = field(default_factory=tuple)
+    closed_ns: int
+    chunks: int | None = None
+
+
+class Store:
+    """One file, one writing thread, one connection for reading. Methods that write are async and return once committed.
+
+    Raises :class:`StoreUnavailable` for what may pass, :class:`StoreCorrupt` for what needs a person.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._sql = queries()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreUnavailable(f"store {self.path}: its folder cannot be made ({error}); set store.path") from None
+        writing = self._connect()
+        try:
+            self._prepare(writing)
+            self._reading = self._connect()
+        except sqlite3.Error as error:
+            writing.close()
+            raise explain(error, self.path) from error
+        except StoreError:
+            writing.close()
+            raise
+        self._lock = threading.Lock()
+        self._write_connection = writing
+        self._writer = Writer(writing, self.path)
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(self.path, timeout=2.0, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA journal_size_limit = 67108864")  # the log shrinks again after a burst
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version == VERSION:
+            return
+        foreign = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        if version or foreign:
+            raise StoreCorrupt(
+                f"store {self.path}: it has schema version {version}, this version of sidejudge writes {VERSION}\n"
+                "use the version that wrote it, or set store.path to a new file"
+            )
+        connection.executescript(f"BEGIN IMMEDIATE;\n{schema()}\nPRAGMA user_version = {VERSION};\nCOMMIT;")
+
+    async def append(self, chunks: Sequence[Storable], received_ns: int) -> None:
+        """Commit chunks. When this returns, a crash cannot lose them."""
+        if not chunks:
+            return
+        rows = [
+            (c.trace_id, received_ns, c.origin.service, c.origin.environment, c.origin.threshold, c.payload)
+            for c in chunks
+        ]
+        await self._writer.do(lambda connection: connection.executemany(self._sql["append"], rows) and None)
+
+    async def finish(self, finished: Finished) -> None:
+        """Write a trace's end, all of it or nothing. Doing it again changes nothing; a later revision replaces it."""
+        trace_id = _id(finished.trace_id)
+        trace = {
+            "trace_id": trace_id, "closed_ns": finished.closed_ns, "revision": finished.revision,
+            "service": finished.service, "reason": str(finished.reason), "completion": finished.completion,
+            "story": _json(finished.story), "chunks": -1 if finished.chunks is None else finished.chunks,
+        }  # fmt: skip
+        verdicts = [
+            (trace_id, v["rubric"], finished.closed_ns, *map(v.get, ("service", "environment", "passed")), _json(v))
+            for v in finished.verdicts
+        ]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(self._sql["mark_done"], trace)
+            held = connection.execute(self._sql["revision"], (trace_id,)).fetchone()
+            if held is not None and held[0] > finished.revision:
+                return
+            connection.execute(self._sql["finish_trace"], trace)
+            connection.execute(self._sql["forget_verdicts"], (trace_id,))
+            connection.executemany(self._sql["add_verdict"], verdicts)
+
+        await self._writer.do(work)
+
+    async def purge(self, before_ns: int, *, chunks_before_ns: int | None = None) -> None:
+        """Delete traces and verdicts that were closed before ``before_ns``.
+
+        Chunks go when their trace was closed before ``chunks_before_ns`` (default: the same). Nothing of a trace that
+        waits to be evaluated is deleted.
+        """
+        rows, chunks = {"before": before_ns}, {"before": before_ns if chunks_before_ns is None else chunks_before_ns}
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(self._sql["purge_chunks"], chunks)
+            connection.execute(self._sql["purge_verdicts"], rows)
+            connection.execute(self._sql["purge_traces"], rows)
+
+        await self._writer.do(work)
+
+    def chunks(self, trace_id: bytes | str) -> list[bytes]:
+        """The payloads of a trace in order of arrival, those of earlier revisions included."""
+        return [payload for (payload,) in self._read("chunks", (_id(trace_id),))]
+
+    def recover(self) -> Iterator[StoredChunk]:
+        """Everything that is still held, trace by trace, oldest chunk first: what a restart resumes from."""
+        connection = self._connect()
+        try:
+            for row in connection.execute(self._sql["recover"]):
+                trace_id, received_ns, done, service, environment, threshold, revision, closed_ns, payload = row
+                yield StoredChunk(
+                    trace_id=trace_id, received_ns=received_ns, done=bool(done), service=service,
+                    environment=environment, threshold=threshold,
+                    revision=revision, closed_ns=closed_ns, payload=payload,
+                )  # fmt: skip
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+        finally:
+            connection.close()
+
+    def open_traces(self) -> set[bytes]:
+        """Ids of the traces of which something waits to be evaluated."""
+        return {chunk.trace_id for chunk in self.recover() if not chunk.done}
+
+    def story(self, trace_id: bytes | str) -> dict[str, Any] | None:
+        """What happened to a finished trace, with its verdicts; ``None`` for one that is unknown here."""
+        rows = self._read("story", (_id(trace_id),))
+        if not rows:
+            return None
+        story, reason, completion, revision, service, closed_ns = rows[0]
+        verdicts = [json.loads(text) for (text,) in self._read("verdicts_of_trace", (_id(trace_id),))]
+        return {
+            **json.loads(story), "trace_id": _id(trace_id).hex(), "service": service, "reason": reason,
+            "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": verdicts,
+        }  # fmt: skip
+
+    def verdicts(
+        self,
+        *,
+        rubric: str | None = None,
+        service: str | None = None,
+        environment: str | None = None,
+        passed: bool | None = None,
+        limit: int = 100,
+        before_ns: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """The latest verdicts, newest first, as JSON with ``closed_ns`` added: the next page's ``before_ns``."""
+        wanted = {
+            "rubric": rubric, "service": service, "environment": environment,
+            "passed": passed, "limit": limit, "before": before_ns,
+        }  # fmt: skip
+        return [{**json.loads(text), "closed_ns": at} for text, at in self._read("recent_verdicts", wanted)]
+
+    def verdicts_since(self, since_ns: int) -> list[dict[str, Any]]:
+        """All verdicts of traces closed since then, oldest first: what windows are filled with at start."""
+        return [{**json.loads(text), "closed_ns": at} for text, at in self._read("verdicts_since", (since_ns,))]
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk, write-ahead log included."""
+        total = 0
+        for name in (self.path, self.path.with_name(self.path.name + "-wal")):
+            try:
+                total += name.stat().st_size
+            except OSError:
+                continue
+        return total
+
+    def close(self) -> None:
+        """Commit what is queued and close; idempotent. What is asked later is refused."""
+        self._writer.close()
+        with self._lock:
+            self._reading.close()
+            self._write_connection.close()
+
+    def _read(self, name: str, wanted: Sequence[object] | Mapping[str, object]) -> list[Any]:
+        with self._lock:
+            try:
+                return self._reading.execute(self._sql[name], wanted).fetchall()
+            except sqlite3.ProgrammingError:
+                raise StoreUnavailable(f"store {self.path}: it is closed; the monitor is shutting down") from None
+            except sqlite3.Error as error:
+                raise explain(error, self.path) from error
+
+
+def _id(trace_id: bytes | str) -> bytes:
+    return bytes.fromhex(trace_id) if isinstance(trace_id, str) else trace_id
+
+
+def _json(value: Mapping[str, object]) -> str:
+    # ASCII: a lone surrogate, which JSON may hold and UTF-8 may not, stays an escape sequence.
+    return json.dumps(value, separators=(",", ":"), default=str)

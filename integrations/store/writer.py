@@ -1,0 +1,145 @@
+"""One thread that writes, and commits together whatever has come in while it was committing before.
+
+A commit costs much more than an insert, so under load requests share commits without anyone waiting for a timer.
+The event loop is woken once per commit, not once per request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from .errors import StoreUnavailable, explain
+
+_log = logging.getLogger("sidejudge.store")
+
+_TOGETHER: Final = 500
+"""Most jobs in one transaction: bounds how much is done again when it fails."""
+_LOCKED_PAUSES_S: Final = (0.05, 0.2, 0.5)
+"""Pauses between attempts while another process holds the lock, on top of SQLite's own waiting."""
+
+Work = Callable[[sqlite3.Connection], Any]
+
+
+@dataclass(slots=True)
+class _Job:
+    work: Work
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: Exception | None = None
+
+
+class Writer:
+    """Runs work on the one connection that writes, each job inside a transaction that may hold others too."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._closing = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="sidejudge-store", daemon=True)
+        self._thread.start()
+
+    async def do(self, work: Work) -> Any:
+        """Run ``work`` and return its result once committed. Raises ``StoreError``; then nothing of it is written."""
+        loop = asyncio.get_running_loop()
+        job = _Job(work, loop, loop.create_future())
+        with self._closing:
+            if self._closed:
+                raise StoreUnavailable(f"store {self._path}: it is closed; the monitor is shutting down")
+            self._queue.put(job)
+        return await job.future
+
+    def close(self) -> None:
+        """Commit what is queued, then stop; idempotent."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            first = self._queue.get()
+            jobs = [] if first is None else [first]
+            last = first is None
+            while not last and len(jobs) < _TOGETHER:
+                try:
+                    job = self._queue.get_nowait()
+                except Empty:
+                    break
+                if job is None:
+                    last = True
+                else:
+                    jobs.append(job)
+            if jobs:
+                self._commit(jobs)
+                _answer(jobs)
+            if last:
+                return
+
+    def _commit(self, jobs: list[_Job]) -> None:
+        error = self._attempt(jobs)
+        if error is None:
+            return
+        if len(jobs) > 1 and not isinstance(explain(error, self._path), StoreUnavailable):
+            # One job's data is at fault: the others must not suffer for it.
+            for job in jobs:
+                self._commit([job])
+            return
+        meant = explain(error, self._path)
+        _log.error("%s", meant)
+        for job in jobs:
+            job.error = meant
+
+    def _attempt(self, jobs: list[_Job]) -> Exception | None:
+        for pause_s in (*_LOCKED_PAUSES_S, None):
+            try:
+                self._transact(jobs)
+            except Exception as error:  # noqa: BLE001  # the thread must outlive any job; the error is answered to it
+                code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+                if code not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or pause_s is None:
+                    return error
+                time.sleep(pause_s)
+            else:
+                return None
+        return None
+
+    def _transact(self, jobs: list[_Job]) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            for job in jobs:
+                job.result = job.work(self._connection)
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+
+def _answer(jobs: list[_Job]) -> None:
+    for loop in {job.loop for job in jobs}:
+        try:
+            loop.call_soon_threadsafe(_resolve, [job for job in jobs if job.loop is loop])
+        except RuntimeError:
+            _log.debug("the loop that asked for a commit is closed")
+
+
+def _resolve(jobs: list[_Job]) -> None:
+    for job in jobs:
+        if job.future.done():  # whoever asked has been cancelled
+            continue
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)

@@ -1,0 +1,247 @@
+"""Assembler: when is a trace whole? A pure state machine; time is an argument.
+
+OTLP has no end-of-trace marker, so a trace closes for a stated reason, whichever comes first:
+
+* ``root_ended`` — a root has arrived (a span that names no parent, or is marked as the topmost exported), every parent
+  that was named has arrived, and nothing came for ``grace``;
+* ``idle`` — nothing came for ``idle``;
+* ``deadline`` — ``deadline`` has passed since its first span;
+* ``pressure`` — more traces or bytes are open than may be: the oldest goes first.
+
+A closed trace is remembered for the late window. A span that arrives then, and that was not there before, opens the
+trace again, and its next closing is the next revision. After the window its id is remembered a while longer, only to
+refuse what comes far too late: half a trace must not be taken for a new one.
+
+Payloads stay in the store. Here are kept only span ids, and of parents those that have not arrived.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from integrations.otlp.wire import Chunk, Origin
+from scoring.span import Completion
+
+_SECOND: Final = 1_000_000_000
+
+
+class Arrival(StrEnum):
+    """What a chunk is to the trace it belongs to."""
+
+    OPENS = "opens"
+    """The first of its trace."""
+    EXTENDS = "extends"
+    """It adds spans to an open trace."""
+    REOPENS = "reopens"
+    """It adds spans to a closed trace within the late window."""
+    DUPLICATE = "duplicate"
+    """All its spans are known: a client that got no answer sends again."""
+    TOO_LATE = "too_late"
+    """Its trace was closed longer ago than the late window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Durations in ns, as the configuration's ``assembly`` section has them; bytes are those of the payloads."""
+
+    grace_ns: int = 2 * _SECOND
+    idle_ns: int = 30 * _SECOND
+    deadline_ns: int = 600 * _SECOND
+    late_ns: int = 600 * _SECOND
+    max_open_traces: int = 20_000
+    max_open_bytes: int = 256 << 20
+    remembered: int = 50_000
+    """How many ids of traces past their late window are remembered at least (at most twice as many)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closing:
+    """A trace to be evaluated now. ``revision`` counts its closings from 1; ``origin`` has its lowest threshold."""
+
+    trace_id: bytes
+    completion: Completion
+    revision: int
+    origin: Origin
+
+
+@dataclass(slots=True)
+class _Entry:
+    origin: Origin
+    first_ns: int
+    last_ns: int
+    ids: set[bytes] | bytes = field(default_factory=set)  # packed, 8 bytes an id, while the trace is closed
+    missing: set[bytes] = field(default_factory=set)
+    rooted: bool = False
+    size: int = 0
+    revision: int = 0  # closings so far
+    closed_ns: int | None = None
+    queued_ns: int = 0  # when the heap will look at it next
+
+
+class Assembler:
+    """Open and lately closed traces. Each opening and reopening is returned by ``due`` exactly once."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._open: dict[bytes, _Entry] = {}  # in order of opening: the first is the oldest
+        self._closed: dict[bytes, _Entry] = {}
+        self._heap: list[tuple[int, bytes]] = []
+        self._forget: list[tuple[int, bytes]] = []
+        self._gone: set[bytes] = set()
+        self._long_gone: set[bytes] = set()
+        self._bytes = 0
+
+    @property
+    def open_traces(self) -> int:
+        return len(self._open)
+
+    @property
+    def open_bytes(self) -> int:
+        """Bytes of the payloads of open traces."""
+        return self._bytes
+
+    @property
+    def open_limit_reached(self) -> bool:
+        return len(self._open) > self._limits.max_open_traces or self._bytes > self._limits.max_open_bytes
+
+    def knows(self, trace_id: bytes) -> bool:
+        """Whether the trace is open or was closed within the late window."""
+        return trace_id in self._open or trace_id in self._closed
+
+    def classify(self, chunk: Chunk) -> Arrival:
+        """What ``add`` would answer; changes nothing. Duplicates and what is too late need not be stored."""
+        entry = self._open.get(chunk.trace_id) or self._closed.get(chunk.trace_id)
+        if entry is None:
+            gone = chunk.trace_id in self._gone or chunk.trace_id in self._long_gone
+            return Arrival.TOO_LATE if gone else Arrival.OPENS
+        known = _unpacked(entry.ids)
+        if all(header.span_id in known for header in chunk.headers):
+            return Arrival.DUPLICATE
+        return Arrival.EXTENDS if entry.closed_ns is None else Arrival.REOPENS
+
+    def add(self, chunk: Chunk, now_ns: int) -> Arrival:
+        """Take in a chunk that is committed. Duplicates and what is too late change nothing."""
+        arrival = self.classify(chunk)
+        if arrival is Arrival.DUPLICATE or arrival is Arrival.TOO_LATE:
+            return arrival
+        if arrival is Arrival.OPENS:
+            entry = self._open[chunk.trace_id] = _Entry(chunk.origin, now_ns, now_ns)
+        elif arrival is Arrival.REOPENS:
+            entry = self._open[chunk.trace_id] = self._closed.pop(chunk.trace_id)
+            entry.ids = _unpacked(entry.ids)
+            entry.first_ns, entry.closed_ns, entry.queued_ns = now_ns, None, 0
+            self._bytes += entry.size
+        else:
+            entry = self._open[chunk.trace_id]
+        self._extend(entry, chunk, now_ns)
+        self._enqueue(chunk.trace_id, entry)
+        return arrival
+
+    def _extend(self, entry: _Entry, chunk: Chunk, now_ns: int) -> None:
+        ids = _unpacked(entry.ids)
+        for header in chunk.headers:
+            ids.add(header.span_id)
+            entry.missing.discard(header.span_id)
+            if not header.parent_id or header.root_hint:
+                entry.rooted = True
+            elif header.parent_id not in ids:
+                entry.missing.add(header.parent_id)
+        entry.ids = ids
+        entry.last_ns = max(entry.last_ns, now_ns)
+        entry.size += len(chunk.payload)
+        self._bytes += len(chunk.payload)
+        if chunk.origin.threshold < entry.origin.threshold:
+            entry.origin = chunk.origin
+
+    def _when(self, entry: _Entry) -> tuple[int, Completion]:
+        """When an open trace closes if nothing more comes, and why."""
+        whole = entry.rooted and not entry.missing
+        quiet: tuple[int, Completion] = (
+            (entry.last_ns + self._limits.grace_ns, "root_ended")
+            if whole
+            else (entry.last_ns + self._limits.idle_ns, "idle")
+        )
+        deadline = entry.first_ns + self._limits.deadline_ns
+        return quiet if quiet[0] <= deadline else (deadline, "deadline")
+
+    def _enqueue(self, trace_id: bytes, entry: _Entry) -> None:
+        # A closing that moved away leaves its place in the heap as it is and is put right when that comes up:
+        # so a span costs nothing here unless it brings the closing forward.
+        due_ns, _ = self._when(entry)
+        if not entry.queued_ns or due_ns < entry.queued_ns:
+            entry.queued_ns = due_ns
+            heapq.heappush(self._heap, (due_ns, trace_id))
+
+    def _settle(self, now_ns: int) -> _Entry | None:
+        """Put the top of the heap right; return its entry when it closes by ``now_ns``."""
+        while self._heap:
+            queued_ns, trace_id = self._heap[0]
+            entry = self._open.get(trace_id)
+            if entry is None or entry.queued_ns != queued_ns:
+                heapq.heappop(self._heap)
+                continue
+            due_ns, _ = self._when(entry)
+            if due_ns != queued_ns:
+                entry.queued_ns = due_ns
+                heapq.heapreplace(self._heap, (due_ns, trace_id))
+                continue
+            return entry if due_ns <= now_ns else None
+        return None
+
+    @property
+    def next_due(self) -> int | None:
+        """When ``due`` has something next, in ns; ``None`` when nothing is open. 0: at once, for there is pressure."""
+        if self.open_limit_reached:
+            return 0
+        self._settle(0)
+        return self._heap[0][0] if self._heap else None
+
+    def due(self, now_ns: int) -> list[Closing]:
+        """Close what is due, then the oldest while too much is open; forget what is past its late window."""
+        closings = []
+        while (entry := self._settle(now_ns)) is not None:
+            _, trace_id = heapq.heappop(self._heap)
+            closings.append(self._close(trace_id, self._when(entry)[1], now_ns))
+        while self.open_limit_reached:
+            closings.append(self._close(next(iter(self._open)), "pressure", now_ns))
+        self._prune(now_ns)
+        return closings
+
+    def drain(self, now_ns: int) -> list[Closing]:
+        """Close everything that is open as under pressure, oldest first."""
+        return [self._close(trace_id, "pressure", now_ns) for trace_id in list(self._open)]
+
+    def restore(self, trace_id: bytes, revision: int, closed_ns: int) -> None:
+        """After a restart: this open trace had in truth been closed ``revision`` times, lastly at ``closed_ns``."""
+        entry = self._open[trace_id]
+        entry.revision = revision - 1
+        self._close(trace_id, "idle", closed_ns)
+
+    def _close(self, trace_id: bytes, completion: Completion, now_ns: int) -> Closing:
+        entry = self._closed[trace_id] = self._open.pop(trace_id)
+        entry.revision += 1
+        entry.closed_ns = now_ns
+        entry.ids = b"".join(_unpacked(entry.ids))
+        self._bytes -= entry.size
+        heapq.heappush(self._forget, (now_ns + self._limits.late_ns, trace_id))
+        return Closing(trace_id=trace_id, completion=completion, revision=entry.revision, origin=entry.origin)
+
+    def _prune(self, now_ns: int) -> None:
+        while self._forget and self._forget[0][0] <= now_ns:
+            forget_ns, trace_id = heapq.heappop(self._forget)
+            entry = self._closed.get(trace_id)
+            if entry is None or entry.closed_ns is None or entry.closed_ns + self._limits.late_ns != forget_ns:
+                continue  # it was opened again, and will be forgotten later if at all
+            del self._closed[trace_id]
+            self._gone.add(trace_id)
+            if len(self._gone) >= self._limits.remembered:
+                self._gone, self._long_gone = set(), self._gone
+
+
+def _unpacked(ids: set[bytes] | bytes) -> set[bytes]:
+    if isinstance(ids, set):
+        return ids
+    return {ids[at : at + 8] for at in range(0, len(ids), 8)}

@@ -1,0 +1,220 @@
+"""Intake: a request's way from its bytes to committed chunks and an assembler that knows of them.
+
+The order is what makes the acknowledgement worth something: split, decide, commit, and only then assemble and answer. A
+crash before the commit leaves a client without an answer, who sends again; a crash after it leaves the chunk in the
+store, where a restart finds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from integrations.otlp.outcome import Overloaded, Receipt, Undecodable
+from integrations.otlp.wire import Chunk, Origin, Split, identify, read_headers, split
+from integrations.store.errors import StoreError
+from monitor.assembler import Arrival, Assembler
+from monitor.ledger import Ledger, Reason
+from monitor.sampler import Sampler
+
+__all__ = ["Counts", "Intake", "Overloaded", "Receipt", "Undecodable"]
+
+_log = logging.getLogger("sidejudge.intake")
+
+_INLINE_BYTES: Final = 1 << 20
+"""A body up to this size is split on the event loop (under 10 ms even when all is kept), a larger one in a thread."""
+_RESOURCES: Final = 4_096
+"""Distinct resources whose origin is remembered; a fleet has fewer, and when they are more the memory starts anew."""
+
+
+class Stored(Protocol):
+    """A chunk as a restart finds it; see the store."""
+
+    @property
+    def trace_id(self) -> bytes: ...
+    @property
+    def received_ns(self) -> int: ...
+    @property
+    def done(self) -> bool: ...
+    @property
+    def service(self) -> str | None: ...
+    @property
+    def environment(self) -> str | None: ...
+    @property
+    def threshold(self) -> int: ...
+    @property
+    def revision(self) -> int | None: ...
+    @property
+    def closed_ns(self) -> int | None: ...
+    @property
+    def payload(self) -> bytes: ...
+
+
+class Committing(Protocol):
+    """What the intake asks of a store."""
+
+    async def append(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...
+    def recover(self) -> Iterable[Stored]: ...
+
+
+@dataclass(slots=True)
+class Counts:
+    """Spans and requests since start. ``late`` spans came after the late window, ``duplicate`` ones were known."""
+
+    requests: int = 0
+    spans: int = 0
+    kept: int = 0
+    sampled_out: int = 0
+    rejected: int = 0
+    duplicate: int = 0
+    late: int = 0
+    undecodable: int = 0
+    overloaded: int = 0
+
+
+class Intake:
+    """Takes requests. ``wake`` is called after each one that made the assembler's next closing come into question."""
+
+    def __init__(
+        self,
+        *,
+        sampler: Sampler,
+        store: Committing,
+        assembler: Assembler,
+        ledger: Ledger,
+        max_waiting_bytes: int = 64 << 20,
+        clock_ns: Callable[[], int] = time.time_ns,
+        wake: Callable[[], None] | None = None,
+    ) -> None:
+        self._sampler = sampler
+        self._store = store
+        self._assembler = assembler
+        self._ledger = ledger
+        self._max_waiting = max_waiting_bytes
+        self._clock = clock_ns
+        self._wake = wake
+        self._origins: dict[bytes, Origin] = {}
+        self._shared: dict[tuple[str | None, str | None], Origin] = {}
+        self._waiting = 0
+        self.counts = Counts()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of chunks that are on their way to a commit."""
+        return self._waiting
+
+    async def consume(self, body: bytes) -> Receipt:
+        """Take a decompressed request; what is kept of it is committed when this returns.
+
+        Raises :class:`Undecodable` for what is no trace request, and :class:`Overloaded` when the store cannot keep up
+        or cannot write; then nothing of the request was kept.
+        """
+        self.counts.requests += 1
+        if self._waiting > self._max_waiting:
+            self.counts.overloaded += 1
+            raise Overloaded(1.0)
+        try:
+            if len(body) <= _INLINE_BYTES:
+                found = split(body, self._admit)
+            else:
+                found = await asyncio.to_thread(split, body, self._admit)
+        except Undecodable:
+            self.counts.undecodable += 1
+            self._ledger.seen()
+            self._ledger.ended(None, Reason.UNDECODABLE)
+            raise
+        if found.chunks:
+            await self._keep(found.chunks)
+        self._account(found)
+        return Receipt(rejected_spans=found.rejected, message=found.message)
+
+    def _admit(self, resource: bytes) -> Origin:
+        origin = self._origins.get(resource)
+        if origin is None:
+            service, environment = identify(resource)
+            origin = self._sampler.admit(service, environment)
+            # Resources that differ only in what nobody asks about (a pod's name) share one origin.
+            origin = self._shared.setdefault((service, environment), origin)
+            if len(self._origins) >= _RESOURCES:
+                self._origins.clear()
+                self._shared.clear()
+            self._origins[bytes(resource)] = origin
+        return origin
+
+    async def _keep(self, chunks: list[Chunk]) -> None:
+        fresh = []
+        for chunk in chunks:
+            arrival = self._assembler.classify(chunk)
+            if arrival is Arrival.DUPLICATE:
+                self.counts.duplicate += len(chunk.headers)
+            elif arrival is Arrival.TOO_LATE:
+                self.counts.late += len(chunk.headers)
+            else:
+                fresh.append(chunk)
+        if not fresh:
+            return
+        size = sum(len(chunk.payload) for chunk in fresh)
+        now_ns = self._clock()
+        self._waiting += size
+        try:
+            await self._store.append(fresh, now_ns)
+        except StoreError as error:
+            self.counts.overloaded += 1
+            raise Overloaded(5.0, str(error)) from error
+        finally:
+            self._waiting -= size
+        for chunk in fresh:
+            self._assemble(chunk, now_ns)
+        if self._wake is not None:
+            self._wake()
+
+    def _assemble(self, chunk: Chunk, now_ns: int) -> None:
+        if self._assembler.add(chunk, now_ns) is Arrival.OPENS:
+            self._ledger.seen()
+
+    def _account(self, found: Split) -> None:
+        counts = self.counts
+        counts.spans += found.spans
+        counts.kept += found.kept
+        counts.rejected += found.rejected
+        counts.sampled_out += found.spans - found.kept - found.rejected
+        for origin, trace_ids in found.dropped.items():
+            if not self._sampler.single:
+                # Where rates differ by service, a trace may be drawn in one and not in another: then it is drawn.
+                trace_ids = {trace_id for trace_id in trace_ids if not self._assembler.knows(trace_id)}  # noqa: PLW2901
+            self._ledger.sampled_out(origin.service, trace_ids)
+
+    def restore(self) -> int:
+        """Take up what the store holds after a restart; return how many traces are open."""
+        before = self._ledger.open
+        closed: tuple[bytes, int, int] | None = None
+        for stored in self._store.recover():
+            if closed is not None and (stored.trace_id != closed[0] or not stored.done):
+                self._assembler.restore(*closed)
+                closed = None
+            try:
+                chunk = _restored(stored)
+            except Undecodable as error:
+                _log.error("%s", error)
+                continue
+            arrival = self._assembler.add(chunk, stored.received_ns)
+            if stored.done and stored.revision is not None and stored.closed_ns is not None:
+                closed = (stored.trace_id, stored.revision, stored.closed_ns)
+            elif arrival is Arrival.OPENS:
+                self._ledger.seen()
+        if closed is not None:
+            self._assembler.restore(*closed)
+        return self._ledger.open - before
+
+
+def _restored(stored: Stored) -> Chunk:
+    return Chunk(
+        trace_id=stored.trace_id,
+        payload=stored.payload,
+        headers=read_headers(stored.payload, stored.trace_id),
+        origin=Origin(stored.service, stored.environment, stored.threshold),
+    )

@@ -1,0 +1,174 @@
+"""Sampler: consistent probability sampling in two passes, with the inclusion probability that is true.
+
+**The rule** (opentelemetry-specification, trace/tracestate-probability-sampling.md). A trace has 56 random bits R. A
+rate p stands for the rejection threshold T = 2**56 x (1 - p), and a trace is kept iff R >= T. As R belongs to the
+trace, every process and every rule decides alike, and what a small rate keeps a larger one keeps too. An upstream
+sampler's threshold T_s (``ot=th``) multiplies in by the equalizing form, T = max(T_s, T_d): we keep at most p_d of
+*all* traffic. T_s is believed only where R >= T_s; otherwise the trace state contradicts itself and T_s counts as
+absent. Thresholds have their full 56 bits here (SDKs write 4 hexadecimal digits); the probability is always computed
+from the threshold, never from the configured rate.
+
+**Two passes.** Rules that match on service and environment only are *strata*: they are known before a span is
+decoded, and the first that matches replaces the base rate. Rules that look at content (name, tags, metadata, level,
+latency) can only be asked once the trace is whole. So the first pass keeps what the largest rate of any rule that may
+still match would keep, and the second pass decides: what the stratum's own rate keeps is a *random* selection; what
+only a matching content rule keeps is *forced*; the rest is sampled out.
+
+**The probability recorded** is max(p_base, p of the matching content rules), whichever way the trace came in: with
+one R, it is in iff R >= min(T_base, T_rule). Weighing each kept trace by its inverse (Horvitz–Thompson) is then
+unbiased, although errors are over-represented: a kept error weighs 1, a kept success 1/p_base. Recording p_base for a
+*random* selection of a trace that also matched a rule would count errors that happen to have a large R a hundredfold,
+while the others still weigh 1. An estimate that uses *random* selections only must weigh by
+``Decision.base_probability`` instead, for that is the chance of being selected at random.
+
+An upstream sampler without ``th`` (all of those seen in practice) leaves its probability unknown: every probability
+here is conditional on what reached us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
+
+from integrations.otlp.tracestate import incoming_threshold, randomness
+from integrations.otlp.wire import Origin
+from scoring.case import Case
+from scoring.verdict import Selection
+
+__all__ = [
+    "NEVER",
+    "Decision",
+    "Rule",
+    "Sampler",
+    "Sampling",
+    "incoming_threshold",
+    "probability",
+    "randomness",
+    "threshold",
+]
+
+NEVER: Final = 1 << 56
+"""The threshold that no trace reaches: rate 0."""
+
+_STRATUM_KEYS: Final = frozenset({"service", "environment"})
+
+
+def threshold(rate: float) -> int:
+    """The rejection threshold of a rate in [0, 1], in [0, 2**56]. A rate above 0 never rounds down to "never"."""
+    if not 0.0 <= rate <= 1.0:
+        raise ValueError(f"a sampling rate lies in [0, 1], got {rate!r}")
+    if rate == 0.0:
+        return NEVER
+    return NEVER - max(1, round(rate * NEVER))  # the product is exact: 2**56 is a power of two
+
+
+def probability(threshold: int) -> float:
+    """The probability with which a threshold keeps a trace, in [0, 1]: (2**56 - T) / 2**56."""
+    if not 0 <= threshold <= NEVER:
+        raise ValueError(f"a rejection threshold lies in [0, 2**56], got {threshold!r}")
+    return (NEVER - threshold) / NEVER
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """A sampling rule of the configuration: what ``match`` selects is kept at ``rate``."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def match(self) -> Mapping[str, object]: ...
+    @property
+    def rate(self) -> float: ...
+
+
+@runtime_checkable
+class Sampling(Protocol):
+    """The sampling part of the configuration: a base rate and rules."""
+
+    @property
+    def rate(self) -> float: ...
+    @property
+    def rules(self) -> Sequence[Rule]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Whether a whole trace is evaluated, and how likely that was.
+
+    ``probability`` in (0, 1] is the chance of being kept in either way, and None when not kept; ``base_probability`` in
+    [0, 1] that of being selected at random. ``rule`` names what granted it: a stratum, a content rule, or None (the
+    base rate).
+    """
+
+    kept: bool
+    probability: float | None
+    base_probability: float
+    selection: Selection
+    rule: str | None = None
+
+
+class Sampler:
+    """Decides by a configuration; ``matches`` says whether a rule's match selects a case (the router knows how)."""
+
+    def __init__(self, config: Sampling, matches: Callable[[Mapping[str, object], Case], bool]) -> None:
+        self._matches = matches
+        self._base = threshold(config.rate)
+        self._strata = [(r.name, r.match, threshold(r.rate)) for r in config.rules if set(r.match) <= _STRATUM_KEYS]
+        self._content = [
+            (r.name, r.match, threshold(r.rate)) for r in config.rules if not set(r.match) <= _STRATUM_KEYS
+        ]
+        self.single = not self._strata and not self._content
+        """Whether one threshold holds for everything, so that all spans of a trace fare alike in the first pass."""
+
+    def admit(self, service: str | None, environment: str | None) -> Origin:
+        """The first pass for a resource: the threshold below which no rule could keep its traces."""
+        where = _bare(service, environment)
+        lowest, _ = self._stratum(where)
+        for _, match, granted in self._content:
+            known = {key: value for key, value in match.items() if key in _STRATUM_KEYS}
+            if granted < lowest and (not known or self._matches(known, where)):
+                lowest = granted
+        return Origin(service, environment, lowest)
+
+    def decide(self, case: Case, origin: Origin, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision:
+        """The second pass, on the whole trace.
+
+        ``origin`` is what the first pass went by (its threshold was in force then, whatever the configuration says
+        now). ``trace_states`` are those of the trace's spans: of several randomness values the smallest counts, of
+        several upstream thresholds the largest (the least probable span), for a decision must hold for the whole trace.
+        """
+        states = {state for state in trace_states if state}
+        random_bits = min((randomness(trace_id, state) for state in states), default=randomness(trace_id))
+        upstream = max((t for s in states if (t := incoming_threshold(s)) is not None and random_bits >= t), default=0)
+        gate = max(origin.threshold, upstream)
+
+        base, stratum = self._stratum(_bare(origin.service, origin.environment))
+        base = max(base, gate)
+        forced, rule = NEVER, None
+        for name, match, granted in self._content:
+            if granted < forced and self._matches(match, case):
+                forced, rule = granted, name
+        forced = max(forced, gate)
+
+        lowest = min(base, forced)
+        kept = random_bits >= lowest
+        at_random = random_bits >= base or not kept
+        return Decision(
+            kept=kept,
+            probability=probability(lowest) if kept else None,
+            base_probability=probability(base),
+            selection="random" if at_random else "forced",
+            rule=stratum if at_random else rule,
+        )
+
+    def _stratum(self, where: Case) -> tuple[int, str | None]:
+        for name, match, granted in self._strata:
+            if self._matches(match, where):
+                return granted, name
+        return self._base, None
+
+
+def _bare(service: str | None, environment: str | None) -> Case:
+    """A case of which nothing is known but where it comes from."""
+    return Case(case_id="", model_output=None, service=service, environment=environment)
