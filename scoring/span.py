@@ -49,7 +49,8 @@ class ToolCall:
 class Message:
     """One message to or from a model; ``text`` joins its text parts, ``tool_calls`` are what the model asked for.
 
-    A message with role ``tool`` answers the call ``tool_call_id``; its ``text`` is the result.
+    A message with role ``tool`` answers the call ``tool_call_id``; its ``text`` is the result, or what went wrong
+    when ``error`` says so.
     """
 
     role: str
@@ -57,16 +58,22 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     name: str | None = None
+    error: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one span. ``input`` includes ``cached_input``, ``output`` includes ``reasoning_output``."""
+    """Tokens of one span. ``input`` includes ``cached_input``, ``output`` includes ``reasoning_output``.
+
+    ``own`` says that they are the span's own calls only, not those of other such spans below it; otherwise usage of a
+    span that has usage below it is taken for a roll-up.
+    """
 
     input: int
     output: int
     cached_input: int = 0
     reasoning_output: int = 0
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +82,7 @@ class Span:
 
     ``root_hint`` marks the topmost span that the emitter exported, whose parent will never come.
     ``capture_switch`` names the setting that would capture contents, when they were not captured.
+    ``trace_input`` and ``trace_output`` are what the application said of the whole trace, on whichever span.
     """
 
     trace_id: str
@@ -101,6 +109,8 @@ class Span:
     usage: Usage | None = None
     cost_usd: float | None = None
     trace_name: str | None = None
+    trace_input: Json = None
+    trace_output: Json = None
     session_id: str | None = None
     user_id: str | None = None
     tags: tuple[str, ...] = ()

@@ -1,0 +1,41 @@
+"""Dialects: one file per instrumentation family, from what it sends to the normal form.
+
+Detection is per span, for one trace mixes several: the application's own spans, a framework's, an SDK's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from integrations.raw import RawSpan
+from scoring.span import Span
+
+from . import genai, generic, langfuse, openinference
+from .reading import Dialect, Reading
+
+__all__ = ["DIALECTS", "Dialect", "lift"]
+
+DIALECTS: tuple[Dialect, ...] = (langfuse.DIALECT, openinference.DIALECT, genai.DIALECT, generic.DIALECT)
+"""In order of trust: the first that speaks for a span lifts it; the last speaks for all."""
+
+
+def lift(raw: RawSpan) -> Span:
+    """The span in normal form. Never raises: what a dialect chokes on goes to the generic one, with a note."""
+    for dialect in DIALECTS[:-1]:
+        try:
+            if dialect.speaks(raw):
+                return dialect.lift(raw)
+        except Exception as error:  # noqa: BLE001 - a span is untrusted, and one must not cost the trace
+            return _generic(raw, f"{dialect.name}: {type(error).__name__}: {error}")
+    return _generic(raw, None)
+
+
+def _generic(raw: RawSpan, note: str | None) -> Span:
+    try:
+        span = generic.DIALECT.lift(raw)
+    except Exception as error:  # noqa: BLE001 - likewise; its place in the tree is kept, nothing else
+        note = f"{note or generic.NAME}; {type(error).__name__}: {error}"
+        span = Reading(raw).bare(generic.NAME)
+    if note is None:
+        return span
+    return replace(span, provenance={**span.provenance, "dialect": f"generic, after an error in {note}"})

@@ -54,7 +54,8 @@ def load_object(payload: bytes) -> dict[str, Any]:
 
 
 def _scrub(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """Halves of surrogate pairs, which UTF-8 cannot hold, become U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _span(span: dict[str, Any], scope: dict[str, Any], resource: dict[str, AttributeValue]) -> RawSpan | None:

@@ -1,0 +1,35 @@
+"""Whatever no other dialect speaks: an HTTP call, a database, an application's own span.
+
+Its place in the tree, its times, its error and the labels on it count; so do an input and an output under the plain
+names. What it did is not guessed.
+"""
+
+from __future__ import annotations
+
+from integrations.raw import RawSpan
+from scoring.span import Span, SpanKind
+
+from . import unwrap
+from .reading import Dialect, Reading
+
+NAME = "generic"
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Always: this is the last resort."""
+    del raw
+    return True
+
+
+def lift(raw: RawSpan) -> Span:
+    """A span of which only the plainest things are known."""
+    reading = Reading(raw)
+    return reading.span(
+        NAME,
+        SpanKind.OTHER,
+        input=unwrap.task(reading.value("input", "input.value", "input")),
+        output=unwrap.answer(reading.value("output", "output.value", "output")),
+    )
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)

@@ -1,0 +1,115 @@
+"""What the application says about a trace: session, user, tags, metadata, service, environment.
+
+The keys differ by family but never contradict each other, and one family's context travels on another's spans, so
+they are read alike for all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from integrations.raw import AttributeValue, RawSpan
+from scoring.span import Json
+
+from . import unwrap
+
+_SESSION = (
+    "session.id", "langfuse.session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id",
+    "ai.telemetry.metadata.sessionId", "ai.settings.context.sessionId", "langsmith.metadata.session_id",
+    "langsmith.metadata.thread_id", "gcp.vertex.agent.session_id", "thread_id",
+)  # fmt: skip
+_USER = (
+    "user.id", "langfuse.user.id", "enduser.id", "traceloop.association.properties.user_id",
+    "ai.telemetry.metadata.userId", "ai.settings.context.userId", "langsmith.metadata.user_id", "user_id",
+)  # fmt: skip
+_ENVIRONMENT = ("langfuse.environment", "deployment.environment.name", "deployment.environment")
+_RELEASE = ("langfuse.release", "service.version")
+_TRACE_NAME = ("langfuse.trace.name",)
+
+_TRACE_METADATA = ("langfuse.trace.metadata", "ai.telemetry.metadata", "ai.settings.context",
+                   "traceloop.association.properties")  # fmt: skip
+_SPAN_METADATA = ("langfuse.observation.metadata", "langsmith.metadata", "metadata")
+EXPECTED = "langfuse.experiment.item.expected_output"
+
+_OWN_METADATA = re.compile(r"[\w-]+\.metadata\.(?=.)")
+_TAGS = re.compile(r"(?:[\w-]+\.)*(?:trace\.|tag\.)?tags")
+_NOISE = re.compile(r"ls_|lc_|langgraph_|checkpoint_|__pregel|is_langchain_root$|resourceAttributes|scope\.")
+_MODERN = re.compile(r"([5-9]|\d\d)\.")
+
+
+def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
+    """The shared fields of a span, as keyword arguments; what was read is noted in ``provenance``."""
+    attributes, resource = raw.attributes, raw.resource
+    found: dict[str, Any] = {
+        "session_id": _first("session_id", _SESSION, attributes, provenance),
+        "user_id": _first("user_id", _USER, attributes, provenance),
+        "trace_name": _first("trace_name", _TRACE_NAME, attributes, provenance),
+        "environment": _first("environment", _ENVIRONMENT, attributes, provenance)
+        or _first("environment", _ENVIRONMENT, resource, provenance),
+        "release": _first("release", _RELEASE, attributes, provenance)
+        or _first("release", _RELEASE, resource, provenance),
+        "service": _first("service", ("service.name",), resource, provenance),
+        "root_hint": attributes.get("langfuse.internal.is_app_root") is True,
+    }
+    # Langfuse from version 5 writes every metadata value as JSON, numbers and texts alike; before, texts are bare.
+    scalars = raw.scope_name == "langfuse-sdk" and bool(_MODERN.match(raw.scope_version))
+    trace_metadata: dict[str, Json] = {}
+    metadata: dict[str, Json] = {}
+    tags: tuple[str, ...] = ()
+    for key, value in attributes.items():
+        if "metadata" in key or key.startswith(_TRACE_METADATA):
+            _collect(key, value, trace_metadata, metadata, scalars=scalars)
+        elif key.endswith("tags") and not tags and _TAGS.fullmatch(key):
+            tags = _tags(value)
+            provenance["tags"] = key
+        elif key == EXPECTED:
+            metadata[EXPECTED] = unwrap.decoded(value)
+    if metadata or trace_metadata:
+        provenance["metadata"] = ", ".join(sorted({*trace_metadata, *metadata}))
+    return found | {"trace_metadata": trace_metadata, "metadata": metadata, "tags": tags}
+
+
+def _first(
+    field: str, keys: tuple[str, ...], attributes: Mapping[str, AttributeValue], provenance: dict[str, str]
+) -> str | None:
+    for key in keys:
+        value = attributes.get(key)
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        if isinstance(value, str) and value and not value.startswith(unwrap.REDACTED):
+            provenance[field] = key
+            return value
+    return None
+
+
+def _collect(
+    key: str, value: AttributeValue, of_trace: dict[str, Json], of_span: dict[str, Json], *, scalars: bool
+) -> None:
+    """Put one attribute where it belongs: a whole container (as JSON), or one entry of it (by dotted key)."""
+    for containers, target in ((_TRACE_METADATA, of_trace), (_SPAN_METADATA, of_span)):
+        for container in containers:
+            if key == container:
+                entries = unwrap.decoded(value)
+                if isinstance(entries, dict):
+                    _keep(target, entries)
+                return
+            if key.startswith(container + "."):
+                _keep(target, {key[len(container) + 1 :]: unwrap.decoded(value, scalars=scalars)})
+                return
+    if own := _OWN_METADATA.match(key):
+        _keep(of_span, {key[own.end() :]: unwrap.decoded(value)})
+
+
+def _keep(target: dict[str, Json], entries: Mapping[str, Json]) -> None:
+    """Frameworks write their own bookkeeping beside the application's metadata; it is left out."""
+    target.update({key: value for key, value in entries.items() if not _NOISE.match(key)})
+
+
+def _tags(value: AttributeValue) -> tuple[str, ...]:
+    """Tags from an array, from JSON text, or from text with commas."""
+    found = unwrap.decoded(value)
+    if isinstance(found, str):
+        found = [part.strip() for part in found.split(",")]
+    return tuple(dict.fromkeys(str(tag) for tag in found if tag)) if isinstance(found, list) else ()

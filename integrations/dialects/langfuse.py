@@ -1,0 +1,149 @@
+"""Langfuse SDK, versions 3 to 5, with its OpenAI wrapper and its LangChain handler.
+
+An observation is a span with ``langfuse.observation.*``. The agent is the span's name, or in LangGraph the
+``lc_agent_name`` that travels in the metadata. Inputs and outputs are text, or JSON where they were not text.
+"""
+
+from __future__ import annotations
+
+from integrations.raw import RawSpan
+from scoring.span import Json, Span, SpanKind, ToolCall, Usage
+
+from . import messages, unwrap
+from .reading import Dialect, Reading, as_text, failure
+from .usage import from_details, real
+
+NAME = "langfuse"
+SWITCH = "LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED=true, or capture_input and capture_output of @observe"
+
+_KINDS = {
+    "generation": SpanKind.LLM, "agent": SpanKind.AGENT, "tool": SpanKind.TOOL, "chain": SpanKind.CHAIN,
+    "span": SpanKind.CHAIN, "retriever": SpanKind.RETRIEVER, "embedding": SpanKind.EMBEDDING,
+    "evaluator": SpanKind.EVALUATOR, "guardrail": SpanKind.GUARDRAIL,
+}  # fmt: skip
+_IN, _OUT = "langfuse.observation.input", "langfuse.observation.output"
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether this is an observation: the SDK puts trace attributes and environments on other libraries' spans too."""
+    return (
+        "langfuse.observation.type" in raw.attributes
+        or raw.scope_name == "langfuse-sdk"
+        or _IN in raw.attributes
+        or _OUT in raw.attributes
+    )
+
+
+def lift(raw: RawSpan) -> Span:
+    """An observation in normal form."""
+    reading = Reading(raw)
+    kind = _KINDS.get(reading.text("kind", "langfuse.observation.type") or "", SpanKind.OTHER)
+    agent = as_text(unwrap.decoded(reading.value("agent", "langfuse.observation.metadata.lc_agent_name"), scalars=True))
+    if agent is None and kind is SpanKind.AGENT:
+        agent = raw.name
+        reading.note("agent", "span name")
+    asked, answered = reading.value("input", _IN), reading.value("output", _OUT)
+    fields: dict[str, object] = {
+        "agent": agent,
+        "error": _error(reading),
+        "model": reading.text("model", "langfuse.observation.model.name", "gen_ai.response.model"),
+        "usage": _usage(reading),
+        "cost_usd": _cost(reading),
+        "response_id": reading.text("response_id", "gen_ai.response.id"),
+        "trace_input": unwrap.task(reading.value("trace_input", "langfuse.trace.input")),
+        "trace_output": unwrap.answer(reading.value("trace_output", "langfuse.trace.output")),
+    }
+    if asked is None and answered is None and kind in {SpanKind.LLM, SpanKind.TOOL, SpanKind.AGENT}:
+        fields["capture_switch"] = SWITCH
+    if kind is SpanKind.TOOL:
+        fields |= _tool(reading, str(fields["error"]) if fields["error"] else None)
+    elif kind is SpanKind.LLM:
+        fields |= _generation(reading)
+    else:
+        fields |= {"input": _task(unwrap.task(asked)), "output": _answer(unwrap.answer(answered))}
+        if kind is SpanKind.RETRIEVER and answered is not None:
+            fields["documents"] = unwrap.documents(answered)
+    return reading.span(NAME, kind, **fields)
+
+
+def _task(value: Json) -> Json:
+    """The task of a step: LangGraph's state is a list of messages, of which the last one of the user is the task."""
+    return _of_messages(value, "user")
+
+
+def _answer(value: Json) -> Json:
+    return _of_messages(value, "assistant")
+
+
+def _of_messages(value: Json, role: str) -> Json:
+    found = unwrap.decoded(value)
+    if isinstance(found, dict | list):
+        text = messages.last_text(messages.read(found), role)
+        return value if text is None else text
+    return value
+
+
+def _generation(reading: Reading) -> dict[str, object]:
+    asked = messages.read(unwrap.decoded(reading.value("input", _IN)))
+    raw_answer = reading.value("output", _OUT)
+    answered = messages.read(unwrap.decoded(raw_answer))
+    answer = messages.last_text(answered, "assistant")
+    if not answered:
+        answer_value = unwrap.answer(raw_answer)
+        answered = (messages.Message(role="assistant", text=answer_value),) if isinstance(answer_value, str) else ()
+        return {
+            "input_messages": asked,
+            "output_messages": answered,
+            "input": messages.last_text(asked, "user") or unwrap.task(reading.value("input", _IN)),
+            "output": answer_value,
+            "system_prompt": messages.system_text(asked),
+        }
+    return {
+        "input_messages": asked,
+        "output_messages": answered,
+        "input": messages.last_text(asked, "user") or unwrap.task(reading.value("input", _IN)),
+        "output": answer,
+        "system_prompt": messages.system_text(asked),
+    }
+
+
+def _tool(reading: Reading, error: str | None) -> dict[str, object]:
+    outcome = unwrap.result(reading.value("tool.result", _OUT))
+    call_id = as_text(
+        unwrap.decoded(reading.value("tool.call_id", "langfuse.observation.metadata.tool_call_id"), scalars=True)
+    )
+    reading.note("tool.name", "span name")
+    tool = ToolCall(
+        name=reading.raw.name,
+        arguments=unwrap.arguments(reading.value("tool.arguments", _IN)),
+        result=outcome.result,
+        error=error or outcome.error,
+        call_id=call_id or outcome.call_id,
+    )
+    return {"tool": tool, "input": tool.arguments, "output": tool.result}
+
+
+def _error(reading: Reading) -> str | None:
+    """The status is an error, or the observation's level says so."""
+    if (failed := failure(reading.raw)) is not None:
+        return failed
+    if reading.attributes.get("langfuse.observation.level") != "ERROR":
+        return None
+    return reading.text("error", "langfuse.observation.status_message") or "error"
+
+
+def _usage(reading: Reading) -> Usage | None:
+    return from_details(unwrap.decoded(reading.value("usage", "langfuse.observation.usage_details")))
+
+
+def _cost(reading: Reading) -> float | None:
+    details = unwrap.decoded(reading.value("cost_usd", "langfuse.observation.cost_details"))
+    if not isinstance(details, dict):
+        return None
+    if (total := real(details.get("total"))) is not None:
+        return total
+    parts = [part for value in details.values() if (part := real(value)) is not None]
+    return sum(parts) if parts else None
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)

@@ -1,0 +1,181 @@
+"""OpenInference (Arize): flattened messages, ``input.value`` and ``output.value``, ``openinference.span.kind``.
+
+What single frameworks do differently under it stands in ``openinference_frameworks``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from integrations.raw import AttributeValue, RawSpan
+from scoring.span import Json, Message, Span, SpanKind, ToolCall
+
+from . import messages, openinference_frameworks, unwrap
+from .reading import Dialect, Reading, as_text, failure
+from .usage import usage
+
+NAME = "openinference"
+SWITCH = "OPENINFERENCE_HIDE_INPUTS=false and OPENINFERENCE_HIDE_OUTPUTS=false (TraceConfig hide_inputs, hide_outputs)"
+
+_KINDS = {
+    "LLM": SpanKind.LLM, "AGENT": SpanKind.AGENT, "TOOL": SpanKind.TOOL, "CHAIN": SpanKind.CHAIN,
+    "RETRIEVER": SpanKind.RETRIEVER, "RERANKER": SpanKind.RETRIEVER, "EMBEDDING": SpanKind.EMBEDDING,
+    "GUARDRAIL": SpanKind.GUARDRAIL, "EVALUATOR": SpanKind.EVALUATOR, "PROMPT": SpanKind.CHAIN,
+}  # fmt: skip
+_IN, _OUT = "input.value", "output.value"
+_RESPONSE_ID = re.compile(r'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether the span says its OpenInference kind, or an OpenInference instrumentation made it."""
+    return "openinference.span.kind" in raw.attributes or raw.scope_name.startswith("openinference.")
+
+
+def lift(raw: RawSpan) -> Span:
+    """An OpenInference span in normal form."""
+    reading = Reading(raw)
+    kind = _KINDS.get((reading.text("kind", "openinference.span.kind") or "").upper(), SpanKind.OTHER)
+    fields: dict[str, Any] = {
+        "agent": _agent(reading),
+        "model": reading.text("model", "llm.response.model_name", "llm.model_name"),
+        "requested_model": reading.text("requested_model", "llm.request.model_name"),
+        "usage": usage(
+            reading.whole("usage", "llm.token_count.prompt"),
+            reading.whole("usage", "llm.token_count.completion"),
+            reading.whole("usage.cached_input", "llm.token_count.prompt_details.cache_read"),
+            reading.whole("usage.reasoning_output", "llm.token_count.completion_details.reasoning"),
+        ),
+        "cost_usd": reading.real("cost_usd", "llm.cost.total"),
+    }
+    asked, answered = reading.value("input", _IN), reading.value("output", _OUT)
+    if kind is SpanKind.TOOL:
+        fields |= _tool(reading)
+    elif kind is SpanKind.LLM:
+        fields |= _llm(reading)
+    else:
+        fields |= {"input": unwrap.task(asked), "output": unwrap.answer(answered)}
+        if kind is SpanKind.RETRIEVER:
+            fields["documents"] = _documents(reading)
+    if kind is SpanKind.AGENT and fields["agent"] is None:
+        fields["agent"] = raw.name
+        reading.note("agent", "span name")
+    kind = openinference_frameworks.adapt(reading, kind, fields)
+    silent = asked is None and answered is None and not fields.get("input_messages")
+    if silent and kind in {SpanKind.LLM, SpanKind.TOOL}:
+        fields["capture_switch"] = SWITCH
+    return reading.span(NAME, kind, **fields)
+
+
+def _agent(reading: Reading) -> str | None:
+    """``agent.name``; else the node of the agent graph; else the name that LangGraph puts into the metadata."""
+    named = reading.text("agent", "agent.name", "graph.node.id")
+    if named is None and (held := reading.attributes.get("metadata")) and "lc_agent_name" in str(held):
+        metadata = unwrap.decoded(held)
+        if isinstance(metadata, dict) and (named := as_text(metadata.get("lc_agent_name"))):
+            reading.note("agent", "metadata.lc_agent_name")
+    return named
+
+
+def _llm(reading: Reading) -> dict[str, Any]:
+    asked = tuple(_flattened(reading, "llm.input_messages."))
+    answered = tuple(_flattened(reading, "llm.output_messages."))
+    raw_in, raw_out = reading.value("input", _IN), reading.value("output", _OUT)
+    if asked:
+        reading.note("input", "llm.input_messages")
+    elif raw_in is not None:
+        asked = messages.read(unwrap.decoded(raw_in))
+    if answered:
+        reading.note("output", "llm.output_messages")
+    elif raw_out is not None:
+        answered = messages.read(unwrap.decoded(raw_out))
+    response = _RESPONSE_ID.match(raw_out) if isinstance(raw_out, str) else None
+    if response:
+        reading.note("response_id", _OUT)
+    return {
+        "input_messages": asked,
+        "output_messages": answered,
+        "input": messages.last_text(asked, "user") or unwrap.task(raw_in),
+        "output": messages.last_text(answered, "assistant") if answered else unwrap.answer(raw_out),
+        "system_prompt": messages.system_text(asked),
+        "response_id": response[1] if response else None,
+    }
+
+
+def _flattened(reading: Reading, prefix: str) -> Iterator[Message]:
+    """Messages from keys such as ``llm.input_messages.0.message.tool_calls.1.tool_call.function.name``."""
+    for entry in _listed(_tree(reading, prefix)):
+        body = entry.get("message")
+        if not isinstance(body, dict):
+            continue
+        contents = [_content(part) for part in _listed(body.get("contents"))]
+        calls = [call for part in _listed(body.get("tool_calls")) if isinstance(call := part.get("tool_call"), dict)]
+        text = body.get("content")
+        yield from messages.read(
+            {**body, "content": text if text else contents, "tool_calls": calls, "contents": None, "type": None}
+        )
+
+
+def _content(part: dict[str, Any]) -> Json:
+    held = part.get("message_content")
+    return held if isinstance(held, dict) else part
+
+
+def _tree(reading: Reading, prefix: str) -> dict[str, Any]:
+    """The keys under a prefix as nested maps, numbers still as keys."""
+    tree: dict[str, Any] = {}
+    for key, value in reading.attributes.items():
+        if not key.startswith(prefix):
+            continue
+        *path, last = key[len(prefix) :].split(".")[:12]
+        node: Any = tree
+        for step in path:
+            node = node.setdefault(step, {})
+            if not isinstance(node, dict):
+                break
+        else:
+            node[last] = unwrap.plain(value)
+    return tree
+
+
+def _listed(node: Any) -> list[dict[str, Any]]:
+    """The entries of a map whose keys are numbers, in order of the numbers."""
+    if not isinstance(node, dict):
+        return []
+    numbered = [(int(key), item) for key, item in node.items() if key.isdecimal() and len(key) < 10]
+    return [item for _, item in sorted(numbered, key=lambda pair: pair[0]) if isinstance(item, dict)]
+
+
+def _tool(reading: Reading) -> dict[str, Any]:
+    outcome = unwrap.result(reading.value("tool.result", _OUT))
+    name = reading.text("tool.name", "tool.name")
+    if name is None:
+        name = reading.raw.name
+        reading.note("tool.name", "span name")
+    tool = ToolCall(
+        name=name,
+        arguments=unwrap.arguments(reading.value("tool.arguments", _IN)),
+        result=outcome.result,
+        error=failure(reading.raw) or outcome.error,
+        call_id=reading.text("tool.call_id", "tool_call.id", "tool.id") or outcome.call_id,
+    )
+    return {"tool": tool, "input": tool.arguments, "output": tool.result}
+
+
+def _documents(reading: Reading) -> tuple[str, ...]:
+    for prefix in ("reranker.output_documents.", "retrieval.documents."):
+        texts: list[str] = []
+        for entry in _listed(_tree(reading, prefix)):
+            document = entry.get("document")
+            text: AttributeValue = document.get("content") if isinstance(document, dict) else None
+            if isinstance(text, str) and text:
+                texts.append(text)
+        if texts:
+            reading.note("documents", prefix.rstrip("."))
+            return tuple(texts)
+    held = reading.value("documents", _OUT)
+    return unwrap.documents(held) if held is not None else ()
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)

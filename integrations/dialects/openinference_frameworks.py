@@ -1,0 +1,121 @@
+"""Where frameworks bend OpenInference: Haystack, LlamaIndex, the OpenAI Agents SDK, smolagents.
+
+Each function looks at one framework's span and corrects what was read of it; the scope tells the framework.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from scoring.span import Json, Message, SpanKind, ToolCall
+
+from . import messages, unwrap
+from .reading import Reading
+from .usage import usage, whole
+
+_CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
+_SELF_INTRODUCTION = re.compile(r"\s*You are (?:the |an? )?([\w-]+)(?: agent)?[.,;:]")
+
+
+def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """Correct ``fields`` in place for the framework that made the span, and return the span's true kind."""
+    scope = reading.raw.scope_name
+    if scope.endswith(".haystack"):
+        return _haystack(reading, kind, fields)
+    if scope.endswith(".llama_index"):
+        return _llama_index(reading, kind, fields)
+    if scope.endswith(".openai_agents"):
+        return _openai_agents(reading, kind, fields)
+    if scope.endswith(".smolagents") and kind is SpanKind.AGENT and "agent.name" not in reading.attributes:
+        fields["agent"] = reading.raw.name.removesuffix(".run")
+    return kind
+
+
+def _haystack(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """Pipelines and agents are CHAIN; messages are printed objects; an agent is known by its system prompt alone."""
+    if kind is SpanKind.LLM:
+        return kind
+    asked_raw = unwrap.decoded(reading.attributes.get("input.value"))
+    answered_raw = unwrap.decoded(reading.attributes.get("output.value"))
+    asked, answered = messages.read(_component(asked_raw)), messages.read(_component(answered_raw))
+    if task := messages.last_text(asked, "user"):
+        fields["input"] = task
+    if answer := messages.last_text(answered, "assistant"):
+        fields["output"] = answer
+    if reading.raw.name != "Agent.run":
+        return kind
+    # The run's output repeats its input; only what comes after it was said in this run.
+    said = tuple(m for m in answered if m not in asked or m.role == "system")
+    fields |= {"input_messages": asked, "output_messages": said, "system_prompt": messages.system_text(answered)}
+    fields["usage"] = _own_usage(answered_raw) or fields.get("usage")
+    fields["agent"] = _introduced(reading, fields["system_prompt"]) or reading.raw.name.removesuffix(".run")
+    return SpanKind.AGENT
+
+
+def _component(value: Json) -> Json:
+    """Input and output of a pipeline stand under the component's name, the input under ``data`` too."""
+    for _ in range(3):
+        if not isinstance(value, dict) or "messages" in value or "replies" in value:
+            break
+        inner = [item for item in value.values() if isinstance(item, dict)]
+        held = [item for item in inner if "messages" in item or "replies" in item]
+        value = held[-1] if held else inner[0] if len(inner) == 1 else None
+    return value
+
+
+def _own_usage(output: Json) -> object:
+    """Tokens of this run's own model calls, which an agent adds up itself (sub-agents apart)."""
+    totals = output.get("token_usage") if isinstance(output, dict) else None
+    if not isinstance(totals, dict):
+        return None
+    details = totals.get("prompt_tokens_details")
+    cached = whole(details.get("cached_tokens")) if isinstance(details, dict) else None
+    found = usage(whole(totals.get("prompt_tokens")), whole(totals.get("completion_tokens")), cached, None)
+    if found is None:
+        return None
+    return type(found)(input=found.input, output=found.output, cached_input=found.cached_input, own=True)
+
+
+def _introduced(reading: Reading, system_prompt: str | None) -> str | None:
+    """The name by which a system prompt opens (``You are the research agent.``): the only place that has it."""
+    found = _SELF_INTRODUCTION.match(system_prompt or "")
+    if not found:
+        return None
+    reading.note("agent", "opening of the system prompt")
+    return found[1]
+
+
+def _llama_index(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """Workflow steps are CHAIN with printed events, cut at 200 characters; the event names the current agent."""
+    name = reading.raw.name
+    if kind is SpanKind.LLM and name.endswith("._prepare_chat_with_tools"):
+        # Preparation, not a call: it has no answer and no tokens.
+        for field in ("input", "output", "input_messages", "output_messages"):
+            fields.pop(field, None)
+        return SpanKind.CHAIN
+    if kind is SpanKind.CHAIN and ("Workflow" in name.partition(".")[0]):
+        fields["input"] = fields["output"] = None
+        if name.endswith(".run_agent_step"):
+            event = unwrap.decoded(reading.attributes.get("input.value"))
+            printed = event.get("ev") if isinstance(event, dict) else None
+            found = _CURRENT_AGENT.search(printed) if isinstance(printed, str) else None
+            if found:
+                fields["agent"] = found[1] or found[2]
+                reading.note("agent", "input.value: current_agent_name")
+    return kind
+
+
+def _openai_agents(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """The trace itself is sent as an AGENT without a name; a hand-off as a TOOL from one agent to another."""
+    if kind is SpanKind.AGENT and not {"agent.name", "graph.node.id"} & reading.attributes.keys():
+        fields["agent"] = None
+        return SpanKind.CHAIN
+    if kind is SpanKind.TOOL and "tool.name" not in reading.attributes and reading.raw.name.startswith("handoff"):
+        target = reading.attributes.get("output.value")
+        source = reading.attributes.get("input.value")
+        # The SDK offers the hand-off to the model under this name, so that is what the messages call it.
+        called = f"transfer_to_{re.sub(r'[^a-z0-9_]', '_', str(target or '').lower())}"
+        tool = ToolCall(name=called if target else reading.raw.name, handoff=True)
+        fields |= {"tool": tool, "input": source, "output": target}
+    return kind

@@ -1,0 +1,155 @@
+"""Python reprs → plain data: what frameworks write when they print objects instead of serialising them.
+
+A tolerant reader, not an evaluator: literals, containers, ``Name(key=value)`` calls (as a map with the class under
+``CLASS``) and ``<Enum.NAME: 'value'>`` (as the value). Nothing is executed; depth and length are bounded.
+"""
+
+from __future__ import annotations
+
+import re
+
+from scoring.span import Json
+
+CLASS = "__class__"
+"""Key under which a printed object's class name stands."""
+
+MAX_LENGTH = 2_000_000
+MAX_DEPTH = 40
+
+_SPACE = re.compile(r"\s*+")
+_STRING = re.compile(r"""[bBrRuUfF]{0,2}(?:'([^'\\]*+(?:\\.[^'\\]*+)*+)'|"([^"\\]*+(?:\\.[^"\\]*+)*+)")""", re.DOTALL)
+_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?")
+_NAME = re.compile(r"[^\W\d]\w*+(?:\.[^\W\d]\w*+)*+")
+_ENUM = re.compile(r"<[\w.]++:\s*+([^<>]*+)>")
+_OPAQUE = re.compile(r"<[^<>]*+>")
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(\n|.))", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
+_WORDS: dict[str, Json] = {"None": None, "True": True, "False": False, "null": None, "true": True, "false": False}
+_CLOSING = {"[": "]", "(": ")", "{": "}"}
+_LOOKS = re.compile(r"\s*+(?:[\[({]|[^\W\d][\w.]*+\()")
+
+
+class UnreadableError(ValueError):
+    """The text is not the repr of plain data."""
+
+
+def read(text: str) -> Json:
+    """The value that was printed. Raises ``UnreadableError`` for anything else, including a text cut short."""
+    if len(text) > MAX_LENGTH or not _LOOKS.match(text):
+        raise UnreadableError("does not look like a printed Python value")
+    value, end = _value(text, 0, MAX_DEPTH)
+    if _skip(text, end) != len(text):
+        raise UnreadableError(f"text goes on at {end}")
+    return value
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _value(text: str, at: int, depth: int) -> tuple[Json, int]:
+    if depth <= 0:
+        raise UnreadableError("nested too deep")
+    at = _skip(text, at)
+    first = text[at : at + 1]
+    if string := _STRING.match(text, at):
+        return _unescape(string[1] if string[1] is not None else string[2]), string.end()
+    if first == "{":
+        return _map(text, at + 1, depth)
+    if first in {"[", "("}:
+        return _items(text, at + 1, _CLOSING[first], depth)
+    if first == "<":
+        return _angle(text, at, depth)
+    if number := _NUMBER.match(text, at):
+        return _number(number[0]), number.end()
+    if name := _NAME.match(text, at):
+        if text[name.end() : name.end() + 1] == "(":
+            return _call(text, name.end() + 1, name[0], depth)
+        if name[0] in _WORDS:
+            return _WORDS[name[0]], name.end()
+    raise UnreadableError(f"no value at {at}")
+
+
+def _number(text: str) -> Json:
+    try:
+        return int(text) if text.lstrip("+-").isdigit() and len(text) < 40 else float(text)
+    except ValueError as error:
+        raise UnreadableError(str(error)) from error
+
+
+def _angle(text: str, at: int, depth: int) -> tuple[Json, int]:
+    """``<Role.USER: 'user'>`` is its value; ``<object at 0x…>`` is nothing that we could show."""
+    if enum := _ENUM.match(text, at):
+        try:
+            return _value(enum[1], 0, depth - 1)[0], enum.end()
+        except UnreadableError:
+            return None, enum.end()
+    if opaque := _OPAQUE.match(text, at):
+        return None, opaque.end()
+    raise UnreadableError(f"no value at {at}")
+
+
+def _items(text: str, at: int, closing: str, depth: int) -> tuple[Json, int]:
+    items: list[Json] = []
+    while True:
+        at = _skip(text, at)
+        if text[at : at + 1] == closing:
+            return items, at + 1
+        item, at = _value(text, at, depth - 1)
+        items.append(item)
+        at = _separator(text, at, closing)
+
+
+def _map(text: str, at: int, depth: int) -> tuple[Json, int]:
+    """A map, or a set as a list."""
+    found: dict[str, Json] = {}
+    members: list[Json] = []
+    while True:
+        at = _skip(text, at)
+        if text[at : at + 1] == "}":
+            return (members if members and not found else found), at + 1
+        key, at = _value(text, at, depth - 1)
+        at = _skip(text, at)
+        if text[at : at + 1] == ":":
+            found[str(key)], at = _value(text, at + 1, depth - 1)
+        else:
+            members.append(key)
+        at = _separator(text, at, "}")
+
+
+def _call(text: str, at: int, name: str, depth: int) -> tuple[Json, int]:
+    found: dict[str, Json] = {CLASS: name.rpartition(".")[2]}
+    position = 0
+    while True:
+        at = _skip(text, at)
+        if text[at : at + 1] == ")":
+            return found, at + 1
+        key = _NAME.match(text, at)
+        if key and text[key.end() : key.end() + 1] == "=":
+            found[key[0]], at = _value(text, key.end() + 1, depth - 1)
+        else:
+            found[str(position)], at = _value(text, at, depth - 1)
+            position += 1
+        at = _separator(text, at, ")")
+
+
+def _separator(text: str, at: int, closing: str) -> int:
+    at = _skip(text, at)
+    if text[at : at + 1] == ",":
+        return at + 1
+    if text[at : at + 1] == closing:
+        return at
+    raise UnreadableError(f"neither comma nor {closing} at {at}")
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(_escaped, text) if "\\" in text else text
+
+
+def _escaped(match: re.Match[str]) -> str:
+    digits = match[1] or match[2] or match[3]
+    if digits is None:
+        return _ESCAPED.get(match[4], match[4])
+    code = int(digits, 16)
+    return chr(code) if code < 0xD800 or 0xDFFF < code < 0x110000 else "�"

@@ -1,0 +1,118 @@
+"""Reading a raw span: values by attribute key, each remembered with the key that it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from integrations.raw import AttributeValue, RawSpan
+from scoring.span import Json, Span, SpanKind
+
+from . import labels, unwrap
+from .usage import real, whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """One instrumentation family. ``speaks`` tells its spans, ``lift`` brings one into normal form."""
+
+    name: str
+    speaks: Callable[[RawSpan], bool]
+    lift: Callable[[RawSpan], Span]
+
+
+class Reading:
+    """One raw span being read. Every getter notes, under the field's name, which attribute answered."""
+
+    def __init__(self, raw: RawSpan) -> None:
+        self.raw = raw
+        self.attributes: Mapping[str, AttributeValue] = raw.attributes
+        self.provenance: dict[str, str] = {}
+
+    def value(self, field: str, *keys: str) -> AttributeValue:
+        """The first of the attributes that is there and was not redacted."""
+        for key in keys:
+            found = self.attributes.get(key)
+            if found is not None and not (isinstance(found, str) and found.startswith(unwrap.REDACTED)):
+                self.provenance[field] = key
+                return found
+        return None
+
+    def text(self, field: str, *keys: str) -> str | None:
+        """The first attribute that is a text with something in it; numbers are taken as their digits."""
+        for key in keys:
+            found = self.attributes.get(key)
+            if isinstance(found, int | float) and not isinstance(found, bool):
+                found = str(found)
+            if isinstance(found, str) and found.strip() and not found.startswith(unwrap.REDACTED):
+                self.provenance[field] = key
+                return found
+        return None
+
+    def whole(self, field: str, *keys: str) -> int | None:
+        """The first attribute that is a count."""
+        for key in keys:
+            found = whole(self.attributes.get(key))
+            if found is not None:
+                self.provenance[field] = key
+                return found
+        return None
+
+    def real(self, field: str, *keys: str) -> float | None:
+        """The first attribute that is a finite number."""
+        for key in keys:
+            found = real(self.attributes.get(key))
+            if found is not None:
+                self.provenance[field] = key
+                return found
+        return None
+
+    def note(self, field: str, source: str) -> None:
+        """Remember a source that is not one attribute."""
+        self.provenance[field] = source
+
+    def span(self, dialect: str, kind: SpanKind, **fields: Any) -> Span:
+        """The span in normal form: ``fields`` as the dialect read them, the rest from what all dialects share."""
+        shared = labels.read(self.raw, self.provenance)
+        shared["error"] = failure(self.raw)
+        shared.update({name: value for name, value in fields.items() if value is not None})
+        return self.bare(dialect, kind, **shared)
+
+    def bare(self, dialect: str, kind: SpanKind = SpanKind.OTHER, **fields: Any) -> Span:
+        """The span's identity, place and times, and ``fields``; nothing is read."""
+        raw = self.raw
+        return Span(
+            trace_id=raw.trace_id,
+            span_id=raw.span_id,
+            parent_id=raw.parent_id,
+            name=raw.name,
+            kind=kind,
+            dialect=dialect,
+            start_ns=raw.start_ns,
+            end_ns=raw.end_ns,
+            trace_state=raw.trace_state,
+            provenance=self.provenance,
+            **fields,
+        )
+
+
+def failure(raw: RawSpan) -> str | None:
+    """``Type: message`` of a span whose status is an error, from its exception event, status and ``error.type``."""
+    if raw.status_code != 2:
+        return None
+    exception = next((event.attributes for event in raw.events if event.name == "exception"), {})
+    kind = _string(exception.get("exception.type")) or _string(raw.attributes.get("error.type"))
+    message = raw.status_message or _string(exception.get("exception.message")) or ""
+    if kind and kind.rpartition(".")[2] not in message.partition(":")[0]:
+        message = f"{kind}: {message}" if message else kind
+    return message or "error"
+
+
+def _string(value: AttributeValue) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def as_text(value: Json) -> str | None:
+    """The value if it is a text with something in it."""
+    return value if isinstance(value, str) and value else None

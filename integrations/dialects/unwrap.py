@@ -1,0 +1,206 @@
+"""The one unwrap: from the shapes in which clients send *the same thing* to the thing.
+
+A content may come as native text, as JSON text, as JSON text inside JSON text, as a Python repr, inside
+``{"args": […], "kwargs": {…}}``, ``{"input": …}``, ``{"output": {…ToolMessage…}}``, and so on. What is not one of
+these shapes is returned as it came: an unknown shape is content, not an error.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+import orjson
+
+from integrations.raw import AttributeValue
+from scoring.span import Json
+
+from . import pyrepr
+
+MAX_DEPTH = 60
+"""Levels kept of a decoded value, so that whatever we keep can be written as JSON again."""
+
+REDACTED = ("__REDACTED__", "[Scrubbed due to ")
+"""Marks that a client puts where it removed the value; such a value is absent."""
+
+_TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
+_ANSWER_KEYS = frozenset({"raw", "output", "result", "response", "content", "text", "return_value"})
+_OBJECT_REPR = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What came back from a tool: a result or an error, and the call it answers where that is said."""
+
+    result: Json = None
+    error: str | None = None
+    call_id: str | None = None
+
+
+def plain(value: AttributeValue) -> Json:
+    """The value as JSON data, nothing taken off: bytes become text, redacted texts None."""
+    if isinstance(value, str):
+        return None if value.startswith(REDACTED) else value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return value
+
+
+def decoded(value: AttributeValue, *, scalars: bool = False) -> Json:
+    """The value with JSON text and Python reprs read: maps, lists and quoted texts, at most twice.
+
+    Numbers and the like stay text (an answer ``30`` is a text) unless ``scalars`` says that all of it is JSON.
+    """
+    found = plain(value)
+    for _ in range(2):
+        if not isinstance(found, str):
+            break
+        read = loads(found, scalars=scalars)
+        if read is None or read == found:
+            break
+        found = read
+    return found
+
+
+def loads(text: str, *, scalars: bool = False) -> Json:
+    """A text's JSON (or printed Python) value, or None where it is neither."""
+    stripped = text.strip()
+    first = stripped[:1]
+    if first not in {"{", "[", '"'} and not (scalars and stripped):
+        return None
+    try:
+        found: Json = orjson.loads(stripped)
+    except orjson.JSONDecodeError:
+        return _loads_untidy(stripped)
+    return _bounded(found, MAX_DEPTH) if _brackets(stripped) > MAX_DEPTH else found
+
+
+def _loads_untidy(text: str) -> Json:
+    """What orjson refuses: NaN, lone surrogates (an emoji cut in half), Python's quotes."""
+    try:
+        loaded = json.loads(text, parse_constant=str)
+        whole = json.dumps(loaded, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
+        found: Json = json.loads(whole.decode("utf-16-le", "replace"))
+    except (ValueError, RecursionError):
+        try:
+            return pyrepr.read(text) if text[0] in "{[" else None
+        except (pyrepr.UnreadableError, RecursionError):
+            return None
+    return _bounded(found, MAX_DEPTH)
+
+
+def _brackets(text: str) -> int:
+    return text.count("[") + text.count("{")
+
+
+def _bounded(value: Json, depth: int) -> Json:
+    if isinstance(value, list):
+        return [_bounded(item, depth - 1) for item in value] if depth else None
+    if isinstance(value, dict):
+        return {key: _bounded(item, depth - 1) for key, item in value.items()} if depth else None
+    return value
+
+
+def task(value: AttributeValue) -> Json:
+    """What was asked: the text in a one-argument call or a one-key wrapper, else the value as it came."""
+    return _peel(value, _TASK_KEYS)
+
+
+def answer(value: AttributeValue) -> Json:
+    """What was answered: the text in a one-key wrapper, else the value as it came (JSON text stays text)."""
+    return _peel(value, _ANSWER_KEYS)
+
+
+def _peel(value: AttributeValue, keys: frozenset[str]) -> Json:
+    found = decoded(value)
+    if isinstance(found, dict):
+        if isinstance(args := found.get("args"), list) and "kwargs" in found:
+            kwargs = found["kwargs"]
+            if len(args) == 1:
+                return _peel_inner(args[0], keys)
+            if not args and isinstance(kwargs, dict) and len(kwargs) == 1:
+                return _peel_inner(next(iter(kwargs.values())), keys)
+        elif len(found) == 1 and (key := next(iter(found))) in keys:
+            return _peel_inner(found[key], keys)
+        elif keys is _ANSWER_KEYS and isinstance(found.get("raw"), str) and "tasks_output" in found:
+            return found["raw"]
+    if isinstance(found, str):
+        return found
+    return plain(value)
+
+
+def _peel_inner(value: Json, keys: frozenset[str]) -> Json:
+    if isinstance(value, dict) and len(value) == 1 and (key := next(iter(value))) in keys:
+        return value[key]
+    return value
+
+
+def arguments(value: AttributeValue) -> Json:
+    """A tool's arguments: a map where it can be had, without the live objects that frameworks pass along."""
+    found = decoded(value)
+    if isinstance(found, dict):
+        args, kwargs = found.get("args"), found.get("kwargs")
+        if isinstance(kwargs, dict) and not (found.keys() - {"args", "kwargs"}):
+            if not args:
+                found = kwargs
+            elif not kwargs and isinstance(args, list) and len(args) == 1:
+                found = args[0]
+        elif found.keys() == {"input"}:
+            found = decoded(found["input"])
+    if isinstance(found, dict):
+        return {k: v for k, v in found.items() if not (isinstance(v, str) and _OBJECT_REPR.fullmatch(v))}
+    return found
+
+
+def result(value: AttributeValue) -> ToolResult:
+    """A tool's result: off come LangChain's ToolMessage, LlamaIndex's ToolOutput and one-key wrappers."""
+    found = decoded(value)
+    for _ in range(3):
+        if not isinstance(found, dict):
+            break
+        inner = found.get("kwargs") if found.get("lc") else found
+        body = inner if isinstance(inner, dict) else found
+        if "tool_call_id" in body and "content" in body:
+            content, call_id = body["content"], body["tool_call_id"]
+            text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+            failed = body.get("status") == "error"
+            return ToolResult(
+                result=None if failed else decoded(content),
+                error=text if failed else None,
+                call_id=call_id if isinstance(call_id, str) else None,
+            )
+        if "raw_output" in body and "tool_name" in body:
+            raw = body["raw_output"]
+            return ToolResult(error=str(raw)) if body.get("is_error") is True else ToolResult(result=decoded(raw))
+        if len(body) != 1 or next(iter(body)) not in {"output", "result"}:
+            break
+        found = decoded(next(iter(body.values())))
+    return ToolResult(result=found)
+
+
+def documents(value: AttributeValue) -> tuple[str, ...]:
+    """Texts of retrieved documents: a list (or one) of texts, or of objects that hold theirs under a usual key."""
+    found = decoded(value)
+    if isinstance(found, dict):
+        held = next(
+            (found[key] for key in ("documents", "nodes", "results", "matches", "output") if key in found), None
+        )
+        found = held if isinstance(held, list) else [found]
+    items = found if isinstance(found, list) else [found]
+    return tuple(text for text in map(_document, items) if text)
+
+
+def _document(item: Json) -> str | None:
+    for _ in range(3):
+        if not isinstance(item, dict):
+            break
+        keys = ("page_content", "content", "text", "document", "node", "kwargs", "parts")
+        item = next((item[key] for key in keys if item.get(key)), None)
+    if isinstance(item, list):
+        item = "\n".join(part for part in item if isinstance(part, str)) or None
+    return item if isinstance(item, str) else None

@@ -1,0 +1,202 @@
+"""Trace → Case: what was asked, what was answered, by whom, with what, and what the application said about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from . import leaves
+from .agent_runs import agent_runs
+from .case import Case, Utterance
+from .span import Json, Span, SpanKind
+from .tool_calls import tool_calls
+from .trace import Trace
+
+REFERENCE_KEYS = (
+    "expected_outcome", "expected_output", "expected", "reference", "ground_truth",
+    "langfuse.experiment.item.expected_output",
+)  # fmt: skip
+"""Metadata keys under which the expected outcome is looked for, first found first."""
+
+_CONFIG_KEYS = ("keywords", "topics", "critical_facts", "target_language", "instructions")
+
+
+def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: Sequence[str] = REFERENCE_KEYS) -> Case:
+    """The case that a trace is about. Never raises; what the trace does not tell stays None.
+
+    ``agents_called`` holds one entry an invocation, in order of start. ``tools_used`` holds hand-offs too, flagged:
+    whoever compares tools with expectations leaves flagged ones out. ``context`` is what retrievers returned.
+    """
+    root = trace.root or next(iter(trace.tops), None)
+    runs = agent_runs(trace)
+    metadata = _metadata(trace)
+    task_input, answer = _input(trace, runs), _output(trace, runs)
+    used = leaves.usage(trace)
+    calls = leaves.model_calls(trace)
+    captured = answer is not None or any(_has_content(span) for span in trace.spans)
+    return Case(
+        case_id=trace.trace_id,
+        trace_id=trace.trace_id,
+        model_output=answer,
+        task=_text(metadata.get("task")),
+        input=task_input,
+        transcript=_transcript(metadata.get("transcript"), task_input),
+        expected_outcome=_reference(metadata, reference_keys),
+        config=_config(metadata),
+        scenario=_json(metadata.get("scenario")),
+        agents_called=tuple(run.agent for run in runs if run.agent),
+        tools_used=tool_calls(trace, runs),
+        context=_context(trace),
+        system_prompt=next((c.system_prompt for c in (*calls, *trace.spans) if c.system_prompt), None),
+        latency_e2e_ms=_elapsed_ms(trace, root),
+        latency_model_ms=leaves.model_ms(trace),
+        input_tokens=used.input if used else None,
+        output_tokens=used.output if used else None,
+        cost_usd=leaves.cost_usd(trace),
+        model=_model(calls),
+        tags=tuple(dict.fromkeys(tag for span in trace.spans for tag in span.tags)),
+        metadata=metadata,
+        evaluation_criteria_override=_text(metadata.get("evaluation_criteria_override")),
+        session_id=_first(trace, "session_id"),
+        user_id=_first(trace, "user_id"),
+        service=_first(trace, "service"),
+        environment=_first(trace, "environment"),
+        sampling_probability=sampling_probability,
+        name=_first(trace, "trace_name") or (root.name if root else None),
+        error=next((span.error for span in trace.spans if span.error is not None), None),
+        complete=trace.complete,
+        completion=trace.completion,
+        content_captured=captured,
+        capture_switch=None if captured else _first(trace, "capture_switch"),
+    )
+
+
+def _from_top(trace: Trace) -> Iterator[Span]:
+    """Spans level by level from the top: what stands higher speaks for more of the trace."""
+    seen: set[str] = set()
+    level = sorted(trace.tops, key=lambda span: span is not trace.root)
+    while level:
+        yield from level
+        seen.update(span.span_id for span in level)
+        level = [c for span in level for c in trace.children.get(span.span_id, ()) if c.span_id not in seen]
+    yield from (span for span in trace.spans if span.span_id not in seen)  # a cycle of parents
+
+
+def _first(trace: Trace, field: str) -> str | None:
+    """A field from the highest span that has it."""
+    for span in _from_top(trace):
+        value = getattr(span, field)
+        if value:
+            return str(value)
+    return None
+
+
+def _input(trace: Trace, runs: Sequence[Span]) -> Json:
+    """What was asked: of the trace, else of its root, else of the first agent, else of the first model call."""
+    for span in trace.spans:
+        if _said(span.trace_input):
+            return span.trace_input
+    root = trace.root or next(iter(trace.tops), None)
+    highest = [run for run in runs if run.kind is SpanKind.AGENT]
+    models = [span for span in trace.spans if span.kind is SpanKind.LLM]
+    candidates = ([root] if root else []) + highest[:1] + models
+    return next((span.input for span in candidates if _said(span.input)), None)
+
+
+def _output(trace: Trace, runs: Sequence[Span]) -> Json:
+    """What was answered: by the trace, else by its root, else by the topmost agent, else by the last model call."""
+    for span in reversed(trace.spans):
+        if _said(span.trace_output):
+            return span.trace_output
+    root = trace.root or next(iter(trace.tops), None)
+    highest = [span for span in trace.tops if span in runs] or [run for run in runs if run.kind is SpanKind.AGENT]
+    depth = {run.span_id: sum(1 for _ in trace.ancestors(run)) for run in highest}
+    top = min(depth.values(), default=0)
+    agents = sorted((run for run in highest if depth[run.span_id] == top), key=lambda s: s.end_ns, reverse=True)
+    models = sorted((s for s in trace.spans if s.kind is SpanKind.LLM), key=lambda s: s.end_ns, reverse=True)
+    candidates = ([root] if root else []) + agents[:1] + models
+    return next((span.output for span in candidates if _said(span.output)), None)
+
+
+def _said(value: Json) -> bool:
+    return value is not None and value not in ("", [], {})
+
+
+def _has_content(span: Span) -> bool:
+    return any(map(_said, (span.input, span.output))) or bool(span.input_messages or span.output_messages)
+
+
+def _metadata(trace: Trace) -> dict[str, Json]:
+    """All metadata in one map: what is said of the trace before what is said of a span, higher spans first."""
+    found: dict[str, Json] = {}
+    for field in ("trace_metadata", "metadata"):
+        for span in _from_top(trace):
+            for key, value in getattr(span, field).items():
+                found.setdefault(key, value)
+    return found
+
+
+def _reference(metadata: Mapping[str, Json], keys: Sequence[str]) -> Json:
+    return next((_json(metadata[key]) for key in keys if metadata.get(key) is not None), None)
+
+
+def _json(value: Json) -> Json:
+    """A text that is a JSON object, list or quoted text, decoded."""
+    if not isinstance(value, str) or value.strip()[:1] not in {"{", "[", '"'}:
+        return value
+    try:
+        found: Json = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return found
+
+
+def _config(metadata: Mapping[str, Json]) -> dict[str, Json]:
+    """``config`` when it is an object, else the settings that stand in the metadata by their own names."""
+    config = _json(metadata.get("config"))
+    if isinstance(config, dict):
+        return config
+    return {key: _json(metadata[key]) for key in _CONFIG_KEYS if metadata.get(key) is not None}
+
+
+def _transcript(given: Json, task_input: Json) -> str | tuple[Utterance, ...] | None:
+    """The transcript in the metadata, text or turns, else what was asked if that is a text."""
+    given = _json(given)
+    if isinstance(given, list):
+        turns = [turn for turn in given if isinstance(turn, dict)]
+        found = tuple(
+            Utterance(text=str(turn["text"]), speaker=_text(turn.get("speaker")), at=_text(turn.get("at")))
+            for turn in turns if turn.get("text") is not None
+        )  # fmt: skip
+        if found:
+            return found
+    return _text(given) or _text(task_input)
+
+
+def _context(trace: Trace) -> tuple[str, ...] | None:
+    """Retrieved documents in order, each once; None when nothing retrieved."""
+    retrievers = [span for span in trace.spans if span.kind is SpanKind.RETRIEVER or span.documents]
+    if not retrievers:
+        return None
+    return tuple(dict.fromkeys(document for span in retrievers for document in span.documents))
+
+
+def _elapsed_ms(trace: Trace, root: Span | None) -> float | None:
+    """Milliseconds of the root span, or from the first start to the last end where there is no true root."""
+    if root is None:
+        return None
+    if root.parent_id is None or root.root_hint:
+        start, end = root.start_ns, root.end_ns
+    else:
+        start, end = min(s.start_ns for s in trace.spans), max(s.end_ns for s in trace.spans)
+    return (end - start) / 1e6 if end >= start else None
+
+
+def _model(calls: Sequence[Span]) -> str | None:
+    """The model of the last call: the one that answered, else the one that was asked for."""
+    last = sorted(calls, key=lambda span: span.end_ns, reverse=True)
+    return next((span.model or span.requested_model for span in last if span.model or span.requested_model), None)
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,63 @@
+"""What a trace consumed: tokens, cost and model time, each counted once.
+
+Frameworks repeat on an agent's span what its model calls used, and two instrumentations of one call each report it.
+So what counts is the lowest span that reports it, and of several that report the same response, one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from .span import Span, SpanKind, Usage
+from .trace import Trace
+
+
+def usage(trace: Trace) -> Usage | None:
+    """Tokens of the whole trace, None when no span reports any."""
+    counted = [span.usage for span in _lowest(trace, lambda span: span.usage is not None) if span.usage]
+    if not counted:
+        return None
+    return Usage(
+        input=sum(u.input for u in counted),
+        output=sum(u.output for u in counted),
+        cached_input=sum(u.cached_input for u in counted),
+        reasoning_output=sum(u.reasoning_output for u in counted),
+    )
+
+
+def cost_usd(trace: Trace) -> float | None:
+    """US dollars of the whole trace as the emitters reckoned them, None when no span reports any."""
+    costs = [span.cost_usd for span in _lowest(trace, lambda span: span.cost_usd is not None)]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None
+
+
+def model_calls(trace: Trace) -> tuple[Span, ...]:
+    """The model calls proper, in order of start: not the spans that wrap them."""
+    return tuple(_lowest(trace, lambda span: span.kind is SpanKind.LLM))
+
+
+def model_ms(trace: Trace) -> float | None:
+    """Sum of the model calls' durations in milliseconds, None without any; parallel calls count in full."""
+    calls = model_calls(trace)
+    return sum(max(0, call.end_ns - call.start_ns) for call in calls) / 1e6 if calls else None
+
+
+def _lowest(trace: Trace, reports: Callable[[Span], bool]) -> Iterator[Span]:
+    """Spans that report and have none below them that does, one for each response."""
+    reporting = [span for span in trace.spans if reports(span)]
+    covered: set[str] = set()
+    for span in reporting:
+        for above in trace.ancestors(span):
+            if above.usage is not None and above.usage.own:
+                if span.usage is not None and not span.usage.own:
+                    covered.add(above.span_id)  # the calls it added up are here themselves
+                break
+            covered.add(above.span_id)
+    seen: set[str] = set()
+    for span in reporting:
+        if span.span_id in covered or (span.response_id is not None and span.response_id in seen):
+            continue
+        if span.response_id is not None:
+            seen.add(span.response_id)
+        yield span

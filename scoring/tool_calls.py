@@ -1,0 +1,185 @@
+"""Which tools were called: tool spans, completed by and merged with the calls in the models' messages.
+
+A tool span tells that a tool ran; a model's message tells with what it was asked to. Where only the message exists (no
+tool span is made for it), the message that answers the call gives the result.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from .span import Json, Message, Span, SpanKind, ToolCall
+from .trace import Trace
+
+_HANDOFF = re.compile(r"(transfer|delegate|hand_?off)([_\W].*)?$|hand_?off_to.*", re.IGNORECASE)
+_VERBS = re.compile(r"^(ask|call|consult|run|invoke|query|use|delegate_to|transfer_to|hand_?off_to)_|_(agent|tool)$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A call in a message, when it was made, and the message that answers it."""
+
+    call: ToolCall
+    at_ns: int
+    answer: Message | None
+
+
+def tool_calls(trace: Trace, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | None:
+    """Every tool call in order of time, hand-offs flagged; None where models answered without contents being captured.
+
+    A hand-off is a pseudo-tool by which one agent passes the work to another: named like one (``transfer_to_…``,
+    ``handoff``, ``delegate_…``), or with a run of an agent right below it, or named after an agent that ran.
+    """
+    spans = [span for span in trace.spans if span.kind is SpanKind.TOOL and span.tool is not None]
+    asked = _asked(trace)
+    if not spans and not asked and _contents_unknown(trace):
+        return None
+    matched = _match(spans, asked)
+    agents = {run.agent.lower(): run for run in runs if run.agent}
+    found: list[tuple[int, ToolCall]] = []
+    for index, span in enumerate(spans):
+        call = _merge(span, matched.get(index))
+        handoff = call.handoff or _is_handoff(call, agents) or _runs_agent(trace, span, runs)
+        found.append((span.start_ns, replace(call, handoff=handoff)))
+    used = {id(ask) for ask in matched.values()}
+    for ask in asked:
+        if id(ask) not in used:
+            call = _completed(ask)
+            found.append((ask.at_ns, replace(call, handoff=call.handoff or _is_handoff(call, agents))))
+    return tuple(call for _, call in sorted(found, key=lambda pair: pair[0]))
+
+
+def _contents_unknown(trace: Trace) -> bool:
+    calls = [span for span in trace.spans if span.kind is SpanKind.LLM]
+    return bool(calls) and not any(span.output_messages or span.output is not None for span in calls)
+
+
+def _asked(trace: Trace) -> list[_Asked]:
+    """Calls that models made in this trace: those in their answers, not those in the history they were given."""
+    answers = _answers(trace)
+    llms = frozenset(span.span_id for span in trace.spans if span.kind is SpanKind.LLM)
+    found: list[_Asked] = []
+    seen: set[tuple[str, str, str]] = set()
+    for span in sorted(trace.spans, key=lambda s: s.end_ns):
+        # A step's messages count only where no model call below it has them at first hand.
+        if span.span_id not in llms and (not span.output_messages or trace.has_descendant(span, llms)):
+            continue
+        known = {_identity(call) for message in span.input_messages for call in message.tool_calls}
+        for call in (call for message in span.output_messages for call in message.tool_calls):
+            identity = _identity(call)
+            if call.call_id is not None and (identity in known or identity in seen):
+                continue
+            seen.add(identity)
+            found.append(_Asked(call, span.end_ns, answers.get(call.call_id) if call.call_id else None))
+    return found
+
+
+def _identity(call: ToolCall) -> tuple[str, str, str]:
+    return (call.call_id or "", call.name, _canonical(call.arguments))
+
+
+def _canonical(arguments: Json) -> str:
+    return json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _answers(trace: Trace) -> dict[str | None, Message]:
+    """Tool messages by the call they answer; the first one said stays."""
+    found: dict[str | None, Message] = {}
+    for span in trace.spans:
+        for message in (*span.input_messages, *span.output_messages):
+            if message.role == "tool" and message.tool_call_id is not None:
+                found.setdefault(message.tool_call_id, message)
+    return found
+
+
+def _match(spans: list[Span], asked: list[_Asked]) -> dict[int, _Asked]:
+    """Which message call each tool span carried out: by call id, else by name and arguments, else by name, in order."""
+    matched: dict[int, _Asked] = {}
+    for same in (_same_id, _same_arguments, _same_name):
+        free = [ask for ask in asked if not any(ask is other for other in matched.values())]
+        for index, span in enumerate(spans):
+            if index in matched or span.tool is None:
+                continue
+            tool = span.tool
+            ask = next((ask for ask in free if same(tool, ask.call)), None)
+            if ask is not None:
+                matched[index] = ask
+                free = [other for other in free if other is not ask]
+    return matched
+
+
+def _same_id(tool: ToolCall, call: ToolCall) -> bool:
+    return tool.call_id is not None and tool.call_id == call.call_id
+
+
+def _same_arguments(tool: ToolCall, call: ToolCall) -> bool:
+    if tool.name != call.name:
+        return False
+    return _canonical(tool.arguments) == _canonical(call.arguments) or _sole(call.arguments) == (tool.arguments,)
+
+
+def _same_name(tool: ToolCall, call: ToolCall) -> bool:
+    return tool.name == call.name and (tool.arguments is None or call.arguments in (None, {}))
+
+
+def _sole(arguments: Json) -> tuple[Json, ...]:
+    """The value of a call's only argument: some clients send it bare."""
+    return tuple(arguments.values()) if isinstance(arguments, dict) and len(arguments) == 1 else ()
+
+
+def _merge(span: Span, ask: _Asked | None) -> ToolCall:
+    """The span knows what happened, the message what was asked."""
+    tool = span.tool or ToolCall(name=span.name)
+    if ask is None:
+        return tool
+    asked = _completed(ask)
+    keep = asked.arguments if tool.arguments is None or _sole(asked.arguments) == (tool.arguments,) else tool.arguments
+    unknown = tool.result is None and tool.error is None
+    return replace(
+        tool,
+        arguments=keep,
+        result=asked.result if unknown else tool.result,
+        error=asked.error if unknown else tool.error,
+        call_id=asked.call_id or tool.call_id,
+    )
+
+
+def _completed(ask: _Asked) -> ToolCall:
+    if ask.answer is None:
+        return ask.call
+    if ask.answer.error:
+        return replace(ask.call, error=ask.answer.text or "error")
+    return replace(ask.call, result=_decoded(ask.answer.text))
+
+
+def _decoded(text: str) -> Json:
+    """A result that is a JSON object or list, decoded; any other text as it is."""
+    if text[:1] not in {"{", "["}:
+        return text
+    try:
+        found: Json = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return found
+
+
+def _is_handoff(call: ToolCall, agents: dict[str, Span]) -> bool:
+    if _HANDOFF.match(call.name):
+        return True
+    name = call.name.lower()
+    stripped = _VERBS.sub("", _VERBS.sub("", name))
+    return any(agent.replace(" ", "_") in {name, stripped} for agent in agents)
+
+
+def _runs_agent(trace: Trace, span: Span, runs: tuple[Span, ...]) -> bool:
+    """Whether an agent's run stands below the tool with no other tool or agent between."""
+    return any(_nearest(trace, run) is span for run in runs)
+
+
+def _nearest(trace: Trace, run: Span) -> Span | None:
+    kinds = (SpanKind.TOOL, SpanKind.AGENT)
+    above: Iterator[Span] = trace.ancestors(run)
+    return next((span for span in above if span.kind in kinds), None)
