@@ -1,0 +1,311 @@
+"""Exporter: what happens in the monitor, as Prometheus metrics. One registry, injected; no global state.
+
+Counters move when something happens; gauges are asked for when a scrape comes. A counter born at 1 has not increased,
+as far as Prometheus can tell: so every series that can be known in advance is exported as 0, and those of a service as
+soon as it is first seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from scoring.result import Failed, NotApplicable, Scored
+from scoring.rubric import Rubric
+from scoring.standing import Standing
+from scoring.status import Status, Thresholds
+from scoring.verdict import State, Verdict
+
+from . import families as f
+from .collect import Families, Instrument, Sampled, instrument
+from .exposition import expose
+from .labels import OTHER, LabelCap
+
+UNKNOWN_SERVICE = "unknown_service"
+UNKNOWN_ENVIRONMENT = "unknown"
+SELECTIONS = ("random", "forced")
+INCOMPLETE = ("unavailable", "error", "not_applicable")
+_PAIRS_PER_CAP = 4
+"""Combinations of service and environment that are told apart, per value that a label may have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """What waits: how many items, and since when the oldest does (seconds since the epoch, ``None`` when none does)."""
+
+    items: int
+    oldest_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The gauges of one moment. It is asked for at every scrape and must be quick: no query, no file."""
+
+    standings: Iterable[Standing] = ()
+    traces_open: int = 0
+    queues: Mapping[str, Queue] = field(default_factory=dict)
+    spool_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the configuration lets one know before anything has happened.
+
+    ``rubrics`` are those that a route can reach; ``ended_reasons`` the ledger's, ``rejected_reasons`` the receiver's.
+    """
+
+    rubrics: Iterable[Rubric]
+    ended_reasons: Iterable[str]
+    rejected_reasons: Iterable[str] = ()
+    destinations: Iterable[str] = ()
+    violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    sampling_rate: float | None = None
+    version: str = "unknown"
+    revision: str = "unknown"
+    python: str = "unknown"
+    fingerprint: str = "unknown"
+
+
+class Exporter:
+    """Counts what the runtime tells it and exposes it. Lives on the event loop; label values may come from traces."""
+
+    def __init__(self, registry: CollectorRegistry, known: Known, *, label_cap: int = 50) -> None:
+        self._registry, self._known, self._cap = registry, known, label_cap
+        self._rubrics = {rubric.id: rubric for rubric in known.rubrics}
+        self._bounds = {
+            (rubric.id, criterion.metric.id): criterion.metric.bounds
+            for rubric in self._rubrics.values()
+            for criterion in rubric.criteria
+        }
+        self._ended = tuple(str(reason) for reason in known.ended_reasons)
+        self._rejected = tuple(str(reason) for reason in known.rejected_reasons)
+        self._destinations = tuple(known.destinations)
+        self._violations = {scenario: tuple(kinds) for scenario, kinds in known.violations.items()}
+        configured: Mapping[str, Iterable[str]] = {
+            "service": (), "environment": (),
+            "rubric": self._rubrics, "metric": [metric for _, metric in self._bounds],
+            "reason": (*self._ended, *self._rejected), "destination": self._destinations,
+            "scenario": self._violations, "kind": [kind for kinds in self._violations.values() for kind in kinds],
+        }  # fmt: skip
+        self._caps = {label: LabelCap(label, label_cap, values) for label, values in configured.items()}
+        self._services: set[str] = set()
+        self._pairs: set[tuple[str, str]] = set()
+        self._watched: Callable[[], Snapshot] = Snapshot
+        self._counted: dict[f.Family, Instrument] = {
+            family: instrument(family)
+            for family in f.FAMILIES
+            if family.kind in ("counter", "histogram") or family is f.EXPORT_LAST_SUCCESS
+        }
+        infos = {
+            f.BUILD_INFO: {"version": known.version, "revision": known.revision, "python": known.python},
+            f.CONFIG_INFO: {"fingerprint": known.fingerprint},
+        }
+        self._zeros()
+        registry.register(Families(f.FAMILIES, self._counted, infos, self._sample))
+
+    def watch(self, snapshot: Callable[[], Snapshot]) -> None:
+        """Where the gauges come from, asked at every scrape."""
+        self._watched = snapshot
+
+    def expose(self, accept: str = "") -> tuple[bytes, str]:
+        """The metrics as text and their content type, as an ``Accept`` header wants them."""
+        return expose(self._registry, accept)
+
+    def bounded(self, service: str | None, environment: str | None) -> tuple[str, str]:
+        """The label values of a service and an environment; its zeros appear when it is new."""
+        where = self._place(service, environment)
+        if where not in self._pairs:
+            self._pairs.add(where)
+            self._service(where[0])
+            self._zeros_of_pair(*where)
+        return where
+
+    def traces_seen(self, count: int = 1) -> None:
+        """Traces have arrived that were not known before."""
+        self._counter(f.TRACES_SEEN).inc(count)
+
+    def trace_kept(self, service: str | None, selection: str) -> None:
+        """Sampling has chosen a trace."""
+        self._counter(f.TRACES_KEPT, self._service(service), selection).inc()
+
+    def ledger_ended(self, service: str | None, reason: str, count: int = 1) -> None:
+        """Traces have ended with this reason; the ledger's ``on_ended``."""
+        self._counter(f.TRACES, self._service(service), self._label("reason", reason)).inc(count)
+
+    def spans_received(self, count: int) -> None:
+        """Spans have arrived."""
+        self._counter(f.SPANS_RECEIVED).inc(count)
+
+    def spans_rejected(self, reason: str, count: int) -> None:
+        """Spans were refused, and the sender told so."""
+        self._counter(f.SPANS_REJECTED, self._label("reason", reason)).inc(count)
+
+    def evaluation_lag(self, service: str | None, seconds: float) -> None:
+        """Verdicts were reached this long after their trace's last span ended."""
+        # A sender's clock may run ahead of ours: what would be negative is no lag.
+        histogram = cast("Histogram", self._counted[f.EVALUATION_LAG])
+        histogram.labels(self._service(service)).observe(max(0.0, seconds))
+
+    def exported(self, destination: str, count: int = 1, *, failed: int = 0, at_s: float | None = None) -> None:
+        """``count`` verdicts were handed over, ``failed`` of them in vain; the others accepted at ``at_s``."""
+        label = self._label("destination", destination)
+        self._counter(f.EXPORTS, label).inc(count)
+        self._counter(f.EXPORTS_FAILED, label).inc(failed)
+        if count > failed and at_s is not None:
+            cast("Gauge", self._counted[f.EXPORT_LAST_SUCCESS]).labels(label).set(at_s)
+
+    def workflow_violation(self, scenario: str, kind: str, trace_id: str | None = None, count: int = 1) -> None:
+        """A trace departed from its scenario."""
+        labels = (self._label("scenario", scenario), self._label("kind", kind))
+        self._counter(f.WORKFLOW_VIOLATIONS, *labels).inc(count, _exemplar(trace_id))
+
+    def verdict(self, verdict: Verdict) -> None:
+        """A verdict was committed. The first on a trace is counted; a revision only as a revision.
+
+        Counters cannot take back what they counted: a revision moves the gauges of the window instead.
+        """
+        service, environment = self.bounded(verdict.service, verdict.environment)
+        rubric = self._label("rubric", verdict.rubric)
+        if verdict.revision > 1:
+            self._counter(f.VERDICTS_REVISED, service, rubric).inc()
+            return
+        self._scores(verdict, service, rubric)
+        for metric in verdict.blockers:
+            exemplar = _exemplar(verdict.trace_id)
+            self._counter(f.BLOCKERS, rubric, self._label("metric", metric)).inc(1, exemplar)
+        if verdict.state is State.INCOMPLETE or verdict.passed is None:
+            self._counter(f.VERDICTS_INCOMPLETE, service, rubric, _why_incomplete(verdict)).inc()
+            return
+        who, weight = (service, environment, rubric), 1.0 / verdict.sampling_probability
+        self._counter(f.VERDICTS, *who, verdict.selection).inc()
+        self._counter(f.VERDICT_WEIGHT, *who).inc(weight)
+        self._counter(f.VERDICT_WEIGHT_SQUARED, *who).inc(weight * weight)
+        if not verdict.passed:
+            self._counter(f.VERDICTS_FAILED, *who, verdict.selection).inc(1, _exemplar(verdict.trace_id))
+            self._counter(f.VERDICT_FAILED_WEIGHT, *who).inc(weight, _exemplar(verdict.trace_id))
+
+    def _scores(self, verdict: Verdict, service: str, rubric: str) -> None:
+        histogram = cast("Histogram", self._counted[f.METRIC_SCORE])
+        for score in verdict.scores:
+            low, high = self._bounds.get((verdict.rubric, score.metric), (0.0, None))
+            if isinstance(score.result, Scored) and high is not None:
+                share = (score.result.value - low) / (high - low)
+                # 9 decimals: 0.7 of the scale belongs to the bucket 0.7 however it was computed.
+                histogram.labels(service, rubric, score.metric).observe(round(share, 9))
+
+    def _zeros(self) -> None:
+        """What is known before anything happened."""
+        for rubric in self._rubrics.values():
+            for criterion in rubric.criteria:
+                if criterion.blocker or criterion.prerequisite:
+                    self._counter(f.BLOCKERS, rubric.id, criterion.metric.id)
+        for reason in self._rejected:
+            self._counter(f.SPANS_REJECTED, reason)
+        for destination in self._destinations:
+            self._counter(f.EXPORTS, destination)
+            self._counter(f.EXPORTS_FAILED, destination)
+        for scenario, kinds in self._violations.items():
+            for kind in kinds:
+                self._counter(f.WORKFLOW_VIOLATIONS, self._label("scenario", scenario), self._label("kind", kind))
+
+    def _zeros_of_service(self, service: str) -> None:
+        for reason in self._ended:
+            self._counter(f.TRACES, service, reason)
+        for selection in SELECTIONS:
+            self._counter(f.TRACES_KEPT, service, selection)
+        for rubric in self._rubrics:
+            self._counter(f.VERDICTS_REVISED, service, rubric)
+            for reason in INCOMPLETE:
+                self._counter(f.VERDICTS_INCOMPLETE, service, rubric, reason)
+
+    def _zeros_of_pair(self, service: str, environment: str) -> None:
+        for rubric in self._rubrics:
+            who = (service, environment, rubric)
+            for family in (f.VERDICT_WEIGHT, f.VERDICT_FAILED_WEIGHT, f.VERDICT_WEIGHT_SQUARED):
+                self._counter(family, *who)
+            for selection in SELECTIONS:
+                self._counter(f.VERDICTS, *who, selection)
+                self._counter(f.VERDICTS_FAILED, *who, selection)
+
+    def _sample(self) -> Sampled:
+        seen = self._watched()
+        sampled: dict[f.Family, list[tuple[tuple[str, ...], float]]] = {family: [] for family in f.FAMILIES}
+        sampled[f.TRACES_OPEN].append(((), seen.traces_open))
+        if self._known.sampling_rate is not None:
+            sampled[f.SAMPLING_RATE].append(((), self._known.sampling_rate))
+        for rubric in self._rubrics:
+            for level in (Status.WARNING, Status.CRITICAL):
+                bound = getattr(self._known.thresholds, level.value)
+                sampled[f.PASS_RATIO_THRESHOLD].append(((rubric, level.value), bound))
+        for name, queue in seen.queues.items():
+            sampled[f.QUEUE_ITEMS].append(((name,), queue.items))
+            if queue.oldest_s is not None:
+                sampled[f.QUEUE_OLDEST].append(((name,), queue.oldest_s))
+        if seen.spool_bytes is not None:
+            sampled[f.SPOOL_BYTES].append(((), seen.spool_bytes))
+        shown: set[tuple[str, ...]] = set()
+        for standing in seen.standings:
+            service, environment = self._place(standing.service, standing.environment)
+            who = (service, environment, self._label("rubric", standing.rubric))
+            folded = (service == OTHER != standing.service) or (environment == OTHER != standing.environment)
+            # Of several windows that share the label values of the rest, no one's ratio is that of the rest.
+            if folded or who in shown:
+                continue
+            shown.add(who)
+            for family, values, value in _gauges(who, standing):
+                sampled[family].append((values, value))
+        return sampled
+
+    def _place(self, service: str | None, environment: str | None) -> tuple[str, str]:
+        where = (
+            self._caps["service"].bound(service, UNKNOWN_SERVICE),
+            self._caps["environment"].bound(environment, UNKNOWN_ENVIRONMENT),
+        )
+        full = len(self._pairs) >= _PAIRS_PER_CAP * self._cap
+        return (where[0], OTHER) if full and where not in self._pairs else where
+
+    def _service(self, service: str | None) -> str:
+        label = self._caps["service"].bound(service, UNKNOWN_SERVICE)
+        if label not in self._services:
+            self._services.add(label)
+            self._zeros_of_service(label)
+        return label
+
+    def _label(self, label: str, value: str) -> str:
+        return self._caps[label].bound(value, "unknown")
+
+    def _counter(self, family: f.Family, *labels: str) -> Counter:
+        counter = cast("Counter", self._counted[family])
+        return counter.labels(*labels) if labels else counter
+
+
+def _gauges(who: tuple[str, str, str], standing: Standing) -> Iterable[tuple[f.Family, tuple[str, ...], float]]:
+    estimate = standing.estimate
+    yield f.EFFECTIVE_SAMPLES, who, estimate.effective_n if estimate else 0.0
+    if estimate:
+        yield f.PASS_RATIO, who, estimate.pass_ratio
+        yield f.PASS_LOWER_RATIO, who, estimate.lower
+        yield f.PASS_UPPER_RATIO, who, estimate.upper
+    if standing.composite_mean is not None:
+        yield f.COMPOSITE_MEAN, who, standing.composite_mean
+    for metric, mean in standing.metric_means.items():
+        yield f.METRIC_MEAN, (*who, metric), mean
+    for status in Status:
+        yield f.STATUS, (*who, status.value), float(status is standing.appraisal.status)
+
+
+def _why_incomplete(verdict: Verdict) -> str:
+    results = [score.result for score in verdict.scores if score.weight]
+    if any(isinstance(result, Failed) for result in results):
+        return "error"
+    return "not_applicable" if all(isinstance(result, NotApplicable) for result in results) else "unavailable"
+
+
+def _exemplar(trace_id: str | None) -> dict[str, str] | None:
+    """The exemplar of a trace; only a W3C id is one, for OpenMetrics allows 128 characters in all."""
+    known = trace_id is not None and len(trace_id) == 32 and trace_id.isalnum() and trace_id.isascii()
+    return {"trace_id": trace_id} if known and trace_id is not None else None

@@ -1,0 +1,220 @@
+"""Families: every Prometheus metric that sidejudge exports, declared once.
+
+The exporter builds its collectors from these declarations, the reference page is generated from them, and rules and
+dashboards may only name what stands here. Rules of naming: https://prometheus.io/docs/practices/naming/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
+Label: TypeAlias = Literal[
+    "destination", "environment", "fingerprint", "kind", "level", "metric", "python", "queue", "reason", "revision",
+    "rubric", "scenario", "selection", "service", "status", "version",
+]  # fmt: skip
+
+LABELS: Mapping[Label, str] = MappingProxyType(
+    {
+        "service": "`service.name` of the trace; `unknown_service` when it names none; capped",
+        "environment": "deployment environment of the trace; `unknown` when it names none; capped",
+        "rubric": "a rubric of the configuration",
+        "metric": "a metric of the rubric",
+        "selection": "`random`: drawn by the base rate; `forced`: kept only because a rule on its content demanded it",
+        "reason": "why; a closed list",
+        "status": "`healthy`, `warning`, `critical` or `insufficient_data`",
+        "level": "`warning` or `critical`",
+        "scenario": "a scenario of the configuration; capped",
+        "kind": "what was violated; capped",
+        "queue": "a queue of the monitor; a closed list",
+        "destination": "where verdicts are written to; a closed list",
+        "version": "sidejudge's version",
+        "revision": "commit that this build was made from; `unknown` when it was not recorded",
+        "python": "version of the Python interpreter",
+        "fingerprint": "first digits of the SHA-256 of the configuration in force",
+    }
+)
+"""What each label says. None ever holds an id, a user, a prompt or other free text."""
+
+TENTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""Bounds of the score histogram."""
+LAG_S = (0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+"""Bounds of the evaluation lag in seconds: from the default grace of assembly to its default deadline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Family:
+    """One metric family. ``name`` is as it is scraped (with ``_total``); ``note`` is for the reference page only."""
+
+    name: str
+    kind: Kind
+    labels: tuple[Label, ...] = ()
+    help: str
+    buckets: tuple[float, ...] = ()
+    note: str = ""
+
+
+_WHO: tuple[Label, ...] = ("service", "environment", "rubric")
+_PROCESS = "This process's window; do not average over processes, sum the verdict counters instead."
+
+TRACES = Family(
+    name="sidejudge_traces_total", kind="counter", labels=("service", "reason"),
+    help="Traces that ended, by how: each is counted once, with exactly one reason.",
+    note="The ledger. Its sum plus `sidejudge_traces_open` is `sidejudge_traces_seen_total`.",
+)  # fmt: skip
+TRACES_SEEN = Family(
+    name="sidejudge_traces_seen_total", kind="counter",
+    help="Traces that arrived, sampled or not.",
+)  # fmt: skip
+TRACES_KEPT = Family(
+    name="sidejudge_traces_kept_total", kind="counter", labels=("service", "selection"),
+    help="Traces that sampling chose for evaluation.",
+)  # fmt: skip
+TRACES_OPEN = Family(
+    name="sidejudge_traces_open", kind="gauge",
+    help="Traces that arrived and have not ended.",
+)  # fmt: skip
+SAMPLING_RATE = Family(
+    name="sidejudge_sampling_rate_ratio", kind="gauge",
+    help="Base sampling rate of the configuration; rules may grant more.",
+)  # fmt: skip
+VERDICTS = Family(
+    name="sidejudge_verdicts_total", kind="counter", labels=(*_WHO, "selection"),
+    help="Verdicts that passed or failed. Rates are made of selection=random, or of the weights.",
+    note="Counts the first verdict on a trace; a revision by late spans moves the window's gauges, not this counter.",
+)  # fmt: skip
+VERDICTS_FAILED = Family(
+    name="sidejudge_verdicts_failed_total", kind="counter", labels=(*_WHO, "selection"),
+    help="Verdicts that failed.",
+    note="Carries the trace id as exemplar. First verdicts only.",
+)  # fmt: skip
+VERDICTS_INCOMPLETE = Family(
+    name="sidejudge_verdicts_incomplete_total", kind="counter", labels=("service", "rubric", "reason"),
+    help="Verdicts that neither passed nor failed, because too little could be scored.",
+    note="`unavailable`: what metrics need is missing; `error`: a metric was tried and failed. First verdicts only.",
+)  # fmt: skip
+VERDICTS_REVISED = Family(
+    name="sidejudge_verdicts_revised_total", kind="counter", labels=("service", "rubric"),
+    help="Verdicts that replaced an earlier one on the same trace, after late spans.",
+)  # fmt: skip
+VERDICT_WEIGHT = Family(
+    name="sidejudge_verdict_weight_total", kind="counter", labels=_WHO,
+    help="Sum of the weights (inverse inclusion probabilities) of verdicts that passed or failed.",
+    note="The pass ratio of all traffic is 1 - failed weight / weight, the effective sample size weight² / squared "
+    "weight, each over summed increases. First verdicts only, both selections.",
+)  # fmt: skip
+VERDICT_FAILED_WEIGHT = Family(
+    name="sidejudge_verdict_failed_weight_total", kind="counter", labels=_WHO,
+    help="Sum of the weights of verdicts that failed.",
+)  # fmt: skip
+VERDICT_WEIGHT_SQUARED = Family(
+    name="sidejudge_verdict_weight_squared_total", kind="counter", labels=_WHO,
+    help="Sum of the squared weights of verdicts that passed or failed.",
+)  # fmt: skip
+METRIC_SCORE = Family(
+    name="sidejudge_metric_score", kind="histogram", labels=("service", "rubric", "metric"), buckets=TENTHS,
+    help="Scores as shares of the metric's scale, in tenths. Metrics without an upper end are not in it.",
+    note="Every verdict's scored metrics, first verdicts only, unweighted. Appears with the first score.",
+)  # fmt: skip
+METRIC_MEAN = Family(
+    name="sidejudge_metric_mean", kind="gauge", labels=(*_WHO, "metric"),
+    help=f"Weighted mean of a metric in its own unit. {_PROCESS}",
+)  # fmt: skip
+COMPOSITE_MEAN = Family(
+    name="sidejudge_composite_mean", kind="gauge", labels=_WHO,
+    help=f"Weighted mean of the composites, normalised to 0-1. {_PROCESS}",
+)  # fmt: skip
+PASS_RATIO = Family(
+    name="sidejudge_pass_ratio", kind="gauge", labels=_WHO,
+    help=f"Estimated share of all traffic that passes. {_PROCESS}",
+    note="Absent, not 0, while the window holds no verdict.",
+)  # fmt: skip
+PASS_LOWER_RATIO = Family(
+    name="sidejudge_pass_lower_ratio", kind="gauge", labels=_WHO,
+    help=f"Lower Wilson bound of the pass ratio, one-sided 95 %. {_PROCESS}",
+)  # fmt: skip
+PASS_UPPER_RATIO = Family(
+    name="sidejudge_pass_upper_ratio", kind="gauge", labels=_WHO,
+    help=f"Upper Wilson bound of the pass ratio, one-sided 95 %. {_PROCESS}",
+)  # fmt: skip
+EFFECTIVE_SAMPLES = Family(
+    name="sidejudge_effective_samples", kind="gauge", labels=_WHO,
+    help=f"Kish's effective sample size of the window. {_PROCESS}",
+)  # fmt: skip
+STATUS = Family(
+    name="sidejudge_status", kind="gauge", labels=(*_WHO, "status"),
+    help="1 for the status in force, 0 for the others. This process's view, for display.",
+)  # fmt: skip
+PASS_RATIO_THRESHOLD = Family(
+    name="sidejudge_pass_ratio_threshold", kind="gauge", labels=("rubric", "level"),
+    help="Pass ratio below which the level is reached, from the configuration.",
+)  # fmt: skip
+BLOCKERS = Family(
+    name="sidejudge_blockers_total", kind="counter", labels=("rubric", "metric"),
+    help="Verdicts that a metric's blocker disqualified or made invalid.",
+    note="Carries the trace id as exemplar. First verdicts only.",
+)  # fmt: skip
+WORKFLOW_VIOLATIONS = Family(
+    name="sidejudge_workflow_violations_total", kind="counter", labels=("scenario", "kind"),
+    help="Ways in which traces departed from their scenario.",
+    note="Carries the trace id as exemplar. First verdicts only.",
+)  # fmt: skip
+SPANS_RECEIVED = Family(
+    name="sidejudge_spans_received_total", kind="counter",
+    help="Spans that arrived, sampled or not.",
+)  # fmt: skip
+SPANS_REJECTED = Family(
+    name="sidejudge_spans_rejected_total", kind="counter", labels=("reason",),
+    help="Spans that were refused, and the sender told so.",
+)  # fmt: skip
+QUEUE_ITEMS = Family(
+    name="sidejudge_queue_items", kind="gauge", labels=("queue",),
+    help="Items that wait.",
+)  # fmt: skip
+QUEUE_OLDEST = Family(
+    name="sidejudge_queue_oldest_timestamp_seconds", kind="gauge", labels=("queue",),
+    help="When the oldest item that waits was put there. Absent while nothing waits.",
+)  # fmt: skip
+SPOOL_BYTES = Family(
+    name="sidejudge_spool_bytes", kind="gauge",
+    help="Size of the working store on disk.",
+)  # fmt: skip
+EVALUATION_LAG = Family(
+    name="sidejudge_evaluation_lag_seconds", kind="histogram", labels=("service",), buckets=LAG_S,
+    help="Time from the end of a trace's last span to its verdicts.",
+    note="Appears with the first verdict of a service.",
+)  # fmt: skip
+EXPORTS = Family(
+    name="sidejudge_exports_total", kind="counter", labels=("destination",),
+    help="Verdicts handed to a destination, accepted or not.",
+)  # fmt: skip
+EXPORTS_FAILED = Family(
+    name="sidejudge_exports_failed_total", kind="counter", labels=("destination",),
+    help="Verdicts that a destination did not accept.",
+)  # fmt: skip
+EXPORT_LAST_SUCCESS = Family(
+    name="sidejudge_exports_last_success_timestamp_seconds", kind="gauge", labels=("destination",),
+    help="When a destination last accepted a verdict. Absent until it has.",
+)  # fmt: skip
+BUILD_INFO = Family(
+    name="sidejudge_build_info", kind="info", labels=("version", "revision", "python"),
+    help="What is running; always 1.",
+)  # fmt: skip
+CONFIG_INFO = Family(
+    name="sidejudge_config_info", kind="info", labels=("fingerprint",),
+    help="Which configuration is in force; always 1.",
+)  # fmt: skip
+
+FAMILIES = (
+    TRACES, TRACES_SEEN, TRACES_KEPT, TRACES_OPEN, SAMPLING_RATE,
+    VERDICTS, VERDICTS_FAILED, VERDICTS_INCOMPLETE, VERDICTS_REVISED,
+    VERDICT_WEIGHT, VERDICT_FAILED_WEIGHT, VERDICT_WEIGHT_SQUARED,
+    PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES, STATUS, PASS_RATIO_THRESHOLD,
+    METRIC_SCORE, METRIC_MEAN, COMPOSITE_MEAN, BLOCKERS, WORKFLOW_VIOLATIONS,
+    SPANS_RECEIVED, SPANS_REJECTED, EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
+    EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, BUILD_INFO, CONFIG_INFO,
+)  # fmt: skip
+"""All of them, in the order of the reference page."""

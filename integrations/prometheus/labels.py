@@ -1,0 +1,67 @@
+"""Labels: values that come from traces, made fit to be label values: clean, short, and few."""
+
+from __future__ import annotations
+
+import logging
+import unicodedata
+from collections.abc import Iterable
+
+log = logging.getLogger("sidejudge.metrics")
+
+OTHER = "__other__"
+"""The value that stands for all beyond a label's cap."""
+MAX_LENGTH = 128
+"""Characters of a label value; longer ones are cut, so that one hostile name cannot fill a scrape."""
+
+
+def clean(value: str) -> str:
+    """The value without control, format and unassigned characters and stray white space, at most 128 characters.
+
+    Surrogates and separators of lines and paragraphs go too: what is left prints on one line and encodes as UTF-8.
+    """
+    head = value[: MAX_LENGTH * 4]  # cleaning reads no more of a 10 MB name than could be kept of it
+    if not (head.isascii() and head.isprintable()):
+        head = "".join(c if unicodedata.category(c)[0] not in "CZ" else " " for c in head)
+    text = " ".join(head.split())
+    return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
+
+
+class LabelCap:
+    """The first ``cap`` distinct values of one label, kept for good; all later ones are ``__other__``.
+
+    Values that the configuration names are ``known``: they have their place beside the cap. The first value that does
+    not fit is logged, once, with what to do about it.
+    """
+
+    def __init__(self, label: str, cap: int, known: Iterable[str] = ()) -> None:
+        if cap < 1:
+            raise ValueError(f"the cap of label {label!r} must be at least 1, got {cap}")
+        self._label, self._cap = label, cap
+        self._known = {value: clean(value) for value in known}
+        self._values = set(self._known.values())
+        self._room = cap
+        self._warned = False
+
+    def bound(self, value: str | None, unknown: str) -> str:
+        """The label value for ``value``; ``unknown`` when there is none."""
+        raw = value or unknown
+        known = self._known.get(raw)
+        if known is not None:
+            return known
+        text = clean(raw) or unknown
+        if text in self._values or text == OTHER:
+            return text
+        if self._room:
+            self._room -= 1
+            self._values.add(text)
+            if len(raw) <= MAX_LENGTH:
+                self._known[raw] = text
+            return text
+        if not self._warned:
+            self._warned = True
+            log.warning(
+                "label %s has more than %d values; %r and all later ones are counted as %s. "
+                "Raise metrics.label_cap, or give fewer names",
+                self._label, self._cap, text, OTHER,
+            )  # fmt: skip
+        return OTHER

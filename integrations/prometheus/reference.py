@@ -1,0 +1,53 @@
+"""Reference: the page that describes every metric family, written from the declarations.
+
+``python -P -m integrations.prometheus.reference`` writes ``FAMILIES.md`` anew; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .families import FAMILIES, LABELS, Family
+
+PAGE = Path(__file__).with_name("FAMILIES.md")
+
+_HEAD = """\
+# Metric families
+
+Generated from `families.py`; do not edit. `GET /metrics` serves them as OpenMetrics 1.0 (with exemplars) to those who
+ask for it, else in the classic text format.
+
+- Fleet-wide ratios are made of summed counters, never of averaged gauges. The pass ratio of all traffic is
+  `1 - increase(failed weight) / increase(weight)`, the effective sample size
+  `increase(weight)² / increase(squared weight)`.
+- Counters count the *first* verdict on a trace. A revision by late spans replaces the verdict in the window, and with
+  it the gauges; a counter cannot take back what it counted.
+- Every series that the configuration lets one know is exported as 0 from the start, those of a service from its first
+  trace on. Histograms appear with their first observation.
+- A number that is not known is absent, never 0 and never NaN.
+- A label holds at most `metrics.label_cap` values (default 50) that came from traces; later ones are counted as
+  `__other__`, with one warning in the log. Combinations of service and environment are limited to four times as many.
+  The gauges of windows whose names were folded so are not shown: they would be nobody's.
+- There is no pod or namespace label; Prometheus adds them. `_created` series are off.
+"""
+
+
+def page() -> str:
+    """The reference page as Markdown."""
+    families = "\n".join(_section(family) for family in FAMILIES)
+    labels = "\n".join(f"| `{label}` | {meaning} |" for label, meaning in sorted(LABELS.items()))
+    return f"{_HEAD}\n## Families\n\n{families}\n## Labels\n\n| label | value |\n|---|---|\n{labels}\n"
+
+
+def _section(family: Family) -> str:
+    labels = ", ".join(f"`{label}`" for label in family.labels) or "no labels"
+    lines = [f"### `{family.name}`", "", f"{family.kind} · {labels}", "", family.help]
+    if family.buckets:
+        lines += ["", "Buckets: " + ", ".join(f"{bound:g}" for bound in family.buckets) + "."]
+    if family.note:
+        lines += ["", family.note]
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+
+import pytest
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from integrations.prometheus.exporter import Exporter, Known, Queue, Snapshot
+from integrations.prometheus.families import FAMILIES
+from integrations.prometheus.labels import OTHER
+from scoring.bands import Blocker, Effect
+from scoring.metric import Metric
+from scoring.result import Failed, NotApplicable, Result, Scored, Unavailable
+from scoring.rubric import Criterion, Rubric
+from scoring.standing import Standing
+from scoring.statistics.estimate import estimate
+from scoring.status import Policy, Status, appraise
+from scoring.verdict import Score, State, Verdict
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+
+
+def metric(name: str, bounds=(0.0, 1.0)) -> Metric:
+    return Metric(
+        id=name,
+        title=name,
+        meaning=name,
+        formula=name,
+        source="test",
+        bounds=bounds,
+        measure=lambda _: Scored(value=1.0),
+    )
+
+
+RUBRIC = Rubric(
+    id="qa", title="Call questions", source="test", formula="a", pass_mark=0.8,
+    criteria=(
+        Criterion(metric=metric("accuracy"), weight=1.0, blocker=Blocker(effect=Effect.INVALID, below=0.5)),
+        Criterion(metric=metric("grade", (0.0, 2.0))),
+        Criterion(metric=metric("mistakes", (0.0, None))),
+    ),
+)  # fmt: skip
+KNOWN = Known(
+    rubrics=[RUBRIC], ended_reasons=["scored", "sampled_out"], rejected_reasons=["no_ids"], destinations=["jsonl"],
+    violations={"call": ["tool_missing"]}, sampling_rate=0.05, version="1.2.3", revision="abc", python="3.11",
+    fingerprint="0123456789ab",
+)  # fmt: skip
+
+
+def score(name: str, result: Result, weight: float = 0.0) -> Score:
+    return Score(metric=name, weight=weight, result=result, rating=None)
+
+
+def verdict(**changes) -> Verdict:
+    fields = {
+        "case_id": "c", "trace_id": TRACE, "rubric": "qa", "rubric_version": "qa@1", "composite": 0.9,
+        "composite_norm": 0.9, "coverage": 1.0, "state": State.VALID, "passed": True, "rating": "good", "blockers": (),
+        "pass_mark": 0.8, "sampling_probability": 0.25, "created_at": "2026-01-01T00:00:00Z", "service": "shop",
+        "environment": "prod", "scores": (score("accuracy", Scored(value=0.9), 1.0),),
+    }  # fmt: skip
+    return Verdict(**{**fields, **changes})
+
+
+def new(**options) -> Exporter:
+    return Exporter(CollectorRegistry(), KNOWN, **options)
+
+
+def samples(exporter: Exporter, accept: str = OPENMETRICS) -> dict[tuple, float]:
+    text = exporter.expose(accept)[0].decode()
+    families = parse_openmetrics(text) if accept else parse_text(text)
+    return {(s.name, *sorted(s.labels.values())): s.value for family in families for s in family.samples}
+
+
+def standing(service="shop", environment="prod", passes=20, failures=10, **more) -> Standing:
+    told = estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures)
+    return Standing(
+        service=service, environment=environment, rubric="qa", estimate=told, appraisal=appraise(told, Policy()), **more
+    )
+
+
+def test_the_first_verdict_counts_once_with_its_weight():
+    exporter = new()
+    exporter.verdict(verdict(passed=False))
+    seen = samples(exporter)
+    assert seen["sidejudge_verdicts_total", "prod", "qa", "random", "shop"] == 1
+    assert seen["sidejudge_verdicts_failed_total", "prod", "qa", "random", "shop"] == 1
+    assert seen["sidejudge_verdict_weight_total", "prod", "qa", "shop"] == 4
+    assert seen["sidejudge_verdict_failed_weight_total", "prod", "qa", "shop"] == 4
+    assert seen["sidejudge_verdict_weight_squared_total", "prod", "qa", "shop"] == 16
+
+
+def test_a_revision_counts_as_a_revision_and_nothing_else():
+    exporter = new()
+    exporter.verdict(verdict(passed=False))
+    before = samples(exporter)
+    exporter.verdict(verdict(passed=True, revision=2))
+    after = samples(exporter)
+    assert {name for name in after if after[name] != before[name]} == {
+        ("sidejudge_verdicts_revised_total", "qa", "shop")
+    }
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (Unavailable("no reference"), "unavailable"),
+        (Failed("timeout"), "error"),
+        (NotApplicable("none"), "not_applicable"),
+    ],
+)
+def test_an_incomplete_verdict_is_counted_apart_with_its_reason(result, reason):
+    exporter = new()
+    exporter.verdict(
+        verdict(state=State.INCOMPLETE, passed=None, composite=None, scores=(score("accuracy", result, 1.0),))
+    )
+    seen = samples(exporter)
+    assert seen[("sidejudge_verdicts_incomplete_total", *sorted(["qa", reason, "shop"]))] == 1
+    assert seen["sidejudge_verdicts_total", "prod", "qa", "random", "shop"] == 0
+    assert seen["sidejudge_verdict_weight_total", "prod", "qa", "shop"] == 0
+
+
+def test_scores_fall_into_tenths_of_their_scale():
+    exporter = new()
+    exporter.verdict(
+        verdict(
+            scores=(
+                score("accuracy", Scored(value=0.1 + 0.2 + 0.4), 1.0),
+                score("grade", Scored(value=1.0)),
+                score("mistakes", Scored(value=7.0)),
+            )
+        )
+    )
+    seen = samples(exporter)
+    assert seen["sidejudge_metric_score_bucket", "0.6", "accuracy", "qa", "shop"] == 0
+    assert seen["sidejudge_metric_score_bucket", "0.7", "accuracy", "qa", "shop"] == 1
+    assert seen["sidejudge_metric_score_bucket", "0.4", "grade", "qa", "shop"] == 0
+    assert seen["sidejudge_metric_score_bucket", "0.5", "grade", "qa", "shop"] == 1
+    assert not [name for name in seen if name[0].startswith("sidejudge_metric_score") and "mistakes" in name]
+
+
+def test_what_the_configuration_names_is_zero_from_the_start():
+    seen = samples(new())
+    assert seen["sidejudge_spans_rejected_total", "no_ids"] == 0
+    assert seen["sidejudge_exports_failed_total", "jsonl"] == 0
+    assert seen["sidejudge_workflow_violations_total", "call", "tool_missing"] == 0
+    assert seen["sidejudge_blockers_total", "accuracy", "qa"] == 0
+    assert seen["sidejudge_traces_seen_total",] == 0
+    assert seen["sidejudge_pass_ratio_threshold", "qa", "warning"] == 0.85
+    assert seen["sidejudge_pass_ratio_threshold", "critical", "qa"] == 0.70
+    assert seen["sidejudge_sampling_rate_ratio",] == 0.05
+    assert seen["sidejudge_build_info", "1.2.3", "3.11", "abc"] == 1
+    assert seen["sidejudge_config_info", "0123456789ab"] == 1
+
+
+def test_a_new_service_brings_its_zeros_before_anything_is_counted():
+    exporter = new()
+    assert exporter.bounded("shop", "prod") == ("shop", "prod")
+    seen = samples(exporter)
+    assert seen["sidejudge_traces_total", "sampled_out", "shop"] == 0
+    assert seen["sidejudge_verdicts_failed_total", "forced", "prod", "qa", "shop"] == 0
+    assert seen["sidejudge_verdict_failed_weight_total", "prod", "qa", "shop"] == 0
+    assert seen["sidejudge_verdicts_incomplete_total", "error", "qa", "shop"] == 0
+
+
+def test_a_ledger_ending_brings_the_services_other_reasons():
+    exporter = new()
+    exporter.ledger_ended("shop", "scored", 3)
+    seen = samples(exporter)
+    assert (
+        seen["sidejudge_traces_total", "scored", "shop"],
+        seen["sidejudge_traces_total", "sampled_out", "shop"],
+    ) == (3, 0)
+
+
+def test_plumbing_is_counted():
+    exporter = new()
+    exporter.traces_seen(5)
+    exporter.trace_kept("shop", "forced")
+    exporter.spans_received(100)
+    exporter.spans_rejected("no_ids", 2)
+    exporter.evaluation_lag("shop", 2.0)
+    exporter.evaluation_lag("shop", -3.0)
+    exporter.exported("jsonl", 3, failed=1, at_s=1700.0)
+    exporter.workflow_violation("call", "tool_missing", TRACE, 2)
+    seen = samples(exporter)
+    assert seen["sidejudge_traces_seen_total",] == 5
+    assert seen["sidejudge_traces_kept_total", "forced", "shop"] == 1
+    assert seen["sidejudge_spans_received_total",] == 100
+    assert seen["sidejudge_spans_rejected_total", "no_ids"] == 2
+    assert seen["sidejudge_evaluation_lag_seconds_count", "shop"] == 2
+    assert seen["sidejudge_evaluation_lag_seconds_sum", "shop"] == 2
+    assert seen["sidejudge_exports_total", "jsonl"] == 3
+    assert seen["sidejudge_exports_failed_total", "jsonl"] == 1
+    assert seen["sidejudge_exports_last_success_timestamp_seconds", "jsonl"] == 1700
+    assert seen["sidejudge_workflow_violations_total", "call", "tool_missing"] == 2
+
+
+def test_gauges_are_those_of_the_moment_of_the_scrape():
+    exporter = new()
+    moments = iter(
+        [
+            Snapshot(),
+            Snapshot(
+                standings=[standing(composite_mean=0.81, metric_means={"accuracy": 0.9})],
+                queues={"evaluation": Queue(items=2, oldest_s=99.5), "idle": Queue(items=0)},
+                traces_open=4, spool_bytes=4096,
+            ),
+        ]
+    )  # fmt: skip
+    exporter.watch(lambda: next(moments))
+    assert ("sidejudge_pass_ratio", "prod", "qa", "shop") not in samples(exporter)
+    seen = samples(exporter)
+    told = standing().estimate
+    assert seen["sidejudge_pass_ratio", "prod", "qa", "shop"] == pytest.approx(2 / 3)
+    assert seen["sidejudge_pass_lower_ratio", "prod", "qa", "shop"] == told.lower
+    assert seen["sidejudge_pass_upper_ratio", "prod", "qa", "shop"] == told.upper
+    assert seen["sidejudge_effective_samples", "prod", "qa", "shop"] == 30
+    assert seen["sidejudge_composite_mean", "prod", "qa", "shop"] == 0.81
+    assert seen["sidejudge_metric_mean", "accuracy", "prod", "qa", "shop"] == 0.9
+    assert seen["sidejudge_traces_open",] == 4
+    assert seen["sidejudge_queue_items", "evaluation"] == 2
+    assert seen["sidejudge_queue_oldest_timestamp_seconds", "evaluation"] == 99.5
+    assert ("sidejudge_queue_oldest_timestamp_seconds", "idle") not in seen
+    assert seen["sidejudge_spool_bytes",] == 4096
+
+
+def test_exactly_one_status_is_in_force():
+    exporter = new()
+    exporter.watch(lambda: Snapshot(standings=[standing()]))
+    seen = samples(exporter)
+    states = {s: seen[("sidejudge_status", *sorted(["prod", "qa", "shop", s.value]))] for s in Status}
+    assert states == {s: float(s is Status.WARNING) for s in Status}
+
+
+def test_an_empty_window_has_a_status_and_no_ratio():
+    exporter = new()
+    exporter.watch(lambda: Snapshot(standings=[standing(passes=0, failures=0)]))
+    seen = samples(exporter)
+    assert seen["sidejudge_status", "insufficient_data", "prod", "qa", "shop"] == 1
+    assert seen["sidejudge_effective_samples", "prod", "qa", "shop"] == 0
+    assert ("sidejudge_pass_ratio", "prod", "qa", "shop") not in seen
+
+
+def test_services_beyond_the_cap_share_one_label_and_are_warned_of_once(caplog):
+    exporter = new(label_cap=2)
+    for number in range(10):
+        exporter.verdict(verdict(service=f"service-{number}"))
+    seen = samples(exporter)
+    assert seen["sidejudge_verdicts_total", OTHER, "prod", "qa", "random"] == 8
+    assert len([r for r in caplog.records if r.name == "sidejudge.metrics"]) == 1
+    assert "metrics.label_cap" in caplog.text
+
+
+def test_configured_values_have_their_place_beside_the_cap():
+    exporter = new(label_cap=1)
+    exporter.verdict(verdict())
+    seen = samples(exporter)
+    assert seen["sidejudge_metric_score_count", "accuracy", "qa", "shop"] == 1
+    assert seen["sidejudge_traces_total", "sampled_out", "shop"] == 0
+
+
+def test_pairs_of_service_and_environment_are_bounded_too():
+    exporter = new(label_cap=5)
+    for number in range(500):
+        exporter.verdict(verdict(service=f"s{number % 5}", environment=f"e{number // 100}"))
+        exporter.verdict(verdict(service=f"s{number % 7}", environment=f"e{number}"))
+    pairs = {name[1:] for name in samples(exporter) if name[0] == "sidejudge_verdict_weight_total"}
+    assert len(pairs) <= 4 * 5 + 6
+
+
+def test_windows_whose_names_were_folded_show_no_ratio_that_would_be_nobodys():
+    exporter = new(label_cap=1)
+    exporter.watch(lambda: Snapshot(standings=[standing("a"), standing("b"), standing("c")]))
+    seen = samples(exporter)
+    assert [name for name in seen if name[0] == "sidejudge_pass_ratio"] == [("sidejudge_pass_ratio", "a", "prod", "qa")]
+
+
+def test_hostile_names_stay_on_their_line_and_short():
+    exporter = new()
+    hostile = 'a"b\\c\nd\x00e\u2028f\ud800g\u202e' + "x" * 10_000_000
+    exporter.verdict(verdict(service=hostile, environment="\x07", passed=False))
+    for accept in (OPENMETRICS, ""):
+        (name,) = [n for n in samples(exporter, accept) if n[0] == "sidejudge_verdicts_failed_total" and "random" in n]
+        (service,) = [value for value in name if value.startswith("a")]
+        assert service.startswith('a"b\\c d e f g x')
+        assert len(service) == 128
+        assert "unknown" in name
+
+
+def test_failures_carry_the_trace_as_exemplar_and_only_a_real_id():
+    exporter = new()
+    exporter.verdict(verdict(passed=False, blockers=("accuracy",)))
+    exporter.verdict(verdict(passed=False, trace_id="call-17 \n", service="bank"))
+    families = {family.name: family for family in parse_openmetrics(exporter.expose(OPENMETRICS)[0].decode())}
+    exemplars = {
+        s.labels["service"]: s.exemplar
+        for s in families["sidejudge_verdicts_failed"].samples
+        if s.value and s.name.endswith("_total")
+    }
+    assert exemplars["shop"].labels == {"trace_id": TRACE}
+    assert exemplars["bank"] is None
+    assert any(s.exemplar for s in families["sidejudge_blockers"].samples)
+
+
+def test_created_series_are_off_here_and_the_process_is_left_alone():
+    exporter = new()
+    exporter.verdict(verdict())
+    for accept in (OPENMETRICS, ""):
+        assert b"_created" not in exporter.expose(accept)[0]
+    registry = CollectorRegistry()
+    Counter("elsewhere_total", "somebody else's", registry=registry)
+    assert any(s.name == "elsewhere_created" for family in registry.collect() for s in family.samples)
+
+
+def test_two_exporters_in_one_process_do_not_meet():
+    one, other = new(), new()
+    one.spans_received(3)
+    assert samples(other)["sidejudge_spans_received_total",] == 0
+
+
+def test_two_exporters_on_one_registry_are_refused():
+    registry = CollectorRegistry()
+    Exporter(registry, KNOWN)
+    with pytest.raises(ValueError, match="Duplicated"):
+        Exporter(registry, KNOWN)
+
+
+def populated() -> Exporter:
+    exporter = new()
+    for number in range(60):
+        exporter.verdict(
+            verdict(passed=number % 3 > 0, service=f"service {number % 4}", blockers=("accuracy",) * (number % 2))
+        )
+    exporter.verdict(verdict(passed=None, state=State.INCOMPLETE))
+    exporter.ledger_ended(None, "scored")
+    exporter.evaluation_lag("shop", 1.5)
+    exporter.exported("jsonl", at_s=time.time())
+    exporter.workflow_violation("call", "tool_missing", TRACE)
+    exporter.watch(
+        lambda: Snapshot(
+            standings=[standing(composite_mean=0.5, metric_means={"accuracy": 0.5})],
+            queues={"evaluation": Queue(items=1, oldest_s=1.0)}, spool_bytes=1,
+        )
+    )  # fmt: skip
+    return exporter
+
+
+def test_every_declared_family_is_exported_with_exactly_its_labels():
+    exporter = populated()
+    exported = {}
+    for family in parse_openmetrics(exporter.expose(OPENMETRICS)[0].decode()):
+        for sample in family.samples:
+            exported.setdefault(family.name, set()).add(frozenset(sample.labels) - {"le"})
+    declared = {
+        family.name.removesuffix("_total").removesuffix("_info"): {frozenset(family.labels)} for family in FAMILIES
+    }
+    assert exported == declared
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian package prometheus)")
+def test_promtool_has_nothing_to_object_to():
+    text, _ = populated().expose()
+    checked = subprocess.run(
+        [shutil.which("promtool"), "check", "metrics"], input=text, capture_output=True, check=False
+    )
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
