@@ -10,8 +10,10 @@ from typing import NamedTuple
 from scoring.result import Scored
 from scoring.verdict import Selection, Verdict
 
-UNKNOWN = "unknown"
-"""The service or environment of a trace that names none."""
+UNKNOWN_SERVICE = "unknown_service"
+"""The service of a trace that names none, as OpenTelemetry's resource conventions have it."""
+UNKNOWN_ENVIRONMENT = "unknown"
+"""The environment of a trace that names none."""
 
 
 class Key(NamedTuple):
@@ -52,7 +54,11 @@ def observe_stored(stored: Iterable[Mapping[str, object]]) -> Iterable[tuple[Key
 
 
 def _observation(said: Mapping[str, object]) -> tuple[Key, Observation]:
-    key = Key(str(said["service"] or UNKNOWN), str(said["environment"] or UNKNOWN), str(said["rubric"]))
+    key = Key(
+        str(said["service"] or UNKNOWN_SERVICE),
+        str(said["environment"] or UNKNOWN_ENVIRONMENT),
+        str(said["rubric"]),
+    )
     scores: list[Mapping[str, object]] = said["scores"]  # type: ignore[assignment]  # a list by the verdict's format
     return key, Observation(
         identity=str(said["trace_id"] or said["case_id"]),

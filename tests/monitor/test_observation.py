@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from monitor.observation import UNKNOWN, Key, Observation, observe, observe_stored
+from monitor.observation import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, Key, Observation, observe, observe_stored
 from scoring.result import Scored, Unavailable
 from scoring.verdict import Score, State, Verdict
 
@@ -38,5 +38,5 @@ def test_a_stored_verdict_becomes_the_same():
 
 def test_what_names_no_service_environment_or_trace_is_still_told_apart():
     key, seen = observe(verdict(service=None, environment="", trace_id=None))
-    assert key == Key(UNKNOWN, UNKNOWN, "qa")
+    assert key == Key(UNKNOWN_SERVICE, UNKNOWN_ENVIRONMENT, "qa")
     assert seen.identity == "case-1"
