@@ -66,9 +66,20 @@ def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
             provenance["tags"] = key
         elif key == EXPECTED:
             metadata[EXPECTED] = unwrap.decoded(value)
+    _from_langchain(metadata, found, provenance)
+    tags = tags or _tags(metadata.pop("langfuse_tags", None))
     if metadata or trace_metadata:
         provenance["metadata"] = ", ".join(sorted({*trace_metadata, *metadata}))
     return found | {"trace_metadata": trace_metadata, "metadata": metadata, "tags": tags}
+
+
+def _from_langchain(metadata: dict[str, Json], found: dict[str, Any], provenance: dict[str, str]) -> None:
+    """Langfuse's LangChain handler leaves a lone model call's session and user among the metadata."""
+    for field in ("session_id", "user_id"):
+        value = metadata.pop(f"langfuse_{field}", None)
+        if found[field] is None and isinstance(value, str) and value:
+            found[field] = value
+            provenance[field] = f"langfuse.observation.metadata.langfuse_{field}"
 
 
 def _first(
@@ -107,7 +118,7 @@ def _keep(target: dict[str, Json], entries: Mapping[str, Json]) -> None:
     target.update({key: value for key, value in entries.items() if not _NOISE.match(key)})
 
 
-def _tags(value: AttributeValue) -> tuple[str, ...]:
+def _tags(value: unwrap.Content) -> tuple[str, ...]:
     """Tags from an array, from JSON text, or from text with commas."""
     found = unwrap.decoded(value)
     if isinstance(found, str):

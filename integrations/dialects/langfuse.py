@@ -7,7 +7,7 @@ An observation is a span with ``langfuse.observation.*``. The agent is the span'
 from __future__ import annotations
 
 from integrations.raw import RawSpan
-from scoring.span import Json, Span, SpanKind, ToolCall, Usage
+from scoring.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import messages, unwrap
 from .reading import Dialect, Reading, as_text, failure
@@ -87,17 +87,11 @@ def _generation(reading: Reading) -> dict[str, object]:
     asked = messages.read(unwrap.decoded(reading.value("input", _IN)))
     raw_answer = reading.value("output", _OUT)
     answered = messages.read(unwrap.decoded(raw_answer))
-    answer = messages.last_text(answered, "assistant")
-    if not answered:
-        answer_value = unwrap.answer(raw_answer)
-        answered = (messages.Message(role="assistant", text=answer_value),) if isinstance(answer_value, str) else ()
-        return {
-            "input_messages": asked,
-            "output_messages": answered,
-            "input": messages.last_text(asked, "user") or unwrap.task(reading.value("input", _IN)),
-            "output": answer_value,
-            "system_prompt": messages.system_text(asked),
-        }
+    answer: Json = messages.last_text(answered, "assistant")
+    if not answered:  # a streamed answer is bare text
+        text = unwrap.answer(raw_answer)
+        answered = (Message(role="assistant", text=text),) if isinstance(text, str) else ()
+        answer = text
     return {
         "input_messages": asked,
         "output_messages": answered,

@@ -109,11 +109,13 @@ def _flattened(reading: Reading, prefix: str) -> Iterator[Message]:
         body = entry.get("message")
         if not isinstance(body, dict):
             continue
-        contents = [_content(part) for part in _listed(body.get("contents"))]
-        calls = [call for part in _listed(body.get("tool_calls")) if isinstance(call := part.get("tool_call"), dict)]
+        contents: list[Json] = [_content(part) for part in _listed(body.get("contents"))]
+        calls: list[Json] = [
+            call for part in _listed(body.get("tool_calls")) if isinstance(call := part.get("tool_call"), dict)
+        ]
         text = body.get("content")
         yield from messages.read(
-            {**body, "content": text if text else contents, "tool_calls": calls, "contents": None, "type": None}
+            {**body, "content": text or contents, "tool_calls": calls, "contents": None, "type": None}
         )
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from scoring.span import Json, Message, SpanKind, ToolCall
+from scoring.span import Json, SpanKind, ToolCall
 
 from . import messages, unwrap
 from .reading import Reading
 from .usage import usage, whole
 
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
+_MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
 _SELF_INTRODUCTION = re.compile(r"\s*You are (?:the |an? )?([\w-]+)(?: agent)?[.,;:]")
 
 
@@ -48,6 +49,9 @@ def _haystack(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
     # The run's output repeats its input; only what comes after it was said in this run.
     said = tuple(m for m in answered if m not in asked or m.role == "system")
     fields |= {"input_messages": asked, "output_messages": said, "system_prompt": messages.system_text(answered)}
+    if models := _MODEL.findall(str(reading.attributes.get("output.value"))):
+        fields["model"] = models[-1]
+        reading.note("model", "output.value: meta of the last message")
     fields["usage"] = _own_usage(answered_raw) or fields.get("usage")
     fields["agent"] = _introduced(reading, fields["system_prompt"]) or reading.raw.name.removesuffix(".run")
     return SpanKind.AGENT
@@ -89,16 +93,17 @@ def _introduced(reading: Reading, system_prompt: str | None) -> str | None:
 def _llama_index(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Workflow steps are CHAIN with printed events, cut at 200 characters; the event names the current agent."""
     name = reading.raw.name
+    fields["requested_model"], fields["model"] = fields.get("requested_model") or fields.get("model"), None
     if kind is SpanKind.LLM and name.endswith("._prepare_chat_with_tools"):
         # Preparation, not a call: it has no answer and no tokens.
         for field in ("input", "output", "input_messages", "output_messages"):
             fields.pop(field, None)
         return SpanKind.CHAIN
-    if kind is SpanKind.CHAIN and ("Workflow" in name.partition(".")[0]):
+    event = unwrap.decoded(reading.attributes.get("input.value")) if kind is SpanKind.CHAIN else None
+    if isinstance(event, dict) and ("init_state" in event or event.keys() == {"ctx", "ev"}):
         fields["input"] = fields["output"] = None
         if name.endswith(".run_agent_step"):
-            event = unwrap.decoded(reading.attributes.get("input.value"))
-            printed = event.get("ev") if isinstance(event, dict) else None
+            printed = event.get("ev")
             found = _CURRENT_AGENT.search(printed) if isinstance(printed, str) else None
             if found:
                 fields["agent"] = found[1] or found[2]

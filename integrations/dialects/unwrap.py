@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import orjson
 
@@ -17,6 +18,9 @@ from integrations.raw import AttributeValue
 from scoring.span import Json
 
 from . import pyrepr
+
+Content: TypeAlias = "Json | AttributeValue"
+"""A value as it came, or one that was taken out of it."""
 
 MAX_DEPTH = 60
 """Levels kept of a decoded value, so that whatever we keep can be written as JSON again."""
@@ -38,7 +42,7 @@ class ToolResult:
     call_id: str | None = None
 
 
-def plain(value: AttributeValue) -> Json:
+def plain(value: Content) -> Json:
     """The value as JSON data, nothing taken off: bytes become text, redacted texts None."""
     if isinstance(value, str):
         return None if value.startswith(REDACTED) else value
@@ -51,7 +55,7 @@ def plain(value: AttributeValue) -> Json:
     return value
 
 
-def decoded(value: AttributeValue, *, scalars: bool = False) -> Json:
+def decoded(value: Content, *, scalars: bool = False) -> Json:
     """The value with JSON text and Python reprs read: maps, lists and quoted texts, at most twice.
 
     Numbers and the like stay text (an answer ``30`` is a text) unless ``scalars`` says that all of it is JSON.
@@ -106,17 +110,17 @@ def _bounded(value: Json, depth: int) -> Json:
     return value
 
 
-def task(value: AttributeValue) -> Json:
+def task(value: Content) -> Json:
     """What was asked: the text in a one-argument call or a one-key wrapper, else the value as it came."""
     return _peel(value, _TASK_KEYS)
 
 
-def answer(value: AttributeValue) -> Json:
+def answer(value: Content) -> Json:
     """What was answered: the text in a one-key wrapper, else the value as it came (JSON text stays text)."""
     return _peel(value, _ANSWER_KEYS)
 
 
-def _peel(value: AttributeValue, keys: frozenset[str]) -> Json:
+def _peel(value: Content, keys: frozenset[str]) -> Json:
     found = decoded(value)
     if isinstance(found, dict):
         if isinstance(args := found.get("args"), list) and "kwargs" in found:
@@ -140,7 +144,7 @@ def _peel_inner(value: Json, keys: frozenset[str]) -> Json:
     return value
 
 
-def arguments(value: AttributeValue) -> Json:
+def arguments(value: Content) -> Json:
     """A tool's arguments: a map where it can be had, without the live objects that frameworks pass along."""
     found = decoded(value)
     if isinstance(found, dict):
@@ -157,7 +161,7 @@ def arguments(value: AttributeValue) -> Json:
     return found
 
 
-def result(value: AttributeValue) -> ToolResult:
+def result(value: Content) -> ToolResult:
     """A tool's result: off come LangChain's ToolMessage, LlamaIndex's ToolOutput and one-key wrappers."""
     found = decoded(value)
     for _ in range(3):
@@ -183,7 +187,7 @@ def result(value: AttributeValue) -> ToolResult:
     return ToolResult(result=found)
 
 
-def documents(value: AttributeValue) -> tuple[str, ...]:
+def documents(value: Content) -> tuple[str, ...]:
     """Texts of retrieved documents: a list (or one) of texts, or of objects that hold theirs under a usual key."""
     found = decoded(value)
     if isinstance(found, dict):

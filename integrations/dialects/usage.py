@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from integrations.raw import AttributeValue
 from scoring.span import Json, Usage
 
 
-def whole(value: AttributeValue) -> int | None:
+def whole(value: object) -> int | None:
     """A count: a whole number, or a text that is one; negative and broken ones are unknown."""
     found = real(value)
     return int(found) if found is not None and found >= 0 and found == int(found) else None
 
 
-def real(value: AttributeValue) -> float | None:
+def real(value: object) -> float | None:
     """A finite number, or a text that is one; truth values are no numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
