@@ -58,18 +58,21 @@ def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
     trace_metadata: dict[str, Json] = {}
     metadata: dict[str, Json] = {}
     tags: tuple[str, ...] = ()
+    sources: list[str] = []
     for key, value in attributes.items():
         if "metadata" in key or key.startswith(_TRACE_METADATA):
-            _collect(key, value, trace_metadata, metadata, scalars=scalars)
+            if _collect(key, value, trace_metadata, metadata, scalars=scalars):
+                sources.append(key)
         elif key.endswith("tags") and not tags and _TAGS.fullmatch(key):
             tags = _tags(value)
             provenance["tags"] = key
         elif key == EXPECTED:
             metadata[EXPECTED] = unwrap.decoded(value)
+            sources.append(key)
     _from_langchain(metadata, found, provenance)
     tags = tags or _tags(metadata.pop("langfuse_tags", None))
-    if metadata or trace_metadata:
-        provenance["metadata"] = ", ".join(sorted({*trace_metadata, *metadata}))
+    if sources:
+        provenance["metadata"] = ", ".join(sources)
     return found | {"trace_metadata": trace_metadata, "metadata": metadata, "tags": tags}
 
 
@@ -97,25 +100,27 @@ def _first(
 
 def _collect(
     key: str, value: AttributeValue, of_trace: dict[str, Json], of_span: dict[str, Json], *, scalars: bool
-) -> None:
-    """Put one attribute where it belongs: a whole container (as JSON), or one entry of it (by dotted key)."""
+) -> bool:
+    """Put one attribute where it belongs: a whole container (as JSON), or one entry of it (by dotted key).
+
+    Returns whether anything was taken from it.
+    """
     for containers, target in ((_TRACE_METADATA, of_trace), (_SPAN_METADATA, of_span)):
         for container in containers:
             if key == container:
                 entries = unwrap.decoded(value)
-                if isinstance(entries, dict):
-                    _keep(target, entries)
-                return
+                return isinstance(entries, dict) and _keep(target, entries)
             if key.startswith(container + "."):
-                _keep(target, {key[len(container) + 1 :]: unwrap.decoded(value, scalars=scalars)})
-                return
-    if own := _OWN_METADATA.match(key):
-        _keep(of_span, {key[own.end() :]: unwrap.decoded(value)})
+                return _keep(target, {key[len(container) + 1 :]: unwrap.decoded(value, scalars=scalars)})
+    own = _OWN_METADATA.match(key)
+    return own is not None and _keep(of_span, {key[own.end() :]: unwrap.decoded(value)})
 
 
-def _keep(target: dict[str, Json], entries: Mapping[str, Json]) -> None:
+def _keep(target: dict[str, Json], entries: Mapping[str, Json]) -> bool:
     """Frameworks write their own bookkeeping beside the application's metadata; it is left out."""
-    target.update({key: value for key, value in entries.items() if not _NOISE.match(key)})
+    kept = {key: value for key, value in entries.items() if not _NOISE.match(key)}
+    target.update(kept)
+    return bool(kept)
 
 
 def _tags(value: unwrap.Content) -> tuple[str, ...]:

@@ -12,6 +12,9 @@ from scoring.span import Json, Span, SpanKind
 from . import labels, unwrap
 from .usage import real, whole
 
+_TRACEBACK = "Traceback (most recent call last)"
+_LONGEST_ERROR = 2000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
@@ -104,6 +107,7 @@ def failure(raw: RawSpan) -> str | None:
     exception = next((event.attributes for event in raw.events if event.name == "exception"), {})
     kind = _string(exception.get("exception.type")) or _string(raw.attributes.get("error.type"))
     message = raw.status_message or _string(exception.get("exception.message")) or ""
+    message = message.partition(_TRACEBACK)[0].strip()[:_LONGEST_ERROR]
     if kind and kind.rpartition(".")[2] not in message.partition(":")[0]:
         message = f"{kind}: {message}" if message else kind
     return message or "error"

@@ -53,7 +53,9 @@ def _decode_deep(payload: bytes) -> Decoded:
     try:
         request.ParseFromString(payload)
     except DecodeError as error:
-        raise UndecodableError(f"not an OTLP trace request ({len(payload)} bytes): {error}") from error
+        raise UndecodableError(
+            f"not an OTLP trace request, or a damaged one ({len(payload)} bytes of protobuf)"
+        ) from error
     return _walk(request, opaque_attributes)
 
 

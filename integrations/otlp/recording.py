@@ -1,0 +1,122 @@
+"""Recorded requests: the files of one delivery, in any order, protobuf or JSON, traces and logs told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from integrations.raw import RawSpan
+
+from .decode import Decoded, UndecodableError, decode
+from .decode_json import decode_json, load_object
+from .schema import opaque_classes
+
+
+class RecordingError(ValueError):
+    """Files that cannot be read as recorded requests; ``problems`` holds one line a file, all of them at once."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What the files hold. ``skipped`` counts spans without valid ids, ``log_records`` what is not joined yet."""
+
+    spans: tuple[RawSpan, ...]
+    skipped: int = 0
+    log_records: int = 0
+
+
+def read_files(paths: Iterable[Path]) -> Recording:
+    """All files as one delivery; their order changes nothing. Raises ``RecordingError`` naming every bad file."""
+    parts: list[Recording] = []
+    problems: list[str] = []
+    for path in paths:
+        try:
+            parts.append(read_payload(path.read_bytes()))
+        except OSError as error:
+            problems.append(f"{path}: {error.strerror or error}")
+        except UndecodableError as error:
+            problems.append(f"{path}: {error}")
+    if problems:
+        raise RecordingError(problems)
+    return Recording(
+        spans=_in_order(span for part in parts for span in part.spans),
+        skipped=sum(part.skipped for part in parts),
+        log_records=sum(part.log_records for part in parts),
+    )
+
+
+def read_payload(payload: bytes) -> Recording:
+    """One request, or JSON requests a line each (as a Collector's file exporter writes them)."""
+    start = payload.lstrip()[:1]
+    if start != b"{":
+        return _protobuf(payload)
+    try:
+        return _json(payload)
+    except UndecodableError:
+        lines = [line for line in payload.splitlines() if line.strip()]
+        if len(lines) < 2:
+            raise
+        parts = [_json(line) for line in lines]
+    return Recording(
+        spans=tuple(span for part in parts for span in part.spans),
+        skipped=sum(part.skipped for part in parts),
+        log_records=sum(part.log_records for part in parts),
+    )
+
+
+def _protobuf(payload: bytes) -> Recording:
+    """Trace and log requests differ only within their records: in a span field 1 is an id, in a log record a time."""
+    try:
+        found = decode(payload)
+    except UndecodableError:
+        if records := _log_records(payload):
+            return Recording((), log_records=records)
+        raise
+    if not found.spans and found.skipped and (records := _log_records(payload)):
+        return Recording((), log_records=records)
+    return _recording(found)
+
+
+def _log_records(payload: bytes) -> int:
+    request: Any = opaque_classes()["LogRequest"]()
+    try:
+        request.ParseFromString(payload)
+    except DecodeError:
+        return 0
+    records = [r for resource in request.resource_logs for scope in resource.scope_logs for r in scope.log_records]
+    return sum(1 for record in records if record.time or record.observed)
+
+
+def _json(payload: bytes) -> Recording:
+    request = load_object(payload)
+    if "resourceLogs" not in request:
+        return _recording(decode_json(payload))
+    found = 0
+    for resource in _objects(request["resourceLogs"]):
+        for scope in _objects(resource.get("scopeLogs")):
+            found += len(_objects(scope.get("logRecords")))
+    return Recording((), log_records=found)
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _recording(found: Decoded) -> Recording:
+    return Recording(tuple(found.spans), found.skipped)
+
+
+def _in_order(spans: Iterable[RawSpan]) -> tuple[RawSpan, ...]:
+    """By start; spans that claim the same id by what they say, so that which comes last depends on no file's place."""
+    ordered = sorted(spans, key=lambda span: (span.start_ns, span.trace_id, span.span_id))
+    if len({(span.trace_id, span.span_id) for span in ordered}) == len(ordered):
+        return tuple(ordered)
+    return tuple(sorted(ordered, key=lambda span: (span.start_ns, span.trace_id, span.span_id, repr(span))))

@@ -1,0 +1,137 @@
+"""``sidejudge inspect``: what is seen in recorded OTLP."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .errors import DATA, CommandError
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+    from monitor.inspection import Inspected
+    from scoring.case import Case
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["json", "tree"]), help="Default: tree on a terminal, else json.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show which attribute each field was read from.")
+def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  # noqa: FBT001  # click's signature
+    """Show what is seen in recorded OTLP: one case a trace.
+
+    FILEs hold trace or log requests, protobuf (.pb) or JSON (.json). All of them together are one delivery, in any
+    order. With --format json, one JSON object a line, in the case format, which 'score' reads.
+    """
+    from integrations.otlp.recording import RecordingError, read_files  # noqa: PLC0415
+    from monitor.inspection import inspect_spans  # noqa: PLC0415
+
+    try:
+        recording = read_files(files)
+    except RecordingError as error:
+        raise CommandError(
+            "\n".join(error.problems), "give files that each hold one OTLP export request (.pb or .json)"
+        ) from error
+    problems = 0
+    if recording.skipped:
+        problems += 1
+        _warn(f"{recording.skipped} spans have no valid trace or span id and were left out", "examine the exporter")
+    if recording.log_records:
+        _warn(
+            f"{recording.log_records} log records are not joined to their spans in this version",
+            "capture contents on spans (the switch is shown with the case)",
+        )
+    if not recording.spans and not recording.log_records:
+        problems += 1
+        _warn("there is no span in these files", "record trace requests (POST /v1/traces)")
+    as_json = form == "json" or (form is None and not sys.stdout.isatty())
+    for found in inspect_spans(recording.spans):
+        if found.misread:
+            problems += 1
+            _warn(
+                f"trace {found.trace.trace_id}: {len(found.misread)} spans could be read only in part",
+                "see their provenance (-v --format json) and report it",
+            )
+        if as_json:
+            import orjson  # noqa: PLC0415
+
+            click.echo(orjson.dumps(found.to_json(provenance=verbose)).decode())
+        else:
+            from rich.console import Console  # noqa: PLC0415
+
+            Console(highlight=False).print(_tree(found, verbose=verbose))
+    return DATA if problems else 0
+
+
+def _warn(cause: str, remedy: str) -> None:
+    click.echo(f"{click.style('warning:', fg='yellow')} {cause}\nremedy: {remedy}", err=True)
+
+
+def _tree(found: Inspected, *, verbose: bool) -> Tree:
+    """One trace for people: what was asked and answered, the agents, the tools, then what it cost and who asked."""
+    from rich.text import Text  # noqa: PLC0415
+    from rich.tree import Tree  # noqa: PLC0415
+
+    def add(to: Tree, label: str, value: object) -> Tree:
+        return to.add(Text.assemble((f"{label}  ", "red" if label == "error" else "cyan"), _short(value)))
+
+    top = Tree(Text(f"{_short(found.case.name)}  {found.case.trace_id}", style="bold"))
+    for label, value in _contents(found.case):
+        add(top, label, value)
+    for call in found.case.tools_used or ():
+        node = add(top, "hand-off" if call.handoff else "tool", call.name)
+        add(node, "arguments", call.arguments)
+        add(node, *(("result", call.result) if call.error is None else ("error", call.error)))
+    for label, value in _circumstances(found):
+        add(top, label, value)
+    for span in found.trace.spans if verbose else ():
+        node = add(top, "span", f"{span.name} ({span.kind.value}, {span.dialect})")
+        for field, source in sorted(span.provenance.items()):
+            add(node, field, f"← {source}")
+    return top
+
+
+def _contents(case: Case) -> Iterator[tuple[str, object]]:
+    yield "input", case.input
+    yield "output", case.model_output
+    if case.expected_outcome is not None:
+        yield "expected", case.expected_outcome
+    if case.error is not None:
+        yield "error", case.error
+    yield "agents", " → ".join(case.agents_called or ()) or "none seen"
+    if case.tools_used is None:
+        yield "tools", "unknown: message contents were not captured"
+    for passage in case.context or ():
+        yield "retrieved", passage
+
+
+def _circumstances(found: Inspected) -> Iterator[tuple[str, object]]:
+    case = found.case
+    tokens = "unknown" if case.input_tokens is None else f"{case.input_tokens} in, {case.output_tokens} out"
+    latency = "unknown" if case.latency_e2e_ms is None else f"{case.latency_e2e_ms:.0f} ms"
+    yield "model", f"{case.model or 'unknown'}; tokens {tokens}; latency {latency}"
+    labels = {
+        "session": case.session_id, "user": case.user_id, "tags": list(case.tags), "metadata": dict(case.metadata),
+        "environment": case.environment, "service": case.service, "dialects": ", ".join(found.dialects),
+    }  # fmt: skip
+    yield from ((label, value) for label, value in labels.items() if value)
+    if not case.content_captured:
+        yield "contents", f"not captured; to capture them: {case.capture_switch or 'unknown'}"
+    if not case.complete:
+        yield "incomplete", "spans are missing, so that what is not here may still have happened"
+
+
+def _short(value: object, longest: int = 400) -> str:
+    """A value on one line, cut at 400 characters, terminal escapes made harmless."""
+    import json  # noqa: PLC0415
+
+    from .table import visible  # noqa: PLC0415
+
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = " ".join(text[: 4 * longest].split())
+    return visible(text if len(text) <= longest else text[:longest] + "…")
