@@ -89,7 +89,7 @@ def _say(error: Exception) -> int:
         cause, remedy, code = "interrupted", "call it again", 130
     elif isinstance(error, BrokenPipeError):
         # The reader (head, a pager) has seen enough. Python would complain again when it flushes at exit.
-        sys.stdout = None  # type: ignore[assignment]  # documented way to keep the exit flush silent
+        sys.stdout = None
         return 0
     elif isinstance(error, OSError):
         what = f"{error.filename}: " if error.filename else ""

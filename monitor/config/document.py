@@ -30,8 +30,9 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE = frozenset({"true", "True", "TRUE"})
 _FALSE = frozenset({"false", "False", "FALSE"})
-_PLAIN_TAGS = frozenset(
-    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value")
+_STANDARD = "tag:yaml.org,2002:"
+_TAGS = frozenset(
+    _STANDARD + name for name in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value")
 )
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -89,6 +90,9 @@ class _Reader:
         if self._count > MAX_VALUES:
             raise _TooManyError
         self._document.lines.setdefault(at, node.start_mark.line + 1)
+        if node.tag not in _TAGS:
+            self._complain(at, node, f"has the tag {_short(node.tag)}, and tags are not supported")
+            return None
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, at)
         if id(node) in self._open:
@@ -118,9 +122,6 @@ class _Reader:
         return found
 
     def _scalar(self, node: yaml.ScalarNode, at: Location) -> Json:
-        if node.tag not in _PLAIN_TAGS:
-            self._complain(at, node, f"has the tag {node.tag}, and tags are not supported; quote the text")
-            return None
         text = _STAND_IN.sub(lambda found: self._variable(found[1], node, at), node.value)
         text = text.replace("$${", "${")
         return text if node.style else plain_value(text)
@@ -149,6 +150,10 @@ def plain_value(text: str) -> Json:
     if _FLOAT.fullmatch(text):
         return float(text)
     return text
+
+
+def _short(tag: str) -> str:
+    return f"!!{tag.removeprefix(_STANDARD)}" if tag.startswith(_STANDARD) else tag
 
 
 def _not_yaml(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:

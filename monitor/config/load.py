@@ -15,7 +15,7 @@ from .document import Document, Location, read_document
 from .environment import Overrides, read_environment
 from .errors import ConfigError, Problem
 from .model import Config
-from .refusals import problem_of
+from .refusals import problem_of, told_once
 from .scenarios import read_scenarios
 
 Origin = Literal["default", "file", "environment"]
@@ -63,9 +63,8 @@ def resolve(path: Path | None, environ: Mapping[str, str]) -> Loaded:
         config = Config.model_validate(scenarios.in_place_of(data), context={"scenarios": scenarios.names})
     except ValidationError as error:
         place = _Place(document, overrides, path)
-        known = {problem.path for problem in problems}
-        refused = (problem_of(each, place.spoken_of(each["loc"]), place) for each in error.errors(include_url=False))
-        problems += (problem for problem in refused if problem.path not in known)  # one mistake is told once
+        refused = [problem_of(each, place.spoken_of(each["loc"]), place) for each in error.errors(include_url=False)]
+        problems += told_once(refused, problems)
     if problems or config is None:
         raise ConfigError(problems)
     return Loaded(config=config, file=path, lines=document.lines, variables=overrides.names)

@@ -123,7 +123,11 @@ class Assembly(Section):
 
 
 class Rule(Section):
-    """A sampling rule: traces that match are kept at ``rate`` where it is above the base rate; the first match wins."""
+    """A sampling rule: traces that match are kept at ``rate``.
+
+    A rule on service and environment alone takes the place of the base rate (the first that matches). Any other rule
+    needs the whole trace, and can only keep more than the base rate would.
+    """
 
     name: str = Field(min_length=1, description="name of the rule, told in a trace's story")
     match: Match = Field(description="which traces it is for")

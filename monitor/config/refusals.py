@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 """From a location to the source that says it (a file, a variable) and the line in that file."""
 
+_REQUIRED = "is required"
+_LATER = "is not available in this version; take it out"
 _WANTED = {
     "float_type": "must be a number",
     "int_type": "must be a whole number",
@@ -38,7 +40,7 @@ def problem_of(error: ErrorDetails, location: Sequence[str | int], place: Place)
     if kind == "extra_forbidden":
         return _unknown(location, path, source, line)
     if kind == "missing":
-        return Problem(path=path, message="is required", source=source, line=line)
+        return Problem(path=path, message=_REQUIRED, source=source, line=line)
     if kind == "value_error":
         message, _, valid = error["msg"].removeprefix("Value error, ").partition("\x00")
         said, choices = error["input"], tuple(valid.split(",")) if valid else ()
@@ -47,6 +49,27 @@ def problem_of(error: ErrorDetails, location: Sequence[str | int], place: Place)
             path=path, message=message, source=source, line=line, nearest=near, valid=() if near else choices
         )
     return Problem(path=path, message=_wanted(error), source=source, line=line)
+
+
+def told_once(refused: Sequence[Problem], known: Sequence[Problem]) -> list[Problem]:
+    """Refusals without those that only repeat another mistake.
+
+    A key that is required is not missed where it was misspelled, nor where a later version's key stands in its place;
+    a value is not complained of where reading it failed already.
+    """
+    unreadable = {problem.path for problem in known}
+    excused = {_parent(problem.path) for problem in refused if problem.message == _LATER}
+    excused |= {f"{_parent(problem.path)}.{problem.nearest}" for problem in refused if problem.nearest is not None}
+    return [
+        problem
+        for problem in refused
+        if problem.path not in unreadable
+        and not (problem.message == _REQUIRED and (problem.path in excused or _parent(problem.path) in excused))
+    ]
+
+
+def _parent(path: str) -> str:
+    return path.rpartition(".")[0]
 
 
 def _wanted(error: ErrorDetails) -> str:
@@ -72,7 +95,7 @@ def _shown(value: object) -> str:
 
 def _unknown(location: Sequence[str | int], path: str, source: str | None, line: int | None) -> Problem:
     if is_not_available(location):
-        return Problem(path=path, message="is not available in this version; take it out", source=source, line=line)
+        return Problem(path=path, message=_LATER, source=source, line=line)
     key, section = str(location[-1]), section_at(location[:-1])
     valid = keys_of(section) if section is not None else ()
     elsewhere = [".".join(other) for other, _ in walk() if other[-1] == key]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
 
 from scoring.span import Json
 
 from .load import Loaded
 from .model import Config
-from .units import size_text
+from .units import Address, Duration, size_text
 
 
 def summary(loaded: Loaded) -> list[tuple[str, str, str]]:
@@ -57,9 +58,16 @@ def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+class _WithDefaultsAsWritten(GenerateJsonSchema):
+    """Defaults stand in the schema as an operator would write them: ``10m``, not a number of nanoseconds."""
+
+    def encode_default(self, dft: object) -> object:
+        return str(dft) if isinstance(dft, Address | Duration) else super().encode_default(dft)
+
+
 def json_schema() -> dict[str, Json]:
     """JSON Schema (draft 2020-12) of the configuration file."""
-    schema = Config.model_json_schema()
+    schema = Config.model_json_schema(schema_generator=_WithDefaultsAsWritten)
     match = schema["$defs"]["Match"]
     # The short form of the metadata condition, which the model gathers before it validates.
     match["patternProperties"] = {r"^metadata\..+": {"type": ["string", "number", "boolean"]}}

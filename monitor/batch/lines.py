@@ -1,0 +1,35 @@
+"""Lines of a file of any size, each of bounded length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+MAX_LINE = 64 * 2**20
+"""Bytes of one case. A longer line is not held in memory: it is reported and skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Line ``number`` (from 1), its bytes (``None`` when it is too long), and the bytes read so far with it."""
+
+    number: int
+    text: bytes | None
+    read: int
+
+
+def lines(file: BinaryIO, limit: int = MAX_LINE) -> Iterator[Line]:
+    """Every line that is not blank."""
+    number = read = 0
+    while chunk := file.readline(limit + 1):
+        number += 1
+        read += len(chunk)
+        too_long = len(chunk) > limit
+        while too_long and chunk and not chunk.endswith(b"\n"):
+            chunk = file.readline(limit)
+            read += len(chunk)
+        if too_long:
+            yield Line(number, None, read)
+        elif chunk.strip():
+            yield Line(number, chunk, read)

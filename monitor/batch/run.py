@@ -1,0 +1,132 @@
+"""The run: each case of a stream of lines is read, routed, judged and appended, in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+import orjson
+
+from integrations.cases import CaseError, read_case
+from monitor.evaluator import Evaluator
+from monitor.config.match import task_of
+from monitor.router import Excluded, Route, Router
+from scoring.case import Case
+from scoring.result import Failed
+from scoring.rubric import Rubric
+from scoring.verdict import Verdict, reach_verdict
+
+from .lines import MAX_LINE, Line
+from .tally import Tally
+
+
+class Verdicts(Protocol):
+    """Where verdicts stand and go."""
+
+    def standing(self, case_id: str, rubric: str, version: str) -> Mapping[str, object] | None: ...
+    def all_walked(self) -> None: ...
+    def append(self, verdict: bytes) -> None: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Batch:
+    """Judges cases. ``chosen`` rubrics judge every case; without any, the routes (or the case's task) choose.
+
+    ``complain`` hears one line of text for every line of the input that gives no verdict though it should.
+    """
+
+    rubrics: Mapping[str, Rubric]
+    router: Router
+    chosen: Sequence[str]
+    complain: Callable[[str], None]
+    by_task: bool
+    tally: Tally = field(default_factory=Tally)
+    _evaluator: Evaluator = field(init=False)
+    _versions: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._evaluator = Evaluator(self.rubrics)
+        self._versions = {name: rubric.version for name, rubric in self.rubrics.items()}
+
+    def run(self, source: Iterable[Line], verdicts: Verdicts, progress: Callable[[int], None]) -> Tally:
+        """Judge everything; ``progress`` hears how many bytes have been read."""
+        for line in source:
+            self._line(line, verdicts)
+            progress(line.read)
+        verdicts.all_walked()
+        return self.tally
+
+    def _line(self, line: Line, verdicts: Verdicts) -> None:
+        if line.text is None:
+            self._bad(f"line {line.number}: is longer than {MAX_LINE} bytes")
+            return
+        try:
+            case = read_case(line.text, line.number)
+        except CaseError as error:
+            self._bad(str(error))
+            return
+        route = self._route(case, line.number)
+        if route is None:
+            return
+        case = replace(case, scenario=route.scenario) if route.scenario is not None else case
+        missing: list[str] = []
+        for name in route.rubrics:
+            said = verdicts.standing(case.case_id, name, self._versions[name])
+            if said is None:
+                missing.append(name)
+            else:
+                self.tally.add(said)
+        if missing:
+            for verdict in self._judge(case, missing):
+                told = verdict.to_json()
+                self.tally.add(told)
+                verdicts.append(_dumped(told))
+
+    def _route(self, case: Case, number: int) -> Route | None:
+        if self.chosen:
+            scenario = self.router.scenario(case)
+            if scenario is None:
+                found = self.router.route(case)
+                scenario = found.scenario if isinstance(found, Route) else None
+            return Route(rubrics=tuple(self.chosen), scenario=scenario, name="chosen")
+        route = self.router.route(case)
+        if isinstance(route, Excluded):
+            self.tally.excluded += 1
+            return None
+        if route is None:
+            self.tally.unrouted += 1
+            if self.by_task:
+                self.complain(f"line {number}: task: {_no_rubric(task_of(case))}")
+        return route
+
+    def _judge(self, case: Case, names: Sequence[str]) -> tuple[Verdict, ...]:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        try:
+            return self._evaluator.evaluate(case, names, created_at=now)
+        except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
+            why = Failed(f"{type(error).__name__}: {error}")
+            chosen = [self.rubrics[name] for name in names]
+            return tuple(
+                reach_verdict(rubric, case, {c.metric.id: why for c in rubric.criteria}, created_at=now)
+                for rubric in chosen
+            )
+
+    def _bad(self, message: str) -> None:
+        self.tally.bad_lines += 1
+        self.complain(message)
+
+
+def _no_rubric(task: str | None) -> str:
+    if task is None:
+        return "is missing, so no rubric is meant for this case; name one with --rubric, or configure routes"
+    return f"no rubric is meant for {task!r}; name one with --rubric, or configure routes"
+
+
+def _dumped(verdict: Mapping[str, object]) -> bytes:
+    try:
+        return orjson.dumps(verdict)
+    except TypeError:  # whole numbers beyond 64 bits and lone surrogates, which JSON may hold
+        return json.dumps(verdict, ensure_ascii=True, allow_nan=False).encode()

@@ -1,0 +1,56 @@
+"""Tally: what a run of verdicts comes to, rubric by rubric, in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Count:
+    """Verdicts of one rubric. ``composites`` sums the composites there are, ``with_composite`` counts them."""
+
+    passed: int = 0
+    failed: int = 0
+    incomplete: int = 0
+    composites: float = 0.0
+    with_composite: int = 0
+
+    @property
+    def n(self) -> int:
+        return self.passed + self.failed + self.incomplete
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Share of those that passed or failed; ``None`` when none did either."""
+        decided = self.passed + self.failed
+        return self.passed / decided if decided else None
+
+    @property
+    def mean_composite(self) -> float | None:
+        """Mean of the composites on the rubric's scale; ``None`` when there is none."""
+        return self.composites / self.with_composite if self.with_composite else None
+
+
+@dataclass(slots=True)
+class Tally:
+    """All rubrics of a run, and the lines that gave no verdict."""
+
+    rubrics: dict[str, Count] = field(default_factory=dict)
+    bad_lines: int = 0
+    unrouted: int = 0
+    excluded: int = 0
+
+    def add(self, verdict: Mapping[str, object]) -> None:
+        """Count one verdict, as its JSON says it."""
+        count = self.rubrics.setdefault(str(verdict["rubric"]), Count())
+        passed, composite = verdict.get("passed"), verdict.get("composite")
+        if passed is None:
+            count.incomplete += 1
+        elif passed:
+            count.passed += 1
+        else:
+            count.failed += 1
+        if isinstance(composite, int | float):
+            count.composites += composite
+            count.with_composite += 1

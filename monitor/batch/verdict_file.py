@@ -1,0 +1,139 @@
+"""The file of verdicts: what stands in it already, and what is appended.
+
+There is no side file that could disagree with it. Cases are judged in order, so the verdicts that stand are walked
+in step with the cases: what is there is not judged again, and the first that is missing is where the work goes on.
+A last line that was cut off is cut away. Whatever moment the process was killed at, the result is the same file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import orjson
+
+BLOCK_BYTES = 256 * 1024
+BLOCK_S = 0.5
+"""Verdicts are written when a block is full or this old: a kill costs at most this much work, never a verdict twice."""
+
+
+class AnotherRunError(Exception):
+    """The file holds verdicts that these cases under these rubrics do not give."""
+
+
+class VerdictFile:
+    """Appends verdicts to a file, after those that already stand."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._old: BinaryIO | None = None
+        self._new: BinaryIO
+        self._kept = 0
+        self._line = 0
+        self._block: list[bytes] = []
+        self._size = 0
+        self._since = time.monotonic()
+        self.resumed = 0
+
+    def __enter__(self) -> Self:
+        self._new = self._path.open("ab", buffering=0)
+        if self._path.is_file():
+            try:
+                fcntl.flock(self._new, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self._new.close()
+                raise AnotherRunError(f"{self._path} is being written by another process") from None
+            self._old = self._path.open("rb")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.flush()
+        finally:
+            if self._old is not None:
+                self._old.close()
+            self._new.close()
+
+    def standing(self, case_id: str, rubric: str, version: str) -> Mapping[str, object] | None:
+        """The next verdict of the file when it is this one; ``None`` once the file has come to its end."""
+        said = self._next()
+        if said is None:
+            return None
+        found = (said.get("case_id"), said.get("rubric"), said.get("rubric_version"))
+        if found != (case_id, rubric, version):
+            raise AnotherRunError(
+                f"{self._path}, line {self._line}: holds the verdict of case {found[0]!r} by {found[2] or found[1]}, "
+                f"where case {case_id!r} by {version} is next"
+            )
+        self.resumed += 1
+        return said
+
+    def all_walked(self) -> None:
+        """Refuse a file that goes on after the last case."""
+        if self._next() is not None:
+            raise AnotherRunError(f"{self._path}, line {self._line}: goes on after the last of these cases")
+
+    def append(self, verdict: bytes) -> None:
+        """Add one line, without its line break."""
+        self._block.append(verdict + b"\n")
+        self._size += len(verdict) + 1
+        if self._size >= BLOCK_BYTES or time.monotonic() - self._since >= BLOCK_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        block, self._block, self._size = b"".join(self._block), [], 0
+        view = memoryview(block)
+        while view:
+            view = view[self._new.write(view) :]
+        self._since = time.monotonic()
+
+    def _next(self) -> dict[str, object] | None:
+        if self._old is None:
+            return None
+        line = self._old.readline()
+        if not line.endswith(b"\n"):  # the end, or a line that was cut off: from here on it is ours to write
+            os.ftruncate(self._new.fileno(), self._kept)
+            self._old.close()
+            self._old = None
+            return None
+        self._line += 1
+        try:
+            said = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            said = None
+        if not isinstance(said, dict):
+            raise AnotherRunError(f"{self._path}, line {self._line}: is not a verdict")
+        self._kept += len(line)
+        return said
+
+
+class VerdictStream:
+    """Standard output, or a pipe: nothing stands in it, and nothing can be taken back."""
+
+    resumed = 0
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.flush()
+
+    def standing(self, case_id: str, rubric: str, version: str) -> Mapping[str, object] | None:  # noqa: ARG002
+        return None
+
+    def all_walked(self) -> None:
+        return
+
+    def append(self, verdict: bytes) -> None:
+        self._file.write(verdict + b"\n")
+
+    def flush(self) -> None:
+        self._file.flush()

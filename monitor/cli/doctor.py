@@ -1,0 +1,32 @@
+"""``sidejudge doctor``: examine this machine and this installation."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from .errors import DATA
+from .settings import config_option
+
+
+@click.command()
+@config_option
+def doctor(config: Path | None) -> int:
+    """Examine the installation, the configuration, ports, store, disk and clock. Exit 1 when something fails."""
+    from monitor.config import ConfigError, Loaded, resolve  # noqa: PLC0415
+    from monitor.machine import examine  # noqa: PLC0415
+
+    from .table import table  # noqa: PLC0415
+
+    loaded: Loaded | None = None
+    refused: ConfigError | None = None
+    try:
+        loaded = resolve(config, os.environ)
+    except ConfigError as error:
+        refused = error
+    findings = list(examine(loaded, refused))
+    rows = [(f.grade, f.subject, f.found, f.remedy) for f in findings]
+    click.echo(table(("", "what", "found", "remedy"), rows))
+    return DATA if any(f.grade == "fail" for f in findings) else 0

@@ -1,0 +1,97 @@
+"""``sidejudge explain``: a trace's story, or a metric's card."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .ask import ask, url_option
+from .errors import DATA, CommandError
+from .settings import config_option, loaded
+
+if TYPE_CHECKING:
+    from monitor.catalogue import Card
+
+_TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
+
+
+@click.command()
+@click.argument("what", metavar="TRACE_ID|METRIC")
+@click.option("--store", type=click.Path(path_type=Path), help="Read this store file instead of asking a monitor.")
+@url_option
+@config_option
+def explain(what: str, store: Path | None, url: str, config: Path | None) -> int:
+    """Tell what happened to a trace and why (TRACE_ID, 32 hex digits), or show a metric's card (METRIC).
+
+    A trace is asked of the running monitor at --url, or read from the file --store. Of a trace that is unknown, the
+    sampling decision under --config is told; the exit code is 1.
+    """
+    if _TRACE_ID.fullmatch(what):
+        return _trace(what.lower(), store, url, config)
+    from monitor.catalogue import cards  # noqa: PLC0415
+
+    found = [card for card in cards() if card.id == what]
+    if not found:
+        raise CommandError(f"{what!r} is neither a trace id (32 hex digits) nor a metric", _near(what))
+    click.echo("\n\n".join("\n".join(_card(card)) for card in found))
+    return 0
+
+
+def _trace(trace_id: str, store: Path | None, url: str, config: Path | None) -> int:
+    from monitor.story import sampling_forecast, told  # noqa: PLC0415
+
+    from .table import visible  # noqa: PLC0415
+
+    story = _from_store(store, trace_id) if store is not None else ask(url, f"/v1/traces/{trace_id}")
+    if story is not None:
+        for line in told(story):
+            click.echo(visible(line))
+        return 0
+    click.echo(f"trace {trace_id} is unknown: it was not drawn, never came, or is past its retention")
+    if config is not None:
+        for line in sampling_forecast(trace_id, loaded(config).config):
+            click.echo(visible(line))
+    else:
+        click.echo("  with --config FILE the sampling decision is told")
+    return DATA
+
+
+def _from_store(store: Path, trace_id: str) -> dict[str, Any] | None:
+    from integrations.store.archive import read_story  # noqa: PLC0415
+    from integrations.store.errors import StoreError  # noqa: PLC0415
+
+    try:
+        return read_story(store, trace_id)
+    except StoreError as error:
+        raise CommandError(f"--store: {error}", "name the file that store.path of the monitor names") from None
+
+
+def _near(what: str) -> str:
+    from monitor.catalogue import cards  # noqa: PLC0415
+    from monitor.config.errors import nearest  # noqa: PLC0415
+
+    near = nearest(what, [card.id for card in cards()])
+    return f"did you mean {near!r}?" if near else "'sidejudge metrics' lists every metric"
+
+
+def _card(card: Card) -> Iterator[str]:
+    metric, criterion = card.criterion.metric, card.criterion
+    yield click.style(f"{metric.id}", bold=True) + f" · {metric.title}"
+    yield f"  {metric.meaning}"
+    rows = (
+        ("rubric", f"{card.rubric.id} ({card.rubric.version})"),
+        ("formula", metric.formula),
+        ("weight", f"{criterion.weight:g}" if criterion.weight else "none: it is reported, not weighed"),
+        ("unit", f"{metric.unit}, in {card.range}"),
+        ("bands", card.bands),
+        ("blocker", card.blocker),
+        ("decided by", ", ".join(method.value for method in metric.methods)),
+        ("undefined", metric.undefined),
+        ("source", metric.source),
+    )
+    for name, value in rows:
+        yield f"  {name + ':':12} {value}"

@@ -1,0 +1,31 @@
+"""``sidejudge metrics``: the catalogue of metrics."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.option("--rubric", "only", metavar="NAME", help="Only the metrics of this rubric.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def metrics(only: str | None, form: str) -> None:
+    """List every metric: its rubric, weight, bands, blocker and source. 'explain METRIC' shows one in full."""
+    from monitor.catalogue import cards  # noqa: PLC0415
+    from scoring.rubrics import RUBRICS  # noqa: PLC0415
+
+    from .errors import CommandError  # noqa: PLC0415
+    from .table import table  # noqa: PLC0415
+
+    if only is not None and only not in RUBRICS:
+        raise CommandError(f"--rubric: there is no rubric {only!r}", f"choose from {', '.join(RUBRICS)}")
+    found = [card for card in cards() if only in (None, card.rubric.id)]
+    if form == "json":
+        import json  # noqa: PLC0415
+
+        click.echo(json.dumps([card.to_json() for card in found], indent=2, ensure_ascii=False))
+        return
+    head = ("metric", "rubric", "weight", "bands", "blocker", "source")
+    rows = [
+        (c.id, c.rubric.id, f"{c.criterion.weight:g}", c.bands, c.blocker, c.criterion.metric.source) for c in found
+    ]
+    click.echo(table(head, rows))

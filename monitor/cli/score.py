@@ -1,0 +1,113 @@
+"""``sidejudge score``: a file of cases to a file of verdicts."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from .errors import DATA, CommandError
+from .settings import config_option, loaded
+
+if TYPE_CHECKING:
+    from monitor.batch.tally import Tally
+
+
+@click.command()
+@click.argument("cases", type=click.Path(allow_dash=True, path_type=Path))
+@click.option("--out", required=True, type=click.Path(allow_dash=True, path_type=Path), help="Verdicts (JSON Lines).")
+@click.option("--rubric", "chosen", multiple=True, metavar="NAME", help="Judge every case by this rubric; repeatable.")
+@click.option("--overwrite", is_flag=True, help="Begin anew where verdicts stand already.")
+@config_option
+def score(cases: Path, out: Path, chosen: tuple[str, ...], overwrite: bool, config: Path | None) -> int:  # noqa: FBT001
+    """Score CASES (JSON Lines, '-' for standard input) and write one verdict a case and rubric.
+
+    Rubrics are those of --rubric, else of the configured routes, else of the case's task. Memory stays constant. A run
+    that was cut off goes on where it ended when it is called again in the same way. Lines that are no cases are
+    reported and skipped, and the exit code is 1.
+    """
+    from monitor.batch.lines import lines  # noqa: PLC0415
+    from monitor.batch.run import Batch  # noqa: PLC0415
+    from monitor.batch.verdict_file import AnotherRunError, VerdictFile, VerdictStream  # noqa: PLC0415
+    from monitor.catalogue import configured  # noqa: PLC0415
+    from monitor.router import Router  # noqa: PLC0415
+
+    settings = loaded(config).config
+    rubrics = configured(settings)
+    for name in chosen:
+        if name not in rubrics:
+            raise CommandError(f"--rubric: there is no rubric {name!r}", f"choose from {', '.join(rubrics)}")
+    if str(cases) != "-" and out.exists() and cases.exists() and out.samefile(cases):
+        raise CommandError(f"--out: {out} is the file of cases itself", "name another file")
+    if overwrite and out.is_file():
+        out.write_bytes(b"")
+    batch = Batch(
+        rubrics=rubrics,
+        router=Router(settings.routes, settings.scenarios),
+        chosen=tuple(dict.fromkeys(chosen)),
+        complain=lambda text: click.echo(text, err=True),
+        by_task=not settings.routes,
+    )
+    verdicts = VerdictStream(sys.stdout.buffer) if str(out) == "-" else VerdictFile(out)
+    try:
+        with _opened(cases) as source, verdicts, _progress(cases) as progress:
+            tally = batch.run(lines(source), verdicts, progress)
+    except AnotherRunError as error:
+        raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
+    _report(tally, verdicts.resumed)
+    return DATA if tally.bad_lines or (tally.unrouted and batch.by_task) else 0
+
+
+@contextlib.contextmanager
+def _opened(cases: Path) -> Iterator[BinaryIO]:
+    if str(cases) == "-":
+        yield sys.stdin.buffer
+    else:
+        with cases.open("rb", buffering=1 << 20) as file:
+            yield file
+
+
+@contextlib.contextmanager
+def _progress(cases: Path) -> Iterator[Callable[[int], None]]:
+    """A bar over the bytes of the file, on a terminal only."""
+    if not sys.stderr.isatty() or not cases.is_file():
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415  # only where there is someone to see it
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (BarColumn(bar_width=None), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5) as bar:
+        task = bar.add_task("", total=cases.stat().st_size)
+        drawn = 0
+
+        def step(read: int) -> None:
+            nonlocal drawn
+            if read - drawn >= 1 << 16:
+                drawn = read
+                bar.update(task, completed=read)
+
+        yield step
+
+
+def _report(tally: Tally, resumed: int) -> None:
+    from .table import number, table  # noqa: PLC0415
+
+    head = ("rubric", "n", "passed", "failed", "incomplete", "pass rate", "mean composite")
+    rows = [
+        (name, str(c.n), str(c.passed), str(c.failed), str(c.incomplete), number(c.pass_rate), number(c.mean_composite))
+        for name, c in tally.rubrics.items()
+    ]
+    click.echo(table(head, rows) if rows else "no verdicts", err=True)
+    for count, what in (
+        (resumed, "verdicts stood already and were not judged again"),
+        (tally.bad_lines, "lines are no cases and were skipped"),
+        (tally.unrouted, "cases have no rubric that is meant for them"),
+        (tally.excluded, "cases are excluded from judging"),
+    ):
+        if count:
+            click.echo(f"{count} {what}", err=True)

@@ -1,0 +1,149 @@
+"""Machine: is this the place to run a monitor? Each question with its answer and, where it is not good, the remedy."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
+
+from .config import Config, ConfigError, Loaded
+from .config.units import Address
+from .origin import origins, shadowed
+
+Grade = Literal["ok", "warn", "fail"]
+MIN_FREE_BYTES = 1 << 30
+EPOCH_OF_THIS_CODE = 1_760_000_000
+"""A clock before October 2025 has not been set."""
+EXTRAS = {
+    "judge": ("litellm", "judged metrics"),
+    "embeddings": ("sentence_transformers", "embedding answers"),
+    "grpc": ("grpc", "OTLP over gRPC"),
+}
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # to ask oneself, where one listens everywhere
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One question, its grade, what was found, and what to do about it (empty when it is well)."""
+
+    subject: str
+    grade: Grade
+    found: str
+    remedy: str = ""
+
+
+def examine(loaded: Loaded | None, error: ConfigError | None) -> Iterator[Finding]:
+    """Everything worth knowing before a start. ``error`` is given when the configuration could not be loaded."""
+    yield _packages()
+    yield _python()
+    yield _clock()
+    yield _protobuf()
+    yield from _extras()
+    if error is not None or loaded is None:
+        text = "; ".join(map(str, error.problems)) if error is not None else "not loaded"
+        yield Finding("configuration", "fail", text, "'sidejudge check FILE' shows each mistake")
+        return
+    yield Finding("configuration", "ok", str(loaded.file) if loaded.file else "embedded defaults and environment")
+    yield from _ports(loaded.config)
+    yield from _store(loaded.config.store.path)
+
+
+def _packages() -> Finding:
+    strangers = shadowed()
+    if strangers:
+        text = "; ".join(f"{name} comes from {folder or 'nowhere'}" for name, folder in strangers.items())
+        return Finding("packages", "fail", text, "start from another folder, or with 'python -P -m monitor'")
+    folder = next(folder for folder in origins().values() if folder is not None).parent
+    return Finding("packages", "ok", f"all four from {folder}")
+
+
+def _python() -> Finding:
+    return Finding("python", "ok", ".".join(map(str, sys.version_info[:3])))
+
+
+def _clock() -> Finding:
+    now = time.time()
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    if now < EPOCH_OF_THIS_CODE:
+        return Finding("clock", "fail", at, "set the clock: windows, retention and verdict times go by it")
+    return Finding("clock", "ok", at)
+
+
+def _protobuf() -> Finding:
+    from google.protobuf import __version__  # noqa: PLC0415
+    from google.protobuf.internal import api_implementation  # noqa: PLC0415
+
+    kind = api_implementation.Type()  # type: ignore[no-untyped-call,unused-ignore]  # untyped in some stubs
+    if kind != "upb":
+        remedy = "unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION, or install protobuf from a wheel"
+        return Finding("protobuf", "warn", f"{kind} {__version__}, many times slower than upb", remedy)
+    return Finding("protobuf", "ok", f"upb {__version__}")
+
+
+def _extras() -> Iterator[Finding]:
+    for extra, (module, what) in EXTRAS.items():
+        present = find_spec(module) is not None
+        yield Finding(f"extra {extra}", "ok", "installed" if present else f"not installed (only for {what})")
+
+
+def _ports(config: Config) -> Iterator[Finding]:
+    running = _answers(config.api.listen)
+    for key, address in (("api.listen", config.api.listen), ("sources.otlp.http", config.sources.otlp.http)):
+        why = _not_bindable(address)
+        if why is None:
+            yield Finding(key, "ok", f"{address} is free")
+        elif running:
+            yield Finding(key, "ok", f"{address} is in use, and a monitor answers at {config.api.listen}")
+        else:
+            yield Finding(key, "fail", f"{address}: {why}", f"free the port, or set {key} to another address")
+
+
+def _not_bindable(address: Address) -> str | None:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((address.host, address.port))
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _answers(address: Address) -> bool:
+    host = _ANY.get(address.host, address.host)
+    url = f"http://{Address(host, address.port)}/livez"
+    try:
+        with build_opener(ProxyHandler({})).open(url, timeout=2.0) as answer:
+            return bool(answer.status == 200)
+    except HTTPError as error:
+        error.close()
+        return False
+    except (OSError, ValueError):
+        return False
+
+
+def _store(path: Path) -> Iterator[Finding]:
+    folder = next(parent for parent in (path.absolute().parent, *path.absolute().parent.parents) if parent.exists())
+    probe = folder / f".sidejudge-{time.time_ns()}"
+    try:
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        why = f"{folder}: {error.strerror}"
+        yield Finding("store.path", "fail", why, "make the folder writable, or set store.path to another file")
+        return
+    yield Finding("store.path", "ok", f"{path} can be written")
+    free = shutil.disk_usage(folder).free
+    gib = f"{free / 2**30:.1f} GiB free"
+    if free < MIN_FREE_BYTES:
+        yield Finding("disk space", "warn", gib, "free some: sampled spans wait there until they are judged")
+    else:
+        yield Finding("disk space", "ok", gib)

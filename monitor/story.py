@@ -1,0 +1,119 @@
+"""Story: what happened to one trace and why, in sentences. Also what sampling would have said of an unknown one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from .config import Config
+from .sampler import probability, randomness, threshold
+
+_REASONS = {
+    "scored": "it was scored",
+    "sampled_out": "it was not drawn for judging",
+    "no_rubric": "no route selects it, so no rubric judged it",
+    "excluded": "it is traffic of an evaluator, which is never judged",
+    "incomplete": "it was cut short, and what the rubrics ask cannot be told from what arrived",
+    "unavailable": "rubrics ran, but what they need is missing",
+    "no_content": "its telemetry carries no message contents",
+    "judge_failed": "a judge was asked and failed",
+    "shed": "it was given up under load",
+    "undecodable": "its bytes could not be read",
+    "error": "judging it failed for a reason of sidejudge's own",
+}
+_COMPLETIONS = {
+    "root_ended": "its root span had ended and no parent was missing",
+    "idle": "no span came any more",
+    "deadline": "it had been open for as long as is allowed",
+    "pressure": "too many traces were open at once",
+    "batch": "it was recorded and whole",
+}
+
+
+def told(story: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of a trace's story, from its arrival to its verdicts."""
+    yield f"trace {story['trace_id']}" + (f" · {story['name']}" if story.get("name") else "")
+    where = [f"{key} {story[key]}" for key in ("service", "environment", "session_id") if story.get(key)]
+    if where:
+        yield "  from " + ", ".join(where)
+    if story.get("reason") is None:
+        yield "  it is still open: its spans are kept, and it will be judged once it is whole"
+        return
+    yield from _arrival(story)
+    yield from _sampling(story.get("sampling"))
+    if story.get("route"):
+        yield f"  the route {story['route']!r} chose the rubrics {', '.join(story.get('rubrics', [])) or '-'}"
+    reason = str(story["reason"])
+    yield f"  it ended as {reason}: {_REASONS.get(reason, 'see the ledger')}" + _why(story)
+    for verdict in story.get("verdicts", []):
+        yield from _verdict(verdict)
+
+
+def _arrival(story: Mapping[str, Any]) -> Iterator[str]:
+    if story.get("spans") is not None:
+        dialects = ", ".join(story.get("dialects", []))
+        yield f"  {story['spans']} spans arrived" + (f", in the dialect of {dialects}" if dialects else "")
+    if story.get("damaged_chunks"):
+        yield f"  {story['damaged_chunks']} of its parts could not be read"
+    if story.get("missing_parents"):
+        yield f"  {story['missing_parents']} spans name a parent that never came"
+    if story.get("completion"):
+        completion = str(story["completion"])
+        at = f" at {_time(story['closed_ns'])}" if isinstance(story.get("closed_ns"), int) else ""
+        yield f"  it was closed ({completion}){at}: {_COMPLETIONS.get(completion, 'for another reason')}"
+    if int(story.get("revision") or 1) > 1:
+        yield f"  spans that came late made revision {story['revision']}"
+    if story.get("content_captured") is False:
+        switch = story.get("capture_switch")
+        yield "  contents were not captured" + (f"; {switch} would capture them" if switch else "")
+
+
+def _sampling(sampling: Mapping[str, Any] | None) -> Iterator[str]:
+    if not sampling or sampling.get("probability") is None:
+        return
+    chance = float(sampling["probability"])
+    by = f" by the rule {sampling['rule']!r}" if sampling.get("rule") else ""
+    selection = sampling.get("selection")
+    yield f"  it was drawn{by} ({selection}) with probability {chance:g}, and so counts {1 / chance:g}-fold"
+
+
+def _why(story: Mapping[str, Any]) -> str:
+    more = story.get("excluded") or story.get("error")
+    return f" ({more})" if more else ""
+
+
+def _verdict(verdict: Mapping[str, Any]) -> Iterator[str]:
+    outcome = {True: "passed", False: "failed", None: "neither passed nor failed"}[verdict.get("passed")]
+    composite = verdict.get("composite")
+    value = f", composite {composite:.3f}" if isinstance(composite, int | float) else ", no composite"
+    mark = f" (pass mark {verdict['pass_mark']:g})" if verdict.get("pass_mark") is not None else ""
+    yield f"  {verdict['rubric']}: {outcome}{value}{mark}, {verdict.get('state')}"
+    if verdict.get("reason"):
+        yield f"    because {verdict['reason']}"
+    for score in verdict.get("scores", []):
+        number = score.get("value")
+        said = f"{number:.3f}" if isinstance(number, int | float) else str(score.get("status"))
+        rating = f" {score['rating']}" if score.get("rating") else ""
+        reason = f": {score['reason']}" if score.get("reason") else ""
+        yield f"    {score['metric']} {said}{rating}, weight {score.get('weight', 0):g}{reason}"
+
+
+def sampling_forecast(trace_id: str, config: Config) -> Iterator[str]:
+    """What the base rate of a configuration says of a trace id, without anything else being known of the trace."""
+    random_bits, limit = randomness(bytes.fromhex(trace_id)), threshold(config.sampling.rate)
+    kept = random_bits >= limit
+    yield f"  its randomness is {random_bits:#016x}"
+    yield f"  the threshold of the base rate {config.sampling.rate:g} is {limit:#016x}"
+    if kept:
+        yield f"  that is enough: it would be drawn, with probability {probability(limit):g}, whatever the rules say"
+    else:
+        yield "  that is less: the base rate does not draw it"
+        for rule in config.sampling.rules:
+            drawn = random_bits >= threshold(rule.rate)
+            verb = "would draw it" if drawn else "would not draw it either"
+            yield f"  the rule {rule.name!r} (rate {rule.rate:g}) {verb} if it matches: {rule.match.describe()}"
+
+
+def _time(ns: int) -> str:
+    return datetime.fromtimestamp(ns / 1e9, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
