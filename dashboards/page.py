@@ -1,0 +1,187 @@
+"""Status page: what stands where, on one page that needs nothing but a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from scoring.standing import Standing
+from scoring.status import Policy, Status
+
+from .html import escape, frame
+
+REFRESH_S = 10
+_ICONS = {
+    Status.HEALTHY: "#1a7f4b",
+    Status.WARNING: "#d98200",
+    Status.CRITICAL: "#c22b32",
+    Status.INSUFFICIENT_DATA: "#626c7c",
+}
+_NAMES = {status: status.value.replace("_", " ") for status in Status}
+_ORDER = (Status.CRITICAL, Status.WARNING, Status.HEALTHY, Status.INSUFFICIENT_DATA)
+_WIDTH, _MARGIN = 180, 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusPage:
+    """What the page shows. ``failures`` are verdicts in their JSON form; times are seconds."""
+
+    overall: Status
+    standings: Sequence[Standing]
+    policy: Policy
+    window_s: float
+    seen: int
+    open: int
+    ended: Mapping[str, int]
+    sampling_rate: float
+    version: str
+    fingerprint: str
+    now: str
+    uptime_s: float
+    failures: Sequence[Mapping[str, object]] = ()
+
+
+def status_page(page: StatusPage) -> str:
+    """The page as HTML. Every value is escaped: names of services and reasons come from traces."""
+    body = "\n".join([_head(page), _tiles(page), _standings(page), _failures(page), _ledger(page), _links()])
+    title = f"{_NAMES[page.overall]} · sidejudge"
+    return frame(title, body, refresh_s=REFRESH_S, icon=_ICONS[page.overall])
+
+
+def _pill(status: Status) -> str:
+    return f'<span class="pill {status.value}">{_NAMES[status]}</span>'
+
+
+def _head(page: StatusPage) -> str:
+    return (
+        f"<header><h1>sidejudge</h1>{_pill(page.overall)}"
+        f'<span class="soft">{escape(page.now)} · reloads every {REFRESH_S} s</span></header>'
+    )
+
+
+def _tiles(page: StatusPage) -> str:
+    scored = page.ended.get("scored", 0)
+    tiles = (
+        (f"{page.seen:,}", "traces seen"),
+        (f"{scored:,}", "traces scored"),
+        (f"{page.open:,}", "traces open"),
+        (f"{page.sampling_rate:.4g}", "base sampling rate"),
+        (_duration(page.uptime_s), "up"),
+    )
+    return '<div class="tiles">' + "".join(
+        f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for value, name in tiles
+    ) + "</div>"  # fmt: skip
+
+
+def _standings(page: StatusPage) -> str:
+    bounds = page.policy.thresholds
+    number = "upper bound" if page.policy.mode == "bound" else "pass ratio"
+    note = (
+        f"last {_duration(page.window_s)} · warning when the {number} is below {bounds.warning:g}, "
+        f"critical below {bounds.critical:g}"
+    )
+    head = f'<div class="head"><h2>Pass ratio</h2><span class="soft">{escape(note)}</span></div>'
+    if not page.standings:
+        return f'<section class="card">{head}<div class="empty">No verdict yet.</div></section>'
+    ordered = sorted(page.standings, key=lambda each: _ORDER.index(each.appraisal.status))
+    rows = "".join(_row(standing, page.policy) for standing in ordered)
+    return (
+        f'<section class="card">{head}<div class="scroll"><table><thead><tr><th>Status<th>Service<th>Environment'
+        '<th>Rubric<th class="number">Pass ratio<th>Bounds<th class="number">Verdicts<th class="number">Failed<th>Why'
+        f"</tr></thead><tbody>{rows}</tbody></table></div></section>"
+    )
+
+
+def _row(standing: Standing, policy: Policy) -> str:
+    told, status = standing.estimate, standing.appraisal.status
+    ratio = f"{told.pass_ratio:.1%}" if told else "–"
+    asked = {"service": standing.service, "environment": standing.environment, "rubric": standing.rubric}
+    failed = "0"
+    if told and told.failures:
+        # encoded as bytes: a lone surrogate in a name must not cost the page
+        asked_bytes = {key: value.encode("utf-8", "replace") for key, value in asked.items()}
+        link = escape("/v1/verdicts?" + urlencode({**asked_bytes, "passed": "false"}), limit=4000)
+        failed = f'<a href="{link}">{told.failures:,}</a>'
+    return (
+        f"<tr><td>{_pill(status)}"
+        f'<td class="name">{escape(standing.service)}<td class="name">{escape(standing.environment)}'
+        f'<td class="name">{escape(standing.rubric)}<td class="number">{ratio}'
+        f'<td class="{status.value}">{_range(standing, policy)}<td class="number">{told.n if told else 0:,}'
+        f'<td class="number">{failed}<td class="why">{escape(standing.appraisal.reason)}</tr>'
+    )
+
+
+def _range(standing: Standing, policy: Policy) -> str:
+    """The ratio between its bounds, on a scale from 0 to 1 with both thresholds."""
+    told = standing.estimate
+    if told is None:
+        return ""
+
+    def x(value: float) -> str:
+        return f"{_MARGIN + value * (_WIDTH - 2 * _MARGIN):.1f}"
+
+    width = max(2.0, (told.upper - told.lower) * (_WIDTH - 2 * _MARGIN))
+    marks = "".join(
+        f'<line class="mark" x1="{x(bound)}" x2="{x(bound)}" y1="1" y2="19"/>'
+        for bound in (policy.thresholds.critical, policy.thresholds.warning)
+    )
+    label = f"{told.pass_ratio:.3f}, between {told.lower:.3f} and {told.upper:.3f}"
+    return (
+        f'<svg class="range" viewBox="0 0 {_WIDTH} 20" role="img"><title>{label}</title>'
+        f'<rect class="track" x="{x(0)}" y="8" width="{_WIDTH - 2 * _MARGIN}" height="4" rx="2"/>{marks}'
+        f'<rect class="span" x="{x(told.lower)}" y="6" width="{width:.1f}" height="8" rx="4"/>'
+        f'<circle class="point" cx="{x(told.pass_ratio)}" cy="10" r="4"/></svg>'
+    )
+
+
+def _failures(page: StatusPage) -> str:
+    if not page.failures:
+        return ""
+    rows = "".join(_failure(verdict) for verdict in page.failures)
+    return (
+        '<section class="card"><div class="head"><h2>Latest failures</h2></div><div class="scroll"><table><thead><tr>'
+        '<th>Trace<th>Service<th>Rubric<th class="number">Composite<th>Why</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></section>"
+    )
+
+
+def _failure(verdict: Mapping[str, object]) -> str:
+    trace, composite = str(verdict.get("trace_id") or ""), verdict.get("composite")
+    value = f"{composite:.3f}" if isinstance(composite, int | float) else "–"
+    link = f'<a href="/v1/traces/{escape(trace)}">{escape(trace[:12])}…</a>' if trace else "–"
+    mark = verdict.get("pass_mark")
+    why = verdict.get("reason") or (f"below the pass mark {mark:g}" if isinstance(mark, int | float) else "")
+    return (
+        f'<tr><td class="id">{link}<td class="name">{escape(verdict.get("service") or "–")}'
+        f'<td class="name">{escape(verdict.get("rubric") or "–")}<td class="number">{value}'
+        f'<td class="why">{escape(why)}</tr>'
+    )
+
+
+def _ledger(page: StatusPage) -> str:
+    counts = [("open", page.open), *sorted(page.ended.items(), key=lambda item: -item[1])]
+    rows = "".join(
+        f"<div><dt>{escape(reason.replace('_', ' '))}</dt><dd>{count:,}</dd></div>" for reason, count in counts
+    )
+    note = f"{page.seen:,} traces seen, each counted once"
+    return (
+        f'<section class="card"><div class="head"><h2>Ledger</h2><span class="soft">{note}</span></div>'
+        f"<dl>{rows}</dl></section>"
+        f'<p class="soft">version {escape(page.version)} · configuration {escape(page.fingerprint)}</p>'
+    )
+
+
+def _links() -> str:
+    links = (("/v1/status", "status as JSON"), ("/v1/verdicts", "verdicts"), ("/metrics", "metrics"), ("/docs", "API"))
+    return "<nav>" + "".join(f'<a href="{path}">{name}</a>' for path, name in links) + "</nav>"
+
+
+def _duration(seconds: float) -> str:
+    """``90`` → ``1 min 30 s``: the two largest units that are not zero."""
+    left, parts = round(max(0.0, seconds)), []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"

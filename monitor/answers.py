@@ -1,0 +1,201 @@
+"""Answers: the JSON bodies of the HTTP API, as its OpenAPI document describes them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from scoring.standing import Standing
+from scoring.status import Policy, Status
+from scoring.verdict import Selection, State
+
+from .report import Report
+
+Ratio = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ThresholdsBody(_Body):
+    """Pass ratios below which a level is reached."""
+
+    warning: Ratio
+    critical: Ratio
+
+
+class StandingBody(_Body):
+    """One service under one rubric. What is not known is null, never 0."""
+
+    service: str
+    environment: str
+    rubric: str
+    status: Status
+    reason: str = Field(description="the numbers that led to the status, in one sentence")
+    pass_ratio: Ratio | None = Field(
+        description="estimated share of all traffic that passes (weighted by 1/probability)"
+    )
+    lower: Ratio | None = Field(description="lower Wilson bound of the pass ratio")
+    upper: Ratio | None = Field(description="upper Wilson bound of the pass ratio")
+    confidence: Ratio | None = Field(description="chance with which each bound holds on its own")
+    n: Count = Field(description="verdicts in the window that passed or failed")
+    failures: Count
+    effective_n: Annotated[float, Field(ge=0)] = Field(description="Kish's effective sample size")
+    traffic: Annotated[float, Field(ge=0)] = Field(description="traces that these verdicts stand for (sum of weights)")
+    incomplete: Count = Field(description="verdicts in the window that neither passed nor failed")
+    forced: Count = Field(description="verdicts in the window that only a sampling rule drew")
+    composite_mean: Ratio | None = Field(description="weighted mean composite, normalised to 0-1")
+    metric_means: dict[str, float] = Field(description="weighted mean of each metric, in its own unit")
+    thresholds: ThresholdsBody
+    window_s: Annotated[float, Field(gt=0)]
+
+    @classmethod
+    def of(cls, standing: Standing, thresholds: ThresholdsBody, window_s: float) -> StandingBody:
+        told = standing.estimate
+        return cls(
+            service=standing.service, environment=standing.environment, rubric=standing.rubric,
+            status=standing.appraisal.status, reason=standing.appraisal.reason,
+            pass_ratio=told.pass_ratio if told else None, lower=told.lower if told else None,
+            upper=told.upper if told else None, confidence=told.confidence if told else None,
+            n=told.n if told else 0, failures=told.failures if told else 0,
+            effective_n=told.effective_n if told else 0.0, traffic=told.weight_sum if told else 0.0,
+            incomplete=standing.incomplete, forced=standing.forced, composite_mean=standing.composite_mean,
+            metric_means=dict(standing.metric_means), thresholds=thresholds, window_s=window_s,
+        )  # fmt: skip
+
+
+class LedgerBody(_Body):
+    """Every trace that was seen is open or has ended with exactly one reason."""
+
+    seen: Count
+    open: Count
+    ended: dict[str, int] = Field(description="traces by the reason they ended with")
+    revisions: Count = Field(description="re-scores of traces that had ended already")
+
+
+class SamplingBody(_Body):
+    """The sampling in force."""
+
+    rate: Ratio = Field(description="base rate")
+    rules: list[str] = Field(description="names of the rules, in order")
+
+
+class AlertsBody(_Body):
+    """How a status is reached."""
+
+    mode: str = Field(description="`bound`: the upper bound is held against the thresholds; `point`: the ratio itself")
+    thresholds: ThresholdsBody
+    min_samples: Annotated[float, Field(ge=0)]
+    min_failures: Count
+
+    @classmethod
+    def of(cls, policy: Policy) -> AlertsBody:
+        bounds = ThresholdsBody(warning=policy.thresholds.warning, critical=policy.thresholds.critical)
+        return cls(
+            mode=policy.mode, thresholds=bounds, min_samples=policy.min_samples, min_failures=policy.min_failures
+        )
+
+
+class StatusBody(_Body):
+    """The state of this process at one moment."""
+
+    status: Status = Field(description="the worst of all windows; `insufficient_data` only when all are")
+    standings: list[StandingBody]
+    ledger: LedgerBody
+    open_traces: Count
+    sampling: SamplingBody
+    alerts: AlertsBody
+    window_s: Annotated[float, Field(gt=0)]
+    window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
+    version: str
+    config_fingerprint: str = Field(description="first digits of the SHA-256 of the configuration in force")
+    started_at: datetime
+    now: datetime
+    uptime_s: Annotated[float, Field(ge=0)]
+
+    @classmethod
+    def of(cls, report: Report) -> StatusBody:
+        alerts, window_s = AlertsBody.of(report.policy), report.window_ns / 1e9
+        return cls(
+            status=report.overall,
+            standings=[StandingBody.of(each, alerts.thresholds, window_s) for each in report.standings],
+            ledger=LedgerBody(
+                seen=report.seen, open=report.open, ended=dict(report.ended), revisions=report.revisions
+            ),
+            open_traces=report.open,
+            sampling=SamplingBody(rate=report.sampling_rate, rules=list(report.sampling_rules)),
+            alerts=alerts, window_s=window_s, window_shortened=report.shortened,
+            version=report.version, config_fingerprint=report.fingerprint,
+            started_at=_instant(report.started_ns), now=_instant(report.now_ns),
+            uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),
+        )  # fmt: skip
+
+
+class ScoreBody(BaseModel):
+    """One metric's line in a verdict; ``value`` is null unless ``status`` is ``scored``."""
+
+    model_config = ConfigDict(extra="allow")
+    metric: str
+    value: float | None
+    weight: float
+    rating: str | None
+    status: str
+    method: str | None
+    reason: str
+    details: dict[str, Any] = {}
+
+
+class VerdictBody(BaseModel):
+    """One trace under one rubric, as in a verdict file. Rubrics may add fields of their own."""
+
+    model_config = ConfigDict(extra="allow")
+    case_id: str
+    trace_id: str | None
+    rubric: str
+    rubric_version: str
+    composite: float | None
+    coverage: Ratio
+    state: State
+    passed: bool | None = Field(description="null: neither passed nor failed")
+    rating: str | None
+    blockers: list[str]
+    pass_mark: float | None
+    reason: str
+    scores: list[ScoreBody]
+    service: str | None
+    environment: str | None
+    selection: Selection
+    revision: Annotated[int, Field(ge=1)]
+    sampling_probability: Annotated[float, Field(gt=0, le=1)]
+    created_at: datetime
+
+
+class VerdictsBody(_Body):
+    """A page of verdicts, newest first."""
+
+    verdicts: list[VerdictBody]
+    next_cursor: str | None = Field(description="give it as `cursor` for the next page; null: this was the last")
+
+
+class TraceBody(BaseModel):
+    """What happened to a trace and why. ``reason`` is null while it is open; more fields tell the story."""
+
+    model_config = ConfigDict(extra="allow")
+    trace_id: str
+    reason: str | None
+    verdicts: list[VerdictBody] = []
+
+
+class ProblemBody(_Body):
+    """What is wrong with a request, and what to do about it."""
+
+    error: str
+    remedy: str
+
+
+def _instant(ns: int) -> datetime:
+    return datetime.fromtimestamp(ns / 1e9, UTC)
