@@ -107,12 +107,15 @@ class Store:
         self._writer = Writer(writing, self.path)
 
     def _connect(self) -> sqlite3.Connection:
+        connection = None
         try:
             connection = sqlite3.connect(self.path, timeout=2.0, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA journal_size_limit = 67108864")  # the log shrinks again after a burst
         except sqlite3.Error as error:
+            if connection is not None:
+                connection.close()
             raise explain(error, self.path) from error
         return connection
 

@@ -1,0 +1,231 @@
+"""The store: what it acknowledged is there, what it refused is not, and what it cannot do it says."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from dataclasses import dataclass, replace
+
+import pytest
+
+from integrations.store.sqlite import Finished, Store, StoreCorrupt, StoreError, StoreUnavailable
+
+A, B = b"a" * 16, b"b" * 16
+
+
+@dataclass(frozen=True)
+class Origin:
+    service: str | None = "shop"
+    environment: str | None = "prod"
+    threshold: int = 7
+
+
+@dataclass(frozen=True)
+class Chunk:
+    trace_id: bytes
+    payload: bytes
+    origin: Origin = Origin()
+
+
+def verdict(rubric="qa", **more):
+    return {"rubric": rubric, "service": "shop", "environment": "prod", "passed": True, **more}
+
+
+def finished(**more):
+    return Finished(
+        **{
+            "trace_id": A, "service": "shop", "reason": "scored", "completion": "root_ended", "revision": 1,
+            "story": {"spans": 3}, "verdicts": [verdict()], "closed_ns": 100, **more,
+        }
+    )  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = Store(tmp_path / "state" / "s.sqlite")
+    yield opened
+    opened.close()
+
+
+async def test_what_is_appended_is_committed_and_in_order(store):
+    await store.append([Chunk(A, b"1"), Chunk(B, b"x")], 10)
+    await store.append([Chunk(A, b"2")], 11)
+    with sqlite3.connect(store.path) as other:
+        assert other.execute("SELECT count(*) FROM chunks").fetchone() == (3,)
+    other.close()
+    assert store.chunks(A) == store.chunks(A.hex()) == [b"1", b"2"]
+    assert store.open_traces() == {A, B}
+    await store.append([], 12)
+
+
+async def test_many_at_once_share_commits_and_are_all_there(store):
+    await asyncio.gather(*(store.append([Chunk(A, b"%d" % n)], n) for n in range(2_000)))
+    assert len(store.chunks(A)) == 2_000
+
+
+async def test_finishing_is_one_story_and_its_verdicts_and_doing_it_again_changes_nothing(store):
+    await store.append([Chunk(A, b"1")], 10)
+    for _ in range(2):
+        await store.finish(finished())
+        assert store.open_traces() == set()
+        assert [v["rubric"] for v in store.verdicts()] == ["qa"]
+        story = store.story(A.hex())
+        assert {k: story[k] for k in ("trace_id", "reason", "completion", "revision", "spans", "closed_ns")} == {
+            "trace_id": A.hex(), "reason": "scored", "completion": "root_ended",
+            "revision": 1, "spans": 3, "closed_ns": 100,
+        }  # fmt: skip
+        assert [v["rubric"] for v in story["verdicts"]] == ["qa"]
+    assert store.story(B) is None
+    assert store.chunks(A) == [b"1"]
+
+
+async def test_a_revision_replaces_and_an_older_one_that_comes_late_does_not(store):
+    await store.finish(finished(verdicts=[verdict(), verdict("entity")]))
+    await store.finish(finished(revision=2, closed_ns=200, verdicts=[verdict(passed=False)]))
+    await store.finish(finished())
+    assert [(v["rubric"], v["passed"]) for v in store.verdicts()] == [("qa", False)]
+    assert store.story(A)["revision"] == 2
+
+
+async def test_a_chunk_that_came_while_its_trace_was_judged_stays_open(store):
+    await store.append([Chunk(A, b"1")], 10)
+    read = store.chunks(A)
+    await store.append([Chunk(A, b"late")], 11)
+    await store.finish(finished(chunks=len(read)))
+    assert store.open_traces() == {A}
+    assert [(c.payload, c.done, c.revision) for c in store.recover()] == [(b"1", True, 1), (b"late", False, 1)]
+
+
+async def test_a_restart_finds_what_was_open_and_what_was_finished(store):
+    await store.append([Chunk(A, b"1"), Chunk(B, b"2", Origin(None, None, 1 << 56))], 10)
+    await store.finish(finished())
+    store.close()
+    again = Store(store.path)
+    found = {c.trace_id: c for c in again.recover()}
+    again.close()
+    assert (found[A].done, found[A].revision, found[A].closed_ns) == (True, 1, 100)
+    assert (found[B].done, found[B].revision, found[B].received_ns) == (False, None, 10)
+    assert (found[B].service, found[B].environment, found[B].threshold) == (None, None, 1 << 56)
+
+
+async def test_verdicts_are_filtered_and_paged_newest_first(store):
+    for n in range(6):
+        await store.finish(finished(
+            trace_id=bytes([n]) * 16, closed_ns=n,
+            verdicts=[verdict(passed=[True, False, None][n % 3], service="ab"[n % 2], n=n)],
+        ))  # fmt: skip
+    assert [v["n"] for v in store.verdicts()] == [5, 4, 3, 2, 1, 0]
+    assert [v["n"] for v in store.verdicts(passed=False)] == [4, 1]
+    assert [v["n"] for v in store.verdicts(service="a", rubric="qa", environment="prod")] == [4, 2, 0]
+    assert [v["n"] for v in store.verdicts(limit=2, before_ns=4)] == [3, 2]
+    assert [v["closed_ns"] for v in store.verdicts(limit=1)] == [5]
+    assert store.verdicts(rubric="' OR 1=1 --") == []
+    assert [v["n"] for v in store.verdicts_since(3)] == [3, 4, 5]
+
+
+async def test_purging_takes_what_is_old_and_never_what_waits(store):
+    await store.append([Chunk(A, b"1"), Chunk(B, b"1")], 10)
+    await store.finish(finished())
+    await store.finish(finished(trace_id=B))
+    await store.append([Chunk(B, b"late")], 150)
+    await store.purge(0, chunks_before_ns=200)
+    assert store.chunks(A) == []
+    assert store.chunks(B) == [b"1", b"late"]
+    assert store.story(A) is not None
+    await store.purge(200)
+    assert store.story(A) is None
+    assert store.story(B) is not None, "a trace that waits for its next revision keeps its number"
+    assert store.verdicts() == []
+
+
+async def test_untrusted_text_is_kept_as_it_is(store):
+    odd = {"text": "\ud800 \x00 ' \" 🎧", "big": 2**80}
+    await store.finish(finished(story=odd, service="\u2028", verdicts=[verdict(reason="\udfff")]))
+    story = store.story(A)
+    assert {k: story[k] for k in odd} == odd
+    assert story["verdicts"][0]["reason"] == "\udfff"
+
+
+async def test_one_jobs_bad_data_does_not_harm_the_others(store):
+    bad = replace(finished(), revision=2**70)
+    results = await asyncio.gather(
+        store.append([Chunk(A, b"1")], 1), store.finish(bad), store.append([Chunk(B, b"2")], 2), return_exceptions=True
+    )
+    assert [type(r) for r in results] == [type(None), StoreError, type(None)]
+    assert (store.chunks(A), store.chunks(B), store.story(A)) == ([b"1"], [b"2"], None)
+
+
+async def test_a_full_disk_is_named_and_passes(store):
+    await store.append([Chunk(A, b"1")], 1)
+    store._write_connection.execute("PRAGMA max_page_count = 20")
+    with pytest.raises(StoreUnavailable, match=r"s\.sqlite.*full.*free space"):
+        await store.append([Chunk(B, bytes(1 << 20))], 2)
+    store._write_connection.execute("PRAGMA max_page_count = 100000")
+    await store.append([Chunk(B, bytes(1 << 20))], 2)
+    assert store.open_traces() == {A, B}
+
+
+async def test_a_lock_held_for_a_moment_is_waited_for(store):
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    waiting = asyncio.create_task(store.append([Chunk(A, b"1")], 1))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    other.execute("COMMIT")
+    other.close()
+    await waiting
+    assert store.chunks(A) == [b"1"]
+
+
+async def test_a_closed_store_refuses_and_closing_twice_is_closing(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    waiting = [asyncio.ensure_future(store.append([Chunk(A, b"1")], 1)) for _ in range(50)]
+    await asyncio.sleep(0)
+    store.close()
+    store.close()
+    await asyncio.gather(*waiting)
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await store.append([Chunk(A, b"1")], 1)
+    with pytest.raises(StoreUnavailable, match="closed"):
+        store.chunks(A)
+    again = Store(store.path)
+    assert len(again.chunks(A)) == 50
+    again.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"this is not a database, but it is long enough to look like one" * 50, b"SQLite format 3\0" + b"\xff" * 9000],
+)
+def test_a_damaged_file_is_named_with_the_remedy(tmp_path, content):
+    path = tmp_path / "s.sqlite"
+    path.write_bytes(content)
+    with pytest.raises(StoreCorrupt, match=r"s\.sqlite") as raised:
+        Store(path)
+    assert "move it away" in str(raised.value)
+
+
+@pytest.mark.parametrize("statement", ["PRAGMA user_version = 99", "CREATE TABLE theirs (x)"])
+def test_a_database_of_another_version_or_program_is_left_alone(tmp_path, statement):
+    path = tmp_path / "s.sqlite"
+    other = sqlite3.connect(path)
+    other.execute(statement)
+    other.commit()
+    other.close()
+    with pytest.raises(StoreCorrupt, match="schema version"):
+        Store(path)
+
+
+def test_a_path_that_cannot_be_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnavailable, match=r"store\.path"):
+        Store(tmp_path / "file" / "s.sqlite")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StoreUnavailable, match="folder"):
+        Store(tmp_path / "folder")
+
+
+async def test_the_size_on_disk_is_told(store):
+    before = store.size
+    await store.append([Chunk(A, bytes(1 << 20))], 1)
+    assert store.size >= before + (1 << 20)

@@ -1,0 +1,74 @@
+"""The ledger balances, whatever happens in whatever order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.ledger import UNKNOWN_SERVICE, Ledger, Reason
+
+REASONS = st.sampled_from(Reason)
+EVENTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("seen"), st.integers(0, 5)),
+        st.tuples(st.just("ended"), st.sampled_from(["a", "b", None]), REASONS, st.integers(1, 3)),
+        st.tuples(st.just("sampled_out"), st.sampled_from(["a", "b"]), st.sets(st.integers(0, 30))),
+    )
+)
+
+
+@given(events=EVENTS, remembered=st.integers(1, 10))
+def test_seen_is_always_open_plus_ended_and_the_listener_hears_all_of_it(events, remembered):
+    heard = []
+    ledger = Ledger(remembered=remembered, on_ended=lambda *what: heard.append(what))
+    for kind, *what in events:
+        if kind == "seen":
+            ledger.seen(*what)
+        elif kind == "sampled_out":
+            ledger.sampled_out(what[0], {n.to_bytes(16, "big") for n in what[1]})
+        elif ledger.open:
+            ledger.ended(what[0], what[1], revision=what[2])
+        balance = ledger.balance()
+        assert balance.seen == balance.open + sum(balance.ended.values())
+        assert balance.open == ledger.open >= 0
+        assert sum(n for *_, n in heard) == sum(balance.ended.values()) == sum(ledger.by_service.values())
+        assert len(ledger._young) <= remembered
+        assert len(ledger._old) <= remembered
+
+
+def test_a_trace_that_is_not_open_cannot_end():
+    ledger = Ledger()
+    ledger.seen()
+    ledger.ended(None, Reason.SCORED)
+    with pytest.raises(ValueError, match="only 0 are open"):
+        ledger.ended("a", Reason.SCORED)
+    with pytest.raises(ValueError, match="negative"):
+        ledger.seen(-1)
+    assert ledger.by_service == {(UNKNOWN_SERVICE, Reason.SCORED): 1}
+
+
+def test_a_revision_ends_nothing_twice():
+    ledger = Ledger()
+    ledger.seen()
+    ledger.ended("a", Reason.SCORED)
+    ledger.ended("a", Reason.INCOMPLETE, revision=2)
+    balance = ledger.balance()
+    assert (balance.ended, balance.revisions, balance.open) == ({Reason.SCORED: 1}, 1, 0)
+
+
+def test_a_sampled_out_trace_counts_once_while_it_is_remembered():
+    ledger = Ledger(remembered=4)
+    ids = [bytes([n]) * 16 for n in range(20)]
+    assert ledger.sampled_out("a", set(ids[:3])) == 3
+    assert ledger.sampled_out("a", set(ids[:3])) == 0
+    assert ledger.sampled_out("a", {ids[3], ids[4]}) == 2
+    assert ledger.sampled_out("a", {ids[0]}) == 0, "the old generation still knows it"
+    assert ledger.sampled_out("a", set(ids[5:9])) == 4
+    assert ledger.sampled_out("a", {ids[0]}) == 1, "it is forgotten, and counted as a trace of its own"
+
+
+def test_more_ids_at_once_than_can_be_remembered_are_all_counted():
+    ledger = Ledger(remembered=2)
+    assert ledger.sampled_out("a", {bytes([n]) * 16 for n in range(100)}) == 100
+    assert ledger.balance().ended == {Reason.SAMPLED_OUT: 100}
