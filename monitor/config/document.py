@@ -20,6 +20,7 @@ Location = tuple[str | int, ...]
 
 MAX_BYTES = 4 * 2**20
 MAX_VALUES = 200_000
+MAX_DEPTH = 100
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 # In a flow mapping ({key: ${NAME}}) YAML would take the brace as its own. Same-length stand-ins keep every column.
 _OPEN, _BRACE, _CLOSE = "\ue000", "\ue001", "\ue002"
@@ -54,6 +55,10 @@ def read_document(text: str, environ: Mapping[str, str], source: str) -> Documen
         return document
     masked = _VARIABLE.sub(lambda found: f"{_OPEN}{_BRACE}{found[1]}{_CLOSE}", text)
     try:
+        if _depth(masked) > MAX_DEPTH:
+            message = f"is nested more than {MAX_DEPTH} levels deep"
+            document.problems.append(Problem(path="", message=message, source=source))
+            return document
         root = yaml.compose(masked, Loader=_Loader)
         if root is not None:
             document.value = _Reader(document, environ, source).read(root, ())
@@ -63,12 +68,24 @@ def read_document(text: str, environ: Mapping[str, str], source: str) -> Documen
         document.problems.append(
             Problem(path="", message=f"is not YAML: {' '.join(str(error).split())}", source=source)
         )
-    except RecursionError:
-        document.problems.append(Problem(path="", message="is nested too deeply", source=source))
     except _TooManyError:
         message = f"aliases expand to more than {MAX_VALUES} values"
         document.problems.append(Problem(path="", message=message, source=source))
     return document
+
+
+def _depth(text: str) -> int:
+    """How deeply a text is nested. Asked before it is composed, for that is done recursively, in C, without a limit."""
+    depth = deepest = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            deepest = max(deepest, depth)
+            if deepest > MAX_DEPTH:
+                break
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return deepest
 
 
 class _TooManyError(Exception):
