@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -24,3 +25,43 @@ def status(url: str, form: str) -> None:
 
         click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
         return
+    try:
+        _show(answer)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CommandError(
+            f"{url}/v1/status answers what this version cannot read ({type(error).__name__}: {error})",
+            "use the version that runs there, or --format json",
+        ) from None
+
+
+def _show(answer: Mapping[str, Any]) -> None:
+    from .table import number, table, visible  # noqa: PLC0415
+
+    head = ("status", "service", "environment", "rubric", "pass ratio", "lower", "upper", "n", "failed", "incomplete")
+    rows = [
+        (
+            str(each["status"]), str(each["service"]), str(each["environment"]), str(each["rubric"]),
+            number(each["pass_ratio"]), number(each["lower"]), number(each["upper"]),
+            str(each["n"]), str(each["failures"]), str(each["incomplete"]),
+        )
+        for each in answer["standings"]
+    ]  # fmt: skip
+    click.echo(table(head, rows) if rows else "no verdict in the window yet")
+    for each in answer["standings"]:
+        where = f"{each['service']}, {each['environment']}, {each['rubric']}"
+        click.echo(visible(f"  {where}: {each['reason']}"))
+    ledger, alerts = answer["ledger"], answer["alerts"]
+    ended = ", ".join(f"{reason} {count}" for reason, count in ledger["ended"].items() if count) or "none"
+    thresholds = alerts["thresholds"]
+    click.echo(
+        f"\noverall {answer['status']} over the last {answer['window_s']:g} s, mode {alerts['mode']}, ", nl=False
+    )
+    click.echo(f"thresholds {thresholds['warning']:g} and {thresholds['critical']:g}")
+    click.echo(f"traces seen {ledger['seen']}, open {ledger['open']}, ended: {ended}")
+    click.echo(
+        visible(
+            f"sampling rate {answer['sampling']['rate']:g}, version {answer['version']}, ",
+        ),
+        nl=False,
+    )
+    click.echo(visible(f"configuration {answer['config_fingerprint']}, up {answer['uptime_s']:.0f} s"))

@@ -55,7 +55,7 @@ def router(*routes: dict[str, Any], **scenarios: dict[str, Any]) -> Router:
         ({"level": "error"}, False),
     ],
 )
-def test_all_that_a_match_says_must_hold(said: dict[str, object], expected: bool) -> None:
+def test_all_that_a_match_says_must_hold(said, expected) -> None:
     assert Match.model_validate(said).matches(CASE) is expected
 
 

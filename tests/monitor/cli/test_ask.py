@@ -1,0 +1,154 @@
+"""``status``, ``explain TRACE_ID`` and ``doctor`` against a server that answers as a monitor does."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from monitor.answers import StatusBody
+from monitor.config import load
+from monitor.report import Report
+from monitor.story import sampling_forecast, told
+from scoring.standing import Standing
+from scoring.statistics.estimate import estimate
+from scoring.status import Policy, appraise
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+STORY = {
+    "trace_id": TRACE,
+    "name": "qa-call\x1b[31m",
+    "service": "calls",
+    "environment": "production",
+    "spans": 7,
+    "dialects": ["langfuse"],
+    "completion": "root_ended",
+    "closed_ns": 1_795_000_000_000_000_000,
+    "revision": 2,
+    "sampling": {"probability": 0.01, "selection": "random", "rule": None},
+    "route": "routes[0]",
+    "rubrics": ["qa"],
+    "reason": "scored",
+    "verdicts": [
+        {
+            "rubric": "qa", "passed": False, "composite": 0.5, "state": "valid", "pass_mark": 0.87, "reason": "",
+            "scores": [{"metric": "question_score_accuracy", "value": 0.5, "status": "scored", "weight": 0.7,
+                        "rating": "fail", "reason": "1 of 2 questions"}],
+        }
+    ],
+}  # fmt: skip
+
+
+def status_body() -> dict[str, object]:
+    told_by = estimate([(True, 20.0)] * 40 + [(False, 20.0)] * 20)
+    policy = Policy()
+    report = Report(
+        standings=[
+            Standing(
+                service="calls", environment="production", rubric="qa", estimate=told_by,
+                appraisal=appraise(told_by, policy),
+            ),
+            Standing(
+                service="new", environment="production", rubric="qa", estimate=None, appraisal=appraise(None, policy)
+            ),
+        ],
+        policy=policy, window_ns=3600 * 10**9, seen=100, open=1, ended={"scored": 60, "sampled_out": 39}, revisions=0,
+        sampling_rate=0.05, sampling_rules=[], version="0.1.0", fingerprint="abc", started_ns=10**18, now_ns=10**18 + 5,
+    )  # fmt: skip
+    return json.loads(StatusBody.of(report).model_dump_json())
+
+
+def test_status_is_a_table_of_standings_and_the_ledger(call, monitor_at) -> None:
+    shown = call("status", "--url", monitor_at({"/v1/status": status_body()}))
+    assert shown.exit_code == 0, shown.stderr
+    lines = shown.stdout.splitlines()
+    assert lines[0].split()[:3] == ["STATUS", "SERVICE", "ENVIRONMENT"]
+    assert lines[1].split()[:5] == ["warning", "calls", "production", "qa", "0.667"]
+    assert lines[2].split()[:5] == ["insufficient_data", "new", "production", "qa", "-"]
+    assert "traces seen 100, open 1, ended: scored 60, sampled_out 39" in shown.stdout
+
+
+def test_status_as_json_is_what_the_monitor_said(call, monitor_at) -> None:
+    shown = call("status", "--format", "json", "--url", monitor_at({"/v1/status": status_body()}))
+    assert json.loads(shown.stdout) == status_body()
+
+
+@pytest.mark.parametrize("body", [{}, [], {"standings": [{}]}, b"<html>"])
+def test_status_of_something_that_is_no_monitor_is_two_lines(call, monitor_at, body) -> None:
+    shown = call("status", "--url", monitor_at({"/v1/status": body}))
+    assert shown.exit_code == 2
+    assert len(shown.stderr.splitlines()) == 2
+
+
+def test_where_nobody_answers_the_remedy_says_how_to_start(call) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shown = call("status", "--url", f"http://127.0.0.1:{port}")
+    assert shown.exit_code == 2
+    assert "no monitor answers" in shown.stderr
+    assert "sidejudge serve" in shown.stderr
+    assert call("status", "--url", "file:///etc/passwd").exit_code == 2
+
+
+def test_the_story_of_a_trace_is_told_without_its_terminal_escapes(call, monitor_at) -> None:
+    shown = call("explain", TRACE.upper(), "--url", monitor_at({f"/v1/traces/{TRACE}": STORY}))
+    assert shown.exit_code == 0, shown.stderr
+    assert "\x1b" not in shown.stdout
+    assert "it ended as scored: it was scored" in shown.stdout
+    assert "probability 0.01, and so counts 100-fold" in shown.stdout
+    assert "qa: failed, composite 0.500 (pass mark 0.87), valid" in shown.stdout
+    assert "question_score_accuracy 0.500 fail, weight 0.7: 1 of 2 questions" in shown.stdout
+
+
+def test_a_story_of_few_words_is_told_as_well() -> None:
+    assert list(told({"trace_id": TRACE, "reason": None}))[-1].startswith("  it is still open")
+    assert "undecodable" in "\n".join(told({"trace_id": TRACE, "reason": "undecodable"}))
+
+
+def test_of_an_unknown_trace_the_sampling_decision_is_told(call, monitor_at, tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("sampling: {rate: 0.25, rules: [{name: errors, match: {level: error}, rate: 1.0}]}")
+    url = monitor_at({})
+    low, high = "0" * 18 + "1" * 14, "0" * 18 + "f" * 14
+    unknown = call("explain", low, "--url", url, "--config", config)
+    assert unknown.exit_code == 1
+    assert "the base rate does not draw it" in unknown.stdout
+    assert "the rule 'errors' (rate 1) would draw it if it matches: level: error" in unknown.stdout
+    assert "it would be drawn, with probability 0.25" in call("explain", high, "--url", url, "--config", config).stdout
+    assert "--config FILE" in call("explain", low, "--url", url).stdout
+
+
+def test_the_forecast_agrees_with_the_sampler_at_the_threshold() -> None:
+    config = load(None, {"SIDEJUDGE_SAMPLING__RATE": "0.5"})
+    assert "does not draw" in "".join(sampling_forecast("0" * 18 + "7f" + "f" * 12, config))
+    assert "would be drawn" in "".join(sampling_forecast("0" * 18 + "80" + "0" * 12, config))
+
+
+def test_doctor_finds_a_running_monitor_and_a_taken_port(call, monitor_at, tmp_path: Path) -> None:
+    port = int(monitor_at({"/livez": "ok"}).rpartition(":")[2])
+    path = tmp_path / "c.yaml"
+    said = f"api: {{listen: '127.0.0.1:{port}'}}\nsources: {{otlp: {{http: '127.0.0.1:0'}}}}\n"
+    path.write_text(said + f"store: {{path: {tmp_path}/deep/er/state.sqlite}}")
+    shown = call("doctor", "--config", path)
+    assert shown.exit_code == 0, shown.stdout
+    assert "in use, and a monitor answers" in shown.stdout
+    assert not (tmp_path / "deep").exists()
+
+    stranger = int(monitor_at({}).rpartition(":")[2])
+    path.write_text(f"api: {{listen: '127.0.0.1:{stranger}'}}\nsources: {{otlp: {{http: '127.0.0.1:0'}}}}\n")
+    shown = call("doctor", "--config", path)
+    assert shown.exit_code == 1
+    (line,) = [line for line in shown.stdout.splitlines() if line.startswith("fail")]
+    assert "set api.listen to another address" in line
+
+
+def test_doctor_tells_of_a_broken_configuration_and_of_all_else(call, tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("rate: 1")
+    shown = call("doctor", "--config", path)
+    assert shown.exit_code == 1
+    assert "did you mean sampling.rate?" in shown.stdout
+    assert "protobuf" in shown.stdout

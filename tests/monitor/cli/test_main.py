@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from monitor.cli import COMMANDS
+
+CORPUS = Path(__file__).parents[1] / "config"
+ENTRY = Path(sys.executable).with_name("sidejudge")
+HEAVY = ("pydantic", "fastapi", "rich", "google.protobuf", "prometheus_client", "yaml", "asyncio", "orjson")
+
+
+def entry(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Calls the real entry point."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
+    return subprocess.run(
+        [str(ENTRY), *arguments], capture_output=True, text=True, timeout=60, env={**clean, **environ}, check=False
+    )
+
+
+def test_help_lists_every_command_and_exits_well() -> None:
+    told = entry("--help")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert [line.split()[0] for line in told.stdout.partition("Commands:\n")[2].splitlines()] == list(COMMANDS)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys\nfrom monitor.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    told = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in {"serve", "demo"}])
+def test_every_command_has_help_and_its_line_in_the_overview(call, name) -> None:
+    told = call(name, "--help")
+    assert told.exit_code == 0
+    assert name in told.stdout
+
+
+def test_the_module_is_the_command() -> None:
+    told = subprocess.run(
+        [sys.executable, "-P", "-m", "monitor", "--version"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert told.stdout.startswith("sidejudge ")
+
+
+def test_a_wrong_call_is_two_lines_and_exit_2() -> None:
+    for arguments, cause, remedy in (
+        (("chek",), "there is no command 'chek'", "did you mean 'check'?"),
+        (("check", "--nonsense"), "--nonsense", "sidejudge check --help"),
+        (("score",), "CASES", "sidejudge score --help"),
+        (("explain", "no_such_metric"), "neither a trace id", "sidejudge metrics"),
+    ):
+        told = entry(*arguments)
+        assert told.returncode == 2
+        assert told.stdout == ""
+        first, second = told.stderr.splitlines()
+        assert first.startswith("error: ")
+        assert cause in first
+        assert second.startswith("remedy: ")
+        assert remedy in second
+
+
+def test_debug_shows_the_traceback() -> None:
+    assert "Traceback" in entry("--debug", "check", "/no/such/file.yaml").stderr
+    assert "Traceback" not in entry("check", "/no/such/file.yaml").stderr
+
+
+def test_check_shows_what_is_in_force() -> None:
+    told = entry(
+        "check", str(CORPUS / "flow_variables.good.yaml"), RATE="0.25", FOLDER="/x", SIDEJUDGE_LOG__FORMAT="json"
+    )
+    assert told.returncode == 0
+    rows = {line.split()[0]: line.split()[1:] for line in told.stdout.splitlines() if line.strip()}
+    assert rows["sampling.rate"] == ["0.25", "line", "3"]
+    assert rows["log.format"] == ["json", "SIDEJUDGE_LOG__FORMAT"]
+    assert rows["alerts.window"] == ["1h", "default"]
+
+
+def test_check_reports_all_five_mistakes_at_once_and_exits_2() -> None:
+    told = entry("check", str(CORPUS / "five_mistakes.bad.yaml"))
+    assert told.returncode == 2
+    causes = [line for line in told.stderr.splitlines() if line.startswith("error: ")]
+    assert len(causes) == 5
+    assert [cause.split()[1] for cause in causes] == [
+        "sampling.rte", "alerts.thresholds.critcal", "alerts.window", "routes[0].rubrics[1]", "log.level",
+    ]  # fmt: skip
+    assert told.stderr.splitlines()[-1].startswith("remedy: ")
+
+
+def test_check_takes_the_file_from_the_environment(call) -> None:
+    told = call("check", env={"SIDEJUDGE_CONFIG": str(CORPUS / "five_mistakes.bad.yaml")})
+    assert told.exit_code == 2
+
+
+def test_schema_is_json(call) -> None:
+    told = call("schema")
+    assert told.exit_code == 0
+    assert json.loads(told.stdout)["title"] == "sidejudge configuration"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    told = subprocess.run(
+        f"{ENTRY} schema | head -c 10", shell=True, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert told.stderr == ""
+
+
+def test_a_shadowed_package_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "scoring").mkdir()
+    (tmp_path / "scoring" / "__init__.py").touch()
+    told = entry("check", PYTHONPATH=str(tmp_path))
+    assert told.returncode == 2
+    assert f"the package 'scoring' is imported from {tmp_path / 'scoring'}" in told.stderr
