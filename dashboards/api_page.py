@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,37 +19,40 @@ def api_page(document: Mapping[str, Any]) -> str:
     )
     models = "".join(
         f'<section class="card" id="{escape(name)}"><div class="head"><h2>{escape(name)}</h2>'
-        f'<span class="soft">{escape(schema.get("description", ""))}</span></div>{_fields(schema)}</section>'
+        f'<span class="soft">{_prose(schema.get("description", ""))}</span></div>{_fields(schema)}</section>'
         for name, schema in document.get("components", {}).get("schemas", {}).items()
     )
     info = document["info"]
     body = (
         f'<header><h1>{escape(info["title"])} API</h1><span class="pill">{escape(info["version"])}</span>'
         '<span class="soft"><a href="/">status page</a> · <a href="/openapi.json">openapi.json</a></span></header>'
-        f"{paths}<h2>Models</h2><br>{models}"
+        f'{paths}<h2 class="part">Models</h2>{models}'
     )
     return frame(f"{info['title']} API", body)
 
 
 def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
     parameters = "".join(
-        f'<tr><td class="id">{escape(each["name"])}<td class="why">{escape(each["in"])}'
-        f'{", required" if each.get("required") else ""}<td class="why">{_type(each.get("schema", {}))}'
-        f"<td>{escape(each.get('description', ''))}</tr>"
+        _line(each["name"], _type(each.get("schema", {})) + (", required" if each.get("required") else ""), each)
         for each in operation.get("parameters", ())
     )
-    answers = "".join(
-        f'<tr><td class="id">{escape(code)}<td class="why">{_contents(answer)}<td class="why">'
-        f"<td>{escape(answer.get('description', ''))}</tr>"
-        for code, answer in operation.get("responses", {}).items()
-    )
+    answers = "".join(_line(code, _contents(answer), answer) for code, answer in operation["responses"].items())
     link = f'<a href="{escape(path)}">{escape(path)}</a>' if "{" not in path and method == "get" else escape(path)
     text = operation.get("description") or operation.get("summary", "")
     return (
         f'<section class="card"><div class="head"><h2 class="id">{escape(method.upper())} {link}</h2>'
-        f'<span class="soft">{escape(text, limit=1000)}</span></div><div class="scroll"><table><tbody>{parameters}'
+        f'<span class="soft">{_prose(text)}</span></div><div class="scroll"><table class="plain"><tbody>{parameters}'
         f"{answers}</tbody></table></div></section>"
     )
+
+
+def _line(name: str, kind: str, described: Mapping[str, Any]) -> str:
+    return f'<tr><td class="id">{escape(name)}<td>{kind}<td>{_prose(described.get("description", ""))}</tr>'
+
+
+def _prose(text: str) -> str:
+    """Text in which backticks mark code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, limit=1000))
 
 
 def _contents(answer: Mapping[str, Any]) -> str:
@@ -60,12 +64,8 @@ def _contents(answer: Mapping[str, Any]) -> str:
 def _fields(schema: Mapping[str, Any]) -> str:
     if "properties" not in schema:
         return f'<div class="empty"><pre>{escape(json.dumps(schema.get("enum", schema)), limit=2000)}</pre></div>'
-    rows = "".join(
-        f'<tr><td class="id">{escape(name)}<td class="why">{_type(field)}'
-        f"<td>{escape(field.get('description', ''))}</tr>"
-        for name, field in schema["properties"].items()
-    )
-    return f'<div class="scroll"><table><tbody>{rows}</tbody></table></div>'
+    rows = "".join(_line(name, _type(field), field) for name, field in schema["properties"].items())
+    return f'<div class="scroll"><table class="plain"><tbody>{rows}</tbody></table></div>'
 
 
 def _type(schema: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ _ICONS = {
 }
 _NAMES = {status: status.value.replace("_", " ") for status in Status}
 _ORDER = (Status.CRITICAL, Status.WARNING, Status.HEALTHY, Status.INSUFFICIENT_DATA)
-_WIDTH, _MARGIN = 180, 4
+_WIDTH, _MARGIN = 160, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,8 @@ def _standings(page: StatusPage) -> str:
     ordered = sorted(page.standings, key=lambda each: _ORDER.index(each.appraisal.status))
     rows = "".join(_row(standing, page.policy) for standing in ordered)
     return (
-        f'<section class="card">{head}<div class="scroll"><table><thead><tr><th>Status<th>Service<th>Environment'
-        '<th>Rubric<th class="number">Pass ratio<th>Bounds<th class="number">Verdicts<th class="number">Failed<th>Why'
+        f'<section class="card">{head}<div class="scroll"><table><thead><tr><th>Status<th>Service<th>Rubric'
+        '<th class="number">Pass ratio<th>Bounds<th class="number">Verdicts<th class="number">Failed<th>Why'
         f"</tr></thead><tbody>{rows}</tbody></table></div></section>"
     )
 
@@ -105,11 +105,16 @@ def _row(standing: Standing, policy: Policy) -> str:
         failed = f'<a href="{link}">{told.failures:,}</a>'
     return (
         f"<tr><td>{_pill(status)}"
-        f'<td class="name">{escape(standing.service)}<td class="name">{escape(standing.environment)}'
-        f'<td class="name">{escape(standing.rubric)}<td class="number">{ratio}'
+        f'<td class="name">{_name(standing.service)}<br>{_name(standing.environment, "soft")}'
+        f'<td class="name">{_name(standing.rubric)}<td class="number">{ratio}'
         f'<td class="{status.value}">{_range(standing, policy)}<td class="number">{told.n if told else 0:,}'
         f'<td class="number">{failed}<td class="why">{escape(standing.appraisal.reason)}</tr>'
     )
+
+
+def _name(value: object, style: str = "") -> str:
+    """A name, cut to what a column holds; the whole of it shows on pointing."""
+    return f'<span class="{style}" title="{escape(value)}">{escape(value, limit=48)}</span>'
 
 
 def _range(standing: Standing, policy: Policy) -> str:
@@ -153,8 +158,8 @@ def _failure(verdict: Mapping[str, object]) -> str:
     mark = verdict.get("pass_mark")
     why = verdict.get("reason") or (f"below the pass mark {mark:g}" if isinstance(mark, int | float) else "")
     return (
-        f'<tr><td class="id">{link}<td class="name">{escape(verdict.get("service") or "–")}'
-        f'<td class="name">{escape(verdict.get("rubric") or "–")}<td class="number">{value}'
+        f'<tr><td class="id">{link}<td class="name">{_name(verdict.get("service") or "–")}'
+        f'<td class="name">{_name(verdict.get("rubric") or "–")}<td class="number">{value}'
         f'<td class="why">{escape(why)}</tr>'
     )
 

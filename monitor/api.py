@@ -28,6 +28,7 @@ MAX_LIMIT = 1000
 _LATEST_FAILURES = 8
 _TRACE_ID = "^[0-9a-fA-F]{32}$"
 _Responses: TypeAlias = dict[int | str, dict[str, Any]]
+_WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is wrong; the body says how."}}
 
 
 class MonitorView(Protocol):
@@ -63,8 +64,6 @@ def create_app(view: MonitorView, *, version: str = "0") -> FastAPI:
         summary="An online monitor for LLM applications: judged traces, pass ratios, status.",
         docs_url=None,
         redoc_url=None,
-        # Every operation names its answers itself; the framework's own shape of an error is not ours.
-        responses={422: {"model": ProblemBody, "description": "The request is wrong; says how."}},
     )
     app.add_middleware(SecurityHeaders)
     explain_errors(app)
@@ -76,6 +75,8 @@ def create_app(view: MonitorView, *, version: str = "0") -> FastAPI:
 
 def _probes(app: FastAPI, view: MonitorView) -> None:
     bad: _Responses = {503: {"description": "No.", "content": {"text/plain": {}}}}
+
+    formats: _Responses = {200: {"content": {"application/openmetrics-text": {"schema": {"type": "string"}}}}}
 
     def answer(yes: bool, no: str) -> Response:  # noqa: FBT001  # the answer is all there is
         return PlainTextResponse("ok\n" if yes else f"{no}\n", HTTPStatus.OK if yes else HTTPStatus.SERVICE_UNAVAILABLE)
@@ -95,7 +96,7 @@ def _probes(app: FastAPI, view: MonitorView) -> None:
         """Whether the start is over, what was left open by the last run included."""
         return answer(view.started(), "not started: what the last run left open is being resumed")
 
-    @app.get("/metrics", response_class=PlainTextResponse, tags=["probes"])
+    @app.get("/metrics", response_class=PlainTextResponse, responses=formats, tags=["probes"])
     async def metrics(request: Request) -> Response:
         """Prometheus metrics, as OpenMetrics 1.0 where it is accepted, else in the classic text format."""
         body, content_type = view.metrics(",".join(request.headers.getlist("accept")))
@@ -109,7 +110,7 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
         body = StatusBody.of(view.status())
         return Response(body.model_dump_json(), media_type="application/json")
 
-    @app.get("/v1/verdicts", response_model=VerdictsBody, tags=["v1"])
+    @app.get("/v1/verdicts", response_model=VerdictsBody, responses=_WRONG, tags=["v1"])
     async def verdicts(  # noqa: PLR0917  # the framework calls it by name
         rubric: Annotated[str | None, Query(max_length=200)] = None,
         service: Annotated[str | None, Query(max_length=2000)] = None,
@@ -131,7 +132,7 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
         )  # fmt: skip
         return _json({"verdicts": list(page.verdicts), "next_cursor": str(page.next) if page.next else None})
 
-    unknown: _Responses = {404: {"model": ProblemBody, "description": "Nothing is known of this trace."}}
+    unknown: _Responses = {404: {"model": ProblemBody, "description": "Nothing is known of this trace."}, **_WRONG}
 
     @app.get("/v1/traces/{trace_id}", response_model=TraceBody, responses=unknown, tags=["v1"])
     async def trace(trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
