@@ -57,7 +57,7 @@ class StandingBody(_Body):
     def of(cls, standing: Standing, thresholds: ThresholdsBody, window_s: float) -> StandingBody:
         told = standing.estimate
         return cls(
-            service=standing.service, environment=standing.environment, rubric=standing.rubric,
+            service=_text(standing.service), environment=_text(standing.environment), rubric=standing.rubric,
             status=standing.appraisal.status, reason=standing.appraisal.reason,
             pass_ratio=told.pass_ratio if told else None, lower=told.lower if told else None,
             upper=told.upper if told else None, confidence=told.confidence if told else None,
@@ -195,6 +195,11 @@ class ProblemBody(_Body):
 
     error: str
     remedy: str
+
+
+def _text(name: str) -> str:
+    """A name from a trace as Unicode that can be written: JSON may have carried half of a surrogate pair."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def _instant(ns: int) -> datetime:
