@@ -107,6 +107,11 @@ class Assembler:
     def open_limit_reached(self) -> bool:
         return len(self._open) > self._limits.max_open_traces or self._bytes > self._limits.max_open_bytes
 
+    @property
+    def oldest_ns(self) -> int | None:
+        """When the trace that has been open longest was opened, ns since the epoch; None when none is open."""
+        return next((entry.first_ns for entry in self._open.values()), None)
+
     def knows(self, trace_id: bytes) -> bool:
         """Whether the trace is open or was closed within the late window."""
         return trace_id in self._open or trace_id in self._closed

@@ -19,7 +19,8 @@ class Ending:
 
     ``changed`` are the verdicts that are new or differ from what was said before; only they leave the house again.
     ``revision`` counts the endings of the trace from 1: late spans open it again, and the ledger counts it once.
-    ``chunks`` is how many of its parts were judged, ``ended_ns`` when, in ns since the epoch.
+    ``chunks`` is how many of its parts were judged, ``ended_ns`` when, and ``last_span_ns`` when its last span ended, in
+    ns since the epoch. ``scenario`` is the name of the one it was held against.
     """
 
     trace_id: bytes
@@ -32,7 +33,8 @@ class Ending:
     story: Mapping[str, object]
     verdicts: tuple[Verdict, ...] = ()
     changed: tuple[Verdict, ...] = ()
-    case: Case | None = None
+    scenario: str | None = None
+    last_span_ns: int | None = None
 
 
 def reason_of(case: Case, verdicts: Sequence[Verdict]) -> Reason:

@@ -103,6 +103,10 @@ class Ledger:
             self.ended(service, Reason.SAMPLED_OUT, len(fresh))
         return len(fresh)
 
+    def has_sampled_out(self, trace_id: bytes) -> bool:
+        """Whether this trace was counted as sampled out lately; False may also mean that it was long ago."""
+        return trace_id in self._young or trace_id in self._old
+
     @property
     def open(self) -> int:
         """Traces that were seen and have not ended."""

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Protocol
 
 from integrations.dialects import lift
@@ -50,7 +51,9 @@ class _Outcome:
 
     reason: Reason
     story: Mapping[str, object]
-    case: Case | None = None
+    service: str | None = None
+    scenario: str | None = None
+    last_span_ns: int | None = None
     verdicts: tuple[Verdict, ...] = ()
 
 
@@ -99,7 +102,7 @@ class Pipeline:
         current, changed = revise(outcome.verdicts, before["verdicts"] if before else ())
         return Ending(
             trace_id=closing.trace_id,
-            service=(outcome.case and outcome.case.service) or closing.origin.service,
+            service=outcome.service or closing.origin.service,
             reason=outcome.reason,
             completion=closing.completion,
             revision=closing.revision,
@@ -108,7 +111,8 @@ class Pipeline:
             story=outcome.story,
             verdicts=current,
             changed=changed,
-            case=outcome.case,
+            scenario=outcome.scenario,
+            last_span_ns=outcome.last_span_ns,
         )
 
     def _judge(self, closing: Closing, payloads: Sequence[bytes], now_ns: int) -> _Outcome:
@@ -117,6 +121,7 @@ class Pipeline:
             return _Outcome(Reason.UNDECODABLE, about)
         case = extract(trace, reference_keys=self.reference_keys)
         story = {**about, **_identity(case)}
+        ended = partial(_Outcome, story=story, service=case.service, last_span_ns=max(s.end_ns for s in trace.spans))
 
         states = [span.trace_state for span in trace.spans]
         decision = self.sampler.decide(case, closing.origin, closing.trace_id, states)
@@ -126,20 +131,21 @@ class Pipeline:
             "rule": decision.rule,
         }
         if decision.probability is None:
-            return _Outcome(Reason.SAMPLED_OUT, story, case)
+            return ended(Reason.SAMPLED_OUT)
         case = replace(case, sampling_probability=decision.probability)
 
         route = self.router.route(case)
         if isinstance(route, Excluded):
-            return _Outcome(Reason.EXCLUDED, {**story, "excluded": route.reason}, case)
+            story["excluded"] = route.reason
+            return ended(Reason.EXCLUDED)
         if route is None:
-            return _Outcome(Reason.NO_RUBRIC, story, case)
-        story |= {"route": route.name, "rubrics": list(route.rubrics)}
+            return ended(Reason.NO_RUBRIC)
+        story |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
         case = replace(case, scenario=route.scenario)
 
         at = datetime.fromtimestamp(now_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         verdicts = self.evaluator.evaluate(case, route.rubrics, created_at=at, selection=decision.selection)
-        return _Outcome(reason_of(case, verdicts), story, case, verdicts)
+        return ended(reason_of(case, verdicts), scenario=route.scenario_name, verdicts=verdicts)
 
 
 def _assembled(closing: Closing, payloads: Sequence[bytes]) -> tuple[Trace | None, dict[str, object]]:

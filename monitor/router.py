@@ -29,12 +29,13 @@ __all__ = ["Excluded", "Match", "Route", "Router", "own_traffic"]
 class Route:
     """What a case is judged by. ``scenario`` is the scenario itself, ``None`` when the case names none that is known.
 
-    ``name`` is the route's, as a trace's story tells it.
+    ``name`` is the route's, as a trace's story tells it; ``scenario_name`` is None where the case brings its own inline.
     """
 
     rubrics: tuple[str, ...]
     scenario: dict[str, Json] | None
     name: str
+    scenario_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class Router:
                 name = route.name or f"routes[{index}]"
                 if not route.rubrics:
                     return Excluded(f"{name} excludes it")
-                return Route(rubrics=route.rubrics, scenario=self.scenario(case, route.scenario), name=name)
+                return self._to(route.rubrics, name, case, route.scenario)
         return None
 
     def scenario(self, case: Case, default: str | None = None) -> dict[str, Json] | None:
@@ -90,6 +91,12 @@ class Router:
         named = case.scenario if isinstance(case.scenario, str) else default
         return self._scenarios.get(named) if named is not None else None
 
+    def _to(self, rubrics: tuple[str, ...], name: str, case: Case, default: str | None = None) -> Route:
+        scenario = self.scenario(case, default)
+        named = case.scenario if isinstance(case.scenario, str) else default
+        known = None if scenario is None or isinstance(case.scenario, dict) else named
+        return Route(rubrics=rubrics, scenario=scenario, name=name, scenario_name=known)
+
     def _by_task(self, case: Case) -> Route | None:
         task = task_of(case)
         rubric = TASK_RUBRICS.get(task) if task is not None else None
@@ -97,8 +104,4 @@ class Router:
         scenario = self.scenario(case)
         if scenario is not None and "workflow" not in rubrics:
             rubrics = (*rubrics, "workflow")  # whoever sends a scenario wants it checked
-        return (
-            Route(rubrics=rubrics, scenario=scenario, name=f"task {task}" if rubric else "scenario")
-            if rubrics
-            else None
-        )
+        return self._to(rubrics, f"task {task}" if rubric else "scenario", case) if rubrics else None

@@ -44,9 +44,11 @@ SELECT verdict FROM verdicts WHERE trace_id = ? ORDER BY rubric;
 -- name: recent_verdicts
 SELECT verdict, closed_ns FROM verdicts
 WHERE (:rubric IS NULL OR rubric = :rubric) AND (:service IS NULL OR service = :service)
-  AND (:environment IS NULL OR environment = :environment) AND (:passed IS NULL OR passed = :passed)
-  AND (:before IS NULL OR closed_ns < :before)
-ORDER BY closed_ns DESC LIMIT :limit;
+  AND (:environment IS NULL OR environment = :environment) AND (:trace_id IS NULL OR trace_id = :trace_id)
+  AND (:passed IS NULL OR passed IS (CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END))
+  AND (:state IS NULL OR json_extract(verdict, '$.state') = :state) AND (:since IS NULL OR closed_ns >= :since)
+  AND (:after_ns IS NULL OR (closed_ns, trace_id, rubric) < (:after_ns, :after_id, :after_rubric))
+ORDER BY closed_ns DESC, trace_id DESC, rubric DESC LIMIT :limit;
 
 -- name: verdicts_since
 SELECT verdict, closed_ns FROM verdicts WHERE closed_ns >= ? ORDER BY closed_ns;

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .statements import queries, schema
@@ -222,14 +222,23 @@ class Store:
         rubric: str | None = None,
         service: str | None = None,
         environment: str | None = None,
-        passed: bool | None = None,
+        trace_id: str | None = None,
+        passed: Literal["true", "false", "none"] | None = None,
+        state: str | None = None,
+        since_ns: int | None = None,
+        after: tuple[int, str, str] | None = None,
         limit: int = 100,
-        before_ns: int | None = None,
     ) -> list[dict[str, Any]]:
-        """The latest verdicts, newest first, as JSON with ``closed_ns`` added: the next page's ``before_ns``."""
+        """The latest verdicts, newest first, as JSON objects with ``closed_ns`` added.
+
+        ``passed`` "none" asks for those that neither passed nor failed. ``after`` is where the page before ended: its
+        last verdict's ``closed_ns``, trace id and rubric.
+        """
+        after_ns, after_id, after_rubric = after or (None, None, None)
         wanted = {
-            "rubric": rubric, "service": service, "environment": environment,
-            "passed": passed, "limit": limit, "before": before_ns,
+            "rubric": rubric, "service": service, "environment": environment, "passed": passed, "state": state,
+            "trace_id": _id(trace_id) if trace_id else None, "since": since_ns, "limit": limit,
+            "after_ns": after_ns, "after_id": _id(after_id) if after_id else None, "after_rubric": after_rubric,
         }  # fmt: skip
         return [{**json.loads(text), "closed_ns": at} for text, at in self._read("recent_verdicts", wanted)]
 

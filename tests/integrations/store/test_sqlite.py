@@ -115,9 +115,9 @@ async def test_verdicts_are_filtered_and_paged_newest_first(store):
             verdicts=[verdict(passed=[True, False, None][n % 3], service="ab"[n % 2], n=n)],
         ))  # fmt: skip
     assert [v["n"] for v in store.verdicts()] == [5, 4, 3, 2, 1, 0]
-    assert [v["n"] for v in store.verdicts(passed=False)] == [4, 1]
+    assert [v["n"] for v in store.verdicts(passed="false")] == [4, 1]
     assert [v["n"] for v in store.verdicts(service="a", rubric="qa", environment="prod")] == [4, 2, 0]
-    assert [v["n"] for v in store.verdicts(limit=2, before_ns=4)] == [3, 2]
+    assert [v["n"] for v in store.verdicts(limit=2, after=(4, "00" * 16, ""))] == [3, 2]
     assert [v["closed_ns"] for v in store.verdicts(limit=1)] == [5]
     assert store.verdicts(rubric="' OR 1=1 --") == []
     assert [v["n"] for v in store.verdicts_since(3)] == [3, 4, 5]

@@ -1,0 +1,33 @@
+"""JSON Lines: records appended to a file, one a line."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import orjson
+
+log = logging.getLogger("sidejudge.jsonl")
+
+
+class JsonLines:
+    """Appends records. The file is opened for each batch, so that a log rotator may move it at any time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._failing = False
+
+    def write(self, records: Sequence[Mapping[str, object]]) -> int:
+        """Append all records in one write; return how many could not be written (none or all)."""
+        block = b"".join(orjson.dumps(record, default=str) + b"\n" for record in records)
+        try:
+            with self._path.open("ab") as file:
+                file.write(block)
+        except OSError as error:
+            if not self._failing:  # once an outage, not once a verdict
+                log.warning("cannot append verdicts", extra={"path": str(self._path), "cause": error.strerror})
+            self._failing = True
+            return len(records)
+        self._failing = False
+        return 0

@@ -1,0 +1,264 @@
+"""App: the composition root. The only file that names concrete adapters, and the order in which things start and end.
+
+Start: store, what it still holds, listeners, ready. End: stop listening, let answers out, judge what is being judged, close the
+store. Everything that is not finished by then is in the store and is taken up at the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import platform
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from prometheus_client import CollectorRegistry
+
+from integrations.jsonl import JsonLines
+from integrations.otlp.receiver import Receiver
+from integrations.prometheus.exporter import Exporter, Known
+from integrations.store.sqlite import Finished, Store, StoreError
+from scoring.rubric import Rubric
+from scoring.rubrics import RUBRICS
+from scoring.status import Policy, Thresholds
+from scoring.violations import KINDS, violations
+
+from .api import create_app
+from .assembler import Assembler, Limits
+from .config import Config
+from .ending import Ending
+from .evaluator import Evaluator
+from .intake import Intake
+from .ledger import Ledger, Reason
+from .observation import observe, observe_stored
+from .pipeline import Pipeline
+from .router import Router
+from .sampler import Sampler
+from .server import Server, address, bind
+from .view import View
+from .windows import Windows
+
+log = logging.getLogger("sidejudge")
+
+TICK_S = 0.25
+"""How often due traces are looked for: short beside the shortest grace, long beside the cost of looking."""
+RETRY_S = 2.0
+"""How long judging rests after the store refused an ending."""
+
+
+class Monitor:
+    """One monitor: a store, a pipeline and two listeners. ``start`` makes it ready, ``stop`` ends it without loss."""
+
+    def __init__(self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns) -> None:
+        self.config = config
+        self.clock_ns = clock_ns
+        self.store = Store(config.store.path)
+        self.assembler = Assembler(_limits(config))
+        self.sampler = Sampler(config.sampling)
+        self.windows = Windows(config.alerts.window.ns)
+        self.policy = _policy(config)
+        self.exporter = Exporter(CollectorRegistry(), _known(config, self.policy), label_cap=config.metrics.label_cap)
+        self.ledger = Ledger(on_ended=self.exporter.ledger_ended)
+        self.intake = Intake(
+            sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
+        )
+        self.pipeline = Pipeline(
+            archive=self.store,
+            commit=self._commit,
+            sampler=self.sampler,
+            router=Router(config.routes, config.scenarios),
+            evaluator=Evaluator(_rubrics(config)),
+            clock_ns=clock_ns,
+            reference_keys=config.reference_keys,
+            listeners=[self._record],
+        )
+        self.receiver = Receiver(self.intake.consume, config.sources.otlp.max_request_bytes)
+        self.view = View(
+            config=config,
+            version=version("sidejudge"),
+            policy=self.policy,
+            store=self.store,
+            assembler=self.assembler,
+            ledger=self.ledger,
+            intake=self.intake,
+            pipeline=self.pipeline,
+            windows=self.windows,
+            exporter=self.exporter,
+            clock_ns=clock_ns,
+            working=self._works,
+            started_ns=clock_ns(),
+        )
+        self.exporter.watch(self.view.snapshot)
+        self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None
+        if self._lines:
+            self.pipeline.listeners.append(self._write)
+        self._scheduler = AsyncIOScheduler(timezone="UTC")
+        self._servers: list[Server] = []
+        self._judging: asyncio.Task[None] | None = None
+
+    async def start(self) -> Mapping[str, str]:
+        """Take up what was left, listen, and return the addresses: ``otlp`` and ``api``."""
+        now_ns = self.clock_ns()
+        for key, observation in observe_stored(self.store.verdicts_since(now_ns - self.config.alerts.window.ns)):
+            self.windows.add(key, observation)
+        resumed = self.intake.restore()
+        api = create_app(self.view, version=self.view.version)
+        otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
+        api_socket = bind(str(self.config.api.listen), "api.listen")
+        self._servers = [Server(_either(self.receiver, api), otlp_socket), Server(api, api_socket)]
+        for server in self._servers:
+            await server.start()
+        self._judging = asyncio.create_task(self._judge_what_is_due())
+        self._scheduler.add_job(self._purge, "interval", minutes=1, coalesce=True, max_instances=1)
+        self._scheduler.start()
+        self.view.is_started = self.view.is_ready = True
+        addresses = {"otlp": address(otlp_socket), "api": address(api_socket)}
+        log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self.config.sampling.rate})
+        return addresses
+
+    async def stop(self) -> None:
+        """End in order. What is not judged by now stays in the store, open."""
+        self.view.is_ready = False
+        self.receiver.accepting = False
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=False)
+        await asyncio.gather(*(server.stop() for server in self._servers))
+        if self._judging:
+            self._judging.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._judging
+        self.store.close()
+        log.info("stopped", extra={"open_traces": self.ledger.open})
+
+    def _works(self) -> bool:
+        """Whether the part that judges still runs; a monitor without it would take traces in for ever."""
+        return self._judging is None or not self._judging.done()
+
+    async def _judge_what_is_due(self) -> None:
+        while True:
+            self.pipeline.waiting.extend(self.assembler.due(self.clock_ns()))
+            try:
+                await self.pipeline.drain()
+            except StoreError as error:
+                log.error("could not write verdicts; they wait", extra={"cause": str(error)})  # noqa: TRY400 - the cause says all
+                await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(TICK_S)
+
+    async def _commit(self, ending: Ending) -> None:
+        await self.store.finish(
+            Finished(
+                trace_id=ending.trace_id,
+                service=ending.service,
+                reason=ending.reason.value,
+                completion=ending.completion,
+                revision=ending.revision,
+                story=ending.story,
+                verdicts=[verdict.to_json() for verdict in ending.verdicts],
+                closed_ns=ending.ended_ns,
+                chunks=ending.chunks,
+            )
+        )
+
+    def _record(self, ending: Ending) -> None:
+        """Ledger, metrics and windows learn of an ending that is committed."""
+        self.ledger.ended(ending.service, ending.reason, revision=ending.revision)
+        if ending.verdicts and ending.revision == 1:
+            self.exporter.trace_kept(ending.service, ending.verdicts[0].selection)
+        for verdict in ending.changed:
+            self.windows.add(*observe(verdict))
+            self.exporter.verdict(verdict)
+            if verdict.revision == 1:
+                for kind in violations(verdict):
+                    self.exporter.workflow_violation(ending.scenario or "inline", kind, verdict.trace_id)
+        if ending.changed and ending.last_span_ns is not None:
+            self.exporter.evaluation_lag(ending.service, (ending.ended_ns - ending.last_span_ns) / 1e9)
+
+    def _write(self, ending: Ending) -> None:
+        """Verdicts as JSON lines. The file is a copy for people; the store keeps the truth."""
+        if self._lines and ending.changed:
+            failed = self._lines.write([verdict.to_json() for verdict in ending.changed])
+            self.exporter.exported("jsonl", len(ending.changed), failed=failed, at_s=ending.ended_ns / 1e9)
+
+    async def _purge(self) -> None:
+        now_ns = self.clock_ns()
+        try:
+            await self.store.purge(
+                now_ns - self.config.store.retention.ns, chunks_before_ns=now_ns - self.config.assembly.late.ns
+            )
+        except StoreError as error:
+            log.warning("could not purge the store", extra={"cause": str(error)})
+
+
+async def run(config: Config, stopped: asyncio.Event, started: Callable[[Monitor, Mapping[str, str]], None]) -> None:
+    """Run a monitor until ``stopped`` is set; ``started`` is told its addresses once it is ready."""
+    monitor = Monitor(config)
+    try:
+        started(monitor, await monitor.start())
+        await stopped.wait()
+    finally:
+        await monitor.stop()
+
+
+def _either(receiver: Receiver, api: Any) -> Any:
+    """One application for the OTLP address: exports go to the receiver, everything else to the API.
+
+    So a sidecar with one published port still answers its probes there.
+    """
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        exports = scope["type"] == "http" and receiver.serves(scope["path"])
+        await (receiver if exports else api)(scope, receive, send)
+
+    return app
+
+
+def _limits(config: Config) -> Limits:
+    assembly = config.assembly
+    return Limits(
+        grace_ns=assembly.grace.ns,
+        idle_ns=assembly.idle.ns,
+        deadline_ns=assembly.deadline.ns,
+        late_ns=assembly.late.ns,
+        max_open_traces=assembly.max_open_traces,
+        max_open_bytes=assembly.max_open_bytes,
+    )
+
+
+def _policy(config: Config) -> Policy:
+    alerts = config.alerts
+    return Policy(
+        thresholds=Thresholds(warning=alerts.thresholds.warning, critical=alerts.thresholds.critical),
+        mode=alerts.mode,
+        min_samples=alerts.min_samples,
+        min_failures=alerts.min_failures,
+    )
+
+
+def _rubrics(config: Config) -> dict[str, Rubric]:
+    """The rubrics as the configuration has them."""
+    changed = {
+        name: RUBRICS[name].with_overrides(pass_mark=over.pass_mark, min_coverage=over.min_coverage)
+        for name, over in config.rubrics.items()
+    }
+    return {**RUBRICS, **changed}
+
+
+def _known(config: Config, policy: Policy) -> Known:
+    rubrics = _rubrics(config)
+    routed = {name for route in config.routes for name in route.rubrics} or set(rubrics)
+    return Known(
+        rubrics=[rubrics[name] for name in sorted(routed)],
+        ended_reasons=[reason.value for reason in Reason],
+        rejected_reasons=["invalid"],
+        destinations=["jsonl"] if config.sinks.jsonl else [],
+        violations=dict.fromkeys(config.scenarios, KINDS),
+        thresholds=policy.thresholds,
+        sampling_rate=config.sampling.rate,
+        version=version("sidejudge"),
+        python=platform.python_version(),
+        fingerprint=config.fingerprint[:12],
+    )

@@ -1,0 +1,159 @@
+"""View: what the API may ask of a running monitor. It reads, and never waits for anything but the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from integrations.prometheus.exporter import Exporter, Queue, Snapshot
+from scoring.status import Policy
+
+from .assembler import Assembler
+from .config import Config
+from .intake import Intake
+from .ledger import Ledger, Reason
+from .pipeline import Pipeline
+from .report import Position, Report, VerdictPage, VerdictQuery
+from .sampler import probability, randomness, threshold
+from .windows import Windows
+
+
+class Records(Protocol):
+    """What the view reads of the store."""
+
+    def story(self, trace_id: bytes, /) -> dict[str, Any] | None: ...
+    @property
+    def verdicts(self) -> Callable[..., list[dict[str, Any]]]: ...
+    @property
+    def size(self) -> int: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class View:
+    """One monitor, looked at from outside. ``working`` says whether its parts run, ``is_ready`` whether it takes traces."""
+
+    config: Config
+    version: str
+    policy: Policy
+    store: Records
+    assembler: Assembler
+    ledger: Ledger
+    intake: Intake
+    pipeline: Pipeline
+    windows: Windows
+    exporter: Exporter
+    clock_ns: Callable[[], int]
+    working: Callable[[], bool]
+    is_started: bool = False
+    is_ready: bool = False
+    started_ns: int = 0
+    _scraped: Counter[str] = field(default_factory=Counter)
+
+    def live(self) -> bool:
+        return self.working()
+
+    def ready(self) -> bool:
+        return self.is_ready
+
+    def started(self) -> bool:
+        return self.is_started
+
+    def status(self) -> Report:
+        now_ns, balance = self.clock_ns(), self.ledger.balance()
+        return Report(
+            standings=self.windows.standings(now_ns, self.policy),
+            policy=self.policy,
+            window_ns=self.windows.window_ns,
+            seen=balance.seen,
+            open=balance.open,
+            ended={reason.value: balance.ended.get(reason, 0) for reason in Reason},
+            revisions=balance.revisions,
+            sampling_rate=self.config.sampling.rate,
+            sampling_rules=[rule.name for rule in self.config.sampling.rules],
+            version=self.version,
+            fingerprint=self.config.fingerprint[:12],
+            started_ns=self.started_ns,
+            now_ns=now_ns,
+            shortened=self.windows.shortened,
+        )
+
+    async def verdicts(self, query: VerdictQuery) -> VerdictPage:
+        after = (query.after.closed_ns, query.after.trace_id, query.after.rubric) if query.after else None
+        found = await asyncio.to_thread(
+            self.store.verdicts,
+            rubric=query.rubric,
+            service=query.service,
+            environment=query.environment,
+            passed=query.passed,
+            state=query.state,
+            trace_id=query.trace_id,
+            since_ns=query.since_ns,
+            after=after,
+            limit=query.limit + 1,
+        )
+        page = found[: query.limit]
+        if len(found) <= query.limit:
+            return VerdictPage(verdicts=page)
+        last = page[-1]
+        position = Position(closed_ns=last["closed_ns"], trace_id=last["trace_id"], rubric=last["rubric"])
+        return VerdictPage(verdicts=page, next=position)
+
+    async def story(self, trace_id: str) -> Mapping[str, object] | None:
+        wanted = bytes.fromhex(trace_id)
+        told = await asyncio.to_thread(self.store.story, wanted)
+        if told is not None:
+            return told
+        if self.assembler.knows(wanted):
+            return {"trace_id": trace_id, "reason": None, "verdicts": [], "open": True}
+        if self.ledger.has_sampled_out(wanted):
+            return {
+                "trace_id": trace_id,
+                "reason": Reason.SAMPLED_OUT.value,
+                "verdicts": [],
+                "sampling": self._draw(wanted),
+            }
+        return None
+
+    def _draw(self, trace_id: bytes) -> dict[str, object]:
+        base = threshold(self.config.sampling.rate)
+        return {
+            "randomness": f"{randomness(trace_id):014x}",
+            "threshold": f"{base:014x}",
+            "probability": probability(base),
+        }
+
+    def metrics(self, accept: str) -> tuple[bytes, str]:
+        self._count_up()
+        return self.exporter.expose(accept)
+
+    def snapshot(self) -> Snapshot:
+        """The gauges of this moment."""
+        now_ns = self.clock_ns()
+        oldest_ns = self.assembler.oldest_ns
+        return Snapshot(
+            standings=self.windows.standings(now_ns, self.policy),
+            traces_open=self.ledger.open,
+            queues={
+                "assembly": Queue(
+                    items=self.assembler.open_traces, oldest_s=None if oldest_ns is None else oldest_ns / 1e9
+                ),
+                "judging": Queue(items=len(self.pipeline.waiting)),
+            },
+            spool_bytes=self.store.size,
+        )
+
+    def _count_up(self) -> None:
+        """Bring the counters of the hot path up to date: it counts in plain integers, Prometheus is told at a scrape."""
+        counts, seen = self.intake.counts, self.ledger.balance().seen
+        self.exporter.spans_received(self._since("spans", counts.spans))
+        self.exporter.traces_seen(self._since("seen", seen))
+        for reason in ("rejected", "late", "duplicate"):
+            self.exporter.spans_rejected(reason, self._since(reason, getattr(counts, reason)))
+
+    def _since(self, name: str, total: int) -> int:
+        new = total - self._scraped[name]
+        self._scraped[name] = total
+        return new
