@@ -166,6 +166,14 @@ class Windows:
             self._shorten()
         return True
 
+    def withdraw(self, identity: str, rubric: str) -> bool:
+        """Take back what was said of a trace under a rubric that no longer judges it; whether there was anything."""
+        key = self._where.get((identity, rubric))
+        if key is None:
+            return False
+        self._drop(key, self._windows[key], identity)
+        return True
+
     def keys(self) -> list[Key]:
         """Every key that has had a verdict, also when its window is empty by now, in alphabetical order."""
         return sorted(self._windows)

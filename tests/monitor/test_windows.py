@@ -62,6 +62,16 @@ def test_an_older_revision_that_arrives_late_changes_nothing():
     assert windows.estimate(KEY, 1020).failures == 0
 
 
+def test_what_is_withdrawn_no_longer_counts():
+    windows = Windows(WINDOW)
+    windows.add(KEY, seen("a", 1000, passed=False))
+    windows.add(KEY, seen("b", 1000))
+    assert windows.withdraw("a", "qa")
+    assert not windows.withdraw("a", "qa")
+    assert not windows.withdraw("b", "workflow")
+    assert (windows.estimate(KEY, 1010).n, windows.estimate(KEY, 1010).failures) == (1, 0)
+
+
 def test_an_incomplete_verdict_neither_passes_nor_fails_and_takes_back_what_it_revises():
     windows = Windows(WINDOW)
     windows.add(KEY, seen("a", 1000))
