@@ -1,0 +1,257 @@
+"""``sidejudge score``: routing, reports, exit codes, and going on exactly where a run was cut off."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from monitor.batch.lines import lines
+
+ENTRY = Path(sys.executable).with_name("sidejudge")
+ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
+
+
+def qa_case(number: int, *, right: bool = True) -> dict[str, object]:
+    """A call with two questions, of which the model gets one wrong when it is not right."""
+    reason = "At 00:05 the agent said 'I have verified your account'."
+    reference = [
+        {"question_id": "Q1", "score": 5, "max_score": 5, "type": "PASS_FAIL", "reason": reason},
+        {"question_id": "Q2", "score": 4, "max_score": 5, "type": "SCORE", "reason": reason},
+    ]
+    given = [reference[0], {**reference[1], "score": 4 if right else 1}]
+    return {
+        "case_id": f"call-{number}",
+        "task": "qa",
+        "transcript": "[00:00] Agent: Hello.\n[00:05] Agent: I have verified your account.",
+        "model_output": {"questions": given},
+        "expected_outcome": {"questions": reference},
+    }
+
+
+def written(path: Path, cases: list[object]) -> Path:
+    path.write_text("".join((case if isinstance(case, str) else json.dumps(case)) + "\n" for case in cases))
+    return path
+
+
+def verdicts(path: Path) -> list[dict[str, object]]:
+    """The verdicts of a file, without the time of judging."""
+    lines = path.read_text().splitlines()
+    return [{key: value for key, value in json.loads(line).items() if key != "created_at"} for line in lines]
+
+
+def score(*arguments: object, **extra: object) -> subprocess.CompletedProcess[bytes]:
+    command = [str(ENTRY), "score", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, timeout=100, env=ENVIRON, check=False, **extra)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory) -> tuple[Path, list[dict[str, object]]]:
+    """Two hundred cases with some that are none, and the verdicts of a run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("many")
+    cases: list[object] = [qa_case(n, right=n % 3 != 0) for n in range(200)]
+    cases[50], cases[150] = "{not json", {"case_id": "no output"}
+    path = written(folder / "cases.jsonl", cases)
+    done = score(path, "--out", folder / "whole.jsonl", "--rubric", "qa", "--rubric", "answer")
+    assert done.returncode == 1, done.stderr
+    return path, verdicts(folder / "whole.jsonl")
+
+
+def test_each_case_and_rubric_is_one_verdict_in_order(many) -> None:
+    _, whole = many
+    assert len(whole) == 198 * 2
+    assert [(each["case_id"], each["rubric"]) for each in whole[:3]] == [
+        ("call-0", "qa"), ("call-0", "answer"), ("call-1", "qa"),
+    ]  # fmt: skip
+
+
+def test_bad_lines_are_reported_with_number_and_field_and_skipped(tmp_path: Path) -> None:
+    cases = written(
+        tmp_path / "c.jsonl", [qa_case(1), "{not json", "", {"case_id": "x"}, {"model_output": 1}, qa_case(2)]
+    )
+    done = score(cases, "--out", tmp_path / "v.jsonl")
+    assert done.returncode == 1
+    assert [each["case_id"] for each in verdicts(tmp_path / "v.jsonl")] == ["call-1", "call-2"]
+    said = done.stderr.decode()
+    assert "line 2" in said
+    assert "line 4" in said
+    assert "model_output" in said
+    assert "line 5" in said
+    assert "case_id" in said
+    assert "line 3" not in said
+    assert "3 lines are no cases and were skipped" in said
+
+
+def test_a_good_run_exits_0_and_sums_up_on_standard_error(tmp_path: Path) -> None:
+    cases = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2, right=False)])
+    done = score(cases, "--out", tmp_path / "v.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b""
+    head, row = done.stderr.decode().splitlines()[:2]
+    assert head.split() == ["RUBRIC", "N", "PASSED", "FAILED", "INCOMPLETE", "PASS", "RATE", "MEAN", "COMPOSITE"]
+    told = verdicts(tmp_path / "v.jsonl")
+    passed = sum(each["passed"] is True for each in told)
+    assert row.split()[:4] == ["qa", "2", str(passed), str(2 - passed)]
+
+
+def test_a_dash_is_standard_input_and_output(tmp_path: Path) -> None:
+    done = score("-", "--out", "-", input=(json.dumps(qa_case(7)) + "\n").encode())
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["case_id"] == "call-7"
+
+
+def test_a_task_without_a_rubric_is_reported(tmp_path: Path) -> None:
+    cases = written(tmp_path / "c.jsonl", [{"case_id": "a", "task": "poetry", "model_output": "x"}])
+    done = score(cases, "--out", tmp_path / "v.jsonl")
+    assert done.returncode == 1
+    assert b"line 1: task: no rubric is meant for 'poetry'" in done.stderr
+    assert (tmp_path / "v.jsonl").read_bytes() == b""
+
+
+def test_configured_routes_choose_and_what_they_do_not_choose_is_no_error(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("routes: [{match: {tags: [gold]}, rubrics: [answer]}]\nrubrics: {answer: {min_coverage: 0.5}}")
+    cases = written(tmp_path / "c.jsonl", [{**qa_case(1), "tags": ["gold"]}, qa_case(2)])
+    done = score(cases, "--out", tmp_path / "v.jsonl", "--config", config)
+    assert done.returncode == 0, done.stderr
+    assert [(each["case_id"], each["rubric"]) for each in verdicts(tmp_path / "v.jsonl")] == [("call-1", "answer")]
+    assert b"1 cases have no rubric" in done.stderr
+
+
+def test_scenarios_of_the_configuration_are_found_by_name(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("scenarios: {call: {tools_should_include: [search]}}")
+    case = {"case_id": "a", "model_output": "x", "scenario": "call", "agents_called": [], "tools_used": ["search"]}
+    cases = written(tmp_path / "c.jsonl", [case, {**case, "case_id": "b", "tools_used": []}])
+    done = score(cases, "--out", tmp_path / "v.jsonl", "--config", config, "--rubric", "workflow")
+    assert done.returncode == 0, done.stderr
+    assert [each["passed"] for each in verdicts(tmp_path / "v.jsonl")] == [True, False]
+
+
+def test_wrong_calls_exit_2_and_touch_nothing(tmp_path: Path) -> None:
+    cases = written(tmp_path / "c.jsonl", [qa_case(1)])
+    for arguments in (
+        (cases, "--out", tmp_path / "v.jsonl", "--rubric", "poetry"),
+        (cases, "--out", cases),
+        (tmp_path / "missing.jsonl", "--out", tmp_path / "v.jsonl"),
+        (cases, "--out", tmp_path),
+    ):
+        before = cases.read_bytes()
+        done = score(*arguments)
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 2, done.stderr
+        assert cases.read_bytes() == before
+
+
+@pytest.mark.parametrize("cut", [0, 1, 700, 5000, 20_001])
+def test_a_file_that_was_cut_off_anywhere_is_completed_exactly(many, tmp_path: Path, cut: int) -> None:
+    cases, whole = many
+    out = tmp_path / "v.jsonl"
+    arguments = (cases, "--out", out, "--rubric", "qa", "--rubric", "answer")
+    assert score(*arguments).returncode == 1
+    out.write_bytes(out.read_bytes()[:cut])
+    done = score(*arguments)
+    assert done.returncode == 1
+    assert b"2 lines are no cases" in done.stderr
+    assert verdicts(out) == whole
+
+
+def test_a_complete_file_stays_as_it_is(many, tmp_path: Path) -> None:
+    cases, whole = many
+    out = tmp_path / "v.jsonl"
+    arguments = (cases, "--out", out, "--rubric", "qa", "--rubric", "answer")
+    score(*arguments)
+    before = out.read_bytes()
+    done = score(*arguments)
+    assert out.read_bytes() == before
+    assert f"{len(whole)} verdicts stood already".encode() in done.stderr
+
+
+def test_verdicts_of_something_else_are_never_overwritten(many, tmp_path: Path) -> None:
+    cases, _ = many
+    out = tmp_path / "v.jsonl"
+    for said in (b'{"case_id": "other", "rubric": "qa"}\n', b"not a verdict\n", b"[]\n"):
+        out.write_bytes(said)
+        done = score(cases, "--out", out, "--rubric", "qa")
+        assert done.returncode == 2
+        assert b"--overwrite" in done.stderr
+        assert out.read_bytes() == said
+    score(cases, "--out", out, "--rubric", "qa", "--overwrite")
+    config = tmp_path / "c.yaml"
+    config.write_text("rubrics: {qa: {pass_mark: 0.5}}")
+    done = score(cases, "--out", out, "--rubric", "qa", "--config", config)
+    assert done.returncode == 2, "verdicts of two versions of a rubric must not be mixed"
+
+    fewer = written(tmp_path / "few.jsonl", [qa_case(0, right=False)])
+    done = score(fewer, "--out", out, "--rubric", "qa")
+    assert b"goes on after the last of these cases" in done.stderr
+
+
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(tmp_path: Path) -> None:
+    cases = written(tmp_path / "c.jsonl", [qa_case(n, right=n % 2 == 0) for n in range(6000)])
+    out, whole = tmp_path / "v.jsonl", tmp_path / "whole.jsonl"
+    command = [str(ENTRY), "score", str(cases), "--out", str(out)]
+    assert score(cases, "--out", whole).returncode == 0
+
+    kills, size = 0, 0
+    for _ in range(4):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRON)
+        # Killed as soon as it has written something new, so that every run is cut off in the middle of its work.
+        while process.poll() is None and (out.stat().st_size if out.exists() else 0) <= size:
+            time.sleep(0.002)
+        process.kill()
+        kills += process.wait() == -9
+        size = out.stat().st_size
+    assert kills >= 2, "the runs ended before they could be killed"
+
+    assert score(cases, "--out", out).returncode == 0
+    assert verdicts(out) == verdicts(whole)
+
+
+def test_two_runs_do_not_write_to_one_file(tmp_path: Path) -> None:
+    out = tmp_path / "v.jsonl"
+    command = [str(ENTRY), "score", "-", "--out", str(out)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRON) as first:
+        assert first.stdin is not None
+        while not out.exists():
+            time.sleep(0.01)
+        time.sleep(0.2)
+        done = score(written(tmp_path / "c.jsonl", [qa_case(1)]), "--out", out)
+        first.stdin.close()
+    assert done.returncode == 2
+    assert b"is being written by another process" in done.stderr
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    def peak(count: int) -> int:
+        line = json.dumps({**qa_case(0), "transcript": "x" * 20_000}) + "\n"
+        path = tmp_path / f"{count}.jsonl"
+        with path.open("w") as file:
+            for _ in range(count):
+                file.write(line)
+        program = (
+            "import resource, sys\nfrom monitor.cli import main\n"
+            f"try:\n    main(['score', {str(path)!r}, '--out', {str(path) + '.out'!r}, '--rubric', 'answer'])\n"
+            "except SystemExit:\n    pass\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", program], capture_output=True, text=True, env=ENVIRON, check=True, timeout=100
+        )
+        return int(done.stdout.splitlines()[-1]) * (1 if sys.platform == "darwin" else resource.getpagesize() // 4)
+
+    small, large = peak(50), peak(5000)  # 1 MB and 100 MB of cases
+    assert large < small * 1.5 + 20_000 * 1024
+
+
+def test_a_line_too_long_to_hold_is_skipped_and_the_next_is_read() -> None:
+    found = list(lines(io.BytesIO(b"a\n" + b"x" * 100 + b"\n\n  \nb"), limit=10))
+    assert [(line.number, line.text) for line in found] == [(1, b"a\n"), (2, None), (5, b"b")]
+    assert found[-1].read == 107
