@@ -16,16 +16,41 @@ def agent_runs(trace: Trace) -> tuple[Span, ...]:
     span below a tool begins a run in any case (an agent that calls itself). Steps of one agent that follow each other
     under one parent, without a span for the agent itself, are one run.
     """
-    return tuple(_without_repeated_steps(span for span in trace.spans if span.agent and _begins(trace, span)))
+    above = _Above(trace)
+    return tuple(_without_repeated_steps(span for span in trace.spans if span.agent and above.lets_begin(span)))
 
 
-def _begins(trace: Trace, span: Span) -> bool:
-    through_tool = False
-    for above in trace.ancestors(span):
-        through_tool = through_tool or above.kind is SpanKind.TOOL
-        if above.agent is not None:
-            return above.agent != span.agent or (span.kind is SpanKind.AGENT and through_tool)
-    return True
+class _Above:
+    """What stands above each span: the nearest agent's name, and whether a tool lies between. Each span is asked once.
+
+    Remembering matters: a trace may be ten thousand spans deep.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._known: dict[str, tuple[str | None, bool]] = {}
+
+    def lets_begin(self, span: Span) -> bool:
+        agent, through_tool = self._of(span)
+        return agent != span.agent or (span.kind is SpanKind.AGENT and through_tool)
+
+    def _of(self, span: Span) -> tuple[str | None, bool]:
+        """The agent named nearest above ``span``, and whether that one or a span between is a tool."""
+        passed = [span]
+        agent, through_tool = None, False
+        for above in self._trace.ancestors(span):
+            if above.agent is not None:
+                agent, through_tool = above.agent, above.kind is SpanKind.TOOL
+                break
+            if above.span_id in self._known:
+                agent, through_tool = self._known[above.span_id]
+                through_tool = through_tool or above.kind is SpanKind.TOOL
+                break
+            passed.append(above)
+        for below in reversed(passed):
+            self._known[below.span_id] = (agent, through_tool)
+            through_tool = through_tool or below.kind is SpanKind.TOOL
+        return self._known[span.span_id]
 
 
 def _without_repeated_steps(runs: Iterator[Span]) -> Iterator[Span]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from . import leaves
 from .agent_runs import agent_runs
 from .case import Case, Utterance
+from .jsontext import decoded
 from .span import Json, Span, SpanKind
 from .tool_calls import tool_calls
 from .trace import Trace
@@ -27,7 +27,7 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
     ``agents_called`` holds one entry an invocation, in order of start. ``tools_used`` holds hand-offs too, flagged:
     whoever compares tools with expectations leaves flagged ones out. ``context`` is what retrievers returned.
     """
-    root = trace.root or next(iter(trace.tops), None)
+    root = next(iter(_root(trace)), None)
     runs = agent_runs(trace)
     metadata = _metadata(trace)
     task_input, answer = _input(trace, runs), _output(trace, runs)
@@ -43,7 +43,7 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
         transcript=_transcript(metadata.get("transcript"), task_input),
         expected_outcome=_reference(metadata, reference_keys),
         config=_config(metadata),
-        scenario=_json(metadata.get("scenario")),
+        scenario=decoded(metadata.get("scenario")),
         agents_called=tuple(run.agent for run in runs if run.agent),
         tools_used=tool_calls(trace, runs),
         context=_context(trace),
@@ -71,15 +71,21 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
     )
 
 
-def _from_top(trace: Trace) -> Iterator[Span]:
-    """Spans level by level from the top: what stands higher speaks for more of the trace."""
+def _levels(trace: Trace) -> Iterator[list[Span]]:
+    """Spans level by level from the top; what a cycle of parents keeps from being reached comes last."""
     seen: set[str] = set()
     level = sorted(trace.tops, key=lambda span: span is not trace.root)
     while level:
-        yield from level
+        yield level
         seen.update(span.span_id for span in level)
         level = [c for span in level for c in trace.children.get(span.span_id, ()) if c.span_id not in seen]
-    yield from (span for span in trace.spans if span.span_id not in seen)  # a cycle of parents
+    if unreached := [span for span in trace.spans if span.span_id not in seen]:
+        yield unreached
+
+
+def _from_top(trace: Trace) -> Iterator[Span]:
+    """Spans from the top down: what stands higher speaks for more of the trace."""
+    return (span for level in _levels(trace) for span in level)
 
 
 def _first(trace: Trace, field: str) -> str | None:
@@ -92,30 +98,33 @@ def _first(trace: Trace, field: str) -> str | None:
 
 
 def _input(trace: Trace, runs: Sequence[Span]) -> Json:
-    """What was asked: of the trace, else of its root, else of the first agent, else of the first model call."""
-    for span in trace.spans:
-        if _said(span.trace_input):
-            return span.trace_input
-    root = trace.root or next(iter(trace.tops), None)
-    highest = [run for run in runs if run.kind is SpanKind.AGENT]
+    """What was asked: of the trace, else of its root, else of the topmost agent, else of the first model call."""
+    said = (span.trace_input for span in trace.spans)
+    agents = _topmost_agents(trace, runs)[:1]
     models = [span for span in trace.spans if span.kind is SpanKind.LLM]
-    candidates = ([root] if root else []) + highest[:1] + models
-    return next((span.input for span in candidates if _said(span.input)), None)
+    asked = (span.input for span in (*_root(trace), *agents, *models))
+    return next((value for value in (*said, *asked) if _said(value)), None)
 
 
 def _output(trace: Trace, runs: Sequence[Span]) -> Json:
     """What was answered: by the trace, else by its root, else by the topmost agent, else by the last model call."""
-    for span in reversed(trace.spans):
-        if _said(span.trace_output):
-            return span.trace_output
-    root = trace.root or next(iter(trace.tops), None)
-    highest = [span for span in trace.tops if span in runs] or [run for run in runs if run.kind is SpanKind.AGENT]
-    depth = {run.span_id: sum(1 for _ in trace.ancestors(run)) for run in highest}
-    top = min(depth.values(), default=0)
-    agents = sorted((run for run in highest if depth[run.span_id] == top), key=lambda s: s.end_ns, reverse=True)
-    models = sorted((s for s in trace.spans if s.kind is SpanKind.LLM), key=lambda s: s.end_ns, reverse=True)
-    candidates = ([root] if root else []) + agents[:1] + models
-    return next((span.output for span in candidates if _said(span.output)), None)
+    said = (span.trace_output for span in reversed(trace.spans))
+    agents = sorted(_topmost_agents(trace, runs), key=lambda span: span.end_ns)[-1:]
+    models = sorted((s for s in trace.spans if s.kind is SpanKind.LLM), key=lambda span: span.end_ns, reverse=True)
+    answered = (span.output for span in (*_root(trace), *agents, *models))
+    return next((value for value in (*said, *answered) if _said(value)), None)
+
+
+def _root(trace: Trace) -> tuple[Span, ...]:
+    """The root; of a trace whose root never came, the earliest of its topmost spans."""
+    return (trace.root,) if trace.root else trace.tops[:1]
+
+
+def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
+    """The agents that no other stands above, in order of start: several where one hands over to the next."""
+    ids = {run.span_id for run in runs if run.kind is SpanKind.AGENT}
+    found = ([span for span in level if span.span_id in ids] for level in _levels(trace)) if ids else iter(())
+    return next((sorted(agents, key=lambda span: span.start_ns) for agents in found if agents), [])
 
 
 def _said(value: Json) -> bool:
@@ -137,31 +146,20 @@ def _metadata(trace: Trace) -> dict[str, Json]:
 
 
 def _reference(metadata: Mapping[str, Json], keys: Sequence[str]) -> Json:
-    return next((_json(metadata[key]) for key in keys if metadata.get(key) is not None), None)
-
-
-def _json(value: Json) -> Json:
-    """A text that is a JSON object, list or quoted text, decoded."""
-    if not isinstance(value, str) or value.strip()[:1] not in {"{", "[", '"'}:
-        return value
-    try:
-        found: Json = json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-    return found
+    return next((decoded(metadata[key]) for key in keys if metadata.get(key) is not None), None)
 
 
 def _config(metadata: Mapping[str, Json]) -> dict[str, Json]:
     """``config`` when it is an object, else the settings that stand in the metadata by their own names."""
-    config = _json(metadata.get("config"))
+    config = decoded(metadata.get("config"))
     if isinstance(config, dict):
         return config
-    return {key: _json(metadata[key]) for key in _CONFIG_KEYS if metadata.get(key) is not None}
+    return {key: decoded(metadata[key]) for key in _CONFIG_KEYS if metadata.get(key) is not None}
 
 
 def _transcript(given: Json, task_input: Json) -> str | tuple[Utterance, ...] | None:
     """The transcript in the metadata, text or turns, else what was asked if that is a text."""
-    given = _json(given)
+    given = decoded(given)
     if isinstance(given, list):
         turns = [turn for turn in given if isinstance(turn, dict)]
         found = tuple(

@@ -53,6 +53,8 @@ def _lowest(trace: Trace, reports: Callable[[Span], bool]) -> Iterator[Span]:
                 if span.usage is not None and not span.usage.own:
                     covered.add(above.span_id)  # the calls it added up are here themselves
                 break
+            if above.span_id in covered:
+                break  # and so is all that stands above it
             covered.add(above.span_id)
     seen: set[str] = set()
     for span in reporting:

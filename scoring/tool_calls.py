@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from .jsontext import decoded
 from .span import Json, Message, Span, SpanKind, ToolCall
 from .trace import Trace
 
@@ -38,11 +40,12 @@ def tool_calls(trace: Trace, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | N
     if not spans and not asked and _contents_unknown(trace):
         return None
     matched = _match(spans, asked)
-    agents = {run.agent.lower(): run for run in runs if run.agent}
+    agents = {run.agent.lower().replace(" ", "_") for run in runs if run.agent}
+    delegating = {above.span_id for run in runs if (above := _nearest(trace, run)) is not None}
     found: list[tuple[int, ToolCall]] = []
     for index, span in enumerate(spans):
         call = _merge(span, matched.get(index))
-        handoff = call.handoff or _is_handoff(call, agents) or _runs_agent(trace, span, runs)
+        handoff = call.handoff or _is_handoff(call, agents) or span.span_id in delegating
         found.append((span.start_ns, replace(call, handoff=handoff)))
     used = {id(ask) for ask in matched.values()}
     for ask in asked:
@@ -60,12 +63,12 @@ def _contents_unknown(trace: Trace) -> bool:
 def _asked(trace: Trace) -> list[_Asked]:
     """Calls that models made in this trace: those in their answers, not those in the history they were given."""
     answers = _answers(trace)
-    llms = frozenset(span.span_id for span in trace.spans if span.kind is SpanKind.LLM)
+    covered = _above_models(trace)
     found: list[_Asked] = []
     seen: set[tuple[str, str, str]] = set()
     for span in sorted(trace.spans, key=lambda s: s.end_ns):
         # A step's messages count only where no model call below it has them at first hand.
-        if span.span_id not in llms and (not span.output_messages or trace.has_descendant(span, llms)):
+        if span.kind is not SpanKind.LLM and span.span_id in covered:
             continue
         known = {_identity(call) for message in span.input_messages for call in message.tool_calls}
         for call in (call for message in span.output_messages for call in message.tool_calls):
@@ -74,6 +77,18 @@ def _asked(trace: Trace) -> list[_Asked]:
                 continue
             seen.add(identity)
             found.append(_Asked(call, span.end_ns, answers.get(call.call_id) if call.call_id else None))
+    return found
+
+
+def _above_models(trace: Trace) -> set[str]:
+    """Ids of all spans with a model call below them."""
+    found: set[str] = set()
+    for span in trace.spans:
+        if span.kind is SpanKind.LLM:
+            for above in trace.ancestors(span):
+                if above.span_id in found:
+                    break
+                found.add(above.span_id)
     return found
 
 
@@ -98,31 +113,40 @@ def _answers(trace: Trace) -> dict[str | None, Message]:
 def _match(spans: list[Span], asked: list[_Asked]) -> dict[int, _Asked]:
     """Which message call each tool span carried out: by call id, else by name and arguments, else by name, in order."""
     matched: dict[int, _Asked] = {}
-    for same in (_same_id, _same_arguments, _same_name):
-        free = [ask for ask in asked if not any(ask is other for other in matched.values())]
-        for index, span in enumerate(spans):
-            if index in matched or span.tool is None:
-                continue
-            tool = span.tool
-            ask = next((ask for ask in free if same(tool, ask.call)), None)
-            if ask is not None:
-                matched[index] = ask
-                free = [other for other in free if other is not ask]
+    taken: set[int] = set()
+    for keys in (_by_id, _by_arguments, _by_name):
+        free: dict[tuple[str, ...], deque[int]] = {}
+        for index, ask in enumerate(asked):
+            for key in keys(ask.call, asked=True) if index not in taken else ():
+                free.setdefault(key, deque()).append(index)
+        for number, span in enumerate(spans):
+            for key in keys(span.tool, asked=False) if span.tool and number not in matched else ():
+                waiting = free.get(key, deque())
+                while waiting and waiting[0] in taken:
+                    waiting.popleft()
+                if waiting:
+                    taken.add(waiting[0])
+                    matched[number] = asked[waiting.popleft()]
     return matched
 
 
-def _same_id(tool: ToolCall, call: ToolCall) -> bool:
-    return tool.call_id is not None and tool.call_id == call.call_id
+def _by_id(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
+    del asked
+    return [(call.call_id,)] if call.call_id is not None else []
 
 
-def _same_arguments(tool: ToolCall, call: ToolCall) -> bool:
-    if tool.name != call.name:
-        return False
-    return _canonical(tool.arguments) == _canonical(call.arguments) or _sole(call.arguments) == (tool.arguments,)
+def _by_arguments(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
+    """A call also goes by its only argument's value: some clients send that bare."""
+    keys = [(call.name, _canonical(call.arguments))]
+    return keys + [(call.name, _canonical(value)) for value in _sole(call.arguments) if asked]
 
 
-def _same_name(tool: ToolCall, call: ToolCall) -> bool:
-    return tool.name == call.name and (tool.arguments is None or call.arguments in (None, {}))
+def _by_name(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
+    """The name alone suffices where one of the two has no arguments to compare."""
+    none = call.arguments in (None, {})
+    if asked:
+        return [("any", call.name), *([("bare", call.name)] if none else [])]
+    return [("any" if none else "bare", call.name)]
 
 
 def _sole(arguments: Json) -> tuple[Json, ...]:
@@ -152,34 +176,24 @@ def _completed(ask: _Asked) -> ToolCall:
         return ask.call
     if ask.answer.error:
         return replace(ask.call, error=ask.answer.text or "error")
-    return replace(ask.call, result=_decoded(ask.answer.text))
+    return replace(ask.call, result=_result(ask.answer.text))
 
 
-def _decoded(text: str) -> Json:
+def _result(text: str) -> Json:
     """A result that is a JSON object or list, decoded; any other text as it is."""
-    if text[:1] not in {"{", "["}:
-        return text
-    try:
-        found: Json = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return found
+    return decoded(text) if text[:1] in {"{", "["} else text
 
 
-def _is_handoff(call: ToolCall, agents: dict[str, Span]) -> bool:
+def _is_handoff(call: ToolCall, agents: set[str]) -> bool:
     if _HANDOFF.match(call.name):
         return True
     name = call.name.lower()
     stripped = _VERBS.sub("", _VERBS.sub("", name))
-    return any(agent.replace(" ", "_") in {name, stripped} for agent in agents)
-
-
-def _runs_agent(trace: Trace, span: Span, runs: tuple[Span, ...]) -> bool:
-    """Whether an agent's run stands below the tool with no other tool or agent between."""
-    return any(_nearest(trace, run) is span for run in runs)
+    return not agents.isdisjoint({name, stripped})
 
 
 def _nearest(trace: Trace, run: Span) -> Span | None:
+    """The tool or agent right above a run: when it is a tool, that tool is how the work was passed on."""
     kinds = (SpanKind.TOOL, SpanKind.AGENT)
     above: Iterator[Span] = trace.ancestors(run)
     return next((span for span in above if span.kind in kinds), None)

@@ -19,23 +19,21 @@ DIALECTS: tuple[Dialect, ...] = (langfuse.DIALECT, openinference.DIALECT, genai.
 """In order of trust: the first that speaks for a span lifts it; the last speaks for all."""
 
 
-def lift(raw: RawSpan) -> Span:
+def lift(raw: RawSpan, *, dialects: tuple[Dialect, ...] = DIALECTS) -> Span:
     """The span in normal form. Never raises: what a dialect chokes on goes to the generic one, with a note."""
-    for dialect in DIALECTS[:-1]:
+    for dialect in dialects:
         try:
             if dialect.speaks(raw):
                 return dialect.lift(raw)
         except Exception as error:  # noqa: BLE001 - a span is untrusted, and one must not cost the trace
             return _generic(raw, f"{dialect.name}: {type(error).__name__}: {error}")
-    return _generic(raw, None)
+    return _generic(raw, "detection: no dialect speaks for it")
 
 
-def _generic(raw: RawSpan, note: str | None) -> Span:
+def _generic(raw: RawSpan, note: str) -> Span:
     try:
         span = generic.DIALECT.lift(raw)
     except Exception as error:  # noqa: BLE001 - likewise; its place in the tree is kept, nothing else
-        note = f"{note or generic.NAME}; {type(error).__name__}: {error}"
+        note = f"{note}; {type(error).__name__}: {error}"
         span = Reading(raw).bare(generic.NAME)
-    if note is None:
-        return span
     return replace(span, provenance={**span.provenance, "dialect": f"generic, after an error in {note}"})

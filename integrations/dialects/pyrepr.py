@@ -6,6 +6,7 @@ A tolerant reader, not an evaluator: literals, containers, ``Name(key=value)`` c
 
 from __future__ import annotations
 
+import math
 import re
 
 from scoring.span import Json
@@ -73,9 +74,21 @@ def _value(text: str, at: int, depth: int) -> tuple[Json, int]:
 
 def _number(text: str) -> Json:
     try:
-        return int(text) if text.lstrip("+-").isdigit() and len(text) < 40 else float(text)
+        return whole(text) if text.lstrip("+-").isdigit() else real(text)
     except ValueError as error:
         raise UnreadableError(str(error)) from error
+
+
+def whole(digits: str) -> int | str:
+    """A whole number of up to 64 bits; of a longer one its digits, for JSON's readers do not agree on those."""
+    found = int(digits) if len(digits) < 40 else None
+    return found if found is not None and -(1 << 63) <= found < 1 << 63 else digits
+
+
+def real(digits: str) -> float | str:
+    """A number, or its digits where it is beyond what a double can hold."""
+    found = float(digits)
+    return found if math.isfinite(found) else digits
 
 
 def _angle(text: str, at: int, depth: int) -> tuple[Json, int]:

@@ -30,6 +30,8 @@ REDACTED = ("__REDACTED__", "[Scrubbed due to ")
 
 _TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
 _ANSWER_KEYS = frozenset({"raw", "output", "result", "response", "content", "text", "return_value"})
+_HUGE = re.compile(r"\d[eE]\+?\d{3}|\d{19}")
+"""Numbers that may be beyond 64 bits, which the fast reader would round, some of them to infinity."""
 _OBJECT_REPR = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
 
 
@@ -77,6 +79,8 @@ def loads(text: str, *, scalars: bool = False) -> Json:
     first = stripped[:1]
     if first not in {"{", "[", '"'} and not (scalars and stripped):
         return None
+    if _HUGE.search(stripped):
+        return _loads_untidy(stripped)
     try:
         found: Json = orjson.loads(stripped)
     except orjson.JSONDecodeError:
@@ -85,9 +89,9 @@ def loads(text: str, *, scalars: bool = False) -> Json:
 
 
 def _loads_untidy(text: str) -> Json:
-    """What orjson refuses: NaN, lone surrogates (an emoji cut in half), Python's quotes."""
+    """What orjson refuses or rounds: NaN, huge numbers, lone surrogates (an emoji cut in half), Python's quotes."""
     try:
-        loaded = json.loads(text, parse_constant=str)
+        loaded = json.loads(text, parse_constant=str, parse_int=pyrepr.whole, parse_float=pyrepr.real)
         whole = json.dumps(loaded, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
         found: Json = json.loads(whole.decode("utf-16-le", "replace"))
     except (ValueError, RecursionError):

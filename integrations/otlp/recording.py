@@ -60,11 +60,11 @@ def read_payload(payload: bytes) -> Recording:
         return _protobuf(payload)
     try:
         return _json(payload)
-    except UndecodableError:
-        lines = [line for line in payload.splitlines() if line.strip()]
-        if len(lines) < 2:
-            raise
-        parts = [_json(line) for line in lines]
+    except UndecodableError as whole:
+        try:
+            parts = [_json(line) for line in payload.splitlines() if line.strip()]
+        except UndecodableError:
+            raise whole from None
     return Recording(
         spans=tuple(span for part in parts for span in part.spans),
         skipped=sum(part.skipped for part in parts),

@@ -1,0 +1,47 @@
+"""Text that is JSON, decoded: for contents that reach the core as text because they were sent as text."""
+
+from __future__ import annotations
+
+import json
+
+from .span import Json
+
+MAX_DEPTH = 60
+"""Levels of lists and objects; a text that nests deeper stays text, so that what is decoded can be written again."""
+
+
+def decoded(value: Json) -> Json:
+    """A text that is a JSON object, list or quoted text, decoded; everything else as it came.
+
+    NaN and infinities are not JSON, longer integers than 64 bits are not read alike by all, and an escape for half a surrogate pair is not a character: such texts stay text.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text[:1] not in {"{", "[", '"'} or "\\ud" in text.lower():
+        return value
+    try:
+        found: Json = json.loads(text, parse_constant=_refuse, parse_int=_whole)
+    except (ValueError, RecursionError):
+        return value
+    return found if text.count("[") + text.count("{") <= MAX_DEPTH or _shallow(found, MAX_DEPTH) else value
+
+
+def _whole(digits: str) -> int:
+    """Readers of JSON agree on whole numbers of up to 64 bits only."""
+    found = int(digits)
+    if not -(1 << 63) <= found < 1 << 63:
+        raise ValueError("a whole number of more than 64 bits")
+    return found
+
+
+def _refuse(constant: str) -> Json:
+    raise ValueError(f"{constant} is not a JSON number")
+
+
+def _shallow(value: Json, levels: int) -> bool:
+    if isinstance(value, dict):
+        return levels > 0 and all(_shallow(item, levels - 1) for item in value.values())
+    if isinstance(value, list):
+        return levels > 0 and all(_shallow(item, levels - 1) for item in value)
+    return True

@@ -1,0 +1,192 @@
+"""What real clients sent must come out as what their programs did."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import integrations.dialects
+from integrations.dialects import DIALECTS, generic, lift
+from integrations.otlp.decode import decode, decode_spans
+from integrations.otlp.decode_json import decode_json
+from integrations.raw import RawSpan
+from scoring.case import Case
+from scoring.extract import extract
+from scoring.trace import Trace
+
+SCENARIOS = ("s1_plain", "s2_agents", "s3_callcentre", "s4_error", "s5_stream", "s6_session")
+CLIENTS = (
+    "langfuse-v3", "langfuse-v5", "langfuse-v5-split", "langfuse-langchain",
+    "otel-genai-latest", "otel-openai-v2-experimental",
+    "openinference-openai", "openinference-openai-split", "openinference-anthropic", "openinference-haystack",
+    "openinference-llama-index", "openinference-openai-agents",
+)  # fmt: skip
+KEPT = Path(__file__).parents[1] / "data" / "otlp"
+
+NO_AGENT = "the program ran a bare model call; the name occurs only as a message's role"
+NOT_SENT = "the client sends no token counts for streams"
+NO_TYPE = "the client sends the exception's message without its type"
+UNORDERED = "the client sends the tags in another order"
+UNOBTAINABLE: dict[tuple[str, str, str], str] = {
+    ("openinference-haystack", "s1_plain", "agents"): NO_AGENT,
+    ("openinference-haystack", "s5_stream", "agents"): NO_AGENT,
+    ("openinference-haystack", "s6_session", "agents"): NO_AGENT,
+    ("openinference-llama-index", "s1_plain", "agents"): NO_AGENT,
+    ("openinference-llama-index", "s5_stream", "agents"): NO_AGENT,
+    ("openinference-llama-index", "s6_session", "agents"): NO_AGENT,
+    ("openinference-haystack", "s5_stream", "tokens"): NOT_SENT,
+    ("openinference-llama-index", "s5_stream", "tokens"): NOT_SENT,
+    ("langfuse-langchain", "s4_error", "error"): NO_TYPE,
+    ("openinference-haystack", "s4_error", "error"): NO_TYPE,
+    ("langfuse-langchain", "s3_callcentre", "tags"): UNORDERED,
+}
+"""What a manifest calls present, for its letters occur, and what nevertheless cannot be had; with the reason."""
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.glob("*.pb")) if not path.name.endswith(".logs.pb"))
+
+
+def _cases(folder: Path, manifest: dict[str, Any]) -> list[Case]:
+    """Cases of a recording, in the order in which the manifest lists the traces."""
+    spans: dict[str, list[Any]] = {}
+    for path in _files(folder):
+        for raw in decode_spans(path.read_bytes()):
+            spans.setdefault(raw.trace_id, []).append(lift(raw))
+    order = [trace["trace_id"] for trace in manifest["traces"]]
+    return [extract(Trace.of(trace_id, spans[trace_id], "batch")) for trace_id in order if trace_id in spans]
+
+
+def _differences(cases: list[Case], manifest: dict[str, Any]) -> dict[str, tuple[object, object]]:
+    """What is not as the program says, wherever the value is in the spans at all."""
+    truth, present = manifest["truth"], manifest["present_in_spans"]
+    compared: dict[str, tuple[object, object]] = {}
+    if all(present["agents"].values()):
+        compared["agents"] = ([agent for case in cases for agent in case.agents_called or ()], truth["agents"])
+    tools = [call for case in cases for call in case.tools_used or () if not call.handoff]
+    compared["tools"] = ([call.name for call in tools], [tool["name"] for tool in truth["tools"]])
+    for call, tool, there in zip(tools, truth["tools"], present["tools"], strict=False):
+        found = {"args": call.arguments, "result": call.result, "error": call.error}
+        compared |= {key: (value, tool.get(key)) for key, value in found.items() if there.get(key)}
+    turns = truth["turns"]
+    if present["task_input"]:
+        compared["input"] = ([case.input for case in cases], [turn["input"] for turn in turns])
+    if present["final_output"]:
+        compared["output"] = ([case.model_output for case in cases], [turn["output"] for turn in turns])
+    tokens = (sum(case.input_tokens or 0 for case in cases), sum(case.output_tokens or 0 for case in cases))
+    compared["tokens"] = (tokens, (truth["tokens"]["input"], truth["tokens"]["output"]))
+    compared |= _labels(cases, truth, present)
+    return {what: pair for what, pair in compared.items() if pair[0] != pair[1]}
+
+
+def _labels(cases: list[Case], truth: dict[str, Any], present: dict[str, Any]) -> dict[str, tuple[object, object]]:
+    """What the program said of itself; the same for each of its traces."""
+    metadata = truth["metadata"]
+    wanted = {key: truth[key] for key in ("session_id", "user_id", "tags", "environment") if present[key]}
+    wanted |= {f"metadata.{key}": value for key, value in metadata.items() if present["metadata"][key]}
+    if present["metadata"].get("expected_outcome"):
+        wanted["expected_outcome"] = metadata["expected_outcome"]
+    compared: dict[str, tuple[object, object]] = {}
+    for key, value in wanted.items():
+        found = [
+            case.metadata.get(key.removeprefix("metadata.")) if key.startswith("metadata.") else getattr(case, key)
+            for case in cases
+        ]
+        found = [list(item) if isinstance(item, tuple) else item for item in found]
+        same = all(item == found[0] for item in found)
+        compared[key] = (found[0] if same else found, value)
+    return compared
+
+
+def _check(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    cases = _cases(folder, manifest)
+    assert len(cases) == len(manifest["traces"])
+    differences = _differences(cases, manifest)
+    excused = {what for client, scenario, what in UNOBTAINABLE if (client, scenario) == folder.parts[-2:]}
+    assert {what: pair for what, pair in differences.items() if what not in excused} == {}
+    assert excused <= differences.keys(), "an excuse that is no longer needed"
+    assert all(case.complete and case.content_captured for case in cases)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_s_traffic_comes_out_as_what_its_program_did(shared: Path, client: str, scenario: str) -> None:
+    _check(shared / "corpus" / "otlp" / client / scenario)
+
+
+@pytest.mark.parametrize(
+    "folder", sorted(path.parent for path in KEPT.rglob("manifest.json")), ids=lambda p: p.parent.name
+)
+def test_the_recordings_kept_here_come_out_as_what_their_programs_did(folder: Path) -> None:
+    _check(folder)
+
+
+def test_what_is_excused_differs_in_nothing_but_the_reason_given(shared: Path) -> None:
+    for (client, scenario, what), reason in UNOBTAINABLE.items():
+        folder = shared / "corpus" / "otlp" / client / scenario
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        found, wanted = _differences(_cases(folder, manifest), manifest)[what]
+        if reason == NO_TYPE:
+            assert str(wanted).partition(": ")[2] in str(found)
+        elif reason == UNORDERED:
+            assert isinstance(found, list)
+            assert isinstance(wanted, list)
+            assert sorted(found) == sorted(wanted)
+        elif reason == NOT_SENT:
+            assert found == (0, 0)
+        else:
+            assert found == []
+
+
+def test_every_client_in_the_corpus_is_understood_without_an_exception_or_a_note_of_one(shared: Path) -> None:
+    folders = sorted((shared / "corpus" / "otlp").glob("*/*/"))
+    assert len({folder.parent.name for folder in folders}) == 30
+    for folder in folders:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        for path in _files(folder):
+            assert all("dialect" not in lift(raw).provenance for raw in decode_spans(path.read_bytes()))
+        for case in _cases(folder, manifest):
+            json.dumps([case.input, case.model_output, case.metadata])
+
+
+def test_the_json_and_the_protobuf_form_of_a_request_decode_alike(shared: Path) -> None:
+    paths = [path for folder in (shared / "corpus" / "otlp").glob("*/*/") for path in _files(folder)]
+    assert paths
+    for path in paths:
+        assert decode(path.read_bytes()) == decode_json(path.with_suffix(".json").read_bytes()), path
+
+
+@pytest.mark.parametrize("kept", sorted(KEPT.rglob("*.pb")), ids=lambda path: "-".join(path.parts[-3:-1]))
+def test_every_span_names_the_attributes_its_fields_were_read_from(kept: Path) -> None:
+    for raw in decode_spans(kept.read_bytes()):
+        span = lift(raw)
+        assert span.dialect == "generic" or "kind" in span.provenance
+        for field in ("agent", "model", "usage", "session_id", "user_id", "tags", "environment", "service", "metadata"):
+            value = getattr(span, field)
+            if value:
+                assert field in span.provenance, (field, value)
+
+
+def test_the_list_of_dialects_names_every_dialect_file_and_ends_with_the_generic_one() -> None:
+    folder = Path(integrations.dialects.__file__).parent
+    modules = [importlib.import_module(f"integrations.dialects.{path.stem}") for path in folder.glob("[!_]*.py")]
+    declared = {module.DIALECT.name: module for module in modules if hasattr(module, "DIALECT")}
+    assert {dialect.name for dialect in DIALECTS} == declared.keys()
+    assert DIALECTS[-1] is generic.DIALECT
+    for name, module in declared.items():
+        assert module.__name__.rpartition(".")[2] == name, "a dialect's name is its file's"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_every_dialect_lifts_a_span_of_which_nothing_is_known(dialect: integrations.dialects.Dialect) -> None:
+    raw = RawSpan(trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="step", start_ns=1, end_ns=2)
+    span = dialect.lift(raw)
+    assert (span.trace_id, span.span_id, span.name, span.dialect) == (raw.trace_id, raw.span_id, "step", dialect.name)
+    assert span.usage is None
+    assert span.input is None

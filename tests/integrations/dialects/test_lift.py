@@ -1,0 +1,153 @@
+"""Spans are untrusted: whatever they hold, lifting and extracting must neither fail nor yield what JSON cannot hold."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import orjson
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from integrations.dialects import DIALECTS, Dialect, generic, lift
+from integrations.raw import RawEvent, RawSpan
+from scoring.case import Case
+from scoring.extract import extract
+from scoring.span import Span, SpanKind
+from scoring.trace import Trace
+
+KEYS = (
+    "langfuse.observation.type", "langfuse.observation.input", "langfuse.observation.output", "langfuse.trace.tags",
+    "langfuse.observation.usage_details", "langfuse.observation.cost_details", "langfuse.observation.level",
+    "langfuse.trace.metadata.ticket", "langfuse.trace.metadata", "langfuse.observation.metadata.lc_agent_name",
+    "langfuse.internal.is_app_root", "langfuse.trace.input", "langfuse.trace.output", "langfuse.environment",
+    "openinference.span.kind", "input.value", "output.value", "llm.input_messages.0.message.role",
+    "llm.input_messages.0.message.content", "llm.input_messages.0.message.tool_calls.0.tool_call.function.name",
+    "llm.input_messages.0.message", "llm.input_messages.x", "llm.output_messages.0.message.contents.0.message_content",
+    "llm.token_count.prompt", "llm.token_count.completion", "llm.cost.total", "llm.model_name", "tool.name",
+    "retrieval.documents.0.document.content", "metadata", "tag.tags", "session.id", "user.id", "graph.node.id",
+    "gen_ai.operation.name", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions",
+    "gen_ai.tool.name", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "gen_ai.tool.call.id",
+    "gen_ai.agent.name", "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.request.model",
+    "gen_ai.response.id", "gen_ai.retrieval.documents", "app.metadata.task", "app.tags", "error.type", "input",
+)  # fmt: skip
+WORDS = (
+    "LLM", "AGENT", "TOOL", "RETRIEVER", "CHAIN", "generation", "agent", "tool", "retriever", "chat", "invoke_agent",
+    "execute_tool", "retrieval", "ERROR", '{"messages": [{"role": "user", "content": "Hi"}]}', '[[{"role": "ai"}]]',
+    '{"args": [1], "kwargs": {}}', '{"tool_call_id": 1, "content": null}', '{"input": -1, "output": "NaN"}', "[", "{}",
+    '"quoted"', "ChatMessage(_role=<R.USER: 'user'>, _content=[TextContent(text='x')])", "9" * 400,
+    '"\\ud83d"', '["\\ud83d", NaN]', "\x00", "NaN",
+    '{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]}', "[" * 5000, '{"a":' * 300,
+    '{"lc": 1, "id": [], "kwargs": {"content": [{"type": "tool_use", "name": "n", "input": {}}]}}', "true", "-0",
+    "1e999", '{"role": "tool", "tool_call_id": "c", "content": "[NaN]"}',
+)  # fmt: skip
+SCOPES = ("", "langfuse-sdk", "openinference.instrumentation.haystack", "openinference.instrumentation.llama_index",
+          "openinference.instrumentation.openai_agents", "openinference.instrumentation.smolagents")  # fmt: skip
+
+leaves = (
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.binary(max_size=8)
+    | st.text(max_size=20) | st.sampled_from(WORDS)
+)  # fmt: skip
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+attributes = st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=12), values, max_size=12)
+ids = st.sampled_from(["a" * 16, "b" * 16, "c" * 16, "d" * 16])
+raw_spans = st.builds(
+    RawSpan,
+    trace_id=st.just("1" * 32),
+    span_id=ids,
+    parent_id=st.none() | ids,
+    name=st.text(max_size=12) | st.sampled_from(["Agent.run", "AgentWorkflow.run_agent_step", "handoff to x", "tool"]),
+    start_ns=st.integers(0, 9),
+    end_ns=st.integers(0, 9),
+    attributes=attributes,
+    events=st.lists(
+        st.builds(
+            RawEvent,
+            name=st.sampled_from(["exception", "gen_ai.choice", "gen_ai.user.message", "gen_ai.tool.message", "log"]),
+            time_ns=st.integers(0, 9),
+            attributes=st.dictionaries(
+                st.sampled_from(["exception.type", "content", "id", "message"]), values, max_size=3
+            ),
+        ),
+        max_size=2,
+    ).map(tuple),
+    status_code=st.integers(0, 3),
+    status_message=st.text(max_size=12),
+    scope_name=st.sampled_from(SCOPES),
+    scope_version=st.sampled_from(["", "3.15.0", "5.0.4", "x"]),
+    resource=attributes,
+)
+
+
+@settings(max_examples=150)
+@given(raw_spans)
+def test_no_dialect_chokes_on_any_attributes(raw: RawSpan) -> None:
+    span = lift(raw)
+    assert (span.trace_id, span.span_id, span.parent_id) == (raw.trace_id, raw.span_id, raw.parent_id)
+    assert "dialect" not in span.provenance, span.provenance.get("dialect")
+
+
+@settings(max_examples=100)
+@given(st.lists(raw_spans, max_size=6), st.sampled_from(["batch", "pressure", "idle"]))
+@example([], "batch")
+def test_no_trace_whatever_its_shape_stops_the_extraction(raws: list[RawSpan], completion: str) -> None:
+    spans = [lift(raw) for raw in raws]
+    case = extract(Trace.of("1" * 32, spans, completion))  # type: ignore[arg-type]
+    assert case.case_id == "1" * 32
+    for field in fields(Case):
+        if field.name not in {"transcript", "tools_used", "completion"}:
+            orjson.dumps(getattr(case, field.name))
+    for call in case.tools_used or ():
+        orjson.dumps([call.arguments, call.result, call.error])
+
+
+@settings(max_examples=50)
+@given(st.lists(raw_spans, max_size=5), st.randoms())
+def test_the_order_in_which_spans_arrive_changes_nothing(raws: list[RawSpan], random: object) -> None:
+    by_id = {raw.span_id: raw for raw in raws}
+    spans = [lift(raw) for raw in by_id.values()]
+    shuffled = list(spans)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert extract(Trace.of("1" * 32, spans, "batch")) == extract(Trace.of("1" * 32, shuffled, "batch"))
+
+
+def test_a_failing_dialect_leaves_the_span_to_the_generic_one_with_a_note() -> None:
+    def fail(raw: RawSpan) -> Span:
+        raise RuntimeError(f"cannot read {raw.name}")
+
+    broken = Dialect(name="broken", speaks=lambda raw: raw.name == "odd", lift=fail)
+    raw = RawSpan(
+        trace_id="1" * 32, span_id="a" * 16, parent_id=None, name="odd", start_ns=1, end_ns=2,
+        attributes={"session.id": "s", "input": "Hi"},
+    )  # fmt: skip
+    span = lift(raw, dialects=(broken, *DIALECTS))
+    assert (span.dialect, span.session_id, span.input) == ("generic", "s", "Hi")
+    assert span.provenance["dialect"] == "generic, after an error in broken: RuntimeError: cannot read odd"
+
+
+def test_a_failing_generic_dialect_leaves_the_span_s_place_in_the_tree() -> None:
+    raw = RawSpan(
+        trace_id="1" * 32, span_id="a" * 16, parent_id="b" * 16, name="n", start_ns=1, end_ns=2, resource=None
+    )  # type: ignore[arg-type]
+    span = lift(raw)
+    assert (span.parent_id, span.kind, span.dialect) == ("b" * 16, SpanKind.OTHER, generic.NAME)
+    assert "AttributeError" in span.provenance["dialect"]
+
+
+def test_a_text_of_ten_megabytes_is_carried_whole() -> None:
+    text = "x" * 10_000_000
+    raw = RawSpan(
+        trace_id="1" * 32, span_id="a" * 16, parent_id=None, name="n", start_ns=1, end_ns=2,
+        attributes={
+            "openinference.span.kind": "LLM",
+            "input.value": json.dumps({"messages": [{"role": "user", "content": text}]}),
+            "output.value": "ChatMessage(text='" + text,
+        },
+    )  # fmt: skip
+    span = lift(raw)
+    assert span.input == text
+    assert "dialect" not in span.provenance
