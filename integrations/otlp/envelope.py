@@ -12,6 +12,7 @@ All text is declared as bytes: invalid UTF-8 in an attribute is the reader's bus
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -46,6 +47,27 @@ _MESSAGES: Final = {
     "ArrayValue": "*values:AnyValue=1",
     "KeyValueList": "*values:KeyValue=1",
 }
+
+
+_OPAQUE: Final = "(opaque)"
+
+
+def _children() -> Mapping[str, Mapping[int, str]]:
+    found: dict[str, dict[int, str]] = {_OPAQUE: {}}
+    for message, fields in _MESSAGES.items():
+        children = found[message] = {}
+        for field in fields.split():
+            name, _, number = field.rpartition("=")
+            kind = name.rpartition(":")[2]
+            if kind not in _TYPES:
+                children[int(number)] = kind
+            elif field[0] == "*":
+                children[int(number)] = _OPAQUE
+    return found
+
+
+CHILDREN: Final = _children()
+"""Per message, the fields of which each occurrence costs memory of its own: messages, and repeated bytes."""
 
 
 def _declare() -> descriptor_pool.DescriptorPool:

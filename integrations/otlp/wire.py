@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
+from . import bounds
 from .envelope import Delivery, Envelope, Ids, Resource
 from .outcome import Undecodable
 from .tracestate import randomness
@@ -30,6 +31,8 @@ _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
 _APP_ROOT: Final = b"langfuse.internal.is_app_root"
 _NEVER: Final = 1 << 56
+_PARTS: Final = 50_000
+"""Resources and scopes that a request may hold: more than a batch has spans, and below a tenth of a second of work."""
 _RANDOM_VALUE: Final = re.compile(rb"rv:")
 """Only explicit randomness overrules the trace id: an upstream threshold changes a weight, never a decision."""
 
@@ -103,7 +106,7 @@ class Split:
             wanted = "trace_id must be 16 bytes, span_id 8, and not all zero"
             parts.append(f"{self.invalid_ids} spans without a valid id: {wanted}")
         if self.damaged:
-            parts.append(f"{self.damaged} spans could not be decoded: their bytes are damaged")
+            parts.append(f"{self.damaged} spans could not be decoded: they are damaged, or hold too much")
         return "; ".join(parts)
 
 
@@ -118,10 +121,10 @@ def split(body: bytes, admit: Callable[[bytes], Origin]) -> Split:
     Raises :class:`Undecodable` when the request, or the resource of any of its spans, cannot be read.
     """
     try:
-        envelope = Envelope.FromString(body)
-    except DecodeError:
+        envelope = _open(body)
+    except DecodeError as error:
         raise Undecodable(
-            "the body is not an ExportTraceServiceRequest; send OTLP traces as binary protobuf to this path"
+            f"the body is not an ExportTraceServiceRequest ({error}); send OTLP traces as binary protobuf to this path"
         ) from None
     result = Split()
     kept: _Kept = {}
@@ -137,6 +140,17 @@ def split(body: bytes, admit: Callable[[bytes], Origin]) -> Split:
     for trace_id, spans in kept.items():
         _keep(trace_id, spans, result)
     return result
+
+
+def _open(body: bytes) -> Any:
+    bounds.check(body, "Envelope")
+    envelope = Envelope.FromString(body)
+    parts = len(envelope.resource_spans)
+    if parts <= _PARTS:
+        parts += sum(len(resource_spans.scope_spans) for resource_spans in envelope.resource_spans)
+    if parts > _PARTS:
+        raise DecodeError(f"more than {_PARTS} resources and scopes")
+    return envelope
 
 
 def _sift(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, result: Split) -> None:
@@ -199,7 +213,11 @@ def _keep(trace_id: bytes, spans: list[tuple[_Place, bytes, Origin]], result: Sp
         if not sound:
             return
         spans, payload = sound, _pack(sound)
-        headers = tuple(_headers(payload, trace_id))
+        try:
+            headers = tuple(_headers(payload, trace_id))
+        except DecodeError:  # each for itself is sound, but together they hold too much
+            result.damaged += len(sound)
+            return
     origin = min((origin for _, _, origin in spans), key=lambda o: o.threshold)
     result.chunks.append(Chunk(trace_id=trace_id, payload=payload, headers=headers, origin=origin))
     result.kept += len(headers)
@@ -224,6 +242,7 @@ def _pack(spans: list[tuple[_Place, bytes, Origin]]) -> bytes:
 
 def _headers(payload: bytes, trace_id: bytes) -> Iterator[SpanHeader]:
     """Read every span of ``payload`` to its end. Raises ``DecodeError`` on damage and on ids that are contradictory."""
+    bounds.check(payload, "Delivery")
     hinted = _APP_ROOT in payload
     for resource_spans in Delivery.FromString(payload).resource_spans:
         for scope_spans in resource_spans.scope_spans:

@@ -3,7 +3,7 @@
     python tests/bench/bench_intake.py [--spans 40000] [--per-request 100] [--attributes 15] [--gzip]
 
 Not a test: it prints a table. Each server runs in a process of its own (uvicorn, httptools, uvloop, no access log) and
-is charged with the CPU of that whole process until it is quiet again. Bodies are ready before the clock starts. Absolute
+is charged with the CPU of that process until it is quiet again. Bodies are ready before the clock starts. Absolute
 numbers depend on the machine and on what else it does; ratios within a run travel.
 """
 

@@ -1,0 +1,72 @@
+"""How many messages a body holds, counted before memory is spent on them.
+
+Two bytes can be an empty message, and a parsed message takes sixty: 64 MiB within all limits would become two
+gigabytes. So a large body is walked over once, without taking anything out of it, and refused when it holds more than
+anybody has to say. A small body is not worth the walk.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from .envelope import CHILDREN
+
+LARGE: Final = 1 << 20
+"""Bytes from which on a body is walked over. What is smaller holds at most half a million messages."""
+MOST: Final = 500_000
+"""Messages (resources, scopes, spans, attributes, values, …) that a body may hold."""
+_DEEPEST: Final = 100
+"""Nesting at which protobuf itself gives up."""
+_VARINT, _BYTES = 0, 2
+_FIXED: Final = {1: 8, 5: 4}
+"""Wire types of numbers of fixed size, and their bytes."""
+
+
+def check(body: bytes, message: str) -> None:
+    """Raise ``DecodeError`` when a large ``body``, read as ``message``, holds too much or is damaged."""
+    if len(body) <= LARGE:
+        return
+    held = 0
+    todo = [(0, len(body), message, 0)]
+    while todo:
+        at, end, name, depth = todo.pop()
+        children = CHILDREN[name]
+        while at < end:
+            tag, at = _varint(body, at, end)
+            kind = tag & 7
+            if kind != _BYTES:
+                at = _skip(body, at, end, kind)
+                continue
+            size, at = _varint(body, at, end)
+            child = children.get(tag >> 3)
+            if child is not None:
+                held += 1
+                if held > MOST or depth >= _DEEPEST:
+                    raise DecodeError(f"more than {MOST} messages in one, or too deeply nested")
+                if size and CHILDREN[child]:
+                    todo.append((at, at + size, child, depth + 1))
+            at += size
+        if at != end:
+            raise DecodeError("a field goes on beyond its message")
+
+
+def _skip(body: bytes, at: int, end: int, kind: int) -> int:
+    if kind == _VARINT:
+        return _varint(body, at, end)[1]
+    if kind in _FIXED:
+        return at + _FIXED[kind]
+    raise DecodeError("a group, which OTLP has none of")
+
+
+def _varint(body: bytes, at: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < end and shift < 70:
+        byte = body[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise DecodeError("a number goes on beyond its message")
