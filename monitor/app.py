@@ -39,7 +39,7 @@ from .pipeline import Pipeline
 from .router import Router
 from .sampler import Sampler
 from .server import Server, address, bind
-from .view import View
+from .view import REJECTED, View
 from .windows import Windows
 
 log = logging.getLogger("sidejudge")
@@ -168,6 +168,8 @@ class Monitor:
         self.ledger.ended(ending.service, ending.reason, revision=ending.revision)
         if ending.verdicts and ending.revision == 1:
             self.exporter.trace_kept(ending.service, ending.verdicts[0].selection)
+        for rubric in ending.withdrawn:
+            self.windows.withdraw(ending.trace_id.hex(), rubric)
         for verdict in ending.changed:
             self.windows.add(*observe(verdict))
             self.exporter.verdict(verdict)
@@ -253,7 +255,7 @@ def _known(config: Config, policy: Policy) -> Known:
     return Known(
         rubrics=[rubrics[name] for name in sorted(routed)],
         ended_reasons=[reason.value for reason in Reason],
-        rejected_reasons=["invalid"],
+        rejected_reasons=[REJECTED],
         destinations=["jsonl"] if config.sinks.jsonl else [],
         violations=dict.fromkeys(config.scenarios, KINDS),
         thresholds=policy.thresholds,

@@ -18,6 +18,7 @@ class Ending:
     """How a trace ended: its one reason, its verdicts, and the story that explains it.
 
     ``changed`` are the verdicts that are new or differ from what was said before; only they leave the house again.
+    ``withdrawn`` are rubrics that an earlier revision spoke of and this one does not.
     ``revision`` counts the endings of the trace from 1: late spans open it again, and the ledger counts it once.
     ``chunks`` is how many of its parts were judged, ``ended_ns`` when, and ``last_span_ns`` when its last span ended, in
     ns since the epoch. ``scenario`` is the name of the one it was held against.
@@ -33,6 +34,7 @@ class Ending:
     story: Mapping[str, object]
     verdicts: tuple[Verdict, ...] = ()
     changed: tuple[Verdict, ...] = ()
+    withdrawn: tuple[str, ...] = ()
     scenario: str | None = None
     last_span_ns: int | None = None
 

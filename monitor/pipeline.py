@@ -98,8 +98,9 @@ class Pipeline:
         except Exception as error:  # a bug must cost one trace its verdict, not the monitor its life
             log.exception("could not judge a trace", extra={"trace_id": closing.trace_id.hex()})
             outcome = _Outcome(Reason.ERROR, {"error": f"{type(error).__name__}: {error}"})
-        before = self.archive.story(closing.trace_id)
-        current, changed = revise(outcome.verdicts, before["verdicts"] if before else ())
+        told = self.archive.story(closing.trace_id)
+        before = told["verdicts"] if told else []
+        current, changed = revise(outcome.verdicts, before)
         return Ending(
             trace_id=closing.trace_id,
             service=outcome.service or closing.origin.service,
@@ -111,6 +112,7 @@ class Pipeline:
             story=outcome.story,
             verdicts=current,
             changed=changed,
+            withdrawn=tuple({str(said["rubric"]) for said in before} - {verdict.rubric for verdict in current}),
             scenario=outcome.scenario,
             last_span_ns=outcome.last_span_ns,
         )

@@ -20,6 +20,9 @@ from .report import Position, Report, VerdictPage, VerdictQuery
 from .sampler import probability, randomness, threshold
 from .windows import Windows
 
+REJECTED = "invalid"
+"""Why the intake rejects a span for good: its ids or its bytes are not what OTLP allows."""
+
 
 class Records(Protocol):
     """What the view reads of the store."""
@@ -150,8 +153,9 @@ class View:
         counts, seen = self.intake.counts, self.ledger.balance().seen
         self.exporter.spans_received(self._since("spans", counts.spans))
         self.exporter.traces_seen(self._since("seen", seen))
-        for reason in ("rejected", "late", "duplicate"):
-            self.exporter.spans_rejected(reason, self._since(reason, getattr(counts, reason)))
+        self.exporter.spans_rejected(REJECTED, self._since("rejected", counts.rejected))
+        self.exporter.spans_ignored("duplicate", self._since("duplicate", counts.duplicate))
+        self.exporter.spans_ignored("late", self._since("late", counts.late))
 
     def _since(self, name: str, total: int) -> int:
         new = total - self._scraped[name]

@@ -28,6 +28,7 @@ UNKNOWN_SERVICE = "unknown_service"
 UNKNOWN_ENVIRONMENT = "unknown"
 SELECTIONS = ("random", "forced")
 INCOMPLETE = ("unavailable", "error", "not_applicable")
+IGNORED = ("duplicate", "late")
 _PAIRS_PER_CAP = 4
 """Combinations of service and environment that are told apart, per value that a label may have."""
 
@@ -88,7 +89,7 @@ class Exporter:
         configured: Mapping[str, Iterable[str]] = {
             "service": (), "environment": (),
             "rubric": self._rubrics, "metric": [metric for _, metric in self._bounds],
-            "reason": (*self._ended, *self._rejected), "destination": self._destinations,
+            "reason": (*self._ended, *self._rejected, *IGNORED), "destination": self._destinations,
             "scenario": self._violations, "kind": [kind for kinds in self._violations.values() for kind in kinds],
         }  # fmt: skip
         self._caps = {label: LabelCap(label, label_cap, values) for label, values in configured.items()}
@@ -143,6 +144,10 @@ class Exporter:
     def spans_rejected(self, reason: str, count: int) -> None:
         """Spans were refused, and the sender told so."""
         self._counter(f.SPANS_REJECTED, self._label("reason", reason)).inc(count)
+
+    def spans_ignored(self, reason: str, count: int) -> None:
+        """Spans of a sampled trace were taken and not used."""
+        self._counter(f.SPANS_IGNORED, self._label("reason", reason)).inc(count)
 
     def evaluation_lag(self, service: str | None, seconds: float) -> None:
         """Verdicts were reached this long after their trace's last span ended."""
@@ -205,6 +210,8 @@ class Exporter:
                     self._counter(f.BLOCKERS, rubric.id, criterion.metric.id)
         for reason in self._rejected:
             self._counter(f.SPANS_REJECTED, reason)
+        for reason in IGNORED:
+            self._counter(f.SPANS_IGNORED, reason)
         for destination in self._destinations:
             self._counter(f.EXPORTS, destination)
             self._counter(f.EXPORTS_FAILED, destination)

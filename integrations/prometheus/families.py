@@ -170,6 +170,11 @@ SPANS_REJECTED = Family(
     name="sidejudge_spans_rejected_total", kind="counter", labels=("reason",),
     help="Spans that were refused, and the sender told so.",
 )  # fmt: skip
+SPANS_IGNORED = Family(
+    name="sidejudge_spans_ignored_total", kind="counter", labels=("reason",),
+    help="Spans of sampled traces that were taken and not used.",
+    note="`duplicate`: the trace had them already, a client sent again; `late`: they came after `assembly.late`.",
+)  # fmt: skip
 QUEUE_ITEMS = Family(
     name="sidejudge_queue_items", kind="gauge", labels=("queue",),
     help="Items that wait.",
@@ -214,7 +219,7 @@ FAMILIES = (
     VERDICT_WEIGHT, VERDICT_FAILED_WEIGHT, VERDICT_WEIGHT_SQUARED,
     PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES, STATUS, PASS_RATIO_THRESHOLD,
     METRIC_SCORE, METRIC_MEAN, COMPOSITE_MEAN, BLOCKERS, WORKFLOW_VIOLATIONS,
-    SPANS_RECEIVED, SPANS_REJECTED, EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
+    SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED, EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
     EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, BUILD_INFO, CONFIG_INFO,
 )  # fmt: skip
 """All of them, in the order of the reference page."""
