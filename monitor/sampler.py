@@ -27,9 +27,9 @@ here is conditional on what reached us.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 from integrations.otlp.tracestate import incoming_threshold, randomness
 from integrations.otlp.wire import Origin
@@ -51,8 +51,6 @@ __all__ = [
 NEVER: Final = 1 << 56
 """The threshold that no trace reaches: rate 0."""
 
-_STRATUM_KEYS: Final = frozenset({"service", "environment"})
-
 
 def threshold(rate: float) -> int:
     """The rejection threshold of a rate in [0, 1], in [0, 2**56]. A rate above 0 never rounds down to "never"."""
@@ -70,19 +68,26 @@ def probability(threshold: int) -> float:
     return (NEVER - threshold) / NEVER
 
 
-@runtime_checkable
+class Condition(Protocol):
+    """Which traces a rule is for; ``needs_content`` when more than their resource must be read to tell."""
+
+    @property
+    def needs_content(self) -> bool: ...
+    def matches(self, case: Case) -> bool: ...
+    def matches_resource(self, service: str | None, environment: str | None) -> bool: ...
+
+
 class Rule(Protocol):
     """A sampling rule of the configuration: what ``match`` selects is kept at ``rate``."""
 
     @property
     def name(self) -> str: ...
     @property
-    def match(self) -> Mapping[str, object]: ...
+    def match(self) -> Condition: ...
     @property
     def rate(self) -> float: ...
 
 
-@runtime_checkable
 class Sampling(Protocol):
     """The sampling part of the configuration: a base rate and rules."""
 
@@ -109,27 +114,20 @@ class Decision:
 
 
 class Sampler:
-    """Decides by a configuration; ``matches`` says whether a rule's match selects a case (the router knows how)."""
+    """Decides by the ``sampling`` section of the configuration."""
 
-    def __init__(self, config: Sampling, matches: Callable[[Mapping[str, object], Case], bool]) -> None:
-        self._matches = matches
+    def __init__(self, config: Sampling) -> None:
         self._base = threshold(config.rate)
-        self._strata = [(r.name, r.match, threshold(r.rate)) for r in config.rules if set(r.match) <= _STRATUM_KEYS]
-        self._content = [
-            (r.name, r.match, threshold(r.rate)) for r in config.rules if not set(r.match) <= _STRATUM_KEYS
-        ]
+        self._strata = [(rule, threshold(rule.rate)) for rule in config.rules if not rule.match.needs_content]
+        self._content = [(rule, threshold(rule.rate)) for rule in config.rules if rule.match.needs_content]
         self.single = not self._strata and not self._content
         """Whether one threshold holds for everything, so that all spans of a trace fare alike in the first pass."""
 
     def admit(self, service: str | None, environment: str | None) -> Origin:
         """The first pass for a resource: the threshold below which no rule could keep its traces."""
-        where = _bare(service, environment)
-        lowest, _ = self._stratum(where)
-        for _, match, granted in self._content:
-            known = {key: value for key, value in match.items() if key in _STRATUM_KEYS}
-            if granted < lowest and (not known or self._matches(known, where)):
-                lowest = granted
-        return Origin(service, environment, lowest)
+        own, _ = self._stratum(service, environment)
+        granted = [granted for rule, granted in self._content if rule.match.matches_resource(service, environment)]
+        return Origin(service, environment, min([own, *granted]))
 
     def decide(self, case: Case, origin: Origin, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision:
         """The second pass, on the whole trace.
@@ -143,12 +141,11 @@ class Sampler:
         upstream = max((t for s in states if (t := incoming_threshold(s)) is not None and random_bits >= t), default=0)
         gate = max(origin.threshold, upstream)
 
-        base, stratum = self._stratum(_bare(origin.service, origin.environment))
+        base, stratum = self._stratum(origin.service, origin.environment)
         base = max(base, gate)
-        forced, rule = NEVER, None
-        for name, match, granted in self._content:
-            if granted < forced and self._matches(match, case):
-                forced, rule = granted, name
+        forced, forcing = min(
+            ((granted, rule.name) for rule, granted in self._content if rule.match.matches(case)), default=(NEVER, None)
+        )
         forced = max(forced, gate)
 
         lowest = min(base, forced)
@@ -159,16 +156,11 @@ class Sampler:
             probability=probability(lowest) if kept else None,
             base_probability=probability(base),
             selection="random" if at_random else "forced",
-            rule=stratum if at_random else rule,
+            rule=stratum if at_random else forcing,
         )
 
-    def _stratum(self, where: Case) -> tuple[int, str | None]:
-        for name, match, granted in self._strata:
-            if self._matches(match, where):
-                return granted, name
+    def _stratum(self, service: str | None, environment: str | None) -> tuple[int, str | None]:
+        for rule, granted in self._strata:
+            if rule.match.matches_resource(service, environment):
+                return granted, rule.name
         return self._base, None
-
-
-def _bare(service: str | None, environment: str | None) -> Case:
-    """A case of which nothing is known but where it comes from."""
-    return Case(case_id="", model_output=None, service=service, environment=environment)

@@ -21,27 +21,13 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from scoring.case import Case
-
 TICKS = os.sysconf("SC_CLK_TCK")
-
-
-@dataclass(frozen=True)
-class Sampling:
-    rate: float
-    rules: Sequence = ()
-
-
-def never(match: Mapping[str, object], case: Case) -> bool:
-    return False
 
 
 def serve(kind: str, port: int, folder: str) -> None:
@@ -54,12 +40,13 @@ def serve(kind: str, port: int, folder: str) -> None:
         from integrations.otlp.receiver import Receiver
         from integrations.store.sqlite import Store
         from monitor.assembler import Assembler
+        from monitor.config.model import Sampling
         from monitor.intake import Intake
         from monitor.ledger import Ledger
         from monitor.sampler import Sampler
 
         store = Store(Path(folder) / f"{kind}.sqlite")
-        sampler = Sampler(Sampling(float(kind)), never)
+        sampler = Sampler(Sampling(rate=float(kind)))
         app = Receiver(Intake(sampler=sampler, store=store, assembler=Assembler(), ledger=Ledger()).consume)
     uvicorn.run(
         app, host="127.0.0.1", port=port, loop="uvloop", http="httptools", access_log=False, lifespan="off",

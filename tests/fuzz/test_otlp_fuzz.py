@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from integrations.otlp.receiver import Receiver
 from integrations.otlp.wire import read_headers
 from monitor.assembler import Assembler
+from monitor.config.model import Sampling
 from monitor.intake import Intake
 from monitor.ledger import Ledger
 from monitor.sampler import Sampler
@@ -25,12 +25,6 @@ REAL = request([
       attributes={"input": "x" * n, "langfuse.internal.is_app_root": n == 5})
     for n in range(1, 12)
 ])  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Sampling:
-    rate: float
-    rules: tuple = ()
 
 
 class Kept:
@@ -47,9 +41,7 @@ class Kept:
 
 def answer(body: bytes, rate: float = 0.5, **headers: str) -> int:
     ledger = Ledger()
-    intake = Intake(
-        sampler=Sampler(Sampling(rate), lambda m, c: False), store=Kept(), assembler=Assembler(), ledger=ledger
-    )
+    intake = Intake(sampler=Sampler(Sampling(rate=rate)), store=Kept(), assembler=Assembler(), ledger=ledger)
     receiver = Receiver(intake.consume, LIMIT)
     sent = []
 

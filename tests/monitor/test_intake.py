@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import pytest
 
 from integrations.otlp.outcome import Overloaded, Undecodable
 from integrations.store.sqlite import Finished, Store, StoreUnavailable
 from monitor.assembler import Assembler, Limits
+from monitor.config import Match, Rule
+from monitor.config.model import Sampling
 from monitor.intake import Intake
 from monitor.ledger import Ledger, Reason
 from monitor.sampler import Sampler
-from scoring.case import Case
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
-
-
-@dataclass(frozen=True)
-class Rule:
-    name: str
-    match: Mapping[str, object]
-    rate: float
-
-
-@dataclass(frozen=True)
-class Sampling:
-    rate: float
-    rules: Sequence[Rule] = field(default_factory=tuple)
-
-
-def matches(match: Mapping[str, object], case: Case) -> bool:
-    return match.get("service", case.service) == case.service
 
 
 class Monitor:
@@ -45,7 +27,7 @@ class Monitor:
         self.assembler = Assembler(Limits(grace_ns=2, idle_ns=30, late_ns=100))
         self.ledger = Ledger()
         self.intake = Intake(
-            sampler=Sampler(Sampling(rate, rules), matches), store=self.store, assembler=self.assembler,
+            sampler=Sampler(Sampling(rate=rate, rules=tuple(rules))), store=self.store, assembler=self.assembler,
             ledger=self.ledger, clock_ns=lambda: self.now, wake=self.wake, **more,
         )  # fmt: skip
 
@@ -188,7 +170,7 @@ async def test_a_store_that_cannot_write_is_overload_and_leaves_no_trace(monitor
 
 
 async def test_a_trace_that_is_drawn_in_one_service_is_not_counted_as_sampled_out_in_another(monitor):
-    m = monitor(rate=0.5, rules=[Rule("all", {"service": "desk"}, 1.0)])
+    m = monitor(rate=0.5, rules=[Rule(name="all", match=Match(service="desk"), rate=1.0)])
     await m.intake.consume(request([
         S(trace_id=trace(1, LOW), span_id=span(1)),
         S(trace_id=trace(1, LOW), span_id=span(2), parent_id=span(1), service="desk"),

@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitor import config
+from monitor.config import Match
+from monitor.config.model import Sampling
 from monitor.sampler import NEVER, Sampler, incoming_threshold, probability, randomness, threshold
 from scoring.case import Case
 
 RATES = st.floats(min_value=0, max_value=1, exclude_min=True)
 
 
-@dataclass(frozen=True)
-class Rule:
-    name: str
-    match: Mapping[str, object]
-    rate: float
+def sampler(rate: float, *rules: config.Rule) -> Sampler:
+    # A rate of 0 cannot be configured; the arithmetic must hold all the same.
+    return Sampler(Sampling.model_construct(rate=rate, rules=rules))
 
 
-@dataclass(frozen=True)
-class Sampling:
-    rate: float
-    rules: Sequence[Rule] = field(default_factory=tuple)
-
-
-def matches(match: Mapping[str, object], case: Case) -> bool:
-    """Equality with a field of the case, or with an entry of its metadata."""
-    known = {"service": case.service, "environment": case.environment, **case.metadata}
-    return all(known.get(key) == value for key, value in match.items())
-
-
-def sampler(rate: float, *rules: Rule) -> Sampler:
-    return Sampler(Sampling(rate, rules), matches)
+def Rule(name: str, match: Mapping[str, str], rate: float) -> config.Rule:  # noqa: N802
+    return config.Rule(name=name, match=Match.model_validate(match), rate=rate)
 
 
 def case(**more) -> Case:
@@ -120,7 +108,7 @@ def test_a_rule_on_content_keeps_everything_it_could_want_until_the_trace_is_who
     assert origin.threshold == 0
     assert one.admit("desk", None).threshold == threshold(0.01), "the rule cannot match there"
 
-    error, fine = case(service="shop", metadata={"level": "error"}), case(service="shop")
+    error, fine = case(service="shop", error="boom"), case(service="shop")
     forced = one.decide(error, origin, trace_id(5))
     assert (forced.kept, forced.selection, forced.rule, forced.probability) == (True, "forced", "errors", 1.0)
     assert forced.base_probability == probability(threshold(0.01))
@@ -135,7 +123,7 @@ def test_a_rule_on_content_keeps_everything_it_could_want_until_the_trace_is_who
 def test_a_rule_that_matches_only_what_the_first_pass_had_let_through_is_not_credited_with_more():
     one = sampler(0.25, Rule("prod", {"environment": "prod", "level": "error"}, 1.0))
     origin = one.admit("shop", "staging")
-    moved = case(environment="prod", metadata={"level": "error"})
+    moved = case(environment="prod", error="boom")
     assert one.decide(moved, origin, trace_id(NEVER - 1)).probability == 0.25
     assert not one.decide(moved, origin, trace_id(0)).kept
 
@@ -143,7 +131,7 @@ def test_a_rule_that_matches_only_what_the_first_pass_had_let_through_is_not_cre
 def test_a_base_rate_of_nothing_leaves_only_what_rules_force():
     one = sampler(0.0, Rule("errors", {"level": "error"}, 0.5))
     origin = one.admit(None, None)
-    assert one.decide(case(metadata={"level": "error"}), origin, trace_id(NEVER - 1)).selection == "forced"
+    assert one.decide(case(error="boom"), origin, trace_id(NEVER - 1)).selection == "forced"
     assert not one.decide(case(), origin, trace_id(NEVER - 1)).kept
     assert sampler(0.0).admit(None, None).floor > b"\xff" * 7
 
@@ -175,9 +163,7 @@ def test_weighted_estimates_are_unbiased_although_errors_are_always_kept():
         error = draw.random() < 0.1
         fails = error or draw.random() < 0.05
         truth += fails
-        decision = one.decide(
-            case(metadata={"level": "error"} if error else {}), origin, trace_id(draw.getrandbits(56))
-        )
+        decision = one.decide(case(error="boom" if error else None), origin, trace_id(draw.getrandbits(56)))
         if not decision.kept:
             continue
         weight += 1 / decision.probability
