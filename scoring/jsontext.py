@@ -13,7 +13,8 @@ MAX_DEPTH = 60
 def decoded(value: Json) -> Json:
     """A text that is a JSON object, list or quoted text, decoded; everything else as it came.
 
-    NaN and infinities are not JSON, longer integers than 64 bits are not read alike by all, and an escape for half a surrogate pair is not a character: such texts stay text.
+    NaN and infinities are not JSON, integers beyond 64 bits are not read alike by all, and an escape for half a
+    surrogate pair is not a character: a text with any of these stays text.
     """
     if not isinstance(value, str):
         return value

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 
 from scoring.span import Json, Usage
 
+_ABSURD = 1e12
+"""A trace has no million million tokens; a count beyond it is an error of its sender."""
+
 
 def whole(value: object) -> int | None:
-    """A count: a whole number, or a text that is one; negative and broken ones are unknown."""
+    """A count: a whole number, or a text that is one; negative, broken and absurd ones are unknown."""
     found = real(value)
-    return int(found) if found is not None and found >= 0 and found == int(found) else None
+    return int(found) if found is not None and 0 <= found < _ABSURD and found == int(found) else None
 
 
 def real(value: object) -> float | None:

@@ -45,8 +45,8 @@ SCOPES = ("", "langfuse-sdk", "openinference.instrumentation.haystack", "openinf
           "openinference.instrumentation.openai_agents", "openinference.instrumentation.smolagents")  # fmt: skip
 
 leaves = (
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.binary(max_size=8)
-    | st.text(max_size=20) | st.sampled_from(WORDS)
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20) | st.sampled_from(WORDS) | st.binary(max_size=8)
 )  # fmt: skip
 values = st.recursive(
     leaves,
