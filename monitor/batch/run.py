@@ -11,8 +11,8 @@ from typing import Protocol
 import orjson
 
 from integrations.cases import CaseError, read_case
-from monitor.evaluator import Evaluator
 from monitor.config.match import task_of
+from monitor.evaluator import Evaluator
 from monitor.router import Excluded, Route, Router
 from scoring.case import Case
 from scoring.result import Failed

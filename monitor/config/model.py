@@ -290,6 +290,18 @@ class Config(Section):
     metrics: Metrics = Metrics()
     log: Log = Log()
 
+    @field_validator("rubrics")
+    @classmethod
+    def _within_scale(cls, rubrics: Mapping[str, RubricOverride]) -> Mapping[str, RubricOverride]:
+        from scoring.rubrics import RUBRICS  # noqa: PLC0415  # as above
+
+        for name, override in rubrics.items():
+            if override.pass_mark is not None and override.pass_mark > RUBRICS[name].scale:
+                raise ValueError(
+                    f"{name}.pass_mark must be at most {RUBRICS[name].scale:g}, got {override.pass_mark:g}"
+                )
+        return rubrics
+
     @property
     def reference_keys(self) -> tuple[str, ...]:
         """Metadata keys that may hold the expected outcome, in order."""

@@ -27,7 +27,7 @@ def test_every_metric_of_every_rubric_has_its_card() -> None:
     for rubric in RUBRICS.values():
         assert f"## {rubric.id}\n" in page
         for criterion in rubric.criteria:
-            assert f"### {criterion.metric.id}\n" in page
+            assert f"### {rubric.id} {criterion.metric.id}\n" in page
             assert criterion.metric.formula in page
 
 

@@ -1,97 +1,17 @@
-"""Reference: the pages that are written from declarations: every metric, every key, every family.
-
-``python -P -m monitor.reference`` writes them anew; a test compares them with what stands in the repository.
-"""
+"""CONFIG.md: every key of the configuration, from the declarations of its sections."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-import integrations.prometheus.reference as families
-from scoring.rubric import Rubric
-from scoring.rubrics import RUBRICS
-
-from .catalogue import Card, cards
-from .config import Config, Match
-from .config.environment import NOT_KEYS, name_of
-from .config.shape import NOT_AVAILABLE, bare, item_of, keys_of
-from .config.units import Address, Duration, size_text
-
-_ROOT = Path(__file__).resolve().parent.parent
-
-
-def pages() -> Mapping[Path, str]:
-    """Every generated page: where it stands, and what it says."""
-    return {
-        _ROOT / "scoring" / "METRICS.md": metrics_page(),
-        _ROOT / "monitor" / "CONFIG.md": config_page(),
-        families.PAGE: families.page(),
-    }
-
-
-# --- METRICS.md ---------------------------------------------------------------------------------------------------
-
-_METRICS_HEAD = """\
-# Metrics
-
-Generated from the declarations in `scoring/rubrics/`; do not edit. `sidejudge explain METRIC` shows the same.
-
-- A metric has a value, or a reason why it has none: *not applicable* (nothing to measure), *unavailable* (what it needs
-  is missing), *error* (it was tried and failed). Never a default.
-- A value at a bound is in the better band; values are compared after rounding to 9 decimals.
-- A blocker makes the composite *invalid* (no number) or the verdict *disqualified* (the number stands); neither passes.
-- Where parts of the weight have no value, the others are renormalised as long as the coverage suffices; below that the
-  verdict is *incomplete*: it neither passes nor fails, and enters no pass rate.
-"""
-
-
-def metrics_page() -> str:
-    """The reference page of all metrics as Markdown."""
-    parts = [_METRICS_HEAD]
-    for rubric in RUBRICS.values():
-        of_rubric = [card for card in cards() if card.rubric is rubric]
-        parts.append(_rubric_section(rubric, of_rubric))
-    return "\n".join(parts)
-
-
-def _rubric_section(rubric: Rubric, of_rubric: list[Card]) -> str:
-    mark = f"`{rubric.pass_mark:g}`" if rubric.pass_mark is not None else "none: the conditions of the formula decide"
-    table = "\n".join(
-        f"| [`{c.id}`](#{c.id}) | {_weight(c)} | {_cell(c.bands)} | {_cell(c.blocker)} |" for c in of_rubric
-    )
-    return (
-        f"## {rubric.id}\n\n**{rubric.title}.** {rubric.source}. Version `{rubric.version}`.\n\n"
-        f"- Formula: {rubric.formula}\n- Scale: 0–{rubric.scale:g}\n- Pass mark: {mark}\n"
-        f"- Minimum coverage: {rubric.min_coverage:g}\n\n"
-        f"| metric | weight | bands | blocker |\n|---|---|---|---|\n{table}\n\n"
-        + "\n".join(map(_metric_section, of_rubric))
-    )
-
-
-def _metric_section(card: Card) -> str:
-    metric = card.criterion.metric
-    return (
-        f"### {card.id}\n\n{metric.title}. {metric.meaning}\n\n"
-        f"- Formula: {metric.formula}\n- Unit: {metric.unit}, in {card.range}\n- Weight: {_weight(card)}\n"
-        f"- Bands: {card.bands}\n- Blocker: {card.blocker}\n"
-        f"- Decided by: {', '.join(method.value for method in metric.methods)}\n"
-        f"- Undefined: {metric.undefined}\n- Source: {metric.source}\n"
-    )
-
-
-def _weight(card: Card) -> str:
-    return f"{card.criterion.weight:g}" if card.criterion.weight else "–"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-# --- CONFIG.md ----------------------------------------------------------------------------------------------------
+from monitor.config import Config, Match
+from monitor.config.environment import NOT_KEYS, name_of
+from monitor.config.shape import NOT_AVAILABLE, bare, item_of, keys_of
+from monitor.config.units import Address, Duration, size_text
 
 _CONFIG_HEAD = """\
 # Configuration
@@ -110,6 +30,9 @@ Generated from `config/model.py`; do not edit. No file is needed: every key has 
 """
 
 
+_TABLE_HEAD = ("| key | type | default | meaning | environment |", "|---|---|---|---|---|")
+
+
 def config_page() -> str:
     """The reference page of all configuration keys as Markdown."""
     parts = [_CONFIG_HEAD, *_sections(Config, ()), _match_section(), _rest()]
@@ -117,7 +40,8 @@ def config_page() -> str:
 
 
 def _sections(section: type[BaseModel], at: tuple[str, ...]) -> Iterator[str]:
-    rows, inner = [], []
+    rows: list[str] = []
+    inner: list[tuple[type[BaseModel], tuple[str, ...]]] = []
     for name, declared in section.model_fields.items():
         annotation = bare(declared.annotation)
         item = item_of(annotation)
@@ -128,16 +52,12 @@ def _sections(section: type[BaseModel], at: tuple[str, ...]) -> Iterator[str]:
         elif isinstance(item, type) and issubclass(item, BaseModel):
             mark = "[]" if _is_list(annotation) else ".ID"
             rows.append(_row(section, name, (*at, name), "list" if mark == "[]" else "map"))
-            inner.append((item, (*at[:-1], *((at[-1],) if at else ()), name + mark)))
+            inner.append((item, (*at, name + mark)))
         else:
             rows.append(_row(section, name, (*at, name), "size" if name.endswith("_bytes") else _kind(annotation)))
     if rows:
         title = ".".join(at) or "top level"
-        yield (
-            f"## {title}\n\n{_doc(section)}\n\n| key | type | default | meaning | environment |\n|---|---|---|---|---|\n"
-            + "\n".join(rows)
-            + "\n"
-        )
+        yield "\n".join((f"## {title}\n\n{_doc(section)}\n", *_TABLE_HEAD, *rows, ""))
     elif at:
         yield f"## {'.'.join(at)}\n\n{_doc(section)}\n" if not inner else ""
     for deeper, path in inner:
@@ -152,7 +72,7 @@ def _row(section: type[BaseModel], name: str, path: tuple[str, ...], kind: str) 
     declared = section.model_fields[name]
     variable = "–" if any("[]" in part for part in path) else f"`{name_of(path).replace('.ID', '__ID')}`"
     default = _default(name, declared.get_default(call_default_factory=True))
-    cells = (f"`{'.'.join(path)}`", kind, default, _cell(declared.description or ""), variable)
+    cells = (f"`{'.'.join(path)}`", kind, default, cell(declared.description or ""), variable)
     return f"| {' | '.join(cells)} |"
 
 
@@ -191,7 +111,7 @@ def _is_list(annotation: object) -> bool:
 def _match_section() -> str:
     text = (Match.__doc__ or "").split("\n\n", 1)
     rows = "\n".join(
-        f"| `{shown}` | {_cell(declared.description or '')} |"
+        f"| `{shown}` | {cell(declared.description or '')} |"
         for shown, declared in zip(keys_of(Match), Match.model_fields.values(), strict=True)
     )
     head = " ".join(text[0].split()) + "\n\n" + " ".join(text[1].split())
@@ -208,6 +128,6 @@ def _rest() -> str:
     )
 
 
-if __name__ == "__main__":
-    for path, text in pages().items():
-        path.write_text(text, encoding="utf-8")
+def cell(text: str) -> str:
+    """A text inside a table of Markdown."""
+    return text.replace("|", "\\|")

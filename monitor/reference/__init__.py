@@ -1,0 +1,25 @@
+"""Reference: the pages that are written from declarations: every metric, every key, every family.
+
+``python -P -m monitor.reference`` writes them anew; a test compares them with what stands in the repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import integrations.prometheus.reference as families
+
+from .config_page import config_page
+from .metrics_page import metrics_page
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def pages() -> Mapping[Path, str]:
+    """Every generated page: where it stands, and what it says."""
+    return {
+        _ROOT / "scoring" / "METRICS.md": metrics_page(),
+        _ROOT / "monitor" / "CONFIG.md": config_page(),
+        families.PAGE: families.page(),
+    }

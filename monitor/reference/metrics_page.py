@@ -1,0 +1,62 @@
+"""METRICS.md: every metric of every rubric, from the declarations of the rubrics."""
+
+from __future__ import annotations
+
+from monitor.catalogue import Card, cards
+from scoring.rubric import Rubric
+from scoring.rubrics import RUBRICS
+
+_METRICS_HEAD = """\
+# Metrics
+
+Generated from the declarations in `scoring/rubrics/`; do not edit. `sidejudge explain METRIC` shows the same.
+
+- A metric has a value, or a reason why it has none: *not applicable* (nothing to measure), *unavailable* (what it needs
+  is missing), *error* (it was tried and failed). Never a default.
+- A value at a bound is in the better band; values are compared after rounding to 9 decimals.
+- A blocker makes the composite *invalid* (no number) or the verdict *disqualified* (the number stands); neither passes.
+- Where parts of the weight have no value, the others are renormalised as long as the coverage suffices; below that the
+  verdict is *incomplete*: it neither passes nor fails, and enters no pass rate.
+"""
+
+
+def metrics_page() -> str:
+    """The reference page of all metrics as Markdown."""
+    parts = [_METRICS_HEAD]
+    for rubric in RUBRICS.values():
+        of_rubric = [card for card in cards() if card.rubric is rubric]
+        parts.append(_rubric_section(rubric, of_rubric))
+    return "\n".join(parts)
+
+
+def _rubric_section(rubric: Rubric, of_rubric: list[Card]) -> str:
+    mark = f"`{rubric.pass_mark:g}`" if rubric.pass_mark is not None else "none: the conditions of the formula decide"
+    table = "\n".join(
+        f"| [`{c.id}`](#{rubric.id}-{c.id}) | {_weight(c)} | {_cell(c.bands)} | {_cell(c.blocker)} |" for c in of_rubric
+    )
+    return (
+        f"## {rubric.id}\n\n**{rubric.title}.** {rubric.source}. Version `{rubric.version}`.\n\n"
+        f"- Formula: {rubric.formula}\n- Scale: 0–{rubric.scale:g}\n- Pass mark: {mark}\n"
+        f"- Minimum coverage: {rubric.min_coverage:g}\n\n"
+        f"| metric | weight | bands | blocker |\n|---|---|---|---|\n{table}\n\n"
+        + "\n".join(map(_metric_section, of_rubric))
+    )
+
+
+def _metric_section(card: Card) -> str:
+    metric = card.criterion.metric
+    return (
+        f"### {card.rubric.id} {card.id}\n\n{metric.title}. {metric.meaning}\n\n"
+        f"- Formula: {metric.formula}\n- Unit: {metric.unit}, in {card.range}\n- Weight: {_weight(card)}\n"
+        f"- Bands: {card.bands}\n- Blocker: {card.blocker}\n"
+        f"- Decided by: {', '.join(method.value for method in metric.methods)}\n"
+        f"- Undefined: {metric.undefined}\n- Source: {metric.source}\n"
+    )
+
+
+def _weight(card: Card) -> str:
+    return f"{card.criterion.weight:g}" if card.criterion.weight else "–"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
