@@ -1,0 +1,95 @@
+"""Tables for reading numbers in texts: months, currencies and number words of English, German, Spanish and Hindi."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from .text import normalise
+
+_MONTH_NAMES = (
+    "january jan januar jänner enero जनवरी",
+    "february feb februar febrero फरवरी फ़रवरी",
+    "march mar märz marzo मार्च",
+    "april apr abril अप्रैल",
+    "may mai mayo मई",
+    "june jun juni junio जून",
+    "july jul juli julio जुलाई",
+    "august aug agosto अगस्त",
+    "september sep sept septiembre सितंबर सितम्बर",
+    "october oct oktober okt octubre अक्टूबर",
+    "november nov noviembre नवंबर नवम्बर",
+    "december dec dezember dez diciembre दिसंबर दिसम्बर",
+)
+MONTHS = {normalise(name): number for number, names in enumerate(_MONTH_NAMES, 1) for name in names.split()}
+"""Normalised name of a month → 1 to 12."""
+
+_CURRENCY_WORDS = {
+    "USD": "$ usd us$ dollar dollars dólar dólares डॉलर",
+    "EUR": "€ eur euro euros यूरो",
+    "GBP": "£ gbp pound pounds pfund libra libras पाउंड",
+    "INR": "₹ inr rs rupee rupees rupien rupia rupias रुपये रुपए रुपया रु",
+    "JPY": "¥ jpy yen 円",
+}
+_CURRENCIES = {normalise(word): code for code, words in _CURRENCY_WORDS.items() for word in words.split()}
+
+_NUMBER_WORDS = (
+    "zero null cero शून्य",
+    "one eins einen eine uno una एक",
+    "two zwei dos दो",
+    "three drei tres तीन",
+    "four vier cuatro चार",
+    "five fünf cinco पांच पाँच",
+    "six sechs seis छह छः",
+    "seven sieben siete सात",
+    "eight acht ocho आठ",
+    "nine neun nueve नौ",
+    "ten zehn diez दस",
+    "eleven elf once ग्यारह",
+    "twelve zwölf doce बारह",
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+NUMBER_WORDS = (
+    {normalise(word): number for number, words in enumerate(_NUMBER_WORDS) for word in words.split()}
+    | {word: 13 + index for index, word in enumerate(_TEENS)}
+    | {word: 20 + 10 * index for index, word in enumerate(_TENS)}
+)
+"""Normalised number word → its value."""
+
+
+def spoken_numbers(words: list[str]) -> set[str]:
+    """Values of the number words in a list of tokens; English tens and units combine ("forty nine").
+
+    >>> sorted(spoken_numbers(["forty", "nine", "and", "drei"]))
+    ['3', '40', '49', '9']
+    """
+    found: set[str] = set()
+    previous = 0
+    for word in words:
+        value = NUMBER_WORDS.get(word)
+        if value is None:
+            previous = 0
+            continue
+        found.add(str(value))
+        if previous >= 20 and value < 10:
+            found.add(str(previous + value))
+        previous = value
+    return found
+
+
+def currency_of(text: str, start: int, end: int) -> str | None:
+    """The currency written directly before or after the number at ``text[start:end]``: a symbol, a code or a word.
+
+    A symbol that the table does not know stands for itself.
+    """
+    before = text[max(0, start - 12) : start].rstrip(" .").rpartition(" ")[2]
+    after = text[end : end + 12].lstrip(" ").partition(" ")[0]
+    for near, beside in ((before, before[-1:]), (after.rstrip(".,;:!?"), after[:1])):
+        if not near:
+            continue
+        code = _CURRENCIES.get(near.casefold()) or _CURRENCIES.get(beside)
+        if code is not None:
+            return code
+        if not beside.isalnum() and unicodedata.category(beside) == "Sc":
+            return beside
+    return None

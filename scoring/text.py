@@ -1,0 +1,140 @@
+"""Text in one comparable form, and its words. Every comparison of texts in every rubric goes through here.
+
+All functions take time linear in their input, whatever it holds: transcripts come from untrusted traces.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+_SPACE = ord(" ")
+_MAX_MARKS = 30
+"""Combining marks kept after one base character, as in Unicode's stream-safe text format (UAX #15, section 13).
+
+Normalisation sorts marks, in time quadratic in the length of a run: real languages use four, an attack uses a million.
+"""
+_SUSPECT = re.compile(r"[^\x00-\x7f]{256}")
+
+
+class _Digits(dict[int, int]):
+    """Code point of a digit in any script → its ASCII digit; every other code point → itself."""
+
+    def __missing__(self, code: int) -> int:
+        value = unicodedata.decimal(chr(code), None)
+        self[code] = code if value is None else ord("0") + value
+        return self[code]
+
+
+class _Letters(dict[int, int]):
+    """Letters, digits and the marks that belong to letters → themselves; everything else → a space."""
+
+    def __missing__(self, code: int) -> int:
+        self[code] = code if unicodedata.category(chr(code))[0] in "LNM" else _SPACE
+        return self[code]
+
+
+_DIGITS = _Digits()
+_LETTERS = _Letters()
+
+
+def fold_digits(text: str) -> str:
+    """Digits of any script as ASCII, after NFKC; nothing else changes.
+
+    >>> fold_digits("₹४९ um ０１:２３")
+    '₹49 um 01:23'
+    """
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", _stream_safe(text)).translate(_DIGITS)
+
+
+def normalise(text: str) -> str:
+    r"""NFKC, casefolded, digits of any script as ASCII, white space collapsed (rubrics §1.7).
+
+    >>> normalise("  Straße\u00a0 ४९ ")
+    'strasse 49'
+    """
+    folded = fold_digits(text).casefold()
+    if not folded.isascii():
+        folded = unicodedata.normalize("NFKC", folded)
+    return " ".join(folded.split())
+
+
+def tokens(text: str) -> list[str]:
+    """The words and numbers of a text, normalised, in order; vowel signs stay with their letters.
+
+    >>> tokens("Agent's K.Y.C. — एजेंट ने")
+    ['agent', 's', 'k', 'y', 'c', 'एजेंट', 'ने']
+    """
+    return normalise(text).translate(_LETTERS).split()
+
+
+def same(left: str, right: str) -> bool:
+    """Whether two texts are equal once normalised."""
+    return left == right or normalise(left) == normalise(right)
+
+
+_UNSPACED = (
+    (0x0E00, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x3040, 0x30FF),
+    (0x3400, 0x9FFF),
+    (0x20000, 0x3FFFF),
+)
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether a character belongs to a script that is written without spaces (Thai, Khmer, Chinese, Japanese, …)."""
+    code = ord(character)
+    return code >= 0x0E00 and any(low <= code <= high for low, high in _UNSPACED)
+
+
+def pieces(words: list[str]) -> Iterator[str]:
+    """Comparable units: a word as it is; a run of an unspaced script as its overlapping pairs of characters.
+
+    >>> list(pieces(["refund", "退款吧"]))
+    ['refund', '退款', '款吧']
+    """
+    for word in words:
+        if word.isascii() or len(word) < 3 or not is_unspaced(word[0]):
+            yield word
+        else:
+            yield from (word[i : i + 2] for i in range(len(word) - 1))
+
+
+class WordIndex:
+    """The words of one long text, asked many times whether a phrase stands in it."""
+
+    def __init__(self, text: str) -> None:
+        words = tokens(text)
+        self.words = frozenset(words)
+        self._spaced = f" {' '.join(words)} "
+        self._unspaced = "".join(words) if any(is_unspaced(word[0]) for word in self.words) else ""
+
+    def has_phrase(self, phrase: str) -> bool:
+        """Whether the words of the phrase stand here next to each other; punctuation and case do not count."""
+        words = tokens(phrase)
+        if not words:
+            return False
+        if f" {' '.join(words)} " in self._spaced:
+            return True
+        return bool(self._unspaced) and is_unspaced(words[0][0]) and "".join(words) in self._unspaced
+
+    def has_word(self, word: str) -> bool:
+        """Whether this word stands here (as part of a run, in scripts without spaces)."""
+        return word in self.words or (bool(self._unspaced) and is_unspaced(word[0]) and word in self._unspaced)
+
+
+def _stream_safe(text: str) -> str:
+    if not _SUSPECT.search(text):
+        return text
+    kept: list[str] = []
+    run = 0
+    for character in text:
+        run = run + 1 if unicodedata.combining(character) else 0
+        if run <= _MAX_MARKS:
+            kept.append(character)
+    return "".join(kept)
