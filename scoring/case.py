@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from .span import Completion, Json, ToolCall
+from .transcript import moments_of_text, moments_of_turns
+from .witness import MAX_TRANSCRIPT, Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,16 @@ class Case:
             (f"[{turn.at}] " if turn.at else "") + (f"{turn.speaker}: " if turn.speaker else "") + turn.text
             for turn in self.transcript
         )
+
+    @cached_property
+    def witness(self) -> Witness | None:
+        """The transcript indexed for lexical answers; ``None`` without one, or beyond ``MAX_TRANSCRIPT`` characters."""
+        text = self.transcript_text
+        if text is None or len(text) > MAX_TRANSCRIPT:
+            return None
+        if self.transcript is None or isinstance(self.transcript, str):
+            return Witness(text, moments_of_text(text))
+        return Witness(text, moments_of_turns((turn.text, turn.speaker, turn.at) for turn in self.transcript))
 
 
 def parse_output(output: Json) -> ParsedOutput:

@@ -1,0 +1,195 @@
+"""A reason taken apart into claims: what each quotes, when it places it, which numbers and names it gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .facts import Number, found_dates, names, numbers, quotes, timestamps
+from .lexicon import (
+    ACTS,
+    AGENT_WORDS,
+    CONTRASTS,
+    CUSTOMER_WORDS,
+    NEGATIONS,
+    REPORTING,
+    RUBRIC_WORDS,
+    STOPWORDS,
+    VAGUE,
+)  # fmt: skip
+from .text import fold_digits, is_unspaced, normalise, pieces, tokens
+
+MAX_REASON = 20_000
+"""Characters of a reason that are read; a reason of a scorecard has some hundred."""
+
+MAX_CLAIMS = 40
+"""Claims of a reason, and quotations in it, that are looked up."""
+_MAX_CONTENT = 200
+
+_SENTENCES = re.compile(r"(?<=[.!?;।。！？])\s+|(?<=[।。！？])|\n")
+_STAMP = re.compile(r"(?<![\d:.])\d{1,3}:[0-5]\d(?::[0-5]\d)?(?![\d:])")
+_MARKS_GIVEN = re.compile(
+    r"\b\d+(?:\.\d+)? ?/ ?\d+\b|\b\d+(?:\.\d+)? (?:points?|marks?|out of \d+|punkte?n?|puntos?|अंक)"
+    r"|\b(?:scor(?:e|ed|ing)|marks?|rating|rated|punkte) (?:is |of |as |at |a )?\d+(?:\.\d+)?"
+)
+_ENDINGS = ("ing", "ed", "es", "en", "s", "e")
+_GERMAN = frozenset(
+    ("der", "die", "das", "den", "dem", "des", "und", "nicht", "ein", "eine", "hat", "kunde", "kunden", "wurde")
+)
+_TITLES = frozenset(("herr", "herrn", "frau", "mr", "mrs", "ms", "dr"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One clause. ``content`` are stems of words that say something; ``acts`` indexes of acts of speech it names.
+
+    ``role`` is whom it speaks of. A negated claim says that something did not happen.
+    """
+
+    quotes: tuple[str, ...]
+    stamps: tuple[int, ...]
+    numbers: tuple[Number, ...]
+    dates: tuple[frozenset[str], ...]
+    names: tuple[str, ...]
+    content: frozenset[str]
+    acts: frozenset[int]
+    reports: bool
+    negated: bool
+    role: str | None
+
+    @property
+    def anchored(self) -> bool:
+        """Whether it points at a moment or at words, right or wrong."""
+        return bool(self.quotes or self.stamps)
+
+    @property
+    def says_something(self) -> bool:
+        return self.anchored or bool(self.content or self.acts or self.numbers or self.dates)
+
+
+def stem(word: str) -> str:
+    """A crude stem, the same for every language: a common ending off, then five characters.
+
+    >>> {stem(word) for word in ("verified", "verify", "verification")}
+    {'verif'}
+    """
+    if word.isdigit() or is_unspaced(word[0]):
+        return word
+    if len(word) > 4:
+        ending = next((ending for ending in _ENDINGS if word.endswith(ending) and len(word) - len(ending) >= 3), "")
+        word = word[: len(word) - len(ending)] if ending else word
+    return word[:5]
+
+
+def stems(words: list[str]) -> list[str]:
+    """Stems of words; runs of unspaced scripts as pairs of characters."""
+    return [stem(word) for word in pieces(words)]
+
+
+def claims(reason: str) -> tuple[Claim, ...]:
+    """The claims of a reason, sentence by sentence, split where a contrast (*but*) begins."""
+    reason = fold_digits(reason[:MAX_REASON])
+    quoted = [quote for quote in quotes(reason) if _is_quotation(quote.text)][:MAX_CLAIMS]
+    masked = reason
+    for quote in reversed(quoted):
+        masked = f"{masked[: quote.start]} \x00 {masked[quote.end :]}"
+    open_quotes = iter(quoted)
+    found = []
+    for clause in _clauses(masked):
+        mine = tuple(next(open_quotes).text for _ in range(clause.count("\x00")))
+        found.append(_claim(clause.replace("\x00", " "), mine, german=_is_german(reason)))
+    return tuple(claim for claim in found if claim.says_something)[:MAX_CLAIMS]
+
+
+def _is_quotation(text: str) -> bool:
+    """One vague word in quotation marks is emphasis, not a quotation."""
+    words = tokens(text)
+    return len(words) > 1 or any(word not in VAGUE and word not in STOPWORDS for word in words)
+
+
+def _clauses(text: str) -> Iterator[str]:
+    for sentence in _SENTENCES.split(text):
+        words: list[str] = []
+        for word in sentence.split():
+            if normalise(word.strip(",")) in CONTRASTS and words:
+                yield " ".join(words)
+                words = []
+            words.append(word)
+        if words:
+            yield " ".join(words)
+
+
+def _is_german(text: str) -> bool:
+    return len(_GERMAN.intersection(tokens(text))) >= 2
+
+
+def _claim(clause: str, quoted: tuple[str, ...], *, german: bool) -> Claim:
+    stamps = tuple(timestamps(clause))
+    plain = _STAMP.sub(" ", clause)
+    normal = normalise(plain)
+    dated = list(found_dates(normal))
+    rest = _without_marks(_cut(normal, [(start, end) for _, start, end in dated]))
+    words = tokens(rest)
+    told = [word for word in words if not _is_light(word) and not word.isdigit()]
+    acts = frozenset(index for index, (cues, _) in enumerate(ACTS) if not cues.isdisjoint(words))
+    return Claim(
+        quotes=quoted,
+        stamps=stamps,
+        numbers=tuple(numbers(rest)),
+        dates=tuple(readings for readings, _, _ in dated if readings),
+        names=tuple(_names(plain, german=german)),
+        content=frozenset(stems(told)[:_MAX_CONTENT]),
+        acts=acts,
+        reports=any(word in REPORTING for word in words),
+        negated=any(word in NEGATIONS for word in words),
+        role=_role(words),
+    )
+
+
+def _is_light(word: str) -> bool:
+    return (
+        (len(word) < 3 and word.isascii())
+        or word in STOPWORDS
+        or word in VAGUE
+        or word in RUBRIC_WORDS
+        or word in REPORTING
+        or word in NEGATIONS
+        or word in AGENT_WORDS
+        or word in CUSTOMER_WORDS
+    )
+
+
+def _role(words: list[str]) -> str | None:
+    """Whom the clause speaks of: the party named first."""
+    for word in words:
+        if word in AGENT_WORDS:
+            return "agent"
+        if word in CUSTOMER_WORDS:
+            return "customer"
+    return None
+
+
+def _names(plain: str, *, german: bool) -> Iterator[str]:
+    """Capitalised words that may be names. German writes every noun so: there, only after a title."""
+    previous = ""
+    for word in plain.split():
+        bare = word.strip("()[],.;:!?\"'")
+        if german and normalise(previous) in _TITLES and bare[:1].isupper():
+            yield bare
+        previous = bare.rstrip(".")
+    if not german:
+        for name in names(plain):
+            if not _is_light(normalise(name)) and not name.isupper() and normalise(name) not in _TITLES:
+                yield name
+
+
+def _cut(text: str, spans: list[tuple[int, int]]) -> str:
+    for start, end in sorted(spans, reverse=True):
+        text = f"{text[:start]} {text[end:]}"
+    return text
+
+
+def _without_marks(text: str) -> str:
+    """Without the marks that the reason itself gives ("5/5", "score of 5"): they are not facts of the call."""
+    return _MARKS_GIVEN.sub(" ", text)

@@ -1,0 +1,82 @@
+"""Lexical answers: estimates by quotes, time stamps, numbers, names and word overlap. No model, no network, any script.
+
+They answer the two questions about a reason of a scorecard; everything else has no lexical answer.
+
+*Cites the transcript* when a claim of the reason quotes words, gives a time stamp, or describes an action whose words
+stand close together in the transcript; praise ("Agent was polite") does not. A claim that something was **not** done
+cites what can be looked for. *Borne out* when, besides, every quote stands in the transcript (with the speaker and at
+the time that the reason names), every time stamp exists, every number, date and name stands there, and no claim
+contradicts it.
+"""
+
+from __future__ import annotations
+
+from .case import Case
+from .claims import Claim, claims
+from .effects import Answer, BorneOut, CitesTranscript, NoAnswer, Question, Reply
+from .result import Method
+from .witness import MAX_TRANSCRIPT, Witness
+
+
+def answer(case: Case, question: Question) -> Reply:
+    """The lexical answer to a question about a case, or none."""
+    if not isinstance(question, CitesTranscript | BorneOut):
+        return NoAnswer("this question has no lexical answer: it needs a judge or embeddings")
+    witness = case.witness
+    if witness is None:
+        known = case.transcript is not None
+        return NoAnswer(f"the transcript is longer than {MAX_TRANSCRIPT} characters" if known else "no transcript")
+    found = claims(question.reason)
+    if not found:
+        return _answer(value=False, why="points at nothing in the transcript")
+    telling = [claim for claim in found if _cites(claim, witness)]
+    if not telling:
+        if any(witness.is_foreign_to(claim) for claim in found):
+            return NoAnswer("reason and transcript are written in different scripts")
+        return _answer(value=False, why="no quote, time stamp or described action of the transcript")
+    if isinstance(question, CitesTranscript):
+        return _answer(value=True, why=_what(telling[0], witness))
+    for claim in found:
+        fault = _fault(claim, witness, tells=claim in telling)
+        if fault is not None:
+            return _answer(value=False, why=fault)
+    return _answer(value=True, why=_what(telling[0], witness))
+
+
+def _answer(*, value: bool, why: str) -> Answer:
+    return Answer(value=value, method=Method.LEXICAL, reason=why)
+
+
+def _cites(claim: Claim, witness: Witness) -> bool:
+    if claim.anchored:
+        return True
+    if claim.negated:
+        return bool(claim.content or claim.acts) and not witness.is_foreign_to(claim)
+    return witness.match(claim).cites
+
+
+def _fault(claim: Claim, witness: Witness, *, tells: bool) -> str | None:
+    """Why a claim is not borne out; None when nothing speaks against it."""
+    if claim.negated:
+        return witness.fault_of_denial(claim)
+    fault = witness.fault_of_anchors(claim) or witness.fault_of_facts(claim)
+    if fault is not None:
+        return fault
+    if claim.quotes:
+        return None
+    match = witness.match(claim)
+    if claim.stamps:
+        return None if match.fits_moment else "what it describes does not stand at that time"
+    if tells:
+        return match.fault
+    return "describes what does not stand in the transcript" if match.made_up else None
+
+
+def _what(claim: Claim, witness: Witness) -> str:
+    if claim.quotes:
+        return f"quotes {claim.quotes[0][:60]!r}"
+    if claim.stamps:
+        return f"names the time {claim.stamps[0] // 60:02}:{claim.stamps[0] % 60:02}"
+    if claim.negated:
+        return "names something that can be looked for"
+    return f"describes: {', '.join(witness.match(claim).words[:6])}"

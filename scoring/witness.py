@@ -1,0 +1,266 @@
+"""Witness: one transcript, indexed once, and asked what it says for or against a claim."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .claims import Claim, stems
+from .facts import Number, dates, numbers, same_date, timestamps
+from .lexicon import ACTS, NEGATIONS
+from .numerals import spoken_numbers
+from .text import WordIndex, normalise, tokens
+from .transcript import Moment
+
+MAX_TRANSCRIPT = 2_000_000
+"""Characters of a transcript that lexical answers are given on: some thirty hours of speech."""
+_WINDOW = 1
+"""A description may draw on a moment and this many on either side of it: question, answer, confirmation."""
+_CITES = 0.5
+_BORNE_OUT = 0.65
+_AT_MOMENT = 0.34
+_MADE_UP = 0.34
+_MAX_PLACES = 2000
+"""Places kept for one word: one that stands in so many moments tells none from another."""
+_NEGATION_REACH = 3
+"""Words before a matched word among which a negation turns it round."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """How far a description stands in the transcript: the best place for it, and what was found there."""
+
+    words: tuple[str, ...] = ()
+    ratio: float = 0.0
+    cites: bool = False
+    fits_moment: bool = True
+    made_up: bool = False
+    fault: str | None = None
+
+
+class Witness:
+    """A transcript's moments with their words. Building it and asking it take linear time."""
+
+    def __init__(self, text: str, moments: Sequence[Moment]) -> None:
+        self._moments = moments
+        self._index = WordIndex(text)
+        self._words = [tokens(moment.text) for moment in moments]
+        self._spaced = [f" {' '.join(words)} " for words in self._words]
+        self._stems = [stems(words) for words in self._words]
+        self._where: dict[str, list[int]] = {}
+        for at, found in enumerate(self._stems):
+            for word in dict.fromkeys(found):
+                if len(places := self._where.setdefault(word, [])) < _MAX_PLACES:
+                    places.append(at)
+        self._acts = [self._places(phrases) for _, phrases in ACTS]
+        self._times = {moment.at for moment in moments if moment.at is not None} | set(timestamps(text))
+        self._numbers: dict[str, list[Number]] = {}
+        for number in numbers(text):
+            for value in number.values:
+                self._numbers.setdefault(value, []).append(number)
+        self._spoken = spoken_numbers(tokens(text))
+        self._digits = _joined_digits(normalise(text))
+        self._dates = dates(text)
+        self._scripts = _scripts(text[:5000])
+        self._roles = {moment.role for moment in moments} - {None}
+
+    def is_foreign_to(self, claim: Claim) -> bool:
+        """Whether the claim's words are of a script that the transcript does not use: words cannot tell, then."""
+        written = {_script(word[0]) for word in claim.content if not word[0].isdigit()}
+        return bool(written) and written.isdisjoint(self._scripts) and bool(self._scripts) and not self._matched(claim)
+
+    def fault_of_anchors(self, claim: Claim) -> str | None:
+        """A time stamp that does not exist, a quote that was not said, or not then, or not by the one named."""
+        for at in claim.stamps:
+            if at not in self._times:
+                return f"the time {at // 60:02}:{at % 60:02} does not stand in the transcript"
+        for quote in claim.quotes:
+            if not self._said(quote):
+                return f"{quote[:60]!r} does not stand in the transcript"
+            places = self._moments_with(quote)
+            if claim.stamps and places and not any(moment.at in claim.stamps for moment in places):
+                return f"{quote[:60]!r} was not said at that time"
+            if claim.role and places and all(moment.role not in (None, claim.role) for moment in places):
+                return f"{quote[:60]!r} was not said by the {claim.role}"
+        return None
+
+    def fault_of_facts(self, claim: Claim) -> str | None:
+        """A number, date or name that does not stand in the transcript."""
+        for number in claim.numbers:
+            if not self._has_number(number):
+                return f"the number {number.text[:30]} does not stand in the transcript"
+        for day in claim.dates:
+            if not any(same_date(day, other) for other in self._dates):
+                return f"the date {min(day)} does not stand in the transcript"
+        for name in claim.names:
+            if not all(map(self._index.has_word, tokens(name))):
+                return f"the name {name[:40]} does not stand in the transcript"
+        return None
+
+    def fault_of_denial(self, claim: Claim) -> str | None:
+        """Why a claim that something was not done is wrong: because it stands in the transcript."""
+        for at in claim.stamps:
+            if at not in self._times:
+                return f"the time {at // 60:02}:{at % 60:02} does not stand in the transcript"
+        for quote in claim.quotes:
+            if self._said(quote):
+                return f"{quote[:60]!r} does stand in the transcript"
+        if claim.quotes:
+            return None
+        places, matched = self._best(claim, role=claim.role)
+        wanted = len(claim.content)
+        done = (
+            wanted > 0
+            and len(matched) / wanted >= _BORNE_OUT
+            and (len(matched) > 1 or bool(claim.acts) or claim.reports)
+        )
+        if done and not self._denied(places, matched):
+            return "what it says was not done stands in the transcript"
+        return None
+
+    def match(self, claim: Claim) -> Match:
+        """The best place for a claim's description, and whether it is enough to cite it and to bear it out."""
+        if not claim.content:
+            return Match(fits_moment=True)
+        places, matched = self._best(claim, role=None)
+        ratio = len(matched) / len(claim.content)
+        enough = len(matched) >= 2 or (
+            len(matched) == 1 and (claim.reports or bool(claim.acts & self._performed(claim)))
+        )
+        by_named = self._is_by(claim, places, matched)
+        cites = enough and ratio >= _CITES and by_named
+        return Match(
+            words=tuple(sorted(matched)),
+            ratio=ratio,
+            cites=cites,
+            fits_moment=self._fits(claim),
+            made_up=len(claim.content) >= 2 and (ratio < _MADE_UP or not by_named),
+            fault=self._doubt(ratio, places, matched),
+        )
+
+    def _doubt(self, ratio: float, places: Iterable[int], matched: frozenset[str]) -> str | None:
+        if ratio < _BORNE_OUT:
+            return "part of what it describes does not stand in the transcript"
+        if self._denied(places, matched):
+            return "the transcript says the opposite"
+        return None
+
+    def _fits(self, claim: Claim) -> bool:
+        """Whether a description with a time stamp stands at that time, or next to it."""
+        if not claim.stamps:
+            return True
+        near = {
+            place
+            for at, moment in enumerate(self._moments)
+            if moment.at in claim.stamps
+            for place in range(at - _WINDOW, at + _WINDOW + 1)
+        }
+        if not near:
+            # The time stands somewhere in the text, but no moment carries it: nothing to hold against the claim.
+            return True
+        there = {word for word in self._matched(claim) if not near.isdisjoint(self._places_of(word, claim))}
+        return len(there) / len(claim.content) >= _AT_MOMENT
+
+    def _best(self, claim: Claim, role: str | None) -> tuple[tuple[int, ...], frozenset[str]]:
+        """The window in which most of the content stands; with ``role``, counting only what that party said."""
+        tally: Counter[int] = Counter()
+        standing: dict[str, set[int]] = {}
+        for word in claim.content:
+            places = {
+                at for at in self._places_of(word, claim)
+                if role is None or self._moments[at].role in (None, role)
+            }  # fmt: skip
+            standing[word] = places
+            tally.update({at + shift for at in places for shift in range(-_WINDOW, _WINDOW + 1)})
+        if not tally:
+            return (), frozenset()
+        centre = max(tally, key=lambda at: (tally[at], -at))
+        window = tuple(at for at in range(centre - _WINDOW, centre + _WINDOW + 1) if 0 <= at < len(self._moments))
+        return window, frozenset(word for word, places in standing.items() if not places.isdisjoint(window))
+
+    def _matched(self, claim: Claim) -> list[str]:
+        return [word for word in claim.content if self._places_of(word, claim)]
+
+    def _places_of(self, word: str, claim: Claim) -> list[int]:
+        """Where a word stands, or where the act of speech that it names was performed by the party named."""
+        places = self._where.get(word, [])
+        for act in claim.acts:
+            if word in _ACT_STEMS[act]:
+                places = places + [
+                    at for at in self._acts[act] if claim.role is None or self._moments[at].role in (None, claim.role)
+                ]
+        return places
+
+    def _performed(self, claim: Claim) -> frozenset[int]:
+        return frozenset(
+            act
+            for act in claim.acts
+            if any(claim.role is None or self._moments[at].role in (None, claim.role) for at in self._acts[act])
+        )
+
+    def _is_by(self, claim: Claim, places: Iterable[int], matched: frozenset[str]) -> bool:
+        """Whether the party that the claim speaks of said any of what matched, where speakers are known."""
+        if claim.role is None or claim.role not in self._roles:
+            return True
+        return any(
+            self._moments[at].role in (None, claim.role) for at in places
+            if any(at in self._places_of(word, claim) for word in matched)
+        )  # fmt: skip
+
+    def _denied(self, places: Iterable[int], matched: frozenset[str]) -> bool:
+        """Whether every matched word at these places stands shortly after a negation."""
+        seen = False
+        for place in places:
+            words, found = self._words[place], self._stems[place]
+            if len(words) != len(found):
+                return False
+            for at, word in enumerate(found):
+                if word in matched:
+                    seen = True
+                    if NEGATIONS.isdisjoint(words[max(0, at - _NEGATION_REACH) : at]):
+                        return False
+        return seen
+
+    def _said(self, quote: str) -> bool:
+        """Whether a quotation stands here; an ellipsis stands for words left out."""
+        return all(self._index.has_phrase(part) for part in _parts(quote) if tokens(part))
+
+    def _moments_with(self, quote: str) -> list[Moment]:
+        words = tokens(next((part for part in _parts(quote) if tokens(part)), quote))
+        phrase = f" {' '.join(words)} "
+        return [moment for moment, spaced in zip(self._moments, self._spaced, strict=True) if phrase in spaced]
+
+    def _has_number(self, number: Number) -> bool:
+        there = [other for value in number.values for other in self._numbers.get(value, ())]
+        if there:
+            return any(number.agrees(other) for other in there)
+        if not number.values.isdisjoint(self._spoken):
+            return True
+        return number.text.isdigit() and len(number.text) >= 4 and number.text in self._digits
+
+    def _places(self, phrases: Iterable[str]) -> list[int]:
+        wanted = [f" {' '.join(tokens(phrase))} " for phrase in phrases]
+        return [at for at, spaced in enumerate(self._spaced) if any(phrase in spaced for phrase in wanted)]
+
+
+_ACT_STEMS = tuple(frozenset(stems(list(cues))) for cues, _ in ACTS)
+
+
+def _parts(quote: str) -> list[str]:
+    return quote.replace("…", "...").split("...")
+
+
+def _joined_digits(text: str) -> str:
+    """Digits with single spaces and hyphens between them taken out: numbers that are dictated digit by digit."""
+    kept = [character if character.isdigit() else "" if character in " -" else "\n" for character in text]
+    return "".join(kept)
+
+
+def _script(character: str) -> str:
+    return unicodedata.name(character, "?").partition(" ")[0]
+
+
+def _scripts(text: str) -> frozenset[str]:
+    return frozenset(_script(word[0]) for word in tokens(text) if word[0].isalpha())
