@@ -37,7 +37,8 @@ class Criterion:
 class Rubric:
     """A rubric of the seeds. ``scale`` is the composite's upper end; ``pass_mark`` None means ``passes`` alone decides.
 
-    ``passes`` gets the composite and the results and says whether the case passes, beyond the pass mark.
+    ``passes`` gets the composite and the results and says whether the case passes, beyond the pass mark; ``None`` when
+    what it needs is unknown and nothing has failed yet, which leaves the verdict incomplete.
     ``detail`` adds top-level fields to the verdict (the workflow result in its seed's shape).
     """
 
@@ -49,7 +50,7 @@ class Rubric:
     pass_mark: float | None
     scale: float = 1.0
     min_coverage: float = 0.90
-    passes: Callable[[float, Mapping[str, Result]], bool] | None = None
+    passes: Callable[[float, Mapping[str, Result]], bool | None] | None = None
     detail: Callable[[Case], Mapping[str, object]] | None = None
 
     def __post_init__(self) -> None:

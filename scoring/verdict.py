@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
+from .bands import Effect
 from .case import Case
-from .result import NotApplicable, Result, Scored
+from .result import Failed, NotApplicable, Result, Scored, Unavailable
 from .rubric import Criterion, Rubric
 
 Selection: TypeAlias = Literal["random", "forced"]
@@ -36,7 +37,6 @@ class Score:
 
     def to_json(self) -> dict[str, object]:
         result = self.result
-        scored = isinstance(result, Scored)
         return {
             "metric": self.metric,
             "value": result.value if isinstance(result, Scored) else None,
@@ -45,7 +45,7 @@ class Score:
             "status": result.status,
             "method": result.method.value if isinstance(result, Scored) else None,
             "reason": result.reason,
-            "details": dict(result.details) if isinstance(result, Scored) and scored else {},
+            "details": dict(result.details) if isinstance(result, Scored) else {},
         }
 
 
@@ -94,7 +94,7 @@ class Verdict:
             "judge": {
                 "model": judged[0].model if judged else None,
                 "prompt_version": judged[0].prompt_version if judged else None,
-                "cost_usd": sum(j.cost_usd for j in judged), "calls": len(set(judged)),
+                "cost_usd": sum((j.cost_usd for j in judged), 0.0), "calls": len(set(judged)),
             },
             "service": self.service, "environment": self.environment, "session_id": self.session_id,
             "selection": self.selection, "revision": self.revision,
@@ -121,19 +121,23 @@ def reach_verdict(
     scores = tuple(_score(criterion, results[criterion.metric.id]) for criterion in rubric.criteria)
     unmet = [c.metric.id for c in rubric.criteria if c.prerequisite and _value(results, c) not in (None, 1.0)]
     hits = [(c.metric.id, c.blocker.effect) for c in rubric.criteria if c.blocker and _blocks(c, results)]
-    invalid = bool(unmet) or any(effect == "invalid" for _, effect in hits)
+    invalid = bool(unmet) or any(effect is Effect.INVALID for _, effect in hits)
 
     coverage, weighed = _weigh(rubric, results)
-    composite = None if invalid or weighed is None or coverage < rubric.min_coverage - 1e-9 else weighed * rubric.scale
+    unknown = [c.metric.id for c in rubric.criteria if c.prerequisite and _missing(results, c)]
+    unchecked = [c.metric.id for c in rubric.criteria if _names_formula(c) and _missing(results, c)]
+    known = weighed is not None and coverage >= rubric.min_coverage - 1e-9 and not unknown
+    composite = weighed * rubric.scale if weighed is not None and known and not invalid else None
+    passed = False if invalid or hits else _passed(rubric, composite, results)
     if invalid:
         state = State.INVALID
-    elif composite is None:
-        state = State.INCOMPLETE
+    elif composite is None or passed is None:
+        state, composite, passed = State.INCOMPLETE, None, None
     elif hits:
         state = State.DISQUALIFIED
     else:
-        state = State.VALID if coverage >= 1.0 - 1e-9 else State.PARTIAL
-    passed = _passed(rubric, state, composite, results)
+        # A check that the formula names and that could not be made leaves a mark, though it has no weight.
+        state = State.VALID if coverage >= 1.0 - 1e-9 and not unchecked else State.PARTIAL
     return Verdict(
         case_id=case.case_id,
         rubric=rubric.id,
@@ -149,7 +153,7 @@ def reach_verdict(
         scores=scores,
         sampling_probability=case.sampling_probability,
         created_at=created_at,
-        reason=_reason(state, scores, unmet, [metric for metric, _ in hits]),
+        reason=_reason(state, scores, unmet + [metric for metric, _ in hits], unknown + unchecked),
         task=case.task,
         trace_id=case.trace_id,
         service=case.service,
@@ -164,6 +168,15 @@ def reach_verdict(
 def _value(results: Mapping[str, Result], criterion: Criterion) -> float | None:
     result = results[criterion.metric.id]
     return result.value if isinstance(result, Scored) else None
+
+
+def _missing(results: Mapping[str, Result], criterion: Criterion) -> bool:
+    return isinstance(results[criterion.metric.id], Unavailable | Failed)
+
+
+def _names_formula(criterion: Criterion) -> bool:
+    """Whether the rubric's formula, and not only a table, names the criterion's blocker."""
+    return criterion.blocker is not None and criterion.blocker.effect is Effect.INVALID
 
 
 def _after_prerequisites(rubric: Rubric, results: Mapping[str, Result]) -> dict[str, Result]:
@@ -201,11 +214,10 @@ def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float 
     return scored / total, sum(weight * part for weight, part in parts) / scored
 
 
-def _passed(rubric: Rubric, state: State, composite: float | None, results: Mapping[str, Result]) -> bool | None:
-    if state is State.INCOMPLETE:
+def _passed(rubric: Rubric, composite: float | None, results: Mapping[str, Result]) -> bool | None:
+    """The pass mark, then the rubric's own conditions; None when there is no composite, or they cannot be told."""
+    if composite is None:
         return None
-    if composite is None or state is State.DISQUALIFIED:
-        return False
     if rubric.pass_mark is not None and round(composite, 9) < rubric.pass_mark:
         return False
     return rubric.passes(composite, results) if rubric.passes else True
@@ -219,14 +231,13 @@ def _rating(rubric: Rubric, state: State, composite: float | None) -> str | None
     return rubric.bands.rating(composite)
 
 
-def _reason(state: State, scores: tuple[Score, ...], unmet: list[str], hits: list[str]) -> str:
+def _reason(state: State, scores: tuple[Score, ...], blocking: list[str], unchecked: list[str]) -> str:
     """One line for people: why there is no composite, or why it does not count."""
-    if unmet or hits:
-        named = set(unmet + hits)
-        return "; ".join(f"{s.metric}: {s.result.reason or s.rating}" for s in scores if s.metric in named)
+    if state in (State.INVALID, State.DISQUALIFIED):
+        return "; ".join(f"{s.metric}: {s.result.reason or s.rating}" for s in scores if s.metric in blocking)
     if state in (State.INCOMPLETE, State.PARTIAL):
-        return "; ".join(
-            f"{s.metric} {s.result.status}: {s.result.reason}"
-            for s in scores if s.weight and not isinstance(s.result, Scored | NotApplicable)
-        )  # fmt: skip
+        gaps = [s for s in scores if isinstance(s.result, Unavailable | Failed)]
+        # What has neither weight nor a check to make is told only when nothing else is missing: it decided the pass.
+        named = [s for s in gaps if s.weight or s.metric in unchecked] or gaps
+        return "; ".join(f"{s.metric} {s.result.status}: {s.result.reason}" for s in named)
     return ""

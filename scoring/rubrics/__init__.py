@@ -1,0 +1,36 @@
+"""The rubrics, by an explicit list, and ``score``: one case under one rubric from start to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from scoring import lexical
+from scoring.case import Case
+from scoring.effects import NoAnswer, Question, Reply, run
+from scoring.rubric import Rubric
+from scoring.verdict import Verdict, reach_verdict
+
+from . import answer as answer_rubric
+from . import entity, qa, workflow
+
+RUBRICS: Mapping[str, Rubric] = {
+    rubric.id: rubric for rubric in (qa.RUBRIC, entity.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC)
+}
+"""Every rubric by its id."""
+
+Answerer = Callable[[Case, Question], Reply]
+
+
+def score(case: Case, rubric: Rubric, *, answer: Answerer = lexical.answer, created_at: str) -> Verdict:
+    """The verdict on a case, with a plain function as the only answerer (offline use, tests).
+
+    ``created_at`` is an ISO 8601 time in UTC: this layer has no clock.
+    """
+    started = {criterion.metric.id: criterion.metric.start(case) for criterion in rubric.criteria}
+    results = run(started, lambda question: answer(case, question))
+    return reach_verdict(rubric, case, results, created_at=created_at)
+
+
+def nobody(_case: Case, _question: Question) -> Reply:
+    """An answerer that knows nothing."""
+    return NoAnswer("no answerer is configured")

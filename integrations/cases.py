@@ -1,0 +1,264 @@
+"""Cases from JSON Lines: one strict reader of the case format.
+
+A line is a case or an error that names its line, its field and a remedy; nothing is guessed or converted. A field that
+the format does not know is an error when it looks like a misspelt one (``expected_outcom``): what depends on it would
+silently be unavailable. Any other unknown field is left alone and listed among the remarks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import TypeAlias
+
+import orjson
+
+from scoring.case import Case, Utterance
+from scoring.span import Json, ToolCall
+
+_NEAR = 0.82
+_TOOL_FIELDS = ("name", "arguments", "result", "error", "call_id", "handoff")
+_TURN_FIELDS = ("speaker", "text", "at")
+_TOLERATED = frozenset(("dialects", "provenance"))
+"""Fields that ``inspect`` adds for people."""
+
+_Read: TypeAlias = Callable[[Json, str], object]
+
+
+class CaseError(ValueError):
+    """A line that is not a valid case: 1-based line, field (``$`` for the line itself), cause and remedy."""
+
+    def __init__(self, line: int, field: str, message: str, remedy: str) -> None:
+        self.line = line
+        self.field = field
+        self.message = message
+        self.remedy = remedy
+        super().__init__(f"line {line}: {field}: {message}; {remedy}")
+
+
+class _FieldError(ValueError):
+    def __init__(self, field: str, message: str, remedy: str) -> None:
+        self.field, self.message, self.remedy = field, message, remedy
+        super().__init__(message)
+
+
+def read_case(line: bytes | str, number: int) -> Case:
+    """The case on one line of JSON; ``CaseError`` when it is none. ``number`` is the line's, from 1."""
+    return read_case_with_remarks(line, number)[0]
+
+
+def read_case_with_remarks(line: bytes | str, number: int) -> tuple[Case, tuple[str, ...]]:
+    """The case, and the names of fields that the format does not know."""
+    try:
+        data: Json = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise CaseError(number, "$", f"not JSON ({error})", "write one JSON object a line") from None
+    if not isinstance(data, dict):
+        raise CaseError(number, "$", "not a JSON object", "write one JSON object a line") from None
+    try:
+        return _case(data), _remarks(data, _READERS, "")
+    except _FieldError as error:
+        raise CaseError(number, error.field, error.message, error.remedy) from None
+
+
+def read_cases(lines: Iterable[bytes]) -> Iterator[Case | CaseError]:
+    """A case, or the error, for each line that is not blank: one bad line costs nothing else."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield read_case(line, number)
+            except CaseError as error:
+                yield error
+
+
+def _case(data: Mapping[str, Json]) -> Case:
+    fields: dict[str, object] = {}
+    for name, value in data.items():
+        read = _READERS.get(name)
+        if read is not None and (value is not None or name in _NULL_IS_A_VALUE):
+            fields[name] = read(value, name)
+    for required in ("case_id", "model_output"):
+        if required not in fields:
+            _remarks(data, _READERS, "")  # a misspelt name explains it better
+            raise _FieldError(required, "is missing", "every case needs case_id and model_output")
+    return Case(**fields)  # type: ignore[arg-type]  # each reader returns its field's type
+
+
+def _remarks(data: Mapping[str, Json], known: Iterable[str], path: str) -> tuple[str, ...]:
+    unknown = []
+    for name in data:
+        if name not in known and name not in _TOLERATED:
+            near = _nearest(name[:80], tuple(known))
+            if near is not None and near not in data:
+                raise _FieldError(f"{path}{name[:80]}", "unknown field", f"did you mean {near}?")
+            unknown.append(f"{path}{name[:80]}")
+    return tuple(unknown)
+
+
+@lru_cache(maxsize=1024)
+def _nearest(name: str, known: tuple[str, ...]) -> str | None:
+    return next(iter(difflib.get_close_matches(name, known, 1, _NEAR)), None)
+
+
+def _any(value: Json, _: str) -> Json:
+    return value
+
+
+def _text(value: Json, field: str) -> str:
+    if isinstance(value, str):
+        return value
+    raise _FieldError(field, f"is {_kind(value)}, not text", "put it in quotation marks, or leave it out")
+
+
+def _identifier(value: Json, field: str) -> str:
+    if isinstance(value, str) and value.strip():
+        return value
+    raise _FieldError(
+        field, f"is {_kind(value)}, not text" if value != "" else "is empty", 'give an id such as "call-17"'
+    )
+
+
+def _boolean(value: Json, field: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise _FieldError(field, f"is {_kind(value)}", "write true or false")
+
+
+def _number(value: Json, field: str) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
+        return value
+    raise _FieldError(
+        field, f"is {_kind(value)}" if not _is_number(value) else "is negative", "write a number of at least 0"
+    )
+
+
+def _whole(value: Json, field: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise _FieldError(field, "is not a whole number of at least 0", "write it without quotation marks or decimals")
+
+
+def _probability(value: Json, field: str) -> float:
+    if _is_number(value) and isinstance(value, int | float) and 0 < value <= 1:
+        return value
+    raise _FieldError(field, "is not a number above 0 and at most 1", "write the chance with which the case was drawn")
+
+
+def _object(value: Json, field: str) -> dict[str, Json]:
+    if isinstance(value, dict):
+        return value
+    raise _FieldError(field, f"is {_kind(value)}", "write an object")
+
+
+def _texts(value: Json, field: str) -> tuple[str, ...]:
+    return tuple(_text(one, f"{field}[{index}]") for index, one in enumerate(_list(value, field)))
+
+
+def _list(value: Json, field: str) -> list[Json]:
+    if isinstance(value, list):
+        return value
+    raise _FieldError(field, f"is {_kind(value)}", "write a list")
+
+
+def _transcript(value: Json, field: str) -> str | tuple[Utterance, ...]:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        raise _FieldError(field, f"is {_kind(value)}", "write text, or a list of {speaker, text, at}")
+    return tuple(_turn(turn, f"{field}[{index}]") for index, turn in enumerate(value))
+
+
+def _turn(value: Json, path: str) -> Utterance:
+    turn = _object(value, path)
+    _remarks(turn, _TURN_FIELDS, f"{path}.")
+    if "text" not in turn:
+        raise _FieldError(f"{path}.text", "is missing", "every turn needs a text")
+    speaker, at = turn.get("speaker"), turn.get("at")
+    return Utterance(
+        _text(turn["text"], f"{path}.text"),
+        None if speaker is None else _text(speaker, f"{path}.speaker"),
+        None if at is None else _text(at, f"{path}.at"),
+    )
+
+
+def _scenario(value: Json, field: str) -> Json:
+    if isinstance(value, str | dict):
+        return value
+    raise _FieldError(field, f"is {_kind(value)}", "write a scenario's name, or the scenario as an object")
+
+
+def _tools(value: Json, field: str) -> tuple[ToolCall, ...]:
+    return tuple(_tool(one, f"{field}[{index}]") for index, one in enumerate(_list(value, field)))
+
+
+def _tool(value: Json, path: str) -> ToolCall:
+    if isinstance(value, str):
+        return ToolCall(name=_identifier(value, path))
+    tool = _object(value, path)
+    _remarks(tool, _TOOL_FIELDS, f"{path}.")
+    error, call_id, handoff = tool.get("error"), tool.get("call_id"), tool.get("handoff")
+    return ToolCall(
+        name=_identifier(tool.get("name"), f"{path}.name"),
+        arguments=tool.get("arguments"),
+        result=tool.get("result"),
+        error=None if error is None else _text(error, f"{path}.error"),
+        call_id=None if call_id is None else _text(call_id, f"{path}.call_id"),
+        handoff=False if handoff is None else _boolean(handoff, f"{path}.handoff"),
+    )
+
+
+def _completion(value: Json, field: str) -> str:
+    allowed = ("root_ended", "idle", "deadline", "pressure", "batch")
+    if isinstance(value, str) and value in allowed:
+        return value
+    raise _FieldError(field, "is not a reason for closing a trace", f"write one of {', '.join(allowed)}")
+
+
+def _is_number(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _kind(value: Json) -> str:
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
+    return kinds.get(type(value), "null")
+
+
+_READERS: dict[str, _Read] = {
+    "case_id": _identifier,
+    "model_output": _any,
+    "task": _text,
+    "input": _any,
+    "transcript": _transcript,
+    "expected_outcome": _any,
+    "config": _object,
+    "scenario": _scenario,
+    "agents_called": _texts,
+    "tools_used": _tools,
+    "context": _texts,
+    "system_prompt": _text,
+    "latency_e2e_ms": _number,
+    "latency_model_ms": _number,
+    "timed_out": _boolean,
+    "input_tokens": _whole,
+    "output_tokens": _whole,
+    "cost_usd": _number,
+    "model": _text,
+    "tags": _texts,
+    "metadata": _object,
+    "evaluation_criteria_override": _text,
+    "session_id": _text,
+    "user_id": _text,
+    "service": _text,
+    "environment": _text,
+    "sampling_probability": _probability,
+    "trace_id": _text,
+    "name": _text,
+    "complete": _boolean,
+    "completion": _completion,
+    "content_captured": _boolean,
+    "capture_switch": _text,
+}
+_NULL_IS_A_VALUE = frozenset(("case_id", "model_output"))
+"""Elsewhere null means absent."""

@@ -1,0 +1,236 @@
+"""answer: accuracy, faithfulness, latency and tokens of one answer (seed 002)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scoring.bands import Bands, at_most
+from scoring.case import Case
+from scoring.effects import GradeAnswer, Steps
+from scoring.metric import Metric
+from scoring.result import Method, Result, Scored, Unavailable
+from scoring.rubric import Criterion, Rubric
+from scoring.settle import settle
+
+SOURCE = "seed 002"
+MAX_RATIONALE_WORDS = 80
+
+_PASS_AT_LEAST = {"accuracy_score": 1.0, "faithfulness_score": 1.0}
+_PASS_AT_MOST = {"latency_e2e_ms": 8000.0, "total_tokens": 6000.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grade:
+    """A judge's grade: two whole scores from 0 to 2, and why."""
+
+    accuracy_score: int
+    faithfulness_score: int
+    rationale: str
+
+
+def parse_grade(value: object) -> Grade:
+    """Read a judge's answer, as text or decoded, as strictly as seed 002 §2.2 says; ``ValueError`` names the fault.
+
+    >>> parse_grade('{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close."}').accuracy_score
+    2
+    """
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            raise ValueError("not JSON") from None
+    if not isinstance(value, Mapping):
+        raise ValueError("not a JSON object")  # noqa: TRY004  # one kind of error for every breach of the contract
+    for key in ("accuracy_score", "faithfulness_score", "rationale"):
+        if key not in value:
+            raise ValueError(f"{key} is missing")
+    for key in ("accuracy_score", "faithfulness_score"):
+        if type(value[key]) is not int or value[key] not in (0, 1, 2):
+            raise ValueError(f"{key} is not 0, 1 or 2")
+    rationale = value["rationale"]
+    if not isinstance(rationale, str) or not rationale.strip():
+        raise ValueError("rationale is empty")
+    if len(rationale.split()) > MAX_RATIONALE_WORDS:
+        raise ValueError(f"rationale has more than {MAX_RATIONALE_WORDS} words")
+    return Grade(
+        accuracy_score=value["accuracy_score"], faithfulness_score=value["faithfulness_score"], rationale=rationale
+    )
+
+
+def _graded(case: Case, field: str) -> Steps:
+    if case.output.error is None and case.model_output is None:
+        return Unavailable("no answer to grade: model_output is null")
+    replies = yield (GradeAnswer(),)
+    settled = settle(replies, parse_grade)
+    if not isinstance(settled, tuple):
+        return settled
+    (grade,), method, judgement = settled
+    return Scored(value=getattr(grade, field), method=method, reason=grade.rationale, judgement=judgement)
+
+
+def _accuracy(case: Case) -> Steps:
+    return (yield from _graded(case, "accuracy_score"))
+
+
+def _faithfulness(case: Case) -> Steps:
+    return (yield from _graded(case, "faithfulness_score"))
+
+
+def _milliseconds(value: float | None, field: str, *, timed_out: bool) -> Result:
+    if value is None:
+        return Unavailable(f"{field} is not known")
+    return Scored(value=value, reason="timed out; elapsed time" if timed_out else "", details={"timed_out": timed_out})
+
+
+def _latency_e2e(case: Case) -> Result:
+    return _milliseconds(case.latency_e2e_ms, "latency_e2e_ms", timed_out=case.timed_out)
+
+
+def _latency_model(case: Case) -> Result:
+    return _milliseconds(case.latency_model_ms, "latency_model_ms", timed_out=case.timed_out)
+
+
+def _tokens(case: Case) -> tuple[int, int] | Unavailable:
+    if case.input_tokens is None or case.output_tokens is None:
+        return Unavailable("input_tokens and output_tokens are not both known")
+    return case.input_tokens, case.output_tokens
+
+
+def _total_tokens(case: Case) -> Result:
+    used = _tokens(case)
+    if isinstance(used, Unavailable):
+        return used
+    return Scored(value=sum(used), details={"input_tokens": used[0], "output_tokens": used[1]})
+
+
+def _token_ratio(case: Case) -> Result:
+    used = _tokens(case)
+    return used if isinstance(used, Unavailable) else Scored(value=used[1] / max(used[0], 1))
+
+
+def accuracy_norm(score: float) -> float:
+    """``accuracy_score / 2``; faithfulness likewise."""
+    return score / 2
+
+
+def latency_norm(milliseconds: float) -> float:
+    """``min(1, 3000 / max(latency_e2e_ms, 1))``.
+
+    >>> latency_norm(6000)
+    0.5
+    """
+    return min(1.0, 3000 / max(milliseconds, 1))
+
+
+def token_efficiency_norm(total: float) -> float:
+    """``min(1, 2000 / max(total_tokens, 1))``."""
+    return min(1.0, 2000 / max(total, 1))
+
+
+def _passes(_: float, results: Mapping[str, Result]) -> bool | None:
+    """The four conditions of §3.1: one that fails decides; one that is unknown leaves the rest undecided."""
+    told: list[bool | None] = []
+    for name, bound in _PASS_AT_LEAST.items():
+        result = results[name]
+        told.append(result.value >= bound if isinstance(result, Scored) else None)
+    for name, bound in _PASS_AT_MOST.items():
+        result = results[name]
+        told.append(result.value <= bound if isinstance(result, Scored) else None)
+    if False in told:
+        return False
+    return None if None in told else True
+
+
+_SCORE_BANDS = Bands((("good", 2.0), ("acceptable", 1.0)), "fail")
+
+accuracy_score = Metric(
+    id="accuracy_score",
+    title="Accuracy",
+    meaning="2 fully correct and complete, 1 partially correct, 0 incorrect or non-responsive.",
+    formula="judge's grade in {0, 1, 2}; accuracy_norm = accuracy_score / 2",
+    source=f"{SOURCE} §1.1, §2; rubrics §8",
+    measure=_accuracy,
+    bands=_SCORE_BANDS,
+    unit="points",
+    bounds=(0.0, 2.0),
+    methods=(Method.JUDGE,),
+    undefined="there is no judge, or its answer twice broke the contract",
+)
+faithfulness_score = Metric(
+    id="faithfulness_score",
+    title="Faithfulness",
+    meaning="2 no unsupported claims, 1 minor unsupported inference, 0 fabricated or materially unfaithful.",
+    formula="judge's grade in {0, 1, 2}; faithfulness_norm = faithfulness_score / 2",
+    source=f"{SOURCE} §1.2, §2; rubrics §8",
+    measure=_faithfulness,
+    bands=_SCORE_BANDS,
+    unit="points",
+    bounds=(0.0, 2.0),
+    methods=(Method.JUDGE,),
+    undefined="there is no judge, or its answer twice broke the contract",
+)
+latency_e2e_ms = Metric(
+    id="latency_e2e_ms",
+    title="End-to-end latency",
+    meaning="From the start of the request to the fully received answer; a timed-out one counts as it is.",
+    formula="end − start; latency_norm = min(1, 3000 / max(latency_e2e_ms, 1))",
+    source=f"{SOURCE} §1.3",
+    measure=_latency_e2e,
+    bands=at_most(good=3000, acceptable=8000),
+    unit="ms",
+    bounds=(0.0, None),
+    undefined="the case states no latency",
+)
+latency_model_ms = Metric(
+    id="latency_model_ms",
+    title="Model latency",
+    meaning="Generation time of the model or its provider.",
+    formula="sum of the model calls' durations, as stated by the case",
+    source=f"{SOURCE} §1.3",
+    measure=_latency_model,
+    unit="ms",
+    bounds=(0.0, None),
+    undefined="the case states no model latency",
+)
+total_tokens = Metric(
+    id="total_tokens",
+    title="Total tokens",
+    meaning="Tokens read and written for the answer.",
+    formula="input_tokens + output_tokens; token_efficiency_norm = min(1, 2000 / max(total_tokens, 1))",
+    source=f"{SOURCE} §1.4",
+    measure=_total_tokens,
+    bands=at_most(good=2000, acceptable=6000),
+    unit="tokens",
+    bounds=(0.0, None),
+    undefined="the case does not state both counts",
+)
+token_efficiency_ratio = Metric(
+    id="token_efficiency_ratio",
+    title="Token efficiency ratio",
+    meaning="Tokens written for each token read.",
+    formula="output_tokens / max(input_tokens, 1)",
+    source=f"{SOURCE} §1.4",
+    measure=_token_ratio,
+    bounds=(0.0, None),
+    undefined="the case does not state both counts",
+)
+
+RUBRIC = Rubric(
+    id="answer",
+    title="Answer",
+    source="seed 002 §3; rubrics §1.6",
+    formula="0.45 × accuracy_norm + 0.30 × faithfulness_norm + 0.15 × latency_norm + 0.10 × token_efficiency_norm; "
+    "passes if accuracy_score >= 1, faithfulness_score >= 1, latency_e2e_ms <= 8000 and total_tokens <= 6000",
+    criteria=(
+        Criterion(metric=accuracy_score, weight=0.45, component=accuracy_norm),
+        Criterion(metric=faithfulness_score, weight=0.30, component=accuracy_norm),
+        Criterion(metric=latency_e2e_ms, weight=0.15, component=latency_norm),
+        Criterion(metric=total_tokens, weight=0.10, component=token_efficiency_norm),
+        Criterion(metric=latency_model_ms),
+        Criterion(metric=token_efficiency_ratio),
+    ),
+    pass_mark=None,
+    passes=_passes,
+)

@@ -1,0 +1,285 @@
+"""entity: keywords and topics found in a call against the configured list and the reference (seed 000, Task 2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scoring.bands import Bands, Blocker, Effect, at_least, count
+from scoring.case import Case
+from scoring.effects import SameEntity, Steps
+from scoring.metric import Metric
+from scoring.result import Method, Result, Scored, Unavailable
+from scoring.rubric import Criterion, Rubric, derived_pass_mark
+from scoring.settle import settle
+from scoring.span import Json
+from scoring.structure import items, reference, response_structure_compliance
+from scoring.text import WordIndex, normalise, tokens
+
+SOURCE = "seed 000, Task 2"
+_PARTS = re.compile("[ _-]")
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """One side of a comparison: precision, recall and F1 of a found set against an expected one.
+
+    Both empty: 1.0 each. Exactly one empty: 0.0 each (rubrics §1.2).
+
+    >>> Detection(frozenset({"hello", "refund", "cancel"}), frozenset({"hello", "refund", "account"})).f1
+    0.6666666666666666
+    """
+
+    found: frozenset[str]
+    expected: frozenset[str]
+
+    @property
+    def precision(self) -> float:
+        return self._share_of(self.found)
+
+    @property
+    def recall(self) -> float:
+        return self._share_of(self.expected)
+
+    @property
+    def f1(self) -> float:
+        # 2PR / (P + R) with both ratios written out, so that equal counts give equal numbers.
+        total = len(self.found) + len(self.expected)
+        return 2 * len(self.found & self.expected) / total if total else 1.0
+
+    def _share_of(self, side: frozenset[str]) -> float:
+        if side:
+            return len(self.found & self.expected) / len(side)
+        return 0.0 if self.found or self.expected else 1.0
+
+    def details(self) -> dict[str, object]:
+        return {
+            "missed": sorted(self.expected - self.found)[:_SHOWN],
+            "extra": sorted(self.found - self.expected)[:_SHOWN],
+        }
+
+
+def names(value: Json, key: str) -> frozenset[str]:
+    """The strings of a list as a set after text normalisation: duplicates count once."""
+    return frozenset(normalise(item) for item in items(value, key) if isinstance(item, str))
+
+
+def detected(case: Case) -> frozenset[str]:
+    """Keywords and topics that the model reported, together."""
+    return names(case.output.value, "detected_keywords") | names(case.output.value, "detected_topics")
+
+
+def configured(case: Case) -> frozenset[str] | None:
+    """``config.keywords`` ∪ ``config.topics``, or ``config.entities``; else the reference's ``valid_entity_set``."""
+    config: Json = dict(case.config)
+    listed = names(config, "keywords") | names(config, "topics") or names(config, "entities")
+    if listed:
+        return listed
+    expected = reference(case)
+    if isinstance(expected, dict) and isinstance(expected.get("valid_entity_set"), list):
+        return names(expected, "valid_entity_set")
+    return None
+
+
+def _expected(case: Case, *keys: str) -> frozenset[str] | Unavailable:
+    expected = reference(case)
+    if isinstance(expected, Unavailable):
+        return expected
+    for key in keys:
+        if not isinstance(expected, dict) or not isinstance(expected.get(key), list):
+            return Unavailable(f"expected_outcome.{key} is not a list")
+    return frozenset().union(*(names(expected, key) for key in keys))
+
+
+def _detection(key: str, value: Callable[[Detection], float]) -> Callable[[Case], Result]:
+    def measure(case: Case) -> Result:
+        expected = _expected(case, key)
+        if isinstance(expected, Unavailable):
+            return expected
+        both = Detection(names(case.output.value, key), expected)
+        matching = len(both.found & both.expected)
+        return Scored(
+            value=value(both),
+            reason=f"{matching} of {len(both.found)} found match, of {len(both.expected)} expected",
+            details=both.details(),
+        )
+
+    return measure
+
+
+def _compliance(case: Case) -> Result:
+    found = detected(case)
+    allowed = configured(case)
+    if allowed is None:
+        return Unavailable("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
+    if not found:
+        return Scored(value=1.0, reason="no entity detected")
+    outside = sorted(found - allowed)
+    return Scored(
+        value=1.0 - len(outside) / len(found) if outside else 1.0,
+        reason=f"{len(found) - len(outside)} of {len(found)} are configured"
+        + (f"; not configured: {', '.join(name[:40] for name in outside[:5])}" if outside else ""),
+        details={"not_configured": outside[:_SHOWN]},
+    )
+
+
+def _fabricated(case: Case) -> Result:
+    expected = _expected(case, "detected_keywords", "detected_topics")
+    if isinstance(expected, Unavailable):
+        return expected
+    doubtful = detected(case) - expected
+    if doubtful and case.transcript_text is None:
+        return Unavailable("no transcript to look entities up in")
+    spoken = WordIndex(case.transcript_text or "") if doubtful else None
+    made_up = sorted(name for name in doubtful if spoken and not _stands_in(name, spoken))
+    return Scored(
+        value=len(made_up),
+        reason=f"in neither transcript nor reference: {', '.join(name[:40] for name in made_up[:5])}"
+        if made_up
+        else "",
+        details={"fabricated": made_up[:_SHOWN]},
+    )
+
+
+def _stands_in(name: str, spoken: WordIndex) -> bool:
+    """Whether every word of the entity, split at space, ``_`` and ``-``, stands in the transcript."""
+    return all(spoken.has_word(word) for part in _PARTS.split(name) for word in tokens(part))
+
+
+def _cross_language(case: Case) -> Steps:
+    expected = _expected(case, "detected_keywords", "detected_topics")
+    if isinstance(expected, Unavailable):
+        return expected
+    found = detected(case)
+    by_text = expected & found
+    open_ones = tuple(sorted(expected - found))
+    if not open_ones:
+        return Scored(value=Detection(found, expected).recall, reason=f"all {len(expected)} matched by text")
+    others = tuple(sorted(found - expected))
+    replies = yield (SameEntity(open_ones, others),)
+    settled = settle(replies, lambda value: _read_matches(value, len(open_ones), len(others)))
+    if not isinstance(settled, tuple):
+        return settled
+    (matches,), method, judgement = settled
+    paired = {wanted: others[at] for wanted, at in zip(open_ones, matches, strict=True) if at is not None}
+    return Scored(
+        value=(len(by_text) + len(paired)) / len(expected),
+        method=method,
+        reason=f"{len(by_text)} by text and {len(paired)} across languages, of {len(expected)}",
+        details={"matched": paired, "missed": [wanted for wanted in open_ones if wanted not in paired][:_SHOWN]},
+        judgement=judgement,
+    )
+
+
+def _read_matches(value: object, wanted: int, found: int) -> tuple[int | None, ...]:
+    if not isinstance(value, tuple | list) or len(value) != wanted:
+        raise ValueError(f"expected {wanted} matches")
+    used = [at for at in value if at is not None]
+    if any(type(at) is not int or not 0 <= at < found for at in used) or len(set(used)) != len(used):
+        raise ValueError("matches must be different indexes of what was found")
+    return tuple(value)
+
+
+def _f1_family(what: str, bands: Bands, first: int) -> tuple[Metric, Metric, Metric]:
+    """Precision, recall and F1 of keywords or of topics: one card each."""
+    key = f"detected_{what}s"
+    title = what.title()
+    undefined = f"there is no expected outcome with {key}"
+    return (
+        Metric(
+            id=f"{what}_precision",
+            title=f"{title} Detection Precision",
+            meaning=f"Of the {what}s that the model reported, the share that stands in the reference.",
+            formula=f"{what}s_also_in_expected_outcome / total_{what}s_model_detected",
+            source=f"{SOURCE}, Metric {first}; rubrics §4",
+            measure=_detection(key, lambda both: both.precision),
+            bands=bands,
+            undefined=undefined,
+        ),
+        Metric(
+            id=f"{what}_recall",
+            title=f"{title} Detection Recall",
+            meaning=f"Of the reference's {what}s, the share that the model reported.",
+            formula=f"{what}s_also_in_expected_outcome / total_{what}s_in_expected_outcome",
+            source=f"{SOURCE}, Metric {first + 1}; rubrics §4",
+            measure=_detection(key, lambda both: both.recall),
+            bands=bands,
+            undefined=undefined,
+        ),
+        Metric(
+            id=f"{what}_f1",
+            title=f"{title} Detection F1",
+            meaning=f"Harmonic mean of precision and recall of the {what}s.",
+            formula="2 × precision × recall / (precision + recall)",
+            source=f"{SOURCE}, Metric {first + 2}; rubrics §4",
+            measure=_detection(key, lambda both: both.f1),
+            bands=bands,
+            undefined=undefined,
+        ),
+    )
+
+
+keyword_precision, keyword_recall, keyword_f1 = _f1_family("keyword", at_least(good=0.90, acceptable=0.85), 1)
+topic_precision, topic_recall, topic_f1 = _f1_family("topic", at_least(good=0.88, acceptable=0.80), 4)
+
+configured_entity_compliance = Metric(
+    id="configured_entity_compliance",
+    title="Configured Entity Compliance",
+    meaning="Of the entities that the model reported, keywords and topics together, the share in the configured list.",
+    formula="entities_from_configured_list / total_entities_model_detected",
+    source=f"{SOURCE}, Metric 7; rubrics §4",
+    measure=_compliance,
+    bands=at_least(good=1.0, acceptable=0.95),
+    undefined="the case names no configured list and the reference has no valid_entity_set",
+)
+fabricated_entity_count = Metric(
+    id="fabricated_entity_count",
+    title="Fabricated Entity Count",
+    meaning="Entities reported that stand neither in the reference nor, word by word, in the transcript.",
+    formula="entities in model output absent from both transcript and expected_outcome",
+    source=f"{SOURCE}, Blocker; rubrics §4",
+    measure=_fabricated,
+    bands=count(passes=0, warns=2),
+    unit="entities",
+    bounds=(0.0, None),
+    undefined="there is no expected outcome, or an entity outside it and no transcript",
+)
+cross_language_match_rate = Metric(
+    id="cross_language_match_rate",
+    title="Cross-Language Match Rate",
+    meaning="Of the reference's entities, the share that the model reported in any language.",
+    formula="(equal after normalisation + nearest by multilingual embedding, cosine >= 0.80, one to one) / expected",
+    source="seed 000, Scorecard (undefined there); rubrics §4",
+    measure=_cross_language,
+    bands=Bands((("good", 0.90),), "fail"),
+    methods=(Method.EXACT, Method.EMBEDDING),
+    undefined="there is no expected outcome, or not every entity matches by text and there are no embeddings",
+)
+
+_CRITERIA = (
+    Criterion(metric=response_structure_compliance, prerequisite=True),
+    Criterion(metric=keyword_precision),
+    Criterion(metric=keyword_recall),
+    Criterion(metric=keyword_f1, weight=0.47),
+    Criterion(metric=topic_precision),
+    Criterion(metric=topic_recall),
+    Criterion(metric=topic_f1, weight=0.29),
+    # Only its table and the scorecard name this blocker: the number stands, the verdict does not pass (rubrics §1.4).
+    Criterion(
+        metric=configured_entity_compliance, weight=0.24, blocker=Blocker(effect=Effect.DISQUALIFIED, below=0.95)
+    ),
+    Criterion(metric=fabricated_entity_count, blocker=Blocker(effect=Effect.INVALID, above=2)),
+    Criterion(metric=cross_language_match_rate),
+)
+
+RUBRIC = Rubric(
+    id="entity",
+    title="Entity Analysis",
+    source="seed 000, Task 2; rubrics §4",
+    formula="0.47 × keyword_f1 + 0.29 × topic_f1 + 0.24 × configured_entity_compliance; "
+    "invalid if response_structure_compliance = 0 or fabricated_entity_count > 2",
+    criteria=_CRITERIA,
+    pass_mark=derived_pass_mark(*_CRITERIA),
+)

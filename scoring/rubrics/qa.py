@@ -1,0 +1,279 @@
+"""qa: scores of a call scorecard's questions against a human analyst's (seed 000, Task 1; rubrics §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scoring.bands import Blocker, Effect, at_least, at_most
+from scoring.case import Case
+from scoring.effects import BorneOut, CitesTranscript, Steps
+from scoring.metric import Metric
+from scoring.result import Method, NotApplicable, Result, Scored, Unavailable
+from scoring.rubric import Criterion, Rubric, derived_pass_mark
+from scoring.settle import settle, truth
+from scoring.span import Json
+from scoring.structure import Matched, items, kind, match_by_id, reference, response_structure_compliance, strict_key
+
+SOURCE = "seed 000, Task 1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A question of the reference, and what the model said of it; ``score`` None when it said no number."""
+
+    question_id: Json
+    expected: float
+    max_score: float
+    pass_fail: bool
+    score: float | None
+    answer: dict[str, Json] | None
+
+    @property
+    def correct(self) -> bool:
+        """PASS_FAIL: equal. SCORE: within a tenth of the scale (±0.5 on 5 points)."""
+        if self.score is None:
+            return False
+        gap = round(abs(self.score - self.expected), 9)
+        return gap == 0 if self.pass_fail else gap <= round(0.1 * self.max_score, 9)
+
+    @property
+    def gap(self) -> float:
+        """Distance from the expected score over the question's own scale, at most 1; 1 for a skipped question."""
+        return 1.0 if self.score is None else min(1.0, abs(self.score - self.expected) / self.max_score)
+
+    @property
+    def false_pass(self) -> bool:
+        """Full marks where the agent clearly failed."""
+        return self.pass_fail and self.expected == 0 and self.score == self.max_score
+
+    def __str__(self) -> str:
+        given = "skipped" if self.score is None else f"{self.score:g}"
+        return f"{str(self.question_id)[:40]} ({given}, expected {self.expected:g})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scorecard:
+    """Both sides matched by question id; ``answered`` tells whether the model gave any item at all."""
+
+    items: tuple[Item, ...]
+    matched: Matched
+    answered: bool
+
+    def ratio(self, count: float) -> float:
+        """Over the reference's questions. None expected: 1 when none were answered either, else 0 (rubrics §1.2)."""
+        if self.items:
+            return count / len(self.items)
+        return 0.0 if self.answered else 1.0
+
+    def remarks(self) -> dict[str, object]:
+        """What was ignored, and where the model's own scale or type differs from the reference's."""
+        differing = [
+            item.question_id
+            for item in self.items
+            if item.answer is not None
+            and (
+                item.answer.get("max_score", item.max_score) != item.max_score
+                or item.answer.get("type", _type(item)) != _type(item)
+            )
+        ]
+        told = {
+            "unknown_ids": list(self.matched.unknown),
+            "repeated_ids": list(self.matched.repeated),
+            "differing_scale_or_type": differing,
+        }
+        return {name: ids for name, ids in told.items() if ids}
+
+
+def read_scorecard(case: Case) -> Scorecard | Unavailable:
+    """The reference's questions with the model's answers; unavailable without a reference that can be used."""
+    expected = reference(case)
+    if isinstance(expected, Unavailable):
+        return expected
+    if not isinstance(expected, dict) or not isinstance(expected.get("questions"), list):
+        return Unavailable("expected_outcome.questions is not a list")
+    wanted = items(expected, "questions")
+    for index, question in enumerate(wanted):
+        if problem := _unusable(question):
+            return Unavailable(f"expected_outcome.questions[{index}]: {problem}")
+    ids = [question["question_id"] for question in wanted if isinstance(question, dict)]
+    if len(set(map(strict_key, ids))) != len(ids):
+        return Unavailable("expected_outcome.questions: an id stands twice")
+    given = items(case.output.value, "questions")
+    matched = match_by_id(given, "question_id", ids)
+    return Scorecard(
+        items=tuple(_item(question, matched) for question in wanted if isinstance(question, dict)),
+        matched=matched,
+        answered=bool(given),
+    )
+
+
+def _unusable(question: Json) -> str | None:
+    if not isinstance(question, dict):
+        return "not an object"
+    if kind(question.get("question_id")) not in ("string", "number"):
+        return "question_id is missing"
+    score, most = _number(question.get("score")), _number(question.get("max_score"))
+    if score is None:
+        return "score is not a number"
+    if most is None or most <= 0:
+        return "max_score is not a number above 0"
+    if question.get("type") not in ("PASS_FAIL", "SCORE"):
+        return "type is neither PASS_FAIL nor SCORE"
+    return None
+
+
+def _item(question: dict[str, Json], matched: Matched) -> Item:
+    answer = matched.by_id.get(strict_key(question["question_id"]))
+    return Item(
+        question_id=question["question_id"],
+        expected=_number(question["score"]) or 0.0,
+        max_score=_number(question["max_score"]) or 0.0,
+        pass_fail=question["type"] == "PASS_FAIL",
+        score=None if answer is None else _number(answer.get("score")),
+        answer=answer,
+    )
+
+
+def _number(value: Json) -> float | None:
+    return float(value) if kind(value) == "number" and isinstance(value, int | float) else None
+
+
+def _type(item: Item) -> str:
+    return "PASS_FAIL" if item.pass_fail else "SCORE"
+
+
+def _over_scorecard(measure: Callable[[Scorecard], Result]) -> Callable[[Case], Result]:
+    def measured(case: Case) -> Result:
+        card = read_scorecard(case)
+        return card if isinstance(card, Unavailable) else measure(card)
+
+    return measured
+
+
+def _accuracy(card: Scorecard) -> Result:
+    wrong = [item for item in card.items if not item.correct]
+    right = len(card.items) - len(wrong)
+    named = ", ".join(map(str, wrong[:5])) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
+    return Scored(
+        value=card.ratio(right),
+        reason=f"{right} of {len(card.items)} questions" + (f"; wrong: {named}" if wrong else ""),
+        details={"wrong": [item.question_id for item in wrong], **card.remarks()},
+    )
+
+
+def _gap_accuracy(card: Scorecard) -> Result:
+    gaps = {str(item.question_id): round(item.gap, 9) for item in card.items if item.gap}
+    value = 1.0 - card.ratio(sum(item.gap for item in card.items)) if card.items else card.ratio(0)
+    return Scored(
+        value=value, reason=f"average normalised gap {1.0 - value:.3f}" if card.items else "", details={"gaps": gaps}
+    )
+
+
+def _false_pass_rate(card: Scorecard) -> Result:
+    asked = [item for item in card.items if item.pass_fail]
+    if not asked:
+        return NotApplicable("the reference has no PASS_FAIL question")
+    wrong = [item for item in asked if item.false_pass]
+    return Scored(
+        value=len(wrong) / len(asked),
+        reason=f"{len(wrong)} of {len(asked)} PASS_FAIL questions wrongly passed"
+        + (f": {', '.join(str(item.question_id)[:40] for item in wrong[:5])}" if wrong else ""),
+        details={"wrongly_passed": [item.question_id for item in wrong]},
+    )
+
+
+def _evidence(case: Case) -> Steps:
+    card = read_scorecard(case)
+    if isinstance(card, Unavailable):
+        return card
+    reasons: list[tuple[Json, str]] = []
+    for item in card.items:
+        reason = item.answer.get("reason") if item.answer else None
+        if isinstance(reason, str) and reason.strip():
+            reasons.append((item.question_id, reason))
+    if not reasons:
+        return Scored(value=card.ratio(0) if not card.items else 0.0, reason="the model gave no reasons")
+    replies = yield (
+        *(CitesTranscript(reason) for _, reason in reasons),
+        *(BorneOut(reason) for _, reason in reasons),
+    )
+    settled = settle(replies, truth)
+    if not isinstance(settled, tuple):
+        return settled
+    answers, method, judgement = settled
+    cited, borne_out = answers[: len(reasons)], answers[len(reasons) :]
+    # A reason without evidence is not factual either.
+    factual = [c and b for c, b in zip(cited, borne_out, strict=True)]
+    return Scored(
+        value=(sum(cited) + sum(factual)) / (2 * len(reasons)),
+        method=method,
+        reason=f"{sum(cited)} of {len(reasons)} reasons cite evidence, {sum(factual)} are borne out",
+        details={
+            "without_evidence": [q for (q, _), c in zip(reasons, cited, strict=True) if not c],
+            "not_factual": [q for (q, _), f in zip(reasons, factual, strict=True) if not f],
+        },
+        judgement=judgement,
+    )
+
+
+question_score_accuracy = Metric(
+    id="question_score_accuracy",
+    title="Question Score Accuracy",
+    meaning="Share of the scorecard's questions that the model scored as the reference does; a skipped one is wrong.",
+    formula="questions_scored_correctly / total_questions",
+    source=f"{SOURCE}, Metric 1; rubrics §3",
+    measure=_over_scorecard(_accuracy),
+    bands=at_least(good=0.95, acceptable=0.90),
+    undefined="there is no expected outcome with questions",
+)
+score_gap_accuracy = Metric(
+    id="score_gap_accuracy",
+    title="Score Gap Accuracy",
+    meaning="How close the scores are on average, each measured on its own question's scale.",
+    formula="1 − mean(|model_score − expected_score| / question_max_score)",
+    source=f"{SOURCE}, Metric 2; rubrics §3",
+    measure=_over_scorecard(_gap_accuracy),
+    bands=at_least(good=0.90, acceptable=0.80),
+    undefined="there is no expected outcome with questions",
+)
+evidence_backed_reasoning = Metric(
+    id="evidence_backed_reasoning",
+    title="Evidence-Backed Reasoning",
+    meaning="Whether the model's reasons point to something in the transcript, and whether that is really there.",
+    formula="(reasons_with_evidence + factual_reasons) / (2 × total_reasons)",
+    source=f"{SOURCE}, Metric 3; rubrics §3, §9",
+    measure=_evidence,
+    bands=at_least(good=0.90, acceptable=0.80),
+    methods=(Method.LEXICAL, Method.JUDGE),
+    undefined="there is no expected outcome with questions, or no transcript",
+)
+compliance_false_pass_rate = Metric(
+    id="compliance_false_pass_rate",
+    title="Compliance False Pass Rate",
+    meaning="Share of PASS_FAIL questions given full marks where the reference gives zero.",
+    formula="wrongly_passed_questions / total_pass_fail_questions",
+    source=f"{SOURCE}, Blocker; rubrics §3",
+    measure=_over_scorecard(_false_pass_rate),
+    bands=at_most(good=0.01, acceptable=0.03),
+    undefined="there is no expected outcome with questions; not applicable without a PASS_FAIL question",
+)
+
+_CRITERIA = (
+    Criterion(metric=response_structure_compliance, prerequisite=True),
+    Criterion(metric=question_score_accuracy, weight=0.70),
+    Criterion(metric=score_gap_accuracy, weight=0.20),
+    Criterion(metric=evidence_backed_reasoning, weight=0.10),
+    # Only its table and the scorecard name this blocker: the number stands, the verdict does not pass (rubrics §1.4).
+    Criterion(metric=compliance_false_pass_rate, blocker=Blocker(effect=Effect.DISQUALIFIED, above=0.03)),
+)
+
+RUBRIC = Rubric(
+    id="qa",
+    title="QA Analysis",
+    source="seed 000, Task 1; rubrics §3",
+    formula="0.70 × question_score_accuracy + 0.20 × score_gap_accuracy + 0.10 × evidence_backed_reasoning; "
+    "invalid if response_structure_compliance = 0",
+    criteria=_CRITERIA,
+    pass_mark=derived_pass_mark(*_CRITERIA),
+)

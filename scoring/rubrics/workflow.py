@@ -1,0 +1,292 @@
+"""workflow: whether the right agents and tools were called, and called rightly (seed 003 §1; rubrics §10)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from scoring.bands import must_be_one
+from scoring.case import Case
+from scoring.metric import Metric
+from scoring.result import Method, NotApplicable, Result, Scored, Unavailable
+from scoring.result_use import unused_results
+from scoring.rubric import Criterion, Rubric
+from scoring.scenario import ALL_CALLS, Scenario, ScenarioError, Side, parse_scenario
+from scoring.span import ToolCall
+
+SOURCE = "seed 003 §1"
+
+
+def read_scenario(case: Case) -> Scenario | Unavailable:
+    """The case's scenario; unavailable without one, and for a trace that was cut short.
+
+    In part of a trace *was not called* cannot be told from *was not seen*.
+    """
+    if not case.complete:
+        return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
+    if case.scenario is None:
+        return Unavailable("no scenario")
+    if isinstance(case.scenario, str):
+        return Unavailable(f"scenario {case.scenario[:60]!r} is not in the scenario file")
+    try:
+        return parse_scenario("inline", case.scenario)
+    except ScenarioError as error:
+        return Unavailable("; ".join(("the scenario cannot be used", *error.problems[:3])))
+
+
+def called_tools(case: Case) -> tuple[ToolCall, ...] | None:
+    """Tool calls in order; a pseudo-tool that hands the work to another agent is not one."""
+    return None if case.tools_used is None else tuple(call for call in case.tools_used if not call.handoff)
+
+
+def validate(side: Side, called: Sequence[str]) -> dict[str, object]:
+    """One side's result in the seed's shape. ``called`` may hold names more than once.
+
+    >>> validate(Side(include=("research",), exclude=("web",), closed=True), ["orchestrator", "research"])
+    {'pass': True, 'included': ['research'], 'excluded': ['web'], 'missing': [], 'unexpected': []}
+    """
+    names = dict.fromkeys(called)
+    missing = [name for name in side.include if name not in names and name not in side.always]
+    expected = {*side.include, *side.always}
+    unexpected = [
+        name for name in names if name in side.exclude or (side.closed and name not in expected)
+    ]  # fmt: skip
+    return {
+        "pass": not missing and not unexpected,
+        "included": [name for name in side.include if name in names],
+        "excluded": [name for name in side.exclude if name not in names],
+        "missing": missing,
+        "unexpected": unexpected,
+    }
+
+
+def _validated(side: Side, called: Sequence[str] | None, field: str) -> Result:
+    if called is None and not side.asks_nothing:
+        return Unavailable(f"{field} is not known")
+    found = validate(side, called or ())
+    told = [
+        f"{kind}: {', '.join(map(str, names))}" for kind in ("missing", "unexpected") if (names := _names(found, kind))
+    ]
+    return Scored(value=float(found["pass"] is True), reason="; ".join(told), details=found)
+
+
+def _names(found: Mapping[str, object], kind: str) -> list[str]:
+    names = found[kind]
+    return [str(name)[:60] for name in names[:10]] if isinstance(names, list) else []
+
+
+def _agents(case: Case, scenario: Scenario) -> Result:
+    return _validated(scenario.agents, case.agents_called, "agents_called")
+
+
+def _tools(case: Case, scenario: Scenario) -> Result:
+    calls = called_tools(case)
+    return _validated(scenario.tools, None if calls is None else [call.name for call in calls], "tools_used")
+
+
+def _order(case: Case, scenario: Scenario) -> Result:
+    calls = called_tools(case)
+    if not scenario.tools_in_order:
+        return NotApplicable("the scenario asks for no order")
+    if calls is None:
+        return Unavailable("tools_used is not known")
+    remaining = iter(call.name for call in calls)
+    # ``in`` consumes the iterator up to the match: each tool is looked for after the one before it.
+    broken = next((name for name in scenario.tools_in_order if name not in remaining), None)
+    return Scored(
+        value=float(broken is None),
+        reason="" if broken is None else f"{broken[:60]} was not called in its place",
+        details={"expected": list(scenario.tools_in_order), "called": [call.name for call in calls[:50]]},
+    )
+
+
+def _call_budget(case: Case, scenario: Scenario) -> Result:
+    calls = called_tools(case)
+    if not scenario.max_calls:
+        return NotApplicable("the scenario sets no call budget")
+    if calls is None:
+        return Unavailable("tools_used is not known")
+    made = Counter(call.name for call in calls)
+    made[ALL_CALLS] = len(calls)
+    over = {tool: made[tool] for tool, limit in scenario.max_calls.items() if made[tool] > limit}
+    return Scored(
+        value=float(not over),
+        reason="; ".join(
+            f"{'all tools' if tool == ALL_CALLS else tool[:60]}: {number} calls, at most {scenario.max_calls[tool]}"
+            for tool, number in over.items()
+        ),
+        details={"over": over},
+    )
+
+
+def _arguments(case: Case, scenario: Scenario) -> Result:
+    calls = called_tools(case)
+    if not scenario.arguments:
+        return NotApplicable("the scenario expects no arguments")
+    if calls is None:
+        return Unavailable("tools_used is not known")
+    concerned = [call for call in calls if scenario.arguments.get(call.name)]
+    if not concerned:
+        return NotApplicable("no tool with expected arguments was called")
+    broken = [breach for call in concerned for breach in _breaches(call, scenario)]
+    if not broken and any(call.arguments is None for call in concerned):
+        return Unavailable("the arguments of a call are not known")
+    return Scored(value=float(not broken), reason="; ".join(broken[:3]), details={"violations": broken[:20]})
+
+
+def _breaches(call: ToolCall, scenario: Scenario) -> list[str]:
+    if call.arguments is None:
+        return []
+    given = call.arguments if isinstance(call.arguments, dict) else {}
+    found = []
+    for name, expected in scenario.arguments[call.name].items():
+        fault = expected.violation(given[name]) if name in given else "missing"
+        if fault is not None:
+            found.append(f"{call.name}.{name}: {fault}")
+    return found
+
+
+def _result_use(case: Case, scenario: Scenario) -> Result:
+    calls = called_tools(case)
+    if not scenario.result_use:
+        return NotApplicable("the scenario asks for no result to be used")
+    if calls is None:
+        return Unavailable("tools_used is not known")
+    concerned = [call for call in calls if call.name in scenario.result_use and call.error is None]
+    if not concerned:
+        return NotApplicable("no such tool was called with success")
+    if any(call.result is None for call in concerned):
+        return Unavailable("the result of a call is not known")
+    if case.model_output is None:
+        return Unavailable("the output is not known")
+    unused = unused_results(case, concerned)
+    return Scored(
+        value=float(not unused),
+        method=Method.LEXICAL,
+        reason=f"the output bears out nothing of {', '.join(name[:60] for name in unused)}" if unused else "",
+        details={"unused": unused},
+    )
+
+
+def _measured(measure: Callable[[Case, Scenario], Result]) -> Callable[[Case], Result]:
+    def measured(case: Case) -> Result:
+        scenario = read_scenario(case)
+        return scenario if isinstance(scenario, Unavailable) else measure(case, scenario)
+
+    return measured
+
+
+_UNDEFINED = "there is no scenario, the trace is incomplete, or "
+
+agents = Metric(
+    id="agents",
+    title="Agents",
+    meaning="Whether the expected agents were called and no other; 1 or 0.",
+    formula="1 if missing and unexpected are empty, else 0",
+    source=f"{SOURCE}; rubrics §10",
+    measure=_measured(_agents),
+    bands=must_be_one(),
+    undefined=_UNDEFINED + "agents_called is absent while the scenario expects something of agents",
+)
+tools = Metric(
+    id="tools",
+    title="Tools",
+    meaning="Whether the expected tools were called and no other; 1 or 0.",
+    formula="1 if missing and unexpected are empty, else 0",
+    source=f"{SOURCE}; rubrics §10",
+    measure=_measured(_tools),
+    bands=must_be_one(),
+    undefined=_UNDEFINED + "tools_used is absent while the scenario expects something of tools",
+)
+order = Metric(
+    id="order",
+    title="Tool order",
+    meaning="Whether tools_in_order were called in that order, others between them allowed; 1 or 0.",
+    formula="1 if tools_in_order is a subsequence of the calls, else 0",
+    source="rubrics §10",
+    measure=_measured(_order),
+    bands=must_be_one(),
+    undefined=_UNDEFINED + "tools_used is absent; not applicable unless the scenario asks",
+)
+call_budget = Metric(
+    id="call_budget",
+    title="Call budget",
+    meaning="Whether no tool, and not all together, was called more often than max_calls allows; 1 or 0.",
+    formula="1 if calls <= max_calls for every tool listed and for '*' (all), else 0",
+    source="rubrics §10",
+    measure=_measured(_call_budget),
+    bands=must_be_one(),
+    undefined=_UNDEFINED + "tools_used is absent; not applicable unless the scenario asks",
+)
+arguments = Metric(
+    id="arguments",
+    title="Tool arguments",
+    meaning="Whether every call of a listed tool had arguments as the scenario expects them; 1 or 0.",
+    formula="1 if every expected argument of every such call is present and as expected, else 0",
+    source="rubrics §10",
+    measure=_measured(_arguments),
+    bands=must_be_one(),
+    undefined=_UNDEFINED + "arguments were not captured; not applicable unless the scenario asks",
+)
+result_use = Metric(
+    id="result_use",
+    title="Result use",
+    meaning="Whether the output bears out something of what each listed tool returned; 1 or 0.",
+    formula="1 if the output has, for every such call, a number or enough words that only its result brought in",
+    source="rubrics §10",
+    measure=_measured(_result_use),
+    bands=must_be_one(),
+    methods=(Method.LEXICAL,),
+    undefined=_UNDEFINED + "results were not captured; not applicable unless the scenario asks",
+)
+
+_EXTENSIONS = (order, call_budget, arguments, result_use)
+
+
+def _passes(_: float, results: Mapping[str, Result]) -> bool | None:
+    """All checks that apply are 1. One that fails decides; one that is unknown leaves the rest undecided."""
+    told = [
+        None if not isinstance(result, Scored) else result.value == 1.0
+        for result in results.values()
+        if not isinstance(result, NotApplicable)
+    ]
+    if False in told:
+        return False
+    return None if None in told else True
+
+
+def _detail(case: Case) -> dict[str, object]:
+    """The seed's result object under ``workflow``; absent when a side, or the pass, cannot be told."""
+    scenario = read_scenario(case)
+    if isinstance(scenario, Unavailable):
+        return {}
+    results = {criterion.metric.id: criterion.metric.measure(case) for criterion in RUBRIC.criteria}
+    typed = {
+        name: result for name, result in results.items() if isinstance(result, Scored | NotApplicable | Unavailable)
+    }
+    passed = _passes(1.0, typed)
+    sides = {
+        name: result.details
+        for name, result in typed.items()
+        if name in ("agents", "tools") and isinstance(result, Scored)
+    }
+    if passed is None or len(sides) != 2:
+        return {}
+    return {"workflow": {"pass": passed, **{name: dict(details) for name, details in sides.items()}}}
+
+
+RUBRIC = Rubric(
+    id="workflow",
+    title="Workflow Validation",
+    source="seed 003 §1; rubrics §10",
+    formula="0.5 × agents + 0.5 × tools; passes if both are 1, and order, call_budget, arguments and result_use "
+    "where the scenario asks for them",
+    criteria=(
+        Criterion(metric=agents, weight=0.5),
+        Criterion(metric=tools, weight=0.5),
+        *(Criterion(metric=metric) for metric in _EXTENSIONS),
+    ),
+    pass_mark=None,
+    passes=_passes,
+    detail=_detail,
+)
