@@ -80,7 +80,7 @@ class Pipeline:
         while self.waiting:
             batch = [self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting)))]
             try:
-                endings = await asyncio.to_thread(lambda due=batch: [self.judge(closing) for closing in due])
+                endings = await asyncio.to_thread(self._judge_all, batch)
                 await asyncio.gather(*(self.commit(ending) for ending in endings))
             except BaseException:
                 self.waiting.extendleft(reversed(batch))  # not ended: they stay open, here and in the store
@@ -88,6 +88,9 @@ class Pipeline:
             for ending in endings:
                 for listener in self.listeners:
                     listener(ending)
+
+    def _judge_all(self, batch: Sequence[Closing]) -> list[Ending]:
+        return [self.judge(closing) for closing in batch]
 
     def judge(self, closing: Closing) -> Ending:
         """Everything between a closed trace and its ending, without committing anything."""

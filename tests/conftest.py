@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.running import Running
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +21,19 @@ def shared() -> Path:
     if not (folder / "corpus").is_dir():
         pytest.skip(f"no recorded corpus at {folder} (set SIDEJUDGE_SHARED to run this test)")
     return folder
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    """Starts monitors in processes of their own; ends what a test leaves running."""
+    started: list[Running] = []
+
+    def serve(**config: object) -> Running:
+        folder = tmp_path / f"monitor-{len(started)}"
+        folder.mkdir()
+        started.append(Running(folder, config))
+        return started[-1].start()
+
+    yield serve
+    for running in started:
+        running.close()

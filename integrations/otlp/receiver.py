@@ -71,6 +71,11 @@ class Receiver:
         self.refused: Counter[int] = Counter()
         self.dropped: Counter[str] = Counter()
 
+    @staticmethod
+    def serves(path: str) -> bool:
+        """Whether this path is one that an OTLP exporter sends to."""
+        return path in TRACE_PATHS or path in DROPPED_PATHS
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return

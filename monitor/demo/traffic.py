@@ -19,6 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 ENVIRONMENT = "demo"
+_ENVIRONMENT_KEYS = ("deployment.environment.name", "langfuse.environment")
 AGENT_DIALECTS = ("langfuse-v5", "openinference-openai", "otel-genai-latest")
 
 
@@ -72,7 +73,6 @@ class Traffic:
             span.name = f"{service}" if is_root else span.name
             message = json.dumps({"role": "assistant", "content": answer}, ensure_ascii=False)
             _set(span, "langfuse.trace.name", service)
-            _set(span, "langfuse.environment", ENVIRONMENT)
             _set(span, "langfuse.observation.input", json.dumps({"task": prompt} if is_root else
                  [{"role": "user", "content": prompt}], ensure_ascii=False))  # fmt: skip
             _set(span, "langfuse.observation.output", answer if is_root else message)
@@ -124,11 +124,11 @@ class Traffic:
             span.end_time_unix_nano += shift
             for event in span.events:
                 event.time_unix_nano += shift
-        for resource_spans in request.resource_spans:
-            for attribute in resource_spans.resource.attributes:
+        for holder in (*(each.resource for each in request.resource_spans), *_spans(request)):
+            for attribute in holder.attributes:
                 if attribute.key == "service.name":
                     attribute.value.string_value = service
-                elif attribute.key in ("deployment.environment.name", "langfuse.environment"):
+                elif attribute.key in _ENVIRONMENT_KEYS:
                     attribute.value.string_value = ENVIRONMENT
         return request
 

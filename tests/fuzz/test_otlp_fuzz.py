@@ -88,13 +88,13 @@ def mutated(changes) -> bytes:
 
 
 @settings(deadline=None)
-@given(body=st.binary(max_size=300), rate=st.sampled_from([0.0, 0.01, 1.0]))
+@given(body=st.binary(max_size=300), rate=st.sampled_from([0.01, 1.0]))
 def test_arbitrary_bytes(body, rate):
     assert answer(body, rate, **PLAIN) in (200, 400)
 
 
 @settings(max_examples=400, deadline=None)
-@given(changes=MUTATIONS, rate=st.sampled_from([0.0, 0.5, 1.0]))
+@given(changes=MUTATIONS, rate=st.sampled_from([0.5, 1.0]))
 def test_a_real_request_with_changes(changes, rate):
     assert answer(mutated(changes), rate, **PLAIN) in (200, 400)
 

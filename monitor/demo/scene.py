@@ -1,0 +1,151 @@
+"""Scene: sample traffic posted to the running monitor, and what it makes of it, told on the terminal.
+
+The call-quality application starts healthy, then a bad prompt goes live, then it is rolled back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import time
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from monitor.ending import Ending
+from scoring.standing import Standing
+from scoring.status import Status
+
+from .traffic import Traffic
+
+if TYPE_CHECKING:
+    from monitor.app import Monitor
+
+CONFIG = Path(str(files(__package__) / "demo.yaml"))
+TRACES_PER_S = 12
+ACTS = (
+    (30.0, 0.04, "all applications work as usual"),
+    (45.0, 0.60, "a bad prompt goes live in the call-centre applications"),
+    (60.0, 0.04, "the bad prompt is rolled back"),
+)
+"""Seconds, share of wrong call-centre answers, and what happens; then from the beginning."""
+TOLD_EVERY_S = 5.0
+COLOURS = {
+    Status.HEALTHY: "green",
+    Status.WARNING: "yellow",
+    Status.CRITICAL: "red",
+    Status.INSUFFICIENT_DATA: "dim",
+}
+
+
+class Scene:
+    """Plays sample traffic against a monitor for ``seconds`` (None: until it is ended)."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._console = Console(highlight=False)
+        self._statuses: dict[tuple[str, ...], Status] = {}
+        self._failures_told = 0
+
+    async def play(self, monitor: Monitor, addresses: Mapping[str, str]) -> None:
+        """Send, listen and tell, until cancelled or the time is up."""
+        from monitor.cli.serve import where_to_look  # noqa: PLC0415 - the command imports this module
+
+        self._say("[bold]sidejudge demo[/bold]: real recorded traces, replayed with fresh ids; Ctrl-C ends it")
+        for line in where_to_look(addresses):
+            self._say(line)
+        monitor.pipeline.listeners.append(self._hear)
+        sending = asyncio.create_task(self._send(addresses["otlp"]))
+        telling = asyncio.create_task(self._tell(monitor))
+        try:
+            await asyncio.wait((sending, telling), timeout=self._seconds, return_when=asyncio.FIRST_EXCEPTION)
+            for done in (sending, telling):
+                if done.done():
+                    done.result()
+        finally:
+            sending.cancel()
+            telling.cancel()
+
+    def _say(self, what: str | Table) -> None:
+        self._console.print(what, soft_wrap=True)
+
+    async def _send(self, otlp: str) -> None:
+        where, traffic = urlsplit(otlp), Traffic()
+        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=5)
+        while True:
+            for seconds, wrong, what in ACTS:
+                self._say(f"\n[bold]▶ {what}[/bold]")
+                end = time.monotonic() + seconds
+                while time.monotonic() < end:
+                    body = traffic.next(time.time_ns(), wrong).body
+                    await asyncio.to_thread(_post, connection, body)
+                    await asyncio.sleep(1 / TRACES_PER_S)
+
+    async def _tell(self, monitor: Monitor) -> None:
+        told = 0.0
+        while True:
+            await asyncio.sleep(0.5)
+            report = monitor.view.status()
+            changed = [self._changed(standing) for standing in report.standings]
+            if any(changed) or time.monotonic() - told >= TOLD_EVERY_S:
+                told = time.monotonic()
+                self._failures_told = 0
+                self._say(_table(report.standings))
+                counts = ", ".join(f"{reason} {count}" for reason, count in report.ended.items() if count)
+                self._say(f"[dim]traces: {report.seen} seen, {report.open} open; {counts}[/dim]")
+
+    def _changed(self, standing: Standing) -> bool:
+        key = (standing.service, standing.environment, standing.rubric)
+        now = standing.appraisal.status
+        before = self._statuses.get(key, Status.INSUFFICIENT_DATA)
+        self._statuses[key] = now
+        if now is before:
+            return False
+        colour = COLOURS[now]
+        self._say(
+            f"[bold {colour}]● {escape(standing.service)} · {standing.rubric}: {before.value} → {now.value}[/]  "
+            f"[dim]{escape(standing.appraisal.reason)}[/dim]"
+        )
+        return True
+
+    def _hear(self, ending: Ending) -> None:
+        """Tell a few of the failures; the page shows the rest."""
+        for verdict in ending.changed:
+            if verdict.passed is False and self._failures_told < 2:
+                self._failures_told += 1
+                composite = "no score" if verdict.composite is None else f"{verdict.composite:.3f}"
+                why = verdict.reason or "; ".join(s.result.reason for s in verdict.scores if s.rating == "fail")
+                self._say(
+                    f"[red]✗[/red] {escape(ending.service or '')} · {verdict.rubric} {composite}  "
+                    f"[dim]{escape(why[:100])}  {ending.trace_id.hex()}[/dim]"
+                )
+
+
+def _post(connection: http.client.HTTPConnection, body: bytes) -> None:
+    connection.request("POST", "/v1/traces", body, {"Content-Type": "application/x-protobuf"})
+    connection.getresponse().read()
+
+
+def _table(standings: Iterable[Standing]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in ("service", "rubric", "status", "pass rate", "95 % bounds", "n", "mean"):
+        table.add_column(head, justify="right" if head in ("pass rate", "95 % bounds", "n", "mean") else "left")
+    for standing in standings:
+        told = standing.estimate
+        status = standing.appraisal.status
+        table.add_row(
+            escape(standing.service),
+            standing.rubric,
+            f"[{COLOURS[status]}]{status.value}[/]",
+            f"{told.pass_ratio:.3f}" if told else "-",
+            f"{told.lower:.2f} – {told.upper:.2f}" if told else "-",
+            str(told.n if told else 0),
+            f"{standing.composite_mean:.3f}" if standing.composite_mean is not None else "-",
+        )
+    return table

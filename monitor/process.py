@@ -1,0 +1,55 @@
+"""Process: a monitor as the main thing of a process: event loop, signals, exit."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+
+from .app import Monitor
+from .config import Config
+from .logs import set_up
+
+Companion = Callable[[Monitor, Mapping[str, str]], Awaitable[None]]
+"""What runs beside a monitor and is told its addresses. The monitor ends when it does."""
+
+
+def run_until_signal(config: Config, beside: Companion) -> None:
+    """Run a monitor, and ``beside`` it, until SIGTERM or SIGINT, or until ``beside`` ends or fails.
+
+    Returns, or raises what ``beside`` raised, when everything is put away.
+    """
+    set_up(config.log.level, config.log.format)
+    _runner().run(_run(config, beside))
+
+
+def _runner() -> asyncio.Runner:
+    if sys.platform == "win32":
+        return asyncio.Runner()
+    import uvloop  # noqa: PLC0415 - it exists where signals do
+
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
+
+
+async def _run(config: Config, beside: Companion) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    monitor = Monitor(config)
+    companion: asyncio.Future[None] | None = None
+    try:
+        addresses = await monitor.start()
+        gc.collect()
+        gc.freeze()  # what start-up made lives for ever: the collector need not look at it again
+        companion = asyncio.ensure_future(beside(monitor, addresses))
+        companion.add_done_callback(lambda _: stop.set())
+        await stop.wait()
+    finally:
+        if companion is not None:
+            companion.cancel()
+        await monitor.stop()
+    if companion.done() and not companion.cancelled() and (error := companion.exception()):
+        raise error

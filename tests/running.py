@@ -1,0 +1,119 @@
+"""A monitor in a process of its own, as an operator starts it, and a way to talk to it over the wire."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Running:
+    """``sidejudge serve`` on free ports with its state in a folder; ``start`` again resumes that state."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any] | None = None) -> None:
+        self.folder = folder
+        self.otlp = f"http://127.0.0.1:{(otlp := free_port())}"
+        self.api = f"http://127.0.0.1:{(api := free_port())}"
+        self.config = folder / "sidejudge.yaml"
+        self._said: dict[str, Any] = {
+            "sampling": {"rate": 1.0},
+            "assembly": {"grace": "200ms", "idle": "2s"},
+            "sources": {"otlp": {"http": f"127.0.0.1:{otlp}"}},
+            "api": {"listen": f"127.0.0.1:{api}"},
+            "store": {"path": str(folder / "state.sqlite")},
+        }
+        self.configure(**(config or {}))
+        self.http = httpx.Client(timeout=10)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def configure(self, **config: Any) -> None:
+        """Write the configuration, sections of it replaced by these; it holds from the next start on."""
+        self._said |= config
+        self.config.write_text(yaml.safe_dump(self._said))
+
+    def start(self) -> Running:
+        log = (self.folder / "log").open("ab")
+        environ = {k: v for k, v in os.environ.items() if not k.startswith(("SIDEJUDGE_", "COVERAGE_"))}
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "monitor", "serve", "--config", str(self.config)],
+            cwd=self.folder, stdout=log, stderr=log, env=environ,
+        )  # fmt: skip
+        log.close()
+        self.until(lambda: self.answers("/readyz"), "the monitor did not become ready")
+        return self
+
+    def answers(self, path: str) -> bool:
+        try:
+            return self.http.get(self.api + path).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def post(self, body: bytes, path: str = "/v1/traces", **headers: str) -> httpx.Response:
+        given = {"content-type": "application/x-protobuf", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        return self.http.post(self.otlp + path, content=body, headers=given)
+
+    def get(self, path: str, **query: str) -> Any:
+        return self.http.get(self.api + path, params=query).raise_for_status().json()
+
+    def ledger(self) -> dict[str, Any]:
+        return self.get("/v1/status")["ledger"]
+
+    def verdicts(self, **query: str) -> list[dict[str, Any]]:
+        found, cursor = [], None
+        while True:
+            page = self.get("/v1/verdicts", limit="1000", **query, **({"cursor": cursor} if cursor else {}))
+            found += page["verdicts"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return found
+
+    def settled(self, traces: int) -> dict[str, Any]:
+        """The ledger once it has seen this many traces and none is open."""
+        self.until(lambda: (b := self.ledger())["seen"] >= traces and b["open"] == 0, f"{traces} traces did not end")
+        return self.ledger()
+
+    def until(self, condition: Callable[[], bool], otherwise: str, seconds: float = 30) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            if self.process is not None and self.process.poll() is not None:
+                raise AssertionError(f"the monitor ended with {self.process.returncode}:\n{self.log()}")
+            assert time.monotonic() < end, f"{otherwise}:\n{self.log()}"
+            time.sleep(0.05)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """End the process; its exit code."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(timeout=20)
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")[-4000:]
+
+    def logged(self) -> list[dict[str, Any]]:
+        """The JSON lines of the log."""
+        lines = (self.folder / "log").read_text(errors="replace").splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def close(self) -> None:
+        self.http.close()
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
