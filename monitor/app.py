@@ -1,7 +1,7 @@
 """App: the composition root. The only file that names concrete adapters, and the order in which things start and end.
 
-Start: store, what it still holds, listeners, ready. End: stop listening, let answers out, judge what is being judged, close the
-store. Everything that is not finished by then is in the store and is taken up at the next start.
+Start: store, what it still holds, listeners, ready. End: stop listening, let answers out, close the store. What is not
+judged by then is in the store and is taken up at the next start.
 """
 
 from __future__ import annotations

@@ -27,8 +27,10 @@ _log = logging.getLogger("sidejudge.intake")
 
 _INLINE_BYTES: Final = 1 << 20
 """A body up to this size is split on the event loop (under 10 ms even when all is kept), a larger one in a thread."""
-_RESOURCES: Final = 4_096
-"""Distinct resources whose origin is remembered; a fleet has fewer, and when they are more the memory starts anew."""
+_RESOURCE_BYTES: Final = 4 << 20
+"""Bytes of the distinct resources whose origin is remembered: thousands of them. Beyond it the memory starts anew."""
+_ENTRY_BYTES: Final = 200
+"""What remembering one costs beside its own bytes."""
 
 
 class Stored(Protocol):
@@ -98,6 +100,7 @@ class Intake:
         self._clock = clock_ns
         self._wake = wake
         self._origins: dict[bytes, Origin] = {}
+        self._remembered = 0
         self._shared: dict[tuple[str | None, str | None], Origin] = {}
         self._waiting = 0
         self.counts = Counts()
@@ -139,10 +142,13 @@ class Intake:
             origin = self._sampler.admit(service, environment)
             # Resources that differ only in what nobody asks about (a pod's name) share one origin.
             origin = self._shared.setdefault((service, environment), origin)
-            if len(self._origins) >= _RESOURCES:
+            self._remembered += len(resource) + _ENTRY_BYTES
+            if self._remembered > _RESOURCE_BYTES:
                 self._origins.clear()
                 self._shared.clear()
-            self._origins[bytes(resource)] = origin
+                self._remembered = 0
+            else:
+                self._origins[resource] = origin
         return origin
 
     async def _keep(self, chunks: list[Chunk]) -> None:

@@ -11,6 +11,10 @@ from typing import Final
 
 UNKNOWN_SERVICE: Final = "unknown_service"
 """The service of a trace whose resource names none, as OpenTelemetry's resource conventions have it."""
+OTHER_SERVICES: Final = "__other__"
+"""What services beyond the first thousand are counted under."""
+_SERVICES: Final = 1_000
+_NAME_LENGTH: Final = 200
 
 
 class Reason(StrEnum):
@@ -64,6 +68,7 @@ class Ledger:
     def __init__(self, *, remembered: int = 50_000, on_ended: Callable[[str, Reason, int], None] | None = None) -> None:
         self._seen = self._closed = 0
         self._ended: Counter[tuple[str, Reason]] = Counter()
+        self._services: set[str] = set()
         self._revisions = 0
         self._remembered = remembered
         self._young: set[bytes] = set()
@@ -86,9 +91,19 @@ class Ledger:
                 f"{count} traces ended, but only {self.open} are open: each must be seen first, and end once"
             )
         self._closed += count
-        self._ended[service or UNKNOWN_SERVICE, reason] += count
+        name = self._known(service or UNKNOWN_SERVICE)
+        self._ended[name, reason] += count
         if self._on_ended is not None and count:
-            self._on_ended(service or UNKNOWN_SERVICE, reason, count)
+            self._on_ended(name, reason, count)
+
+    def _known(self, service: str) -> str:
+        # Names come from outside: neither their number nor their length may grow without end.
+        service = service[:_NAME_LENGTH]
+        if service not in self._services:
+            if len(self._services) >= _SERVICES:
+                return OTHER_SERVICES
+            self._services.add(service)
+        return service
 
     def sampled_out(self, service: str | None, trace_ids: AbstractSet[bytes]) -> int:
         """Count the traces among these that are not known yet as seen and sampled out; return how many they are."""

@@ -36,7 +36,10 @@ class Records(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class View:
-    """One monitor, looked at from outside. ``working`` says whether its parts run, ``is_ready`` whether it takes traces."""
+    """One monitor, looked at from outside.
+
+    ``working`` says whether its parts run, ``is_ready`` whether it takes traces in.
+    """
 
     config: Config
     version: str
@@ -149,7 +152,7 @@ class View:
         )
 
     def _count_up(self) -> None:
-        """Bring the counters of the hot path up to date: it counts in plain integers, Prometheus is told at a scrape."""
+        """Bring the counters of the hot path up to date: it counts in plain integers and is asked at a scrape."""
         counts, seen = self.intake.counts, self.ledger.balance().seen
         self.exporter.spans_received(self._since("spans", counts.spans))
         self.exporter.traces_seen(self._since("seen", seen))

@@ -135,7 +135,12 @@ def _post(connection: http.client.HTTPConnection, body: bytes) -> None:
 def _table(standings: Iterable[Standing]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("service", "rubric", "status", "pass rate", "95 % bounds", "n", "mean"):
-        table.add_column(head, justify="right" if head in ("pass rate", "95 % bounds", "n", "mean") else "left")
+        table.add_column(
+            head,
+            justify="left" if head in ("service", "rubric", "status") else "right",
+            no_wrap=True,
+            overflow="ignore",
+        )
     for standing in standings:
         told = standing.estimate
         status = standing.appraisal.status
