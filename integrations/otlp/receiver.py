@@ -74,7 +74,7 @@ class Receiver:
     @staticmethod
     def serves(path: str) -> bool:
         """Whether this path is one that an OTLP exporter sends to."""
-        return path in TRACE_PATHS or path in DROPPED_PATHS
+        return path.rstrip("/") in TRACE_PATHS | DROPPED_PATHS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

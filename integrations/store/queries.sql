@@ -5,12 +5,12 @@ INSERT INTO chunks (trace_id, received_ns, service, environment, threshold, payl
 SELECT payload FROM chunks WHERE trace_id = ? ORDER BY seq;
 
 -- name: recover
-SELECT c.trace_id, c.received_ns, c.done, c.service, c.environment, c.threshold, t.revision, t.closed_ns, c.payload
+SELECT c.trace_id, c.received_ns, c.done_ns IS NOT NULL, c.service, c.environment, c.threshold, t.revision, t.closed_ns, c.payload
 FROM chunks AS c LEFT JOIN traces AS t ON t.trace_id = c.trace_id
 ORDER BY c.trace_id, c.seq;
 
 -- name: mark_done
-UPDATE chunks SET done = 1
+UPDATE chunks SET done_ns = :closed_ns
 WHERE trace_id = :trace_id AND seq IN (SELECT seq FROM chunks WHERE trace_id = :trace_id ORDER BY seq LIMIT :chunks);
 
 -- name: finish_trace
@@ -55,12 +55,18 @@ SELECT verdict, closed_ns FROM verdicts WHERE closed_ns >= ? ORDER BY closed_ns;
 
 -- name: purge_chunks
 -- Only traces all of whose chunks are evaluated: a late span that still waits needs the others.
-DELETE FROM chunks WHERE done = 1
-  AND trace_id IN (SELECT trace_id FROM traces WHERE closed_ns < :before)
-  AND trace_id NOT IN (SELECT trace_id FROM chunks WHERE done = 0);
-
--- name: purge_traces
-DELETE FROM traces WHERE closed_ns < :before AND trace_id NOT IN (SELECT trace_id FROM chunks);
+DELETE FROM chunks WHERE seq IN (
+    SELECT c.seq FROM chunks AS c
+    WHERE c.done_ns < :before
+      AND NOT EXISTS (SELECT 1 FROM chunks AS o WHERE o.trace_id = c.trace_id AND o.done_ns IS NULL)
+    LIMIT :limit);
 
 -- name: purge_verdicts
-DELETE FROM verdicts WHERE closed_ns < :before;
+DELETE FROM verdicts WHERE rowid IN (SELECT rowid FROM verdicts WHERE closed_ns < :before LIMIT :limit);
+
+-- name: purge_traces
+-- While a chunk is held its trace keeps its row, and with it the number of its next revision.
+DELETE FROM traces WHERE rowid IN (
+    SELECT t.rowid FROM traces AS t
+    WHERE t.closed_ns < :before AND NOT EXISTS (SELECT 1 FROM chunks AS c WHERE c.trace_id = t.trace_id)
+    LIMIT :limit);

@@ -5,13 +5,14 @@ CREATE TABLE chunks (
     seq INTEGER PRIMARY KEY,            -- order of arrival
     trace_id BLOB NOT NULL,             -- 16 bytes
     received_ns INTEGER NOT NULL,       -- ns since the epoch
-    done INTEGER NOT NULL DEFAULT 0,    -- 1: evaluated; kept until late spans can no longer come
+    done_ns INTEGER,                    -- when its trace was closed; NULL: not evaluated yet
     service TEXT,
     environment TEXT,
     threshold INTEGER NOT NULL,         -- rejection threshold of the first sampling pass, 0 … 2^56
     payload BLOB NOT NULL               -- an OTLP request with this trace's spans only
 );
 CREATE INDEX chunks_by_trace ON chunks (trace_id, seq);
+CREATE INDEX chunks_done ON chunks (done_ns) WHERE done_ns IS NOT NULL;
 
 CREATE TABLE traces (
     trace_id BLOB PRIMARY KEY,

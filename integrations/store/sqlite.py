@@ -12,6 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
@@ -23,6 +24,8 @@ __all__ = ["Finished", "Store", "StoreCorrupt", "StoreError", "StoreUnavailable"
 
 VERSION: Final = 1
 """Version of the schema, kept in the file's ``user_version``."""
+_SLICE: Final = 1_000
+"""Rows purged in one transaction."""
 
 
 class _Origin(Protocol):
@@ -110,6 +113,7 @@ class Store:
         connection = None
         try:
             connection = sqlite3.connect(self.path, timeout=2.0, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect on a new file only
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA journal_size_limit = 67108864")  # the log shrinks again after a burst
@@ -171,14 +175,17 @@ class Store:
         Chunks go when their trace was closed before ``chunks_before_ns`` (default: the same). Nothing of a trace that
         waits to be evaluated is deleted.
         """
-        rows, chunks = {"before": before_ns}, {"before": before_ns if chunks_before_ns is None else chunks_before_ns}
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(self._sql["purge_chunks"], chunks)
-            connection.execute(self._sql["purge_verdicts"], rows)
-            connection.execute(self._sql["purge_traces"], rows)
-
-        await self._writer.do(work)
+        chunks_before_ns = before_ns if chunks_before_ns is None else chunks_before_ns
+        for name, before in (
+            ("purge_chunks", chunks_before_ns),
+            ("purge_verdicts", before_ns),
+            ("purge_traces", before_ns),
+        ):
+            # In slices, so that requests that wait for their commit do not wait for all of it.
+            while await self._writer.do(partial(_purge_some, self._sql[name], before)) == _SLICE:
+                pass
+        while await self._writer.do(_give_back):
+            pass
 
     def chunks(self, trace_id: bytes | str) -> list[bytes]:
         """The payloads of a trace in order of arrival, those of earlier revisions included."""
@@ -272,6 +279,23 @@ class Store:
                 raise StoreUnavailable(f"store {self.path}: it is closed; the monitor is shutting down") from None
             except sqlite3.Error as error:
                 raise explain(error, self.path) from error
+
+
+def _purge_some(statement: str, before_ns: int, connection: sqlite3.Connection) -> int:
+    return connection.execute(statement, {"before": before_ns, "limit": _SLICE}).rowcount
+
+
+def _give_back(connection: sqlite3.Connection) -> bool:
+    """Return free pages to the disk while they are more than a quarter of the file; whether there may be more to do."""
+    for _ in range(_SLICE):
+        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        if free * 4 <= pages:
+            return False
+        connection.execute("PRAGMA incremental_vacuum")  # one page a call: it stops at each row that it would return
+        if connection.execute("PRAGMA freelist_count").fetchone()[0] == free:
+            return False  # a file that was made without this ability
+    return True
 
 
 def _id(trace_id: bytes | str) -> bytes:

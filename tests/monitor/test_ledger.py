@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.ledger import UNKNOWN_SERVICE, Ledger, Reason
+from monitor.ledger import OTHER_SERVICES, UNKNOWN_SERVICE, Ledger, Reason
 
 REASONS = st.sampled_from(Reason)
 EVENTS = st.lists(
@@ -66,6 +66,17 @@ def test_a_sampled_out_trace_counts_once_while_it_is_remembered():
     assert ledger.sampled_out("a", {ids[0]}) == 0, "the old generation still knows it"
     assert ledger.sampled_out("a", set(ids[5:9])) == 4
     assert ledger.sampled_out("a", {ids[0]}) == 1, "it is forgotten, and counted as a trace of its own"
+
+
+def test_names_of_services_cannot_grow_without_end():
+    ledger = Ledger()
+    for n in range(1_500):
+        ledger.seen()
+        ledger.ended(f"{n:04}" * 1_000, Reason.SCORED)
+    names = {service for service, _ in ledger.by_service}
+    assert len(names) == 1_001
+    assert ledger.by_service[OTHER_SERVICES, Reason.SCORED] == 500
+    assert max(map(len, names)) == 200
 
 
 def test_more_ids_at_once_than_can_be_remembered_are_all_counted():

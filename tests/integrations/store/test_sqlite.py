@@ -138,6 +138,23 @@ async def test_purging_takes_what_is_old_and_never_what_waits(store):
     assert store.verdicts() == []
 
 
+async def test_purging_gives_the_disk_back(store):
+    for n in range(30):
+        await store.append([Chunk(n.to_bytes(16, "big"), bytes(100_000)) for _ in range(3)], n)
+        await store.finish(finished(trace_id=n.to_bytes(16, "big")))
+    pages = store._write_connection.execute("PRAGMA page_count").fetchone()[0]
+    await store.purge(0, chunks_before_ns=101)
+    assert store._write_connection.execute("PRAGMA page_count").fetchone()[0] < pages / 10
+    assert list(store.recover()) == []
+
+
+async def test_purging_many_rows_goes_in_slices(store):
+    await store.append([Chunk(A, b"x")] * 2_500 + [Chunk(B, b"x")] * 2_500, 1)
+    await store.finish(finished(verdicts=[verdict(f"r{n}") for n in range(1_500)]))
+    await store.purge(101)
+    assert (store.chunks(A), len(store.chunks(B)), store.verdicts(), store.story(A)) == ([], 2_500, [], None)
+
+
 async def test_untrusted_text_is_kept_as_it_is(store):
     odd = {"text": "\ud800 \x00 ' \" 🎧", "big": 2**80}
     await store.finish(finished(story=odd, service="\u2028", verdicts=[verdict(reason="\udfff")]))
