@@ -1,0 +1,152 @@
+"""The same conversation in every vendor's shape: a question, a call, its result, an answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from integrations.dialects import messages
+from integrations.dialects.usage import from_details, whole
+from scoring.span import Json, Message, ToolCall, Usage
+
+ARGUMENTS = {"q": "x"}
+OPENAI: Json = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "Why?"}]},
+    {"role": "assistant", "content": None,
+     "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"q": "x"}'}}]},
+    {"role": "tool", "tool_call_id": "c", "content": "found"},
+    {"role": "assistant", "content": "Because."},
+]  # fmt: skip
+ANTHROPIC: Json = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Why?"},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": ARGUMENTS}]},
+    {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "found"}]}],
+    },
+    {"role": "assistant", "content": [{"type": "text", "text": "Because."}]},
+]
+CONVENTIONS: Json = [
+    {"role": "system", "parts": [{"type": "text", "content": "Be brief."}]},
+    {"role": "user", "parts": [{"type": "text", "content": "Why?"}]},
+    {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "f", "arguments": ARGUMENTS}]},
+    {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c", "response": "found"}]},
+    {"role": "assistant", "parts": [{"type": "reasoning", "content": "hm"}, {"type": "text", "content": "Because."}],
+     "finish_reason": "stop"},
+]  # fmt: skip
+LANGCHAIN: Json = {
+    "messages": [
+        {"type": "system", "content": "Be brief."},
+        {"type": "human", "content": "Why?"},
+        {"type": "ai", "content": "", "tool_calls": [{"name": "f", "args": ARGUMENTS, "id": "c", "type": "tool_call"}]},
+        {"type": "tool", "content": "found", "tool_call_id": "c", "name": None},
+        {"lc": 1, "type": "constructor", "id": ["langchain", "AIMessage"], "kwargs": {"content": "Because."}},
+    ]
+}
+BEDROCK: Json = [
+    {"role": "system", "content": [{"text": "Be brief."}]},
+    {"role": "user", "content": [{"text": "Why?"}]},
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "f", "input": ARGUMENTS}}]},
+    {"role": "user", "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "found"}]}}]},
+    {"role": "assistant", "content": [{"text": "Because."}]},
+]
+RESPONSES: Json = [
+    {"role": "developer", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "input_text", "text": "Why?"}]},
+    {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"q": "x"}', "id": "fc_1"},
+    {"type": "function_call_output", "call_id": "c", "output": "found"},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Because."}]},
+]
+GEMINI: Json = {
+    "contents": [
+        {"role": "system", "parts": [{"text": "Be brief."}]},
+        {"role": "user", "parts": [{"text": "Why?"}]},
+        {"role": "model", "parts": [{"function_call": {"id": "c", "name": "f", "args": ARGUMENTS}}]},
+        {"role": "user", "parts": [{"function_response": {"id": "c", "response": "found"}}]},
+        {"role": "model", "parts": [{"text": "Because."}]},
+    ]
+}
+PRINTED_CALL = "ToolCall(tool_name='f', arguments={'q': 'x'}, id='c', extra=None)"
+HAYSTACK: Json = [
+    "ChatMessage(_role=<ChatRole.SYSTEM: 'system'>, _content=[TextContent(text='Be brief.')], _name=None, _meta={})",
+    "ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='Why?')], _name=None, _meta={})",
+    f"ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[{PRINTED_CALL}])",
+    f"ChatMessage(_role=<R.TOOL: 'tool'>, _content=[ToolCallResult(result='found', origin={PRINTED_CALL}, error=False)])",
+    "ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[TextContent(text='Because.')])",
+]
+
+
+@pytest.mark.parametrize(
+    "conversation",
+    [OPENAI, ANTHROPIC, CONVENTIONS, LANGCHAIN, BEDROCK, RESPONSES, GEMINI, HAYSTACK],
+    ids=["openai", "anthropic", "conventions", "langchain", "bedrock", "responses", "gemini", "haystack"],
+)
+def test_every_vendor_s_conversation_reads_alike(conversation: Json) -> None:
+    found = messages.read(conversation)
+    assert [m.role for m in found] == ["system", "user", "assistant", "tool", "assistant"]
+    assert [m.text for m in found] == ["Be brief.", "Why?", "", "found", "Because."]
+    assert found[2].tool_calls == (ToolCall(name="f", arguments=dict(ARGUMENTS), call_id="c"),)
+    assert (found[3].tool_call_id, found[3].error) == ("c", False)
+    assert messages.system_text(found) == "Be brief."
+    assert messages.last_text(found, "assistant") == "Because."
+
+
+def test_an_answer_of_a_tool_that_failed_says_so() -> None:
+    for failed in (
+        {"type": "tool", "content": "no", "tool_call_id": "c", "status": "error"},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "no", "is_error": True}]},
+        f"ChatMessage(_role=<R.TOOL: 'tool'>, _content=[ToolCallResult(result='no', origin={PRINTED_CALL}, error=True)])",
+    ):
+        (message,) = messages.read([failed])
+        assert (message.role, message.text, message.tool_call_id, message.error) == ("tool", "no", "c", True)
+
+
+def test_a_whole_response_yields_its_message() -> None:
+    assert messages.read({"id": "x", "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}}]}) == (
+        Message(role="assistant", text="Hi"),
+    )
+
+
+def test_lists_of_available_tools_are_not_messages() -> None:
+    assert messages.read([{"role": "tool", "content": {"type": "function", "function": {"name": "f"}}}]) == ()
+
+
+@pytest.mark.parametrize(
+    ("details", "wanted"),
+    [
+        ({"prompt_tokens": 47, "completion_tokens": 12, "prompt_tokens_details": {"cached_tokens": 4}},
+         Usage(input=47, output=12, cached_input=4)),
+        ({"input": 43, "output": 12, "total": 59, "input_cache_read": 4, "output_reasoning": 0},
+         Usage(input=47, output=12, cached_input=4)),
+        ({"input": 43, "output": 10, "input_cache_read": 4, "output_reasoning": 2},
+         Usage(input=47, output=12, cached_input=4, reasoning_output=2)),
+        ({"input": 47, "output": 12, "total": 59, "input_cache_read": 4}, Usage(input=47, output=12, cached_input=4)),
+        ({"input_tokens": 43, "output_tokens": 12, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 1},
+         Usage(input=48, output=12, cached_input=4)),
+        ({"input_tokens": 47, "output_tokens": 12, "input_tokens_details": {"cached_tokens": 4}},
+         Usage(input=47, output=12, cached_input=4)),
+        ({"total": 5}, None), ({}, None), ("text", None), (None, None), ({"input": -1}, None),
+    ],
+)  # fmt: skip
+def test_usage_is_read_in_every_vendor_s_words(details: Json, wanted: Usage | None) -> None:
+    assert from_details(details) == wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (3, 3),
+        (3.0, 3),
+        ("3", 3),
+        (3.5, None),
+        (-1, None),
+        (True, None),
+        (None, None),
+        ("x", None),
+        (float("nan"), None),
+        (1e30, None),
+    ],
+)
+def test_a_count_is_a_count_or_unknown(value: object, wanted: int | None) -> None:
+    assert whole(value) == wanted

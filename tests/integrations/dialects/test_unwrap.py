@@ -1,0 +1,154 @@
+"""One unwrap for all shapes, and the reader of printed Python values below it."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from integrations.dialects import pyrepr, unwrap
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.lists(plain, max_size=4) | st.dictionaries(st.text(), plain, max_size=4))
+def test_what_python_prints_is_read_back(value: object) -> None:
+    assert pyrepr.read(repr(value)) == value
+
+
+@given(st.lists(plain, max_size=4) | st.dictionaries(st.text(), plain, max_size=4))
+def test_json_text_is_decoded_once_or_twice(value: object) -> None:
+    once = orjson.dumps(value).decode()
+    assert unwrap.decoded(once) == value
+    assert unwrap.decoded(orjson.dumps(once).decode()) == value
+
+
+@given(st.text())
+def test_no_text_stops_the_reader_of_printed_values(text: str) -> None:
+    for candidate in (text, "{" + text, f"Message(text={text}", f"['{text}"):
+        try:
+            pyrepr.read(candidate)
+        except pyrepr.UnreadableError:
+            continue
+
+
+def test_printed_objects_become_maps_and_enums_their_values() -> None:
+    text = "ChatMessage(_role=<ChatRole.USER: 'user'>, n=1.5, _content=[T(text='it\\'s\\n')], o=<X at 0x7f>, t=(1, 2))"
+    assert pyrepr.read(text) == {
+        "__class__": "ChatMessage", "_role": "user", "n": 1.5,
+        "_content": [{"__class__": "T", "text": "it's\n"}], "o": None, "t": [1, 2],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["", "word", "f(", "{'a': }", "['a' 'b']", "[...]", "[" * 200, "{'a': 1", "StopEvent(x='cut..."]
+)
+def test_what_was_cut_or_never_was_a_value_is_refused(text: str) -> None:
+    with pytest.raises(pyrepr.UnreadableError):
+        pyrepr.read(text)
+
+
+def test_a_long_unfinished_string_is_refused_in_linear_time() -> None:
+    with pytest.raises(pyrepr.UnreadableError):
+        pyrepr.read("['" + "a\\\\" * 500_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("30", "30"), ("true", "true"), ("[policy.pdf p.4] So", "[policy.pdf p.4] So"), ('"quoted"', "quoted"),
+        ("{'query': 'x', 'n': None}", {"query": "x", "n": None}), ('{"a": NaN}', {"a": "NaN"}),
+        ('["\\ud83d"]', ["\ufffd"]), ('["\\ud83d\\ude00"]', ["\U0001f600"]), ("[1e999]", ["1e999"]),
+        ("[123456789012345678901234]", ["123456789012345678901234"]), ("__REDACTED__", None),
+        ("[Scrubbed due to 'session']", None), (b"\xffab", "\ufffdab"), (None, None), (4, 4),
+    ],
+)  # fmt: skip
+def test_a_value_is_decoded_only_where_it_is_a_container_or_quoted(text: object, wanted: object) -> None:
+    assert unwrap.decoded(text) == wanted  # type: ignore[arg-type]
+
+
+def test_scalars_are_decoded_where_the_client_writes_everything_as_json() -> None:
+    assert [unwrap.decoded(text, scalars=True) for text in ("4711", "true", '"a"', "plain")] == [
+        4711,
+        True,
+        "a",
+        "plain",
+    ]
+
+
+def test_json_nested_beyond_what_can_be_written_again_is_cut() -> None:
+    found = unwrap.decoded("[" * 900 + "]" * 900)
+    levels = 0
+    while isinstance(found, list) and found:
+        found, levels = found[0], levels + 1
+    assert (found, levels) == (None, unwrap.MAX_DEPTH)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ('{"task": "Q"}', "Q"), ('{"input": "Q"}', "Q"), ('{"args": ["Q"], "kwargs": {"stream": false}}', "Q"),
+        ('{"args": [], "kwargs": {"question": "Q"}}', "Q"), ('{"args": [{"task": "Q"}], "kwargs": {}}', "Q"),
+        ("Q", "Q"), ('{"a": 1, "b": 2}', '{"a": 1, "b": 2}'), ({"a": 1}, {"a": 1}), ('"Q"', "Q"), (None, None),
+    ],
+)  # fmt: skip
+def test_a_task_loses_its_wrappers_and_nothing_else(value: object, wanted: object) -> None:
+    assert unwrap.task(value) == wanted  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ('{"questions": []}', '{"questions": []}'), ('{"output": "A"}', "A"), ('{"raw": "A", "tasks_output": []}', "A"),
+        ('{"answer": "A"}', '{"answer": "A"}'), ('{"output": {"content": "A"}}', "A"), ("A\n", "A\n"),
+    ],
+)  # fmt: skip
+def test_an_answer_loses_its_wrappers_and_nothing_else(value: object, wanted: object) -> None:
+    assert unwrap.answer(value) == wanted  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ('{"args": [], "kwargs": {"q": 1}}', {"q": 1}), ('{"kwargs": {"q": 1}}', {"q": 1}), ("bare", "bare"),
+        ('{"args": ["x"], "kwargs": {}}', "x"), ('{"args": [1, 2], "kwargs": {}}', {"args": [1, 2], "kwargs": {}}),
+        ('{"input": "{\\"q\\": 1}"}', {"q": 1}), ('{"q": 1, "ctx": "<workflows.Context object at 0x7f68>"}', {"q": 1}),
+        ("{'q': 'x'}", {"q": "x"}), ("{}", {}), (None, None),
+    ],
+)  # fmt: skip
+def test_arguments_are_a_map_where_they_can_be(value: object, wanted: object) -> None:
+    assert unwrap.arguments(value) == wanted  # type: ignore[arg-type]
+
+
+def test_results_lose_the_wrappers_of_frameworks_and_keep_their_errors() -> None:
+    message = {"content": "text", "tool_call_id": "c1", "status": "success", "type": "tool"}
+    serialised = {"lc": 1, "type": "constructor", "id": ["ToolMessage"], "kwargs": message}
+    for value in (message, serialised, {"output": message}, orjson.dumps({"output": serialised}).decode()):
+        assert unwrap.result(value) == unwrap.ToolResult(result="text", call_id="c1")
+    assert unwrap.result(message | {"status": "error"}) == unwrap.ToolResult(error="text", call_id="c1")
+    output = {"blocks": [], "tool_name": "t", "raw_output": "text", "is_error": False}
+    assert unwrap.result(output) == unwrap.ToolResult(result="text")
+    assert unwrap.result(output | {"is_error": True}) == unwrap.ToolResult(error="text")
+    assert unwrap.result('{"result": {"rows": 3}}') == unwrap.ToolResult(result={"rows": 3})
+    assert unwrap.result("30") == unwrap.ToolResult(result="30")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '["one", "two"]', [{"page_content": "one"}, {"content": "two"}], {"documents": [{"text": "one"}, "two"]},
+        [{"document": {"content": "one"}}, {"node": {"text": "two"}}],
+        '[{"content": "one"}, {"score": 1}, {"text": "two"}]',
+    ],
+)  # fmt: skip
+def test_documents_are_texts_whatever_holds_them(value: object) -> None:
+    assert unwrap.documents(value) == ("one", "two")  # type: ignore[arg-type]
