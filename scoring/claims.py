@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
-from .facts import Number, found_dates, names, numbers, quotes, timestamps
+from .facts import Number, Quote, found_dates, names, numbers, quotes, timestamps
 from .lexicon import (
     ACTS,
     AGENT_WORDS,
@@ -26,6 +27,7 @@ MAX_REASON = 20_000
 MAX_CLAIMS = 40
 """Claims of a reason, and quotations in it, that are looked up."""
 _MAX_CONTENT = 200
+_QUOTED = "\x00"
 
 _SENTENCES = re.compile(r"(?<=[.!?;।。！？])\s+|(?<=[।。！？])|\n")
 _STAMP = re.compile(r"(?<![\d:.])\d{1,3}:[0-5]\d(?::[0-5]\d)?(?![\d:])")
@@ -91,15 +93,19 @@ def claims(reason: str) -> tuple[Claim, ...]:
     """The claims of a reason, sentence by sentence, split where a contrast (*but*) begins."""
     reason = fold_digits(reason[:MAX_REASON])
     quoted = [quote for quote in quotes(reason) if _is_quotation(quote.text)][:MAX_CLAIMS]
-    masked = reason
+    masked = reason.replace(_QUOTED, " ")
     for quote in reversed(quoted):
-        masked = f"{masked[: quote.start]} \x00 {masked[quote.end :]}"
+        masked = f"{masked[: quote.start]} {_QUOTED} {masked[quote.end :]}"
+    return tuple(islice((claim for claim in _read(masked, quoted) if claim.says_something), MAX_CLAIMS))
+
+
+def _read(masked: str, quoted: list[Quote]) -> Iterator[Claim]:
+    """Claims of a text in which each quotation is replaced by one mark."""
+    german = _is_german(masked)
     open_quotes = iter(quoted)
-    found = []
     for clause in _clauses(masked):
-        mine = tuple(next(open_quotes).text for _ in range(clause.count("\x00")))
-        found.append(_claim(clause.replace("\x00", " "), mine, german=_is_german(reason)))
-    return tuple(claim for claim in found if claim.says_something)[:MAX_CLAIMS]
+        mine = tuple(next(open_quotes).text for _ in range(clause.count(_QUOTED)))
+        yield _claim(clause.replace(_QUOTED, " "), mine, german=german)
 
 
 def _is_quotation(text: str) -> bool:

@@ -63,7 +63,7 @@ RUBRIC_WORDS = _set(
     "score scored scores scoring point points mark marks full partial zero question criteria criterion requirement",
     "requirements required compliance compliant policy policies protocol procedure procedures guideline guidelines standard",
     "standards script scripted scripts pass passed fail failed met follow followed follows following needed need",
-    "therefore hence thus accordingly evidence evident transcript timestamp mandatory step",
+    "see refer listen heard siehe véase therefore hence thus accordingly evidence evident transcript timestamp mandatory step",
     "punkte punkt frage vorgabe vorgaben leitfaden richtlinie skript laut gemäß erfüllt bestanden transkript",
     "puntos puntuación pregunta requisito requisitos guion política protocolo cumple cumplió según transcripción",
     "अंक प्रश्न स्क्रिप्ट नियम नीति अनुसार पूरा पूर्ण आवश्यक प्रतिलेख",
@@ -86,11 +86,12 @@ REPORTING = _set(
 
 NEGATIONS = _set(
     "not never no none neither nor cannot without didn doesn don wasn weren isn aren hasn haven hadn couldn wouldn shouldn",
-    "can't didn't failed fails fail omitted skipped missing missed forgot neglected lacks lacked unable refused",
+    "t failed fails fail omitted skipped missing missed forgot neglected lacks lacked unable refused",
     "nicht nie niemals kein keine keinen keiner keinem weder ohne versäumte vergaß verweigerte",
     "no nunca ningún ninguna ninguno jamás sin tampoco omitió olvidó",
     "नहीं न कभी बिना मत भूल ना",
 )
+"""Words that turn a statement round; ``t`` is what is left of *n't*."""
 
 _ACTS = (
     (

@@ -109,22 +109,22 @@ class Witness:
                 return f"{quote[:60]!r} does stand in the transcript"
         if claim.quotes:
             return None
-        places, matched = self._best(claim, role=claim.role)
+        places, matched = self._best(claim, only_by=claim.role)
         wanted = len(claim.content)
         done = (
             wanted > 0
             and len(matched) / wanted >= _BORNE_OUT
             and (len(matched) > 1 or bool(claim.acts) or claim.reports)
         )
-        if done and not self._denied(places, matched):
+        if done and not self._denied(self._by(claim.role, places), matched):
             return "what it says was not done stands in the transcript"
         return None
 
     def match(self, claim: Claim) -> Match:
         """The best place for a claim's description, and whether it is enough to cite it and to bear it out."""
-        if not claim.content:
-            return Match(fits_moment=True)
-        places, matched = self._best(claim, role=None)
+        if not claim.content or self.is_foreign_to(claim):
+            return Match()
+        places, matched = self._best(claim)
         ratio = len(matched) / len(claim.content)
         enough = len(matched) >= 2 or (
             len(matched) == 1 and (claim.reports or bool(claim.acts & self._performed(claim)))
@@ -137,7 +137,7 @@ class Witness:
             cites=cites,
             fits_moment=self._fits(claim),
             made_up=len(claim.content) >= 2 and (ratio < _MADE_UP or not by_named),
-            fault=self._doubt(ratio, places, matched),
+            fault=self._doubt(ratio, self._by(claim.role, places), matched),
         )
 
     def _doubt(self, ratio: float, places: Iterable[int], matched: frozenset[str]) -> str | None:
@@ -163,22 +163,28 @@ class Witness:
         there = {word for word in self._matched(claim) if not near.isdisjoint(self._places_of(word, claim))}
         return len(there) / len(claim.content) >= _AT_MOMENT
 
-    def _best(self, claim: Claim, role: str | None) -> tuple[tuple[int, ...], frozenset[str]]:
-        """The window in which most of the content stands; with ``role``, counting only what that party said."""
+    def _best(self, claim: Claim, only_by: str | None = None) -> tuple[tuple[int, ...], frozenset[str]]:
+        """The window in which most of the content stands; with ``only_by``, counting only what that party said.
+
+        Of windows with equally much, the one in which the party that the claim speaks of said most of it.
+        """
         tally: Counter[int] = Counter()
-        standing: dict[str, set[int]] = {}
+        by_named: Counter[int] = Counter()
+        standing: dict[str, list[int]] = {}
         for word in claim.content:
-            places = {
-                at for at in self._places_of(word, claim)
-                if role is None or self._moments[at].role in (None, role)
-            }  # fmt: skip
+            places = self._by(only_by, self._places_of(word, claim))
             standing[word] = places
-            tally.update({at + shift for at in places for shift in range(-_WINDOW, _WINDOW + 1)})
+            tally.update(_around(places))
+            by_named.update(_around(self._by(claim.role, places)))
         if not tally:
             return (), frozenset()
-        centre = max(tally, key=lambda at: (tally[at], -at))
+        centre = max(tally, key=lambda at: (tally[at], by_named[at], -at))
         window = tuple(at for at in range(centre - _WINDOW, centre + _WINDOW + 1) if 0 <= at < len(self._moments))
-        return window, frozenset(word for word, places in standing.items() if not places.isdisjoint(window))
+        return window, frozenset(word for word, places in standing.items() if not set(window).isdisjoint(places))
+
+    def _by(self, role: str | None, places: Iterable[int]) -> list[int]:
+        """Those of the places at which this party, or one unknown, speaks."""
+        return [at for at in places if role is None or self._moments[at].role in (None, role)]
 
     def _matched(self, claim: Claim) -> list[str]:
         return [word for word in claim.content if self._places_of(word, claim)]
@@ -188,26 +194,18 @@ class Witness:
         places = self._where.get(word, [])
         for act in claim.acts:
             if word in _ACT_STEMS[act]:
-                places = places + [
-                    at for at in self._acts[act] if claim.role is None or self._moments[at].role in (None, claim.role)
-                ]
+                places = places + self._by(claim.role, self._acts[act])
         return places
 
     def _performed(self, claim: Claim) -> frozenset[int]:
-        return frozenset(
-            act
-            for act in claim.acts
-            if any(claim.role is None or self._moments[at].role in (None, claim.role) for at in self._acts[act])
-        )
+        return frozenset(act for act in claim.acts if self._by(claim.role, self._acts[act]))
 
     def _is_by(self, claim: Claim, places: Iterable[int], matched: frozenset[str]) -> bool:
         """Whether the party that the claim speaks of said any of what matched, where speakers are known."""
         if claim.role is None or claim.role not in self._roles:
             return True
-        return any(
-            self._moments[at].role in (None, claim.role) for at in places
-            if any(at in self._places_of(word, claim) for word in matched)
-        )  # fmt: skip
+        theirs = set(self._by(claim.role, places))
+        return any(not theirs.isdisjoint(self._places_of(word, claim)) for word in matched)
 
     def _denied(self, places: Iterable[int], matched: frozenset[str]) -> bool:
         """Whether every matched word at these places stands shortly after a negation."""
@@ -246,6 +244,10 @@ class Witness:
 
 
 _ACT_STEMS = tuple(frozenset(stems(list(cues))) for cues, _ in ACTS)
+
+
+def _around(places: Iterable[int]) -> set[int]:
+    return {at + shift for at in places for shift in range(-_WINDOW, _WINDOW + 1)}
 
 
 def _parts(quote: str) -> list[str]:
