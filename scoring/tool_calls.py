@@ -16,7 +16,7 @@ from .jsontext import decoded
 from .span import Json, Message, Span, SpanKind, ToolCall
 from .trace import Trace
 
-_HANDOFF = re.compile(r"(transfer|delegate|hand_?off)([_\W].*)?$|hand_?off_to.*", re.IGNORECASE)
+_HANDOFF = re.compile(r"(transfer[_\W]to|delegate|hand[_\W]?off)(?:[_\W]|$)", re.IGNORECASE)
 _VERBS = re.compile(r"^(ask|call|consult|run|invoke|query|use|delegate_to|transfer_to|hand_?off_to)_|_(agent|tool)$")
 
 

@@ -72,7 +72,7 @@ HAYSTACK: Json = [
     "ChatMessage(_role=<ChatRole.SYSTEM: 'system'>, _content=[TextContent(text='Be brief.')], _name=None, _meta={})",
     "ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='Why?')], _name=None, _meta={})",
     f"ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[{PRINTED_CALL}])",
-    f"ChatMessage(_role=<R.TOOL: 'tool'>, _content=[ToolCallResult(result='found', origin={PRINTED_CALL}, error=False)])",
+    f"ChatMessage(_role=<R.TOOL: 'tool'>, _content=[ToolCallResult(result='found', origin={PRINTED_CALL})])",
     "ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[TextContent(text='Because.')])",
 ]
 
@@ -96,7 +96,7 @@ def test_an_answer_of_a_tool_that_failed_says_so() -> None:
     for failed in (
         {"type": "tool", "content": "no", "tool_call_id": "c", "status": "error"},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "no", "is_error": True}]},
-        f"ChatMessage(_role=<R.TOOL: 'tool'>, _content=[ToolCallResult(result='no', origin={PRINTED_CALL}, error=True)])",
+        f"ChatMessage(_role=<R.T: 'tool'>, _content=[ToolCallResult(result='no', origin={PRINTED_CALL}, error=True)])",
     ):
         (message,) = messages.read([failed])
         assert (message.role, message.text, message.tool_call_id, message.error) == ("tool", "no", "c", True)
