@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_origin
 
 from pydantic import BaseModel
 
@@ -18,11 +20,13 @@ from .document import Document, read_document
 from .errors import Problem, nearest
 from .model import Config
 from .shape import bare, is_not_available, item_of, walk
+from .units import Address, Duration
 
 PREFIX = "SIDEJUDGE_"
 NOT_KEYS = frozenset({"SIDEJUDGE_CONFIG", "SIDEJUDGE_URL", "SIDEJUDGE_SHARED"})
 """Variables of ours that are no configuration keys: the file to read, the monitor to ask, the corpus for tests."""
 
+_TEXTS = (str, Path, Address, Duration)
 # Kubernetes puts these into every pod of a namespace that has a Service whose name begins with "sidejudge".
 _SERVICE_LINK = re.compile(
     r"SIDEJUDGE(_[A-Z0-9]+)*?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9]+)*|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
@@ -50,11 +54,11 @@ def read_environment(environ: Mapping[str, str]) -> Overrides:
         if not name.startswith(PREFIX) or name in NOT_KEYS or _SERVICE_LINK.fullmatch(name):
             continue
         path = tuple(part.lower() for part in name[len(PREFIX) :].split("__"))
-        problem = _not_a_key(name, path)
-        if problem is not None:
-            found.problems.append(problem)
+        target = _target(name, path)
+        if isinstance(target, Problem):
+            found.problems.append(target)
             continue
-        document = _value(environ[name], environ, name)
+        document = _value(environ[name], target, environ, name)
         if document.problems:
             found.problems.extend(document.problems)
             continue
@@ -62,9 +66,11 @@ def read_environment(environ: Mapping[str, str]) -> Overrides:
     return found
 
 
-def _value(text: str, environ: Mapping[str, str], name: str) -> Document:
+def _value(text: str, target: object, environ: Mapping[str, str], name: str) -> Document:
     if not text.strip():
         return Document(problems=[Problem(path=name, message="is empty; give it a value, or unset it", source=name)])
+    if (target in _TEXTS or get_origin(target) is Literal) and text.strip()[0] not in "'\"" and "${" not in text:
+        return Document(text.strip())  # "[::1]:8790" and "a: b" need no quotes where only text can be meant
     document = read_document(text, environ, name)
     document.problems = [
         Problem(path=name, message=" ".join((f"at {p.path}:" if p.path else "", p.message)).strip(), source=name)
@@ -73,7 +79,8 @@ def _value(text: str, environ: Mapping[str, str], name: str) -> Document:
     return document
 
 
-def _not_a_key(name: str, path: tuple[str, ...]) -> Problem | None:
+def _target(name: str, path: tuple[str, ...]) -> object:
+    """What stands at a path (its annotation), or the problem that nothing does."""
     current: object = Config
     for depth, part in enumerate(path):
         if isinstance(current, type) and issubclass(current, BaseModel):
@@ -90,7 +97,7 @@ def _not_a_key(name: str, path: tuple[str, ...]) -> Problem | None:
         else:
             whole = name_of(path[:depth])
             return Problem(path=name, message=f"goes too deep; give the whole value, as YAML, in {whole}", source=name)
-    return None
+    return current
 
 
 def _is_map(annotation: object) -> bool:

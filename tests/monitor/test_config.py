@@ -93,6 +93,23 @@ def test_lists_maps_and_texts_come_from_the_environment_as_yaml() -> None:
     assert config.sources.otlp.http == Address("0.0.0.0", 4319)
 
 
+def test_a_variable_that_can_only_be_text_needs_no_quotes() -> None:
+    config = load(
+        None,
+        {
+            "SIDEJUDGE_API__LISTEN": "[::1]:8790",
+            "SIDEJUDGE_STORE__PATH": "/data: here #1/s.sqlite",
+            "SIDEJUDGE_SINKS__JSONL__PATH": "'123'",
+            "SIDEJUDGE_LOG__LEVEL": " debug\n",
+        },
+    )
+    assert config.api.listen == Address("::1", 8790)
+    assert config.store.path == Path("/data: here #1/s.sqlite")
+    assert config.sinks.jsonl is not None
+    assert config.sinks.jsonl.path == Path("123")
+    assert config.log.level == "debug"
+
+
 def test_a_variable_that_sets_nothing_is_a_mistake() -> None:
     said = problems(
         None,
