@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from monitor.cli import main
+
+KEPT = Path(__file__).parents[2] / "data" / "otlp"
+SPLIT = sorted((KEPT / "langfuse-v5-split" / "s4_error").glob("*.pb"))
+
+
+def _inspect(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["inspect", *map(str, arguments)])
+
+
+def test_several_files_are_one_delivery_and_one_case_a_trace() -> None:
+    result = _inspect(*reversed(SPLIT), "--format", "json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    (line,) = result.stdout.splitlines()
+    case = json.loads(line)
+    assert case["agents_called"] == ["support"]
+    assert case["tools_used"] == [
+        {
+            "name": "lookup_order",
+            "arguments": {"order_id": "A-1001"},
+            "error": "ConnectionError: order database unreachable",
+        }
+    ]
+    assert (case["dialects"], case["content_captured"], case["capture_switch"]) == (["langfuse"], True, None)
+    assert (case["input"], case["input_tokens"], case["session_id"]) == (
+        "Where is my order A-1001?",
+        64,
+        "session-s4_error",
+    )
+    assert "provenance" not in case
+
+
+def test_hand_offs_stand_apart_from_tools() -> None:
+    (path,) = (KEPT / "openinference-openai-agents" / "s2_agents").glob("*.pb")
+    case = json.loads(_inspect(path).stdout)
+    assert [tool["name"] for tool in case["tools_used"]] == ["pdf_retrieval"]
+    assert [tool["name"] for tool in case["handoffs"]] == ["transfer_to_research"]
+
+
+def test_verbose_tells_which_attribute_each_field_was_read_from() -> None:
+    case = json.loads(_inspect(*SPLIT, "-v").stdout)
+    tool = next(span for span in case["provenance"] if span["kind"] == "tool")
+    assert tool["read"]["tool.arguments"] == "langfuse.observation.input"
+    assert tool["read"]["environment"] == "langfuse.environment"
+
+
+def test_the_tree_shows_the_case_to_people() -> None:
+    result = _inspect(*SPLIT, "--format", "tree", "-v")
+    assert result.exit_code == 0
+    for shown in (
+        "lookup_order",
+        "order database unreachable",
+        "support",
+        "session-s4_error",
+        "← langfuse.observation.input",
+    ):
+        assert shown in result.stdout
+
+
+def _recorded(tmp_path: Path, **attributes: object) -> Path:
+    span = {
+        "traceId": "0102030405060708090a0b0c0d0e0f10", "spanId": "0102030405060708", "name": "step",
+        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()],
+    }  # fmt: skip
+    path = tmp_path / "recorded.json"
+    path.write_text(
+        json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span, {"name": "nowhere"}]}]}]}), encoding="utf-8"
+    )
+    return path
+
+
+def test_spans_without_ids_are_reported_and_make_the_exit_code_one(tmp_path: Path) -> None:
+    result = _inspect(_recorded(tmp_path))
+    assert (result.exit_code, len(result.stdout.splitlines())) == (1, 1)
+    assert "1 spans have no valid trace or span id" in result.stderr
+
+
+def test_terminal_escapes_in_a_trace_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    result = _inspect(_recorded(tmp_path, input="\x1b[2J\x1b]0;owned\x07[bold]Hi"), "--format", "tree")
+    assert "\x1b" not in result.stdout
+    assert "[bold]Hi" in result.stdout
+
+
+def test_missing_contents_are_a_result_with_the_switch_that_would_capture_them(tmp_path: Path) -> None:
+    path = _recorded(tmp_path, **{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"})
+    case = json.loads(_inspect(path).stdout)
+    assert (case["content_captured"], case["tools_used"]) == (False, None)
+    assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in case["capture_switch"]
+    assert "to capture them" in _inspect(path, "--format", "tree").stdout
+
+
+def test_log_requests_are_recognised_and_reported_as_not_joined(tmp_path: Path) -> None:
+    path = tmp_path / "001.logs.json"
+    path.write_text('{"resourceLogs": [{"scopeLogs": [{"logRecords": [{}, {}]}]}]}', encoding="utf-8")
+    result = _inspect(path)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "2 log records are not joined" in result.stderr
+
+
+@pytest.mark.parametrize("content", [b"\x00\x01not otlp", b"{}x", b'{"a": 1}'])
+def test_unreadable_files_are_named_with_a_remedy_and_exit_code_two(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "bad.pb"
+    path.write_bytes(content)
+    result = _inspect(path, tmp_path / "absent.pb", *SPLIT)
+    assert (result.exit_code, result.stdout) == (2, "")
+    *causes, remedy = result.stderr.splitlines()
+    assert len(causes) == 2
+    assert [name in cause for name, cause in zip(("bad.pb", "absent.pb"), causes, strict=True)] == [True, True]
+    assert remedy.startswith("remedy:")
+
+
+def test_files_without_any_span_make_the_exit_code_one(tmp_path: Path) -> None:
+    path = tmp_path / "empty.pb"
+    path.write_bytes(b"")
+    result = _inspect(path)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "no span" in result.stderr
