@@ -79,6 +79,9 @@ def _say(error: Exception) -> int:
     """Write cause and remedy, and return the exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return CALL
     if isinstance(error, CommandError):
         cause, remedy, code = error.cause, error.remedy, error.code
     elif isinstance(error, click.ClickException):

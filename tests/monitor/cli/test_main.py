@@ -70,6 +70,12 @@ def test_a_wrong_call_is_two_lines_and_exit_2() -> None:
         assert remedy in second
 
 
+def test_without_a_command_the_help_is_shown(call) -> None:
+    told = call()
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert told.stderr.startswith("Usage: sidejudge")
+
+
 def test_debug_shows_the_traceback() -> None:
     assert "Traceback" in entry("--debug", "check", "/no/such/file.yaml").stderr
     assert "Traceback" not in entry("check", "/no/such/file.yaml").stderr
