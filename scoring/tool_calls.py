@@ -138,7 +138,7 @@ def _by_id(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
 def _by_arguments(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
     """A call also goes by its only argument's value: some clients send that bare."""
     keys = [(call.name, _canonical(call.arguments))]
-    return keys + [(call.name, _canonical(value)) for value in _sole(call.arguments) if asked]
+    return [*keys, *((call.name, _canonical(value)) for value in _sole(call.arguments) if asked)]
 
 
 def _by_name(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:

@@ -1,0 +1,204 @@
+"""What single families do that the recordings do not show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from integrations.dialects import lift
+from integrations.raw import RawEvent, RawSpan
+from scoring.span import SpanKind, ToolCall, Usage
+
+
+def _raw(name: str = "step", /, scope: str = "", version: str = "", **given: Any) -> RawSpan:
+    return RawSpan(
+        trace_id="1" * 32, span_id="a" * 16, parent_id=None, name=name, start_ns=1, end_ns=2,
+        scope_name=scope, scope_version=version, **given,
+    )  # fmt: skip
+
+
+def _langfuse(version: str, **attributes: Any) -> RawSpan:
+    return _raw(
+        "step", "langfuse-sdk", version, attributes={key.replace("__", "."): v for key, v in attributes.items()}
+    )
+
+
+def test_langfuse_metadata_is_decoded_as_each_version_encodes_it() -> None:
+    three = _langfuse("3.15.0", langfuse__trace__metadata__n=4711, langfuse__trace__metadata__o='{"a": 1}')
+    four = _langfuse("4.1.0", langfuse__trace__metadata__n="4711", langfuse__trace__metadata__s="research")
+    five = _langfuse("5.0.4", langfuse__trace__metadata__n="4711", langfuse__trace__metadata__s='"research"')
+    assert lift(three).trace_metadata == {"n": 4711, "o": {"a": 1}}
+    assert lift(four).trace_metadata == {"n": "4711", "s": "research"}
+    assert lift(five).trace_metadata == {"n": 4711, "s": "research"}
+
+
+def test_langfuse_experiments_give_the_expected_output() -> None:
+    span = lift(_langfuse("5.0.4", langfuse__experiment__item__expected_output='{"a": 1}'))
+    assert span.metadata == {"langfuse.experiment.item.expected_output": {"a": 1}}
+
+
+def test_langfuse_context_on_another_library_s_span_is_read_and_the_span_stays_the_library_s() -> None:
+    span = lift(
+        _raw(
+            "ChatCompletion", "openinference.instrumentation.openai",
+            attributes={
+                "openinference.span.kind": "LLM", "llm.model_name": "m", "langfuse.environment": "staging",
+                "langfuse.trace.tags": ["a"], "session.id": "s", "langfuse.internal.is_app_root": True,
+            },
+        )
+    )  # fmt: skip
+    assert (span.dialect, span.kind, span.environment, span.tags) == ("openinference", SpanKind.LLM, "staging", ("a",))
+    assert (span.session_id, span.root_hint) == ("s", True)
+
+
+def test_langfuse_cost_is_the_total_or_the_sum_of_its_parts() -> None:
+    for details in ('{"input": 0.25, "output": 0.5, "total": 0.75}', '{"input": 0.25, "output": 0.5}'):
+        span = lift(
+            _langfuse("5.0.4", langfuse__observation__type="generation", langfuse__observation__cost_details=details)
+        )
+        assert span.cost_usd == 0.75
+
+
+def test_a_langfuse_level_of_error_is_an_error_without_a_status() -> None:
+    span = lift(_langfuse("5.0.4", langfuse__observation__level="ERROR", langfuse__observation__status_message="no"))
+    assert span.error == "no"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "switch"),
+    [
+        ({"langfuse.observation.type": "generation"}, "LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED"),
+        ({"openinference.span.kind": "LLM", "input.value": "__REDACTED__"}, "OPENINFERENCE_HIDE_INPUTS"),
+        ({"gen_ai.operation.name": "chat"}, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"),
+    ],
+)
+def test_each_family_names_the_switch_that_captures_contents(attributes: dict[str, Any], switch: str) -> None:
+    span = lift(_raw(attributes=attributes))
+    assert switch in (span.capture_switch or "")
+    assert (span.input, span.output) == (None, None)
+
+
+def test_genai_contents_may_be_structured_instead_of_json_text() -> None:
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": [{"role": "user", "parts": [{"type": "text", "content": "Q"}]}],
+        "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": "A"}]}],
+        "gen_ai.system_instructions": [{"type": "text", "content": "Be brief."}],
+    }
+    span = lift(_raw(attributes=attributes))
+    assert (span.input, span.output, span.system_prompt, span.capture_switch) == ("Q", "A", "Be brief.", None)
+
+
+def test_genai_contents_on_span_events_are_read_in_both_forms() -> None:
+    new = RawEvent(
+        name="gen_ai.client.inference.operation.details", time_ns=1,
+        attributes={
+            "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "Q"}]}]',
+            "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "A"}]}]',
+        },
+    )  # fmt: skip
+    old = (
+        RawEvent(name="gen_ai.user.message", time_ns=1, attributes={"content": "Q"}),
+        RawEvent(name="gen_ai.choice", time_ns=2, attributes={"index": 0, "message": '{"content": "A"}'}),
+    )
+    for events in ((new,), old):
+        span = lift(_raw(attributes={"gen_ai.operation.name": "chat"}, events=events))
+        assert (span.input, span.output) == ("Q", "A")
+        assert span.provenance["input"].startswith("event gen_ai.")
+
+
+def test_genai_tools_retrieval_and_usage_are_read() -> None:
+    tool = lift(
+        _raw(
+            "execute_tool f",
+            attributes={
+                "gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.arguments": {"q": 1},
+                "gen_ai.tool.call.result": '{"result": "x"}', "gen_ai.tool.call.id": "c",
+            },
+        )
+    )  # fmt: skip
+    assert tool.tool == ToolCall(name="f", arguments={"q": 1}, result="x", call_id="c")
+    retrieval = lift(
+        _raw(
+            attributes={
+                "gen_ai.operation.name": "retrieval",
+                "gen_ai.retrieval.documents": '[{"id": "1", "content": "D"}]',
+            }
+        )
+    )
+    assert (retrieval.kind, retrieval.documents) == (SpanKind.RETRIEVER, ("D",))
+    llm = lift(
+        _raw(
+            attributes={
+                "gen_ai.request.model": "m",
+                "gen_ai.usage.prompt_tokens": 3,
+                "gen_ai.usage.completion_tokens": 1,
+            }
+        )
+    )
+    assert (llm.kind, llm.usage, llm.requested_model) == (SpanKind.LLM, Usage(input=3, output=1), "m")
+
+
+def test_openinference_messages_are_ordered_by_number_and_not_by_letter() -> None:
+    attributes = {"openinference.span.kind": "LLM"}
+    for number in range(12):
+        attributes[f"llm.input_messages.{number}.message.role"] = "user"
+        attributes[f"llm.input_messages.{number}.message.content"] = f"turn {number}"
+    span = lift(_raw(attributes=attributes))
+    assert [message.text for message in span.input_messages] == [f"turn {number}" for number in range(12)]
+    assert span.input == "turn 11"
+
+
+def test_openinference_retrievers_give_documents_and_rerankers_what_they_kept() -> None:
+    documents = {f"retrieval.documents.{n}.document.content": f"d{n}" for n in range(11)}
+    span = lift(_raw(attributes={"openinference.span.kind": "RETRIEVER", **documents}))
+    assert span.documents == tuple(f"d{n}" for n in range(11))
+    reranked = {"openinference.span.kind": "RERANKER", "reranker.output_documents.0.document.content": "best"}
+    assert lift(_raw(attributes=reranked)).documents == ("best",)
+
+
+def test_openinference_agents_have_their_names_from_where_each_framework_puts_them() -> None:
+    agent = {"openinference.span.kind": "AGENT"}
+    assert (
+        lift(_raw("CodeAgent.run", "openinference.instrumentation.smolagents", attributes=agent)).agent == "CodeAgent"
+    )
+    assert lift(_raw("r._execute_core", attributes={**agent, "graph.node.id": "writer"})).agent == "writer"
+    named = {"openinference.span.kind": "CHAIN", "metadata": '{"lc_agent_name": "research", "ls_x": 1, "k": 2}'}
+    span = lift(_raw("LangGraph", attributes=named))
+    assert (span.agent, span.kind, span.metadata) == ("research", SpanKind.CHAIN, {"k": 2})
+
+
+def test_a_redacted_session_is_unknown() -> None:
+    span = lift(_raw(attributes={"session.id": "[Scrubbed due to 'session']", "gen_ai.conversation.id": "c"}))
+    assert span.session_id == "c"
+
+
+@pytest.mark.parametrize(
+    ("status", "exception", "error_type", "wanted"),
+    [
+        (
+            "ConnectionError: no",
+            {"exception.type": "ConnectionError", "exception.message": "no"},
+            None,
+            "ConnectionError: no",
+        ),
+        ("no", {"exception.type": "builtins.ConnectionError"}, None, "builtins.ConnectionError: no"),
+        ("", {"exception.message": "no"}, None, "no"),
+        ("no", {}, "TimeoutError", "TimeoutError: no"),
+        ("no\nTraceback (most recent call last):\n  File", {}, None, "no"),
+        ("", {}, None, "error"),
+    ],
+)
+def test_an_error_names_its_type_and_its_message_once(
+    status: str, exception: dict[str, Any], error_type: str | None, wanted: str
+) -> None:
+    events = (RawEvent(name="exception", time_ns=1, attributes=exception),) if exception else ()
+    attributes = {"error.type": error_type} if error_type else {}
+    assert lift(_raw(status_code=2, status_message=status, events=events, attributes=attributes)).error == wanted
+    assert lift(_raw(status_code=1, status_message=status, events=events, attributes=attributes)).error is None
+
+
+def test_an_application_s_own_tags_and_metadata_are_read_under_its_own_prefix() -> None:
+    span = lift(_raw(attributes={"app.tags": ["a"], "shop.metadata.k": '{"x": 1}', "http.metadata": "no"}))
+    assert (span.dialect, span.tags, span.metadata) == ("generic", ("a",), {"k": {"x": 1}})
