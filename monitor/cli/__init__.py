@@ -56,13 +56,15 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> Any:
         """Run, and exit with 0 (done and good), 1 (something is wrong with the data) or 2 (with the call)."""
         given = list(sys.argv[1:] if args is None else args)
         debug = "--debug" in given
-        extra["standalone_mode"] = False
+        given = [argument for argument in given if argument != "--debug"]  # it may stand before or after the command
+        # It has one name, however it is started, and it alone decides how it ends.
+        extra |= {"prog_name": "sidejudge", "standalone_mode": False}
         try:
-            result = super().main(given, prog_name or "sidejudge", **extra)
+            result = super().main(given, **extra)
         except Exception as error:
             if debug:
                 raise
@@ -117,7 +119,7 @@ def _version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> N
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
-def main(debug: bool) -> None:  # noqa: FBT001, ARG001  # read before parsing, because parsing can fail as well
+def main(debug: bool) -> None:  # noqa: FBT001, ARG001  # taken before parsing, because parsing can fail as well
     """Judge sampled traces of an LLM application: scores, metrics, status.
 
     Exit codes: 0 done and good, 1 done and something is wrong with the data, 2 the call or the configuration is wrong.

@@ -78,6 +78,7 @@ def test_without_a_command_the_help_is_shown(call) -> None:
 
 def test_debug_shows_the_traceback() -> None:
     assert "Traceback" in entry("--debug", "check", "/no/such/file.yaml").stderr
+    assert "Traceback" in entry("check", "/no/such/file.yaml", "--debug").stderr
     assert "Traceback" not in entry("check", "/no/such/file.yaml").stderr
 
 
