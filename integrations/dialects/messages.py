@@ -6,12 +6,11 @@ LangChain (plain and ``lc``-serialised), Haystack's and LlamaIndex's printed obj
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
-from scoring.span import Json, Message, ToolCall
+from scoring.span import Json, Message
 
-from . import pyrepr, unwrap
+from . import message_parts, pyrepr
 
 _ROLES = {
     "human": "user", "ai": "assistant", "model": "assistant", "function": "tool", "developer": "system",
@@ -93,112 +92,31 @@ def _role(item: dict[str, Json]) -> str | None:
 
 def _responses_item(item: dict[str, Json]) -> Iterator[Message]:
     """OpenAI's responses put calls and their outputs beside the messages, not into them."""
-    call_id = _string(item.get("call_id")) or _string(item.get("id"))
+    call_id = message_parts.string(item.get("call_id")) or message_parts.string(item.get("id"))
     if item["type"] == "function_call":
-        yield Message(role="assistant", tool_calls=_calls([item | {"id": call_id}]))
+        yield Message(role="assistant", tool_calls=message_parts.calls([item | {"id": call_id}]))
     else:
-        yield Message(role="tool", text=_text(item.get("output")), tool_call_id=call_id)
+        yield Message(role="tool", text=message_parts.joined(item.get("output")), tool_call_id=call_id)
 
 
 def _message(item: dict[str, Json], role: str) -> Iterator[Message]:
     content = next((item[key] for key in ("content", "parts", "_content", "blocks") if item.get(key)), None)
     parts: list[Json] = content if isinstance(content, list) else [content]
-    texts = [text for text in map(_part_text, parts) if text]
-    answers = [answer for part in parts if isinstance(part, dict) and (answer := _answer(part))]
+    texts = [text for text in map(message_parts.text_of, parts) if text]
+    answers = [answer for part in parts if isinstance(part, dict) and (answer := message_parts.answer(part))]
     listed = item.get("tool_calls")
     legacy = item.get("function_call")
-    calls = _calls(listed if isinstance(listed, list) else [legacy] if isinstance(legacy, dict) else [])
-    calls += _calls([part for part in parts if isinstance(part, dict)], among=parts) if not calls else ()
-    call_id = _string(item.get("tool_call_id"))
-    name = _string(item.get("name")) or _string(item.get("_name"))
-    if role == "tool" and _is_definition(content):
+    calls = message_parts.calls(listed if isinstance(listed, list) else [legacy] if isinstance(legacy, dict) else [])
+    calls = calls or message_parts.calls(parts, mixed=True)
+    call_id = message_parts.string(item.get("tool_call_id"))
+    name = message_parts.string(item.get("name")) or message_parts.string(item.get("_name"))
+    if role == "tool" and message_parts.is_definition(content):
         return
+    if role == "tool" and not texts and not answers:
+        texts = [message_parts.joined(content)]  # a result that was left as an object
     if texts or calls or not answers:
         yield Message(
             role=role, text="\n".join(texts), tool_calls=calls, tool_call_id=call_id, name=name,
             error=item.get("status") == "error",
         )  # fmt: skip
     yield from answers
-
-
-def _is_definition(content: Json) -> bool:
-    """LangChain's handler lists the tools a model may use as if they were messages from tools."""
-    return isinstance(content, dict) and content.get("type") == "function" and "function" in content
-
-
-def _part_text(part: Json) -> str | None:
-    if isinstance(part, str):
-        return part
-    if not isinstance(part, dict) or _answer(part):
-        return None
-    kind = part.get("type")
-    if kind not in {None, "text", "output_text", "input_text"} or "function_call" in part:
-        return None
-    text = part.get("text", part.get("content"))
-    if isinstance(text, dict):  # some clients wrap once more: {"type": "text", "text": {"value": …}}
-        text = text.get("value")
-    return text if isinstance(text, str) else None
-
-
-def _answer(part: dict[str, Json]) -> Message | None:
-    """A part that answers a tool call, whoever's message it travels in."""
-    for key in ("function_response", "functionResponse", "toolResult", "tool_result"):
-        if isinstance(inner := part.get(key), dict):
-            part = {"type": "tool_result", **inner}
-    printed = part.get(pyrepr.CLASS) == "ToolCallResult"
-    if not printed and part.get("type") not in {"tool_call_response", "tool_result", "tool-result"}:
-        return None
-    origin = part.get("origin") if printed else None
-    origin = origin if isinstance(origin, dict) else {}
-    keys = ("response", "result", "output", "content")
-    return Message(
-        role="tool",
-        text=_text(next((part[key] for key in keys if part.get(key) is not None), None)),
-        tool_call_id=_first(part, "id", "tool_use_id", "toolUseId", "toolCallId", "tool_call_id")
-        or _string(origin.get("id")),
-        name=_first(part, "name", "toolName") or _string(origin.get("tool_name")),
-        error=part.get("error") is True or part.get("is_error") is True or part.get("status") == "error",
-    )
-
-
-_CALL_PARTS = frozenset({"tool_call", "tool_use", "tool-call", "function_call", "server_tool_call"})
-
-
-def _calls(items: list[Json], among: list[Json] | None = None) -> tuple[ToolCall, ...]:
-    """Tool calls in a list of them or, with ``among``, those parts of a content that are calls."""
-    found = []
-    for item in items:
-        if not isinstance(item, dict):
-            continue
-        call = item
-        for key in ("function_call", "functionCall", "toolUse", "tool_call"):
-            if isinstance(inner := item.get(key), dict):
-                call = {"type": "tool_call", **inner}
-        if among is not None and call.get("type") not in _CALL_PARTS and call.get(pyrepr.CLASS) != "ToolCall":
-            continue
-        function = call.get("function")
-        body = function if isinstance(function, dict) else call
-        name = _first(body, "name", "tool_name", "toolName")
-        if not name:
-            continue
-        raw = next((body[key] for key in ("arguments", "args", "input", "tool_kwargs") if key in body), None)
-        call_id = _first(call, "id", "tool_call_id", "toolCallId", "toolUseId", "call_id")
-        found.append(ToolCall(name=name, arguments=unwrap.arguments(raw), call_id=call_id))
-    return tuple(found)
-
-
-def _text(value: Json) -> str:
-    """A tool's answer as text: the texts of its parts, or the JSON of what has none."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and value and all(isinstance(part, dict) and "text" in part for part in value):
-        return "\n".join(str(part["text"]) for part in value if isinstance(part, dict))
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _first(item: dict[str, Json], *keys: str) -> str | None:
-    return next((found for key in keys if (found := _string(item.get(key)))), None)
-
-
-def _string(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None

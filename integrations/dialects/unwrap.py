@@ -12,26 +12,19 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import orjson
-
 from integrations.raw import AttributeValue
 from scoring.span import Json
 
-from . import pyrepr
+from . import jsontext
 
 Content: TypeAlias = "Json | AttributeValue"
 """A value as it came, or one that was taken out of it."""
-
-MAX_DEPTH = 60
-"""Levels kept of a decoded value, so that whatever we keep can be written as JSON again."""
 
 REDACTED = ("__REDACTED__", "[Scrubbed due to ")
 """Marks that a client puts where it removed the value; such a value is absent."""
 
 _TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
 _ANSWER_KEYS = frozenset({"raw", "output", "result", "response", "content", "text", "return_value"})
-_HUGE = re.compile(r"\d[eE]\+?\d{3}|\d{19}")
-"""Numbers that may be beyond 64 bits, which the fast reader would round, some of them to infinity."""
 _OBJECT_REPR = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
 
 
@@ -66,52 +59,11 @@ def decoded(value: Content, *, scalars: bool = False) -> Json:
     for _ in range(2):
         if not isinstance(found, str):
             break
-        read = loads(found, scalars=scalars)
+        read = jsontext.loads(found, scalars=scalars)
         if read is None or read == found:
             break
         found = read
     return found
-
-
-def loads(text: str, *, scalars: bool = False) -> Json:
-    """A text's JSON (or printed Python) value, or None where it is neither."""
-    stripped = text.strip()
-    first = stripped[:1]
-    if first not in {"{", "[", '"'} and not (scalars and stripped):
-        return None
-    if _HUGE.search(stripped):
-        return _loads_untidy(stripped)
-    try:
-        found: Json = orjson.loads(stripped)
-    except orjson.JSONDecodeError:
-        return _loads_untidy(stripped)
-    return _bounded(found, MAX_DEPTH) if _brackets(stripped) > MAX_DEPTH else found
-
-
-def _loads_untidy(text: str) -> Json:
-    """What orjson refuses or rounds: NaN, huge numbers, lone surrogates (an emoji cut in half), Python's quotes."""
-    try:
-        loaded = json.loads(text, parse_constant=str, parse_int=pyrepr.whole, parse_float=pyrepr.real)
-        whole = json.dumps(loaded, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
-        found: Json = json.loads(whole.decode("utf-16-le", "replace"))
-    except (ValueError, RecursionError):
-        try:
-            return pyrepr.read(text) if text[0] in "{[" else None
-        except (pyrepr.UnreadableError, RecursionError):
-            return None
-    return _bounded(found, MAX_DEPTH)
-
-
-def _brackets(text: str) -> int:
-    return text.count("[") + text.count("{")
-
-
-def _bounded(value: Json, depth: int) -> Json:
-    if isinstance(value, list):
-        return [_bounded(item, depth - 1) for item in value] if depth else None
-    if isinstance(value, dict):
-        return {key: _bounded(item, depth - 1) for key, item in value.items()} if depth else None
-    return value
 
 
 def task(value: Content) -> Json:

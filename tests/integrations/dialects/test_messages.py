@@ -108,6 +108,11 @@ def test_a_whole_response_yields_its_message() -> None:
     )
 
 
+def test_a_result_that_was_left_as_an_object_becomes_its_json() -> None:
+    (message,) = messages.read([{"role": "tool", "tool_call_id": "c", "content": {"rows": 3}}])
+    assert message.text == '{"rows": 3}'
+
+
 def test_lists_of_available_tools_are_not_messages() -> None:
     assert messages.read([{"role": "tool", "content": {"type": "function", "function": {"name": "f"}}}]) == ()
 

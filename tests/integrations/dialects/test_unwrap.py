@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.dialects import pyrepr, unwrap
+from integrations.dialects import jsontext, pyrepr, unwrap
 
 plain = st.recursive(
     st.none()
@@ -90,7 +90,7 @@ def test_json_nested_beyond_what_can_be_written_again_is_cut() -> None:
     levels = 0
     while isinstance(found, list) and found:
         found, levels = found[0], levels + 1
-    assert (found, levels) == (None, unwrap.MAX_DEPTH)
+    assert (found, levels) == (None, jsontext.MAX_DEPTH)
 
 
 @pytest.mark.parametrize(
