@@ -29,7 +29,7 @@ __all__ = ["Excluded", "Match", "Route", "Router", "own_traffic"]
 class Route:
     """What a case is judged by. ``scenario`` is the scenario itself, ``None`` when the case names none that is known.
 
-    ``name`` is the route's, as a trace's story tells it; ``scenario_name`` is None where the case brings its own inline.
+    ``name`` is the route's, as a trace's story tells it; ``scenario_name`` None when the case brings its own inline.
     """
 
     rubrics: tuple[str, ...]
