@@ -12,47 +12,29 @@ signals must not fill its application's log with errors.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 from .inflate import Damaged, Inflater, TooLarge
 from .outcome import Overloaded, Receipt, Undecodable
+from .response import JSON, PROTOBUF, Message, Refusal, Send, answer, refuse, success
 
 _log = logging.getLogger("sidejudge.receiver")
 
 TRACE_PATHS: Final = frozenset({"/v1/traces", "/api/public/otel/v1/traces"})
 DROPPED_PATHS: Final = frozenset({"/v1/logs", "/v1/metrics", "/api/public/otel/v1/logs", "/api/public/otel/v1/metrics"})
-_PROTOBUF: Final = "application/x-protobuf"
-_JSON: Final = "application/json"
 _PARALLEL: Final = 2
 """Bodies of the largest size that may be in memory at once, in all connections together."""
 _AT_ONCE: Final = 1 << 20
 """Bytes of a body that are inflated without letting others have their turn: about 3 ms of work."""
-_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _UNAVAILABLE = 3, 8, 12, 14  # google.rpc.Code
-_CODES: Final = {400: _INVALID_ARGUMENT, 413: _RESOURCE_EXHAUSTED, 415: _UNIMPLEMENTED, 503: _UNAVAILABLE}
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 
-class _Refusal(Exception):  # noqa: N818  # it is an answer, not a fault
-    def __init__(
-        self, status: int, message: str, *, retry_after_s: float | None = None, allow: str | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.retry_after_s = retry_after_s
-        self.allow = allow
-
-
-class _Disconnected(Exception):  # noqa: N818  # likewise
+class _Disconnected(Exception):  # noqa: N818  # it is an event, not a fault
     """The client went away before its request was complete."""
 
 
@@ -82,40 +64,40 @@ class Receiver:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
         try:
-            answer = await self._answer(scope, headers, kind, receive)
-        except _Refusal as refusal:
+            body = await self._answer(scope, headers, kind, receive)
+        except Refusal as refusal:
             self.refused[refusal.status] += 1
-            await _refuse(send, refusal, kind)
+            await refuse(send, refusal, kind)
         except _Disconnected:
             return
         else:
-            await _send(send, 200, kind, answer)
+            await answer(send, 200, kind, body)
 
     async def _answer(self, scope: Scope, headers: dict[bytes, bytes], kind: str, receive: Receive) -> bytes:
         path = scope["path"].rstrip("/")
         wanted = path in TRACE_PATHS
         if not wanted and path not in DROPPED_PATHS:
-            raise _Refusal(404, f"nothing is here; OTLP traces are taken on {', '.join(sorted(TRACE_PATHS))}")
+            raise Refusal(404, f"nothing is here; OTLP traces are taken on {', '.join(sorted(TRACE_PATHS))}")
         if scope["method"] != "POST":
-            raise _Refusal(405, "OTLP requests are sent by POST", allow="POST")
-        if kind == _JSON and wanted:
-            raise _Refusal(
+            raise Refusal(405, "OTLP requests are sent by POST", allow="POST")
+        if kind == JSON and wanted:
+            raise Refusal(
                 415,
                 "OTLP/JSON is not available in this version; send protobuf (OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf)",
             )
-        if kind not in (_PROTOBUF, _JSON):
-            raise _Refusal(415, f"content type {kind or '(none)'} is not OTLP; send {_PROTOBUF}")
+        if kind not in (PROTOBUF, JSON):
+            raise Refusal(415, f"content type {kind or '(none)'} is not OTLP; send {PROTOBUF}")
         if not self.accepting:
-            raise _Refusal(503, "shutting down; send again, to the next instance", retry_after_s=1)
+            raise Refusal(503, "shutting down; send again, to the next instance", retry_after_s=1)
         if not wanted:
             await _discard(receive)
             self.dropped[path] += 1
-            return b"{}" if kind == _JSON else b""
+            return b"{}" if kind == JSON else b""
         encoding = headers.get(b"content-encoding", b"").strip().lower().decode("latin-1")
         held = _Held(self, self._max_bytes * _PARALLEL)
         try:
             body = await self._read(headers, encoding, receive, held)
-            return _success(await self._consumed(body)) if body else b""
+            return success(await self._consumed(body)) if body else b""
         finally:
             held.release()
 
@@ -123,13 +105,13 @@ class Receiver:
         try:
             return await self._consume(body)
         except Undecodable as error:
-            raise _Refusal(400, str(error)) from None
+            raise Refusal(400, str(error)) from None
         except Overloaded as error:
-            raise _Refusal(503, str(error), retry_after_s=error.retry_after_s) from None
+            raise Refusal(503, str(error), retry_after_s=error.retry_after_s) from None
         except Exception as error:  # noqa: BLE001  # the boundary: whatever happens inside, a client gets an answer
             # Nobody knows whether this passes. A client that repeats gives up in the end; one that may not loses data.
             _log.exception("taking a request failed")
-            raise _Refusal(503, f"internal error ({type(error).__name__}); see the log", retry_after_s=5) from None
+            raise Refusal(503, f"internal error ({type(error).__name__}); see the log", retry_after_s=5) from None
 
     async def _read(self, headers: dict[bytes, bytes], encoding: str, receive: Receive, held: _Held) -> bytes:
         declared = headers.get(b"content-length", b"")
@@ -144,8 +126,8 @@ class Receiver:
         except TooLarge:
             raise self._too_large() from None
         except Damaged as error:
-            raise _Refusal(400, str(error)) from None
-        raise _Refusal(415, f"content encoding {encoding} is not known here; send gzip, deflate or identity")
+            raise Refusal(400, str(error)) from None
+        raise Refusal(415, f"content encoding {encoding} is not known here; send gzip, deflate or identity")
 
     async def _plain(self, receive: Receive, held: _Held) -> bytes:
         parts: list[bytes] = []
@@ -174,8 +156,8 @@ class Receiver:
                     await asyncio.sleep(0)  # a large body is inflated in turns with everybody else's
         return inflater.finish()
 
-    def _too_large(self) -> _Refusal:
-        return _Refusal(
+    def _too_large(self) -> Refusal:
+        return Refusal(
             413,
             f"the request is larger than {self._max_bytes} bytes, before or after decompression; "
             "send smaller batches or raise sources.otlp.max_request_bytes",
@@ -195,7 +177,7 @@ class _Held:
         self._receiver._held += size - self._bytes  # noqa: SLF001  # its own class
         self._bytes = size
         if self._receiver._held > self._limit:  # noqa: SLF001
-            raise _Refusal(503, "too many large requests at once; send again", retry_after_s=1)
+            raise Refusal(503, "too many large requests at once; send again", retry_after_s=1)
 
     def release(self) -> None:
         self._receiver._held -= self._bytes  # noqa: SLF001
@@ -213,49 +195,3 @@ async def _discard(receive: Receive) -> None:
     more = True
     while more:
         _, more = await _next(receive)
-
-
-def _success(receipt: Receipt) -> bytes:
-    """``ExportTraceServiceResponse``: empty, unless spans were rejected or there is a warning."""
-    if not receipt.rejected_spans and not receipt.message:
-        return b""
-    from opentelemetry.proto.collector.trace.v1 import trace_service_pb2  # noqa: PLC0415  # rarely needed
-
-    response = trace_service_pb2.ExportTraceServiceResponse()
-    response.partial_success.rejected_spans = receipt.rejected_spans
-    response.partial_success.error_message = receipt.message
-    return bytes(response.SerializeToString())
-
-
-async def _refuse(send: Send, refusal: _Refusal, kind: str) -> None:
-    headers = []
-    if refusal.retry_after_s is not None:
-        headers.append((b"retry-after", str(max(1, math.ceil(refusal.retry_after_s))).encode()))
-    if refusal.allow is not None:
-        headers.append((b"allow", refusal.allow.encode()))
-    code = _CODES.get(refusal.status, 2)
-    if kind == _JSON:
-        body = json.dumps({"code": code, "message": refusal.message}).encode()
-    elif kind == _PROTOBUF:
-        body = _status(code, refusal.message)
-    else:
-        kind, body = "text/plain; charset=utf-8", refusal.message.encode("utf-8", "replace")
-    await _send(send, refusal.status, kind, body, headers)
-
-
-def _status(code: int, message: str) -> bytes:
-    """``google.rpc.Status``, written by hand: field 1 the code, field 2 the message."""
-    text = message.encode("utf-8", "replace")[:4096]
-    size, length = len(text), b""
-    while size > 0x7F:
-        length += bytes((size & 0x7F | 0x80,))
-        size >>= 7
-    return bytes((8, code, 18)) + length + bytes((size,)) + text
-
-
-async def _send(
-    send: Send, status: int, kind: str, body: bytes, headers: list[tuple[bytes, bytes]] | None = None
-) -> None:
-    plain = [(b"content-type", kind.encode("latin-1")), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": [*plain, *(headers or [])]})
-    await send({"type": "http.response.body", "body": body})

@@ -19,9 +19,12 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from . import bounds
+from .chunk import Chunk, Origin, SpanHeader
 from .envelope import Delivery, Envelope, Ids, Resource
 from .outcome import Undecodable
 from .tracestate import randomness
+
+__all__ = ["Chunk", "Origin", "SpanHeader", "Split", "identify", "read_headers", "split"]
 
 _TRACE_ID: Final = b"\n\x10"
 """Tag and length of a 16-byte field 1."""
@@ -30,54 +33,10 @@ _SPAN_ID: Final = b"\x12\x08"
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
 _APP_ROOT: Final = b"langfuse.internal.is_app_root"
-_NEVER: Final = 1 << 56
 _PARTS: Final = 50_000
 """Resources and scopes that a request may hold: more than a batch has spans, and below a tenth of a second of work."""
 _RANDOM_VALUE: Final = re.compile(rb"rv:")
 """Only explicit randomness overrules the trace id: an upstream threshold changes a weight, never a decision."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where spans come from, as far as it is known before they are decoded, and the threshold that they must reach.
-
-    ``threshold`` is a rejection threshold in [0, 2**56]: 0 keeps all, 2**56 none. ``floor`` is the same as bytes that
-    compare with the last 7 bytes of a trace id.
-    """
-
-    service: str | None
-    environment: str | None
-    threshold: int
-    floor: bytes = field(init=False, compare=False)
-
-    def __post_init__(self) -> None:
-        never = self.threshold >= _NEVER
-        object.__setattr__(self, "floor", b"\xff" * 8 if never else self.threshold.to_bytes(7, "big"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpanHeader:
-    """What the assembler knows of a span. ``parent_id`` is empty where none is named; times are ns since the epoch.
-
-    ``root_hint`` marks the topmost span that the application exported; its parent will never come.
-    """
-
-    span_id: bytes
-    parent_id: bytes = b""
-    trace_state: str = ""
-    start_ns: int = 0
-    end_ns: int = 0
-    root_hint: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
-    """The spans of one trace in one request. ``payload`` is itself a valid OTLP request that holds only these."""
-
-    trace_id: bytes
-    payload: bytes
-    headers: tuple[SpanHeader, ...]
-    origin: Origin
 
 
 @dataclass(slots=True)

@@ -1,0 +1,51 @@
+"""Chunk: what is kept of one trace of one request, and what is known of its spans without decoding their attributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+_NEVER: Final = 1 << 56
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where spans come from, as far as it is known before they are decoded, and the threshold that they must reach.
+
+    ``threshold`` is a rejection threshold in [0, 2**56]: 0 keeps all, 2**56 none. ``floor`` is the same as bytes that
+    compare with the last 7 bytes of a trace id.
+    """
+
+    service: str | None
+    environment: str | None
+    threshold: int
+    floor: bytes = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        never = self.threshold >= _NEVER
+        object.__setattr__(self, "floor", b"\xff" * 8 if never else self.threshold.to_bytes(7, "big"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanHeader:
+    """What the assembler knows of a span. ``parent_id`` is empty where none is named; times are ns since the epoch.
+
+    ``root_hint`` marks the topmost span that the application exported; its parent will never come.
+    """
+
+    span_id: bytes
+    parent_id: bytes = b""
+    trace_state: str = ""
+    start_ns: int = 0
+    end_ns: int = 0
+    root_hint: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """The spans of one trace in one request. ``payload`` is itself a valid OTLP request that holds only these."""
+
+    trace_id: bytes
+    payload: bytes
+    headers: tuple[SpanHeader, ...]
+    origin: Origin
