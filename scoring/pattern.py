@@ -20,6 +20,7 @@ MAX_TEXT = 4096
 MAX_PATTERN = 1000
 MAX_STATES = 1000
 _MAX_DEPTH = 50
+_BRACES = re.compile(r"\{(\d{0,4})(,(\d{0,4}))?\}")
 
 _Node: TypeAlias = "tuple[Any, ...]"
 """A node of the tree or a step of the program, by its first item:
@@ -141,9 +142,11 @@ class _Parser:
         simple: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
         if self._peek() and self._peek() in "*+?":
             return simple[self._take()]
-        braces = re.compile(r"\{(\d{1,4})(,(\d{0,4}))?\}").match(self._source, self._at)
+        braces = _BRACES.match(self._source, self._at)
         if braces is None:
             return None
+        if not braces[1]:
+            raise PatternError(f"{braces[0]}: write the lower bound, such as {{0,3}}")
         self._at = braces.end()
         low = int(braces[1])
         high = low if braces[2] is None else int(braces[3]) if braces[3] else None
