@@ -17,7 +17,7 @@ check: $(VENV)/.dev ## style, types, layers (a minute at most)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-timings
+	$(BIN)/lint-imports
 
 fmt: $(VENV)/.dev ## format, and mend what can be mended
 	$(BIN)/ruff check --fix .

@@ -49,8 +49,11 @@ class MonitorView(Protocol):
     async def verdicts(self, query: VerdictQuery) -> VerdictPage:
         """Verdicts that match, newest first: by time of closing, then trace id, then rubric, all descending."""
 
-    async def story(self, trace_id: str) -> Mapping[str, object] | None:
-        """What is known of a trace (32 lower-case hex digits), None when nothing is."""
+    async def story(self, trace_id: str, *, caller: str | None) -> Mapping[str, object] | None:
+        """What is known of a trace (32 lower-case hex digits), None when nothing is.
+
+        ``caller`` is the address that asks: whether it is shown contents depends on it.
+        """
 
     def metrics(self, accept: str) -> tuple[bytes, str]:
         """The metrics and their content type, as the ``Accept`` header wants them."""
@@ -135,8 +138,8 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
     unknown: _Responses = {404: {"model": ProblemBody, "description": "Nothing is known of this trace."}, **_WRONG}
 
     @app.get("/v1/traces/{trace_id}", response_model=TraceBody, responses=unknown, tags=["v1"])
-    async def trace(trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
-        """What happened to one trace and why, with its verdicts."""
+    async def trace(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
+        """What happened to one trace and why, with its verdicts, and what was read of it while its spans are held."""
         known = trace_id.lower()
         if len(known) != 32 or set(known) - set("0123456789abcdef") or known == "0" * 32:
             raise ProblemError(
@@ -144,7 +147,7 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
                 "trace_id: a trace id is 32 hex digits, not all of them 0",
                 "copy it from a verdict's trace_id, or from the application's trace",
             )
-        story = await view.story(known)
+        story = await view.story(known, caller=request.client.host if request.client else None)
         if story is None:
             raise ProblemError(
                 HTTPStatus.NOT_FOUND,

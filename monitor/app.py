@@ -22,13 +22,12 @@ from integrations.jsonl import JsonLines
 from integrations.otlp.receiver import Receiver
 from integrations.prometheus.exporter import Exporter, Known
 from integrations.store.sqlite import Finished, Store, StoreError
-from scoring.rubric import Rubric
-from scoring.rubrics import RUBRICS
 from scoring.status import Policy, Thresholds
 from scoring.violations import KINDS, violations
 
 from .api import create_app
 from .assembler import Assembler, Limits
+from .catalogue import configured
 from .config import Config
 from .ending import Ending
 from .evaluator import Evaluator
@@ -71,7 +70,7 @@ class Monitor:
             commit=self._commit,
             sampler=self.sampler,
             router=Router(config.routes, config.scenarios),
-            evaluator=Evaluator(_rubrics(config)),
+            evaluator=Evaluator(configured(config)),
             clock_ns=clock_ns,
             reference_keys=config.reference_keys,
             listeners=[self._record],
@@ -240,17 +239,8 @@ def _policy(config: Config) -> Policy:
     )
 
 
-def _rubrics(config: Config) -> dict[str, Rubric]:
-    """The rubrics as the configuration has them."""
-    changed = {
-        name: RUBRICS[name].with_overrides(pass_mark=over.pass_mark, min_coverage=over.min_coverage)
-        for name, over in config.rubrics.items()
-    }
-    return {**RUBRICS, **changed}
-
-
 def _known(config: Config, policy: Policy) -> Known:
-    rubrics = _rubrics(config)
+    rubrics = configured(config)
     routed = {name for route in config.routes for name in route.rubrics} or set(rubrics)
     return Known(
         rubrics=[rubrics[name] for name in sorted(routed)],

@@ -20,8 +20,8 @@ class Ending:
     ``changed`` are the verdicts that are new or differ from what was said before; only they leave the house again.
     ``withdrawn`` are rubrics that an earlier revision spoke of and this one does not.
     ``revision`` counts the endings of the trace from 1: late spans open it again, and the ledger counts it once.
-    ``chunks`` is how many of its parts were judged, ``ended_ns`` when, and ``last_span_ns`` when its last span ended, in
-    ns since the epoch. ``scenario`` is the name of the one it was held against.
+    ``chunks`` is how many of its parts were judged, ``ended_ns`` when, and ``last_span_ns`` when its last span ended,
+    in ns since the epoch. ``scenario`` is the name of the one it was held against.
     """
 
     trace_id: bytes

@@ -6,13 +6,16 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from ipaddress import ip_address
+from typing import Any, Literal, Protocol
 
+from integrations.otlp.decode import decode_spans
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
 from scoring.status import Policy
 
 from .assembler import Assembler
 from .config import Config
+from .inspection import inspect_spans
 from .intake import Intake
 from .ledger import Ledger, Reason
 from .pipeline import Pipeline
@@ -24,9 +27,20 @@ REJECTED = "invalid"
 """Why the intake rejects a span for good: its ids or its bytes are not what OTLP allows."""
 
 
+def shows_contents(allowed: Literal["loopback", "always", "never"], caller: str | None) -> bool:
+    """Whether a caller at this address is shown what people and models said."""
+    if allowed != "loopback":
+        return allowed == "always"
+    try:
+        return caller is not None and ip_address(caller).is_loopback
+    except ValueError:
+        return False
+
+
 class Records(Protocol):
     """What the view reads of the store."""
 
+    def chunks(self, trace_id: bytes, /) -> list[bytes]: ...
     def story(self, trace_id: bytes, /) -> dict[str, Any] | None: ...
     @property
     def verdicts(self) -> Callable[..., list[dict[str, Any]]]: ...
@@ -107,13 +121,14 @@ class View:
         position = Position(closed_ns=last["closed_ns"], trace_id=last["trace_id"], rubric=last["rubric"])
         return VerdictPage(verdicts=page, next=position)
 
-    async def story(self, trace_id: str) -> Mapping[str, object] | None:
+    async def story(self, trace_id: str, *, caller: str | None) -> Mapping[str, object] | None:
         wanted = bytes.fromhex(trace_id)
         told = await asyncio.to_thread(self.store.story, wanted)
+        if told is None and self.assembler.knows(wanted):
+            told = {"trace_id": trace_id, "reason": None, "verdicts": []}
         if told is not None:
-            return told
-        if self.assembler.knows(wanted):
-            return {"trace_id": trace_id, "reason": None, "verdicts": [], "open": True}
+            may_see = shows_contents(self.config.api.contents, caller)
+            return {**told, "case": await asyncio.to_thread(self._case, wanted) if may_see else None}
         if self.ledger.has_sampled_out(wanted):
             return {
                 "trace_id": trace_id,
@@ -122,6 +137,11 @@ class View:
                 "sampling": self._draw(wanted),
             }
         return None
+
+    def _case(self, trace_id: bytes) -> dict[str, object] | None:
+        """What was read of a trace, in the case format; None once its spans are let go."""
+        spans = [span for payload in self.store.chunks(trace_id) for span in decode_spans(payload)]
+        return next((found.to_json() for found in inspect_spans(spans)), None)
 
     def _draw(self, trace_id: bytes) -> dict[str, object]:
         base = threshold(self.config.sampling.rate)

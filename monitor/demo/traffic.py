@@ -13,6 +13,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -124,8 +125,9 @@ class Traffic:
             span.end_time_unix_nano += shift
             for event in span.events:
                 event.time_unix_nano += shift
-        for holder in (*(each.resource for each in request.resource_spans), *_spans(request)):
-            for attribute in holder.attributes:
+        resources = (each.resource for each in request.resource_spans)
+        for attributes in (held.attributes for held in chain[Any](resources, _spans(request))):
+            for attribute in attributes:
                 if attribute.key == "service.name":
                     attribute.value.string_value = service
                 elif attribute.key in _ENVIRONMENT_KEYS:

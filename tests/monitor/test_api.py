@@ -55,7 +55,7 @@ class View:
         self.asked.append(query)
         return self.page
 
-    async def story(self, trace_id):
+    async def story(self, trace_id, *, caller):
         return self.stories.get(trace_id)
 
     def metrics(self, accept):
