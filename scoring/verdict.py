@@ -84,6 +84,8 @@ class Verdict:
     def to_json(self) -> dict[str, object]:
         """The verdict as the format page says, ready for a JSON line."""
         judged = [s.result.judgement for s in self.scores if isinstance(s.result, Scored) and s.result.judgement]
+        # One call may answer several metrics: it is one judgement, the same object, and is paid once.
+        judged = list({id(judgement): judgement for judgement in judged}.values())
         return {
             "case_id": self.case_id, "trace_id": self.trace_id, "task": self.task,
             "rubric": self.rubric, "rubric_version": self.rubric_version,
@@ -94,7 +96,7 @@ class Verdict:
             "judge": {
                 "model": judged[0].model if judged else None,
                 "prompt_version": judged[0].prompt_version if judged else None,
-                "cost_usd": sum((j.cost_usd for j in judged), 0.0), "calls": len(set(judged)),
+                "cost_usd": sum((j.cost_usd for j in judged), 0.0), "calls": len(judged),
             },
             "service": self.service, "environment": self.environment, "session_id": self.session_id,
             "selection": self.selection, "revision": self.revision,

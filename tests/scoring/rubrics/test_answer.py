@@ -1,0 +1,148 @@
+"""answer: seed 002, metric by metric, with its strict reading of the judge."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from scoring.case import Case
+from scoring.effects import Answer, GradeAnswer, NoAnswer
+from scoring.result import Judgement, Method
+from scoring.rubrics import RUBRICS, score
+from scoring.rubrics.answer import parse_grade
+from scoring.verdict import State
+
+RUBRIC = RUBRICS["answer"]
+AT = "2026-01-01T00:00:00Z"
+
+
+def case(**more):
+    return Case(
+        case_id="c",
+        model_output="Paris",
+        **{"latency_e2e_ms": 1000.0, "input_tokens": 1500, "output_tokens": 300, **more},
+    )
+
+
+def judge(accuracy=2, faithfulness=2):
+    grade = {"accuracy_score": accuracy, "faithfulness_score": faithfulness, "rationale": "Right."}
+    return lambda _case, asked: Answer(value=grade, method=Method.JUDGE, judgement=Judgement("m", "p", 0.001))
+
+
+def verdict(about=None, answer=None):
+    return score(about or case(), RUBRIC, answer=answer or judge(), created_at=AT)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "faithfulness", "latency", "tokens", "composite"),
+    [
+        (2, 2, 3000, 2000, 1.0),
+        (1, 1, 6000, 4000, 0.45 * 0.5 + 0.30 * 0.5 + 0.15 * 0.5 + 0.10 * 0.5),
+        (2, 1, 0, 0, 0.45 + 0.15 + 0.15 + 0.10),
+        (2, 2, 8000, 6000, 0.75 + 0.15 * 0.375 + 0.10 / 3),
+    ],
+)
+def test_the_composite_is_the_seeds_weighted_sum(accuracy, faithfulness, latency, tokens, composite):
+    about = case(latency_e2e_ms=latency, input_tokens=tokens, output_tokens=0)
+    found = verdict(about, judge(accuracy, faithfulness))
+    assert found.composite == pytest.approx(composite)
+    assert found.passed is True
+
+
+@pytest.mark.parametrize(
+    ("grade", "more", "passes"),
+    [
+        ((1, 1), {"latency_e2e_ms": 8000, "input_tokens": 5700}, True),
+        ((0, 2), {}, False),
+        ((2, 0), {}, False),
+        ((2, 2), {"latency_e2e_ms": 8000.001}, False),
+        ((2, 2), {"input_tokens": 5701}, False),
+    ],
+)
+def test_all_four_conditions_must_hold(grade, more, passes):
+    assert verdict(case(**more), judge(*grade)).passed is passes
+
+
+def test_tokens_are_summed_and_related():
+    values = {s.metric: getattr(s.result, "value", None) for s in verdict(case(latency_model_ms=800.0)).scores}
+    assert values["total_tokens"] == 1800
+    assert values["token_efficiency_ratio"] == 0.2
+    assert values["latency_model_ms"] == 800
+
+
+def test_no_input_tokens_divide_by_one():
+    values = {s.metric: getattr(s.result, "value", None) for s in verdict(case(input_tokens=0)).scores}
+    assert values["token_efficiency_ratio"] == 300
+
+
+def test_a_timed_out_request_counts_with_its_elapsed_time():
+    score_line = next(
+        s for s in verdict(case(latency_e2e_ms=30_000, timed_out=True)).scores if s.metric == "latency_e2e_ms"
+    )
+    assert score_line.result.value == 30_000
+    assert score_line.result.details == {"timed_out": True}
+
+
+def test_without_a_judge_the_verdict_is_incomplete():
+    found = verdict(answer=lambda *_: NoAnswer("no judge is configured"))
+    assert (found.state, found.passed, found.coverage) == (State.INCOMPLETE, None, pytest.approx(0.25))
+    assert "no judge" in found.reason
+
+
+def test_unknown_tokens_leave_the_pass_open_unless_something_else_failed():
+    about = case(input_tokens=None)
+    assert verdict(about).state is State.INCOMPLETE
+    found = verdict(about, judge(accuracy=0))
+    assert (found.state, found.passed) == (State.PARTIAL, False)
+
+
+def test_both_scores_come_from_one_question():
+    asked = []
+
+    def once(_case, question):
+        asked.append(question)
+        return judge()(_case, question)
+
+    found = verdict(answer=once)
+    assert asked == [GradeAnswer()]
+    assert found.to_json()["judge"] == {"model": "m", "prompt_version": "p", "cost_usd": 0.001, "calls": 1}
+
+
+GOOD = {"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close enough."}
+
+
+def test_a_contract_keeping_grade_is_read_from_text_or_object():
+    assert parse_grade(GOOD) == parse_grade(json.dumps(GOOD))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "nonsense",
+        "```json\n" + json.dumps(GOOD) + "\n```",
+        "[1]",
+        None,
+        {k: v for k, v in GOOD.items() if k != "rationale"},
+        GOOD | {"accuracy_score": True},
+        GOOD | {"accuracy_score": 1.0},
+        GOOD | {"accuracy_score": 3},
+        GOOD | {"faithfulness_score": "2"},
+        GOOD | {"faithfulness_score": None},
+        GOOD | {"rationale": "  "},
+        GOOD | {"rationale": ["x"]},
+        GOOD | {"rationale": "word " * 81},
+    ],
+)
+def test_every_breach_of_the_judges_contract_is_a_parse_error(broken):
+    with pytest.raises(ValueError, match=r"\w"):
+        parse_grade(broken)
+    found = verdict(answer=lambda *_: Answer(value=broken, method=Method.JUDGE))
+    graded = found.scores[0].result
+    assert graded.status == "error"
+    assert graded.reason.startswith("parse_error")
+    assert found.state is State.INCOMPLETE
+
+
+def test_eighty_words_are_allowed():
+    assert parse_grade(GOOD | {"rationale": "word " * 80})

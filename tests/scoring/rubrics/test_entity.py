@@ -1,0 +1,218 @@
+"""entity: every small example of seed 000, Task 2, the edges of rubrics §4, and scikit-learn's opinion."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import precision_recall_fscore_support
+
+from scoring.case import Case
+from scoring.effects import Answer, NoAnswer, SameEntity
+from scoring.result import Method, Scored
+from scoring.rubrics import RUBRICS, entity, score
+from scoring.verdict import State, reach_verdict
+
+RUBRIC = RUBRICS["entity"]
+AT = "2026-01-01T00:00:00Z"
+CALL = "Agent: hello. Customer: I want a refund, please cancel my account. Billing was wrong."
+
+
+def output(keywords=(), topics=(), valid=()):
+    return {"detected_keywords": list(keywords), "detected_topics": list(topics), "valid_entity_set": list(valid)}
+
+
+def case(found, expected, **more):
+    return Case(case_id="c", model_output=found, expected_outcome=expected, **{"transcript": CALL, **more})
+
+
+def result(metric, about):
+    measured = score(about, RUBRIC, created_at=AT)
+    return next(s for s in measured.scores if s.metric == metric).result
+
+
+def value(metric, about):
+    found = result(metric, about)
+    return found.value if isinstance(found, Scored) else found.status
+
+
+def test_keywords_of_the_seeds_example_score_two_thirds():
+    about = case(output(["hello", "refund", "cancel"]), output(["hello", "refund", "account"]))
+    for metric in ("keyword_precision", "keyword_recall", "keyword_f1"):
+        assert value(metric, about) == pytest.approx(2 / 3)
+
+
+def test_topics_of_the_seeds_example_score_one_half():
+    about = case(output(topics=["billing", "refund_policy"]), output(topics=["billing", "account_management"]))
+    for metric in ("topic_precision", "topic_recall", "topic_f1"):
+        assert value(metric, about) == 0.5
+
+
+def test_an_entity_outside_the_configured_list_halves_adherence_and_disqualifies():
+    about = case(
+        output(["refund", "loan"]), output(["refund", "loan"]), config={"keywords": ["refund", "account", "billing"]}
+    )
+    assert value("configured_entity_compliance", about) == 0.5
+    found = score(about, RUBRIC, created_at=AT)
+    assert found.state is State.DISQUALIFIED
+    assert found.composite == pytest.approx(0.47 + 0.29 + 0.12)
+    assert found.passed is False
+
+
+def test_the_worked_example_of_the_seed():
+    values = dict.fromkeys((c.metric.id for c in RUBRIC.criteria), 1.0) | {
+        "keyword_f1": 0.91,
+        "topic_f1": 0.85,
+        "configured_entity_compliance": 1.0,
+        "fabricated_entity_count": 0,
+    }
+    found = reach_verdict(
+        RUBRIC, case({}, {}), {name: Scored(value=number) for name, number in values.items()}, created_at=AT
+    )
+    # The seed prints 0.915: it adds parts that it rounded before.
+    assert found.composite == pytest.approx(0.9142, abs=1e-12)
+    assert found.passed is True
+
+
+def test_the_pass_mark_is_derived_from_the_acceptable_bands():
+    assert RUBRIC.pass_mark == 0.8595
+
+
+def test_insurance_that_nobody_mentioned_is_fabricated():
+    assert value("fabricated_entity_count", case(output(["insurance"]), output(["refund"]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("entities", "count"),
+    [
+        (["refund", "REFUND"], 0),
+        (["cancel_account"], 0),  # every word of it was spoken
+        (["cancel-billing account"], 0),
+        (["cancel_policy"], 1),
+        (["refunds"], 1),  # another word
+        (["a", "b", "b", "d"], 2),  # each once; "a" was spoken
+    ],
+)
+def test_fabricated_means_in_neither_reference_nor_transcript_word_by_word(entities, count):
+    assert value("fabricated_entity_count", case(output(entities), output(["x"]))) == count
+
+
+def test_an_entity_is_counted_once_over_keywords_and_topics():
+    assert value("fabricated_entity_count", case(output(["loan"], ["Loan"]), output())) == 1
+
+
+@pytest.mark.parametrize(
+    ("count", "state", "rating"), [(2, State.DISQUALIFIED, "warning"), (3, State.INVALID, "blocker")]
+)
+def test_more_than_two_fabricated_entities_leave_no_number(count, state, rating):
+    about = case(output(["refund", *"xyz"[:count]]), output(["refund"], valid=["refund"]))
+    found = score(about, RUBRIC, created_at=AT)
+    assert found.state is state
+    assert (found.composite is None) == (state is State.INVALID)
+    assert next(s.rating for s in found.scores if s.metric == "fabricated_entity_count") == rating
+
+
+def test_text_is_compared_after_normalisation_and_duplicates_count_once():
+    about = case(output(["Refund", "refund ", "४९"]), output(["REFUND", "49"]))
+    assert value("keyword_f1", about) == 1
+
+
+def test_both_sides_empty_is_perfect_and_one_side_empty_is_zero():
+    for metric in ("keyword_precision", "keyword_recall", "keyword_f1"):
+        assert value(metric, case(output(), output())) == 1
+        assert value(metric, case(output(["a"]), output())) == 0
+        assert value(metric, case(output(), output(["a"]))) == 0
+
+
+def test_no_entity_detected_is_full_adherence():
+    assert value("configured_entity_compliance", case(output(), output(["a"], valid=["a"]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "valid", "adherence"),
+    [
+        ({"keywords": ["a"], "topics": ["b"]}, ["x"], 1),
+        ({"entities": ["a", "b"]}, ["x"], 1),
+        ({"keywords": [], "topics": []}, ["a"], 0.5),
+        ({}, ["a", "b"], 1),
+        ({"keywords": ["a"]}, ["b"], 0.5),
+    ],
+)
+def test_the_configured_list_is_the_cases_own_and_else_the_references(config, valid, adherence):
+    about = case(output(["a"], ["b"]), output(["a"], ["b"], valid), config=config)
+    assert value("configured_entity_compliance", about) == adherence
+
+
+def test_without_any_configured_list_adherence_is_unavailable_and_the_verdict_incomplete():
+    expected = {"detected_keywords": ["a"], "detected_topics": []}
+    about = case(dict(expected), expected)
+    assert value("configured_entity_compliance", about) == "unavailable"
+    assert score(about, RUBRIC, created_at=AT).state is State.INCOMPLETE
+
+
+def test_without_transcript_doubtful_entities_cannot_be_told_and_leave_a_mark():
+    about = case(output(["a", "z"]), output(["a"], valid=["a", "z"]), transcript=None)
+    assert value("fabricated_entity_count", about) == "unavailable"
+    found = score(about, RUBRIC, created_at=AT)
+    assert found.state is State.PARTIAL
+    assert "fabricated_entity_count unavailable" in found.reason
+
+
+def test_without_transcript_entities_of_the_reference_are_certainly_not_fabricated():
+    about = case(output(["a"]), output(["a"], valid=["a"]), transcript=None)
+    assert value("fabricated_entity_count", about) == 0
+
+
+def test_across_languages_text_decides_alone_when_it_can():
+    found = result("cross_language_match_rate", case(output(["refund"]), output(["Refund"])))
+    assert (found.value, found.method) == (1.0, Method.EXACT)
+
+
+def test_across_languages_the_rest_needs_embeddings():
+    about = case(output(["रिफंड"]), output(["refund"]))
+    assert value("cross_language_match_rate", about) == "unavailable"
+    seen = []
+
+    def embeddings(_case, asked):
+        seen.append(asked)
+        return Answer(value=(0,), method=Method.EMBEDDING) if isinstance(asked, SameEntity) else NoAnswer("no")
+
+    found = next(
+        s
+        for s in score(about, RUBRIC, answer=embeddings, created_at=AT).scores
+        if s.metric == "cross_language_match_rate"
+    )
+    assert (found.result.value, found.result.method, found.rating) == (1.0, Method.EMBEDDING, "good")
+    assert seen == [SameEntity(("refund",), ("रिफंड",))]
+
+
+@pytest.mark.parametrize("wrong", [(0, 0), (5, None), (None,), "ab", (True, None), (0.0, None)])
+def test_matches_that_are_not_one_to_one_are_an_error(wrong):
+    about = case(output(["x", "y"]), output(["a", "b"]))
+    found = score(about, RUBRIC, answer=lambda *_: Answer(value=wrong, method=Method.EMBEDDING), created_at=AT)
+    assert next(s for s in found.scores if s.metric == "cross_language_match_rate").result.status == "error"
+
+
+NAMES = st.lists(st.sampled_from("abcdefgh"), max_size=10)
+
+
+@given(NAMES, NAMES)
+def test_precision_recall_and_f1_agree_with_scikit_learn(found, expected):
+    both = entity.Detection(frozenset(found), frozenset(expected))
+    if not found and not expected:
+        assert (both.precision, both.recall, both.f1) == (1.0, 1.0, 1.0)
+        return
+    names = "abcdefgh"
+    theirs = precision_recall_fscore_support(
+        [name in expected for name in names], [name in found for name in names], average="binary", zero_division=0
+    )
+    assert (both.precision, both.recall, both.f1) == pytest.approx(theirs[:3])
+
+
+@given(NAMES, NAMES)
+def test_swapping_the_sides_swaps_precision_and_recall(found, expected):
+    one, other = (
+        entity.Detection(frozenset(found), frozenset(expected)),
+        entity.Detection(frozenset(expected), frozenset(found)),
+    )
+    assert (one.precision, one.recall, one.f1) == (other.recall, other.precision, other.f1)

@@ -1,0 +1,233 @@
+"""workflow: the examples of seed 003 and the extensions of rubrics §10."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.case import Case
+from scoring.rubrics import RUBRICS, score, workflow
+from scoring.scenario import Side
+from scoring.span import ToolCall
+from scoring.verdict import State
+
+RUBRIC = RUBRICS["workflow"]
+AT = "2026-01-01T00:00:00Z"
+SEED = {
+    "agents_should_include": ["research"],
+    "agents_should_exclude": ["clarification"],
+    "tools_should_include": ["pdf_retrieval"],
+    "tools_should_exclude": ["web_search"],
+}
+
+
+def call(name, **more):
+    return ToolCall(name=name, **more)
+
+
+def case(scenario, agents=("orchestrator", "research"), tools=("pdf_retrieval",), **more):
+    called = None if tools is None else tuple(tool if isinstance(tool, ToolCall) else call(tool) for tool in tools)
+    return Case(
+        case_id="c", **{"model_output": "done", **more}, scenario=scenario, agents_called=agents, tools_used=called
+    )
+
+
+def verdict(about):
+    return score(about, RUBRIC, created_at=AT)
+
+
+def outcome(metric, about):
+    result = next(s for s in verdict(about).scores if s.metric == metric).result
+    return (result.status, getattr(result, "value", None))
+
+
+def test_the_seeds_passing_example():
+    found = verdict(case(SEED))
+    assert found.extra["workflow"] == {
+        "pass": True,
+        "agents": {
+            "pass": True,
+            "included": ["research"],
+            "excluded": ["clarification"],
+            "missing": [],
+            "unexpected": [],
+        },
+        "tools": {
+            "pass": True,
+            "included": ["pdf_retrieval"],
+            "excluded": ["web_search"],
+            "missing": [],
+            "unexpected": [],
+        },
+    }
+    assert (found.state, found.composite, found.passed) == (State.VALID, 1.0, True)
+
+
+def test_the_seeds_failing_example():
+    found = verdict(case({"tools_should_include": ["pdf_retrieval", "web_search"]}))
+    assert found.extra["workflow"]["pass"] is False
+    assert found.extra["workflow"]["tools"] == {
+        "pass": False, "included": ["pdf_retrieval"], "excluded": [], "missing": ["web_search"], "unexpected": [],
+    }  # fmt: skip
+    assert (found.state, found.composite, found.passed) == (State.VALID, 0.5, False)
+
+
+def test_the_failing_example_needs_to_know_nothing_of_agents():
+    found = verdict(case({"tools_should_include": ["pdf_retrieval", "web_search"]}, agents=None))
+    assert found.passed is False
+    assert found.extra["workflow"]["agents"]["pass"] is True
+
+
+def test_the_metrics_details_are_the_sides_of_the_seeds_object():
+    found = verdict(case(SEED))
+    details = {s.metric: s.result.details for s in found.scores[:2]}
+    assert details == {side: found.extra["workflow"][side] for side in ("agents", "tools")}
+
+
+@pytest.mark.parametrize(
+    ("side", "called", "missing", "unexpected"),
+    [
+        (Side(include=("a",), closed=True), ["a", "b"], [], ["b"]),
+        (Side(include=("a",), closed=False), ["a", "b"], [], []),
+        (Side(include=("a",), exclude=("b",), closed=False), ["a", "b"], [], ["b"]),
+        (Side(include=("a",), exclude=("b",), closed=True), ["b"], ["a"], ["b"]),
+        (Side(include=("orchestrator",), closed=True), [], [], []),  # always expected: never missing
+        (Side(closed=True), ["orchestrator"], [], []),  # and never unexpected
+        (Side(closed=True), ["x", "x"], [], ["x"]),  # distinct names
+        (Side(include=("a",), closed=True, always=()), ["a", "orchestrator"], [], ["orchestrator"]),
+    ],
+)
+def test_missing_and_unexpected_follow_from_what_is_named(side, called, missing, unexpected):
+    found = workflow.validate(side, called)
+    assert (found["missing"], found["unexpected"]) == (missing, unexpected)
+    assert found["pass"] is (not missing and not unexpected)
+
+
+def test_a_handoff_is_not_a_tool_called():
+    about = case(
+        {"tools_should_include": ["pdf_retrieval"]}, tools=["pdf_retrieval", call("transfer_to_x", handoff=True)]
+    )
+    assert verdict(about).passed
+
+
+@pytest.mark.parametrize(("tools", "good"), [("abc", 1), ("axbyc", 1), ("acb", 0), ("ab", 0), ("cabc", 1)])
+def test_order_allows_other_calls_in_between(tools, good):
+    about = case({"tools_in_order": ["a", "b", "c"]}, tools=list(tools))
+    assert outcome("order", about) == ("scored", good)
+    assert verdict(about).passed is bool(good)
+
+
+@pytest.mark.parametrize(
+    ("limits", "good"),
+    [({"a": 2}, 1), ({"a": 1}, 0), ({"*": 3}, 1), ({"*": 2}, 0), ({"b": 0}, 0), ({"z": 0}, 1), (3, 1), (2, 0)],
+)
+def test_call_budgets_hold_per_tool_and_for_all(limits, good):
+    about = case({"max_calls": limits}, tools=["a", "a", "b"])
+    assert outcome("call_budget", about) == ("scored", good)
+    assert verdict(about).extra["workflow"]["pass"] is bool(good)
+
+
+@pytest.mark.parametrize(
+    ("expected", "given", "good"),
+    [
+        ({"lang": "en"}, {"lang": "en", "more": 1}, 1),
+        ({"lang": "en"}, {"lang": "EN"}, 0),
+        ({"lang": "en"}, {}, 0),
+        ({"n": 2}, {"n": True}, 0),
+        ({"q": {"matches": "(?i)sql"}}, {"q": "text-to-SQL"}, 1),
+        ({"q": {"matches": "^sql$"}}, {"q": "text-to-sql"}, 0),
+        ({"q": {"matches": "x"}}, {"q": 7}, 0),
+        ({"q": {"matches": "a"}}, {"q": "a" * 5000}, 0),
+        ({"k": {"schema": {"type": "integer", "maximum": 5}}}, {"k": 5}, 1),
+        ({"k": {"schema": {"type": "integer", "maximum": 5}}}, {"k": 6}, 0),
+        ({"k": 1}, "not an object", 0),
+    ],
+)
+def test_arguments_are_held_against_value_pattern_or_schema(expected, given, good):
+    about = case({"arguments": {"t": expected}}, tools=[call("t", arguments=given), call("other", arguments={})])
+    assert outcome("arguments", about) == ("scored", good)
+
+
+def test_every_call_of_a_tool_must_have_its_arguments():
+    about = case({"arguments": {"t": {"a": 1}}}, tools=[call("t", arguments={"a": 1}), call("t", arguments={"a": 2})])
+    assert outcome("arguments", about) == ("scored", 0)
+
+
+def test_unknown_arguments_leave_the_verdict_incomplete_and_a_breach_decides_all_the_same():
+    scenario = {"arguments": {"t": {"a": 1}}}
+    assert verdict(case(scenario, tools=["t"])).state is State.INCOMPLETE
+    assert "workflow" not in verdict(case(scenario, tools=["t"])).extra
+    assert verdict(case(scenario, tools=["t", call("t", arguments={"a": 2})])).passed is False
+
+
+def test_a_tool_that_was_not_called_has_no_arguments_to_hold_against_it():
+    assert outcome("arguments", case({"arguments": {"t": {"a": 1}}}, tools=["x"]))[0] == "not_applicable"
+
+
+SEARCH = call("search", arguments={"q": "best text-to-SQL model"}, result={"text": "DIN-SQL reaches 85.3 on Spider"})
+
+
+@pytest.mark.parametrize(
+    ("output", "good"),
+    [
+        ("The best model, DIN-SQL, reaches 85.3% execution accuracy.", 1),
+        ("DIN-SQL reaches high accuracy on the Spider benchmark.", 1),
+        ("The best text-to-SQL model is a model for SQL.", 0),
+        ("I do not know.", 0),
+        ({"answer": "८५.३ percent"}, 1),
+    ],
+)
+def test_a_result_is_used_when_something_that_only_it_brought_in_shows(output, good):
+    about = case({"result_use": ["search"]}, tools=[SEARCH], model_output=output, input="Which is the best model?")
+    assert outcome("result_use", about) == ("scored", good)
+
+
+@pytest.mark.parametrize(
+    ("tools", "status"),
+    [
+        ([call("search")], "unavailable"),
+        ([call("search", error="timeout")], "not_applicable"),
+        (["other"], "not_applicable"),
+        (None, "unavailable"),
+    ],
+)
+def test_a_result_that_is_unknown_is_not_held_against_the_output(tools, status):
+    assert outcome("result_use", case({"result_use": ["search"]}, tools=tools))[0] == status
+
+
+def test_extensions_that_the_scenario_does_not_ask_for_are_not_applicable():
+    for metric in ("order", "call_budget", "arguments", "result_use"):
+        assert outcome(metric, case(SEED)) == ("not_applicable", None)
+
+
+@pytest.mark.parametrize(
+    ("about", "why"),
+    [
+        (case(SEED, complete=False, completion="pressure"), "incomplete (pressure)"),
+        (case(None), "no scenario"),
+        (case("unknown_name"), "'unknown_name'"),
+        (case({"tools_shuld_include": []}), "did you mean tools_should_include?"),
+        (case(SEED, agents=None), "agents_called is not known"),
+        (case(SEED, tools=None), "tools_used is not known"),
+    ],
+)
+def test_what_cannot_be_told_neither_passes_nor_fails(about, why):
+    found = verdict(about)
+    assert (found.state, found.passed, found.composite) == (State.INCOMPLETE, None, None)
+    assert why in found.reason
+    assert "workflow" not in found.extra
+
+
+NAMES = st.lists(st.sampled_from("abcd"), max_size=5)
+
+
+@given(NAMES, NAMES, NAMES, st.booleans())
+def test_included_missing_and_excluded_divide_what_is_named(include, exclude, called, closed):
+    side = Side(include=tuple(dict.fromkeys(include)), exclude=tuple(dict.fromkeys(exclude)), closed=closed, always=())
+    found = workflow.validate(side, called)
+    assert set(found["included"]) | set(found["missing"]) == set(include)
+    assert not set(found["included"]) & set(found["missing"])
+    assert set(found["excluded"]) == set(exclude) - set(called)
+    assert set(found["unexpected"]) <= set(called)
+    assert found == workflow.validate(side, called * 2)
