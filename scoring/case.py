@@ -110,7 +110,10 @@ def parse_output(output: Json) -> ParsedOutput:
         return ParsedOutput(output)
     text, fenced = _unfence(output.strip())
     try:
-        return ParsedOutput(json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique), fenced=fenced)
+        value: Json = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+        if "\\ud" in text or "\\uD" in text:
+            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is not a character
+        return ParsedOutput(value, fenced=fenced)
     except (ValueError, RecursionError) as error:
         return ParsedOutput(error=f"not JSON: {error}", fenced=fenced)
 
@@ -129,8 +132,9 @@ def _refuse(constant: str) -> Json:
 
 
 def _unique(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        twice = next(key for key, _ in pairs if [k for k, _ in pairs].count(key) > 1)
-        raise ValueError(f"key {twice!r} stands twice")
+    found: dict[str, Json] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"key {key[:60]!r} stands twice")
+        found[key] = value
     return found

@@ -7,7 +7,7 @@ hold data.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -18,6 +18,8 @@ from .result import Result, Scored, Unavailable
 from .span import Json
 
 _SHOWN = 5
+_SHOWN_IDS = 50
+_EXACT = 1 << 53
 _FREE_MAPS = ("$.summary.call_extracted_info", "$.emotion")
 """Maps whose keys are data: extracted fields, and emotion → percentage."""
 _NULLABLE = "$.sentiment[].label"
@@ -94,6 +96,19 @@ def strict_key(value: object) -> object:
     return (kind(value), value if isinstance(value, str | int | float | None) else repr(value))
 
 
+def shown(ids: Iterable[object]) -> list[str | int | float]:
+    """Ids as a verdict shows them: few, short, and writable, whatever an output calls its items."""
+    return [_label(one) for one in islice(ids, _SHOWN_IDS)]
+
+
+def _label(value: object) -> str | int | float:
+    if isinstance(value, str):
+        return _short(value)
+    if isinstance(value, int | float) and kind(value) == "number" and abs(value) < _EXACT:
+        return value
+    return kind(value)
+
+
 def kind(value: object) -> str:
     """The JSON kind of a value; NaN and infinities are of none."""
     match value:
@@ -159,7 +174,7 @@ def _free_map(found: Json, path: str, pattern: str) -> Iterator[str]:
 
 
 def _short(key: str) -> str:
-    return key if len(key) <= 60 else key[:60] + "…"
+    return (key if len(key) <= 60 else key[:60] + "…").encode(errors="replace").decode()
 
 
 def _measure(case: Case) -> Result:

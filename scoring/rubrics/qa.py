@@ -13,9 +13,19 @@ from scoring.result import Method, NotApplicable, Result, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric, derived_pass_mark
 from scoring.settle import settle, truth
 from scoring.span import Json
-from scoring.structure import Matched, items, kind, match_by_id, reference, response_structure_compliance, strict_key
+from scoring.structure import (
+    Matched,
+    items,
+    kind,
+    match_by_id,
+    reference,
+    response_structure_compliance,
+    shown,
+    strict_key,
+)
 
 SOURCE = "seed 000, Task 1"
+_LARGEST = 1e15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +88,9 @@ class Scorecard:
             )
         ]
         told = {
-            "unknown_ids": list(self.matched.unknown),
-            "repeated_ids": list(self.matched.repeated),
-            "differing_scale_or_type": differing,
+            "unknown_ids": shown(self.matched.unknown),
+            "repeated_ids": shown(self.matched.repeated),
+            "differing_scale_or_type": shown(differing),
         }
         return {name: ids for name, ids in told.items() if ids}
 
@@ -136,7 +146,10 @@ def _item(question: dict[str, Json], matched: Matched) -> Item:
 
 
 def _number(value: Json) -> float | None:
-    return float(value) if kind(value) == "number" and isinstance(value, int | float) else None
+    """A number of a size that can be reckoned with; anything else is none."""
+    if kind(value) != "number" or not isinstance(value, int | float) or abs(value) > _LARGEST:
+        return None
+    return float(value)
 
 
 def _type(item: Item) -> str:
@@ -158,12 +171,12 @@ def _accuracy(card: Scorecard) -> Result:
     return Scored(
         value=card.ratio(right),
         reason=f"{right} of {len(card.items)} questions" + (f"; wrong: {named}" if wrong else ""),
-        details={"wrong": [item.question_id for item in wrong], **card.remarks()},
+        details={"wrong": shown(item.question_id for item in wrong), **card.remarks()},
     )
 
 
 def _gap_accuracy(card: Scorecard) -> Result:
-    gaps = {str(item.question_id): round(item.gap, 9) for item in card.items if item.gap}
+    gaps = {str(item.question_id)[:60]: round(item.gap, 9) for item in card.items[:50] if item.gap}
     value = 1.0 - card.ratio(sum(item.gap for item in card.items)) if card.items else card.ratio(0)
     return Scored(
         value=value, reason=f"average normalised gap {1.0 - value:.3f}" if card.items else "", details={"gaps": gaps}
@@ -179,7 +192,7 @@ def _false_pass_rate(card: Scorecard) -> Result:
         value=len(wrong) / len(asked),
         reason=f"{len(wrong)} of {len(asked)} PASS_FAIL questions wrongly passed"
         + (f": {', '.join(str(item.question_id)[:40] for item in wrong[:5])}" if wrong else ""),
-        details={"wrongly_passed": [item.question_id for item in wrong]},
+        details={"wrongly_passed": shown(item.question_id for item in wrong)},
     )
 
 
@@ -210,8 +223,8 @@ def _evidence(case: Case) -> Steps:
         method=method,
         reason=f"{sum(cited)} of {len(reasons)} reasons cite evidence, {sum(factual)} are borne out",
         details={
-            "without_evidence": [q for (q, _), c in zip(reasons, cited, strict=True) if not c],
-            "not_factual": [q for (q, _), f in zip(reasons, factual, strict=True) if not f],
+            "without_evidence": shown(q for (q, _), c in zip(reasons, cited, strict=True) if not c),
+            "not_factual": shown(q for (q, _), f in zip(reasons, factual, strict=True) if not f),
         },
         judgement=judgement,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 
 from scoring.bands import must_be_one
 from scoring.case import Case
@@ -15,6 +16,8 @@ from scoring.scenario import ALL_CALLS, Scenario, ScenarioError, Side, parse_sce
 from scoring.span import ToolCall
 
 SOURCE = "seed 003 §1"
+_MOST = 100
+_LONGEST = 200
 
 
 def read_scenario(case: Case) -> Scenario | Unavailable:
@@ -53,11 +56,16 @@ def validate(side: Side, called: Sequence[str]) -> dict[str, object]:
     ]  # fmt: skip
     return {
         "pass": not missing and not unexpected,
-        "included": [name for name in side.include if name in names],
-        "excluded": [name for name in side.exclude if name not in names],
-        "missing": missing,
-        "unexpected": unexpected,
+        "included": _shown(name for name in side.include if name in names),
+        "excluded": _shown(name for name in side.exclude if name not in names),
+        "missing": _shown(missing),
+        "unexpected": _shown(unexpected),
     }
+
+
+def _shown(names: Iterable[str]) -> list[str]:
+    """Names of a trace may be many and long; a verdict holds the first of them, cut."""
+    return [name[:_LONGEST] for name in islice(names, _MOST)]
 
 
 def _validated(side: Side, called: Sequence[str] | None, field: str) -> Result:
@@ -96,7 +104,7 @@ def _order(case: Case, scenario: Scenario) -> Result:
     return Scored(
         value=float(broken is None),
         reason="" if broken is None else f"{broken[:60]} was not called in its place",
-        details={"expected": list(scenario.tools_in_order), "called": [call.name for call in calls[:50]]},
+        details={"expected": list(scenario.tools_in_order), "called": _shown(call.name for call in calls)},
     )
 
 
@@ -115,7 +123,7 @@ def _call_budget(case: Case, scenario: Scenario) -> Result:
             f"{'all tools' if tool == ALL_CALLS else tool[:60]}: {number} calls, at most {scenario.max_calls[tool]}"
             for tool, number in over.items()
         ),
-        details={"over": over},
+        details={"over": {tool[:_LONGEST]: number for tool, number in over.items()}},
     )
 
 
@@ -142,7 +150,7 @@ def _breaches(call: ToolCall, scenario: Scenario) -> list[str]:
     for name, expected in scenario.arguments[call.name].items():
         fault = expected.violation(given[name]) if name in given else "missing"
         if fault is not None:
-            found.append(f"{call.name}.{name}: {fault}")
+            found.append(f"{call.name[:60]}.{name[:60]}: {fault[:200]}")
     return found
 
 
@@ -164,7 +172,7 @@ def _result_use(case: Case, scenario: Scenario) -> Result:
         value=float(not unused),
         method=Method.LEXICAL,
         reason=f"the output bears out nothing of {', '.join(name[:60] for name in unused)}" if unused else "",
-        details={"unused": unused},
+        details={"unused": _shown(unused)},
     )
 
 
