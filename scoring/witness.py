@@ -56,11 +56,13 @@ class Witness:
                     places.append(at)
         self._acts = [self._places(phrases) for _, phrases in ACTS]
         self._times = {moment.at for moment in moments if moment.at is not None} | set(timestamps(text))
-        self._numbers: dict[str, list[Number]] = {}
-        for number in numbers(text):
-            for value in number.values:
-                self._numbers.setdefault(value, []).append(number)
-        self._spoken = spoken_numbers(tokens(text))
+        self._numbers: dict[str, list[tuple[int, Number]]] = {}
+        for at, moment in enumerate(moments):
+            spoken = [Number(value, frozenset({value})) for value in spoken_numbers(self._words[at])]
+            for number in (*numbers(moment.text), *spoken):
+                for value in number.values:
+                    if len(said := self._numbers.setdefault(value, [])) < _MAX_PLACES:
+                        said.append((at, number))
         self._digits = _joined_digits(normalise(text))
         self._dates = dates(text)
         self._scripts = _scripts(text[:5000])
@@ -69,7 +71,8 @@ class Witness:
     def is_foreign_to(self, claim: Claim) -> bool:
         """Whether the claim's words are of a script that the transcript does not use: words cannot tell, then."""
         written = {_script(word[0]) for word in claim.content if not word[0].isdigit()}
-        return bool(written) and written.isdisjoint(self._scripts) and bool(self._scripts) and not self._matched(claim)
+        differ = bool(written) and bool(self._scripts) and written.isdisjoint(self._scripts)
+        return differ and not any(self._places_of(word, claim) for word in claim.content)
 
     def fault_of_anchors(self, claim: Claim) -> str | None:
         """A time stamp that does not exist, a quote that was not said, or not then, or not by the one named."""
@@ -110,7 +113,7 @@ class Witness:
         if claim.quotes:
             return None
         places, matched = self._best(claim, only_by=claim.role)
-        wanted = len(claim.content)
+        wanted = len(self._units(claim))
         done = (
             wanted > 0
             and len(matched) / wanted >= _BORNE_OUT
@@ -125,7 +128,7 @@ class Witness:
         if not claim.content or self.is_foreign_to(claim):
             return Match()
         places, matched = self._best(claim)
-        ratio = len(matched) / len(claim.content)
+        ratio = len(matched) / len(self._units(claim))
         enough = len(matched) >= 2 or (
             len(matched) == 1 and (claim.reports or bool(claim.acts & self._performed(claim)))
         )
@@ -136,7 +139,7 @@ class Witness:
             ratio=ratio,
             cites=cites,
             fits_moment=self._fits(claim),
-            made_up=len(claim.content) >= 2 and (ratio < _MADE_UP or not by_named),
+            made_up=len(self._units(claim)) >= 2 and (ratio < _MADE_UP or not by_named),
             fault=self._doubt(ratio, self._by(claim.role, places), matched),
         )
 
@@ -160,8 +163,8 @@ class Witness:
         if not near:
             # The time stands somewhere in the text, but no moment carries it: nothing to hold against the claim.
             return True
-        there = {word for word in self._matched(claim) if not near.isdisjoint(self._places_of(word, claim))}
-        return len(there) / len(claim.content) >= _AT_MOMENT
+        there = [unit for unit in self._units(claim) if not near.isdisjoint(self._places_of(unit, claim))]
+        return len(there) / len(self._units(claim)) >= _AT_MOMENT
 
     def _best(self, claim: Claim, only_by: str | None = None) -> tuple[tuple[int, ...], frozenset[str]]:
         """The window in which most of the content stands; with ``only_by``, counting only what that party said.
@@ -171,31 +174,39 @@ class Witness:
         tally: Counter[int] = Counter()
         by_named: Counter[int] = Counter()
         standing: dict[str, list[int]] = {}
-        for word in claim.content:
-            places = self._by(only_by, self._places_of(word, claim))
-            standing[word] = places
+        for unit in self._units(claim):
+            places = self._by(only_by, self._places_of(unit, claim))
+            standing[unit] = places
             tally.update(_around(places))
             by_named.update(_around(self._by(claim.role, places)))
         if not tally:
             return (), frozenset()
         centre = max(tally, key=lambda at: (tally[at], by_named[at], -at))
         window = tuple(at for at in range(centre - _WINDOW, centre + _WINDOW + 1) if 0 <= at < len(self._moments))
-        return window, frozenset(word for word, places in standing.items() if not set(window).isdisjoint(places))
+        return window, frozenset(unit for unit, places in standing.items() if not set(window).isdisjoint(places))
+
+    def _units(self, claim: Claim) -> frozenset[str]:
+        """What of a claim is looked for in one place: its content words, and its numbers (as ``#49``)."""
+        return claim.content | {f"#{number.text}" for number in claim.numbers if not self._is_dictated(number)}
 
     def _by(self, role: str | None, places: Iterable[int]) -> list[int]:
         """Those of the places at which this party, or one unknown, speaks."""
         return [at for at in places if role is None or self._moments[at].role in (None, role)]
 
-    def _matched(self, claim: Claim) -> list[str]:
-        return [word for word in claim.content if self._places_of(word, claim)]
-
     def _places_of(self, word: str, claim: Claim) -> list[int]:
-        """Where a word stands, or where the act of speech that it names was performed by the party named."""
+        """Where a number or a word stands, or the act of speech that it names was performed by the party named."""
+        if word.startswith("#"):
+            return [
+                at for number in claim.numbers if f"#{number.text}" == word for at in self._places_of_number(number)
+            ]
         places = self._where.get(word, [])
         for act in claim.acts:
             if word in _ACT_STEMS[act]:
                 places = places + self._by(claim.role, self._acts[act])
         return places
+
+    def _places_of_number(self, number: Number) -> list[int]:
+        return [at for value in number.values for at, other in self._numbers.get(value, ()) if number.agrees(other)]
 
     def _performed(self, claim: Claim) -> frozenset[int]:
         return frozenset(act for act in claim.acts if self._by(claim.role, self._acts[act]))
@@ -231,11 +242,12 @@ class Witness:
         return [moment for moment, spaced in zip(self._moments, self._spaced, strict=True) if phrase in spaced]
 
     def _has_number(self, number: Number) -> bool:
-        there = [other for value in number.values for other in self._numbers.get(value, ())]
-        if there:
-            return any(number.agrees(other) for other in there)
-        if not number.values.isdisjoint(self._spoken):
-            return True
+        if any(value in self._numbers for value in number.values):
+            return bool(self._places_of_number(number))
+        return self._is_dictated(number)
+
+    def _is_dictated(self, number: Number) -> bool:
+        """Whether the digits of a long number stand here in groups, as people spell them out."""
         return number.text.isdigit() and len(number.text) >= 4 and number.text in self._digits
 
     def _places(self, phrases: Iterable[str]) -> list[int]:

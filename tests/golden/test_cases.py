@@ -1,0 +1,62 @@
+"""Stories of cases: a case and the verdict that it must get, in one file each.
+
+A story names its rubric by its folder. ``case`` has the fields of the case format; ``judge``, where given, is what a
+judge answers; ``verdict`` is what must stand in the verdict: numbers to three decimals, ``reason`` as a part of it,
+``scores`` by metric (a number, or the status of a metric without one).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from integrations.cases import read_case
+from scoring import lexical
+from scoring.effects import Answer, GradeAnswer
+from scoring.result import Method
+from scoring.rubrics import RUBRICS, score
+
+FOLDER = Path(__file__).parent / "cases"
+STORIES = sorted(FOLDER.glob("*/*.yaml"))
+
+
+def answerer(judge):
+    def answer(case, question):
+        if judge is not None and isinstance(question, GradeAnswer):
+            return Answer(value=judge, method=Method.JUDGE)
+        return lexical.answer(case, question)
+
+    return answer
+
+
+@pytest.mark.parametrize("path", STORIES, ids=[f"{path.parent.name}/{path.stem}" for path in STORIES])
+def test_the_story_ends_as_it_is_told(path):
+    story = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert set(story) <= {"story", "case", "judge", "verdict"}
+    case = read_case(json.dumps({"case_id": path.stem, **story["case"]}), 1)
+    rubric = RUBRICS[path.parent.name]
+    found = score(case, rubric, answer=answerer(story.get("judge")), created_at="2026-01-01T00:00:00Z").to_json()
+    expected = story["verdict"]
+    scores = {line["metric"]: line["status"] if line["value"] is None else line["value"] for line in found["scores"]}
+    for metric, value in expected.pop("scores", {}).items():
+        assert scores[metric] == (value if isinstance(value, str) else pytest.approx(value, abs=5e-4)), metric
+    assert expected.pop("reason", "") in found["reason"]
+    assert expected.pop("composite", found["composite"]) == (
+        None if found["composite"] is None else pytest.approx(found["composite"], abs=5e-4)
+    )
+    assert {name: found[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("rubric", RUBRICS)
+def test_every_rubric_has_stories_that_pass_and_that_do_not(rubric):
+    told = [
+        yaml.safe_load(path.read_text(encoding="utf-8"))["verdict"]["passed"]
+        for path in STORIES
+        if path.parent.name == rubric
+    ]
+    assert len(told) >= 4
+    assert True in told
+    assert False in told

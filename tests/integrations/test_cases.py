@@ -1,0 +1,147 @@
+"""The reader of cases: strict types, one clear error a line, nothing lost beside it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from integrations.cases import CaseError, read_case, read_case_with_remarks, read_cases
+from scoring.case import Case, Utterance
+from scoring.span import ToolCall
+
+FULL = {
+    "case_id": "call-0017", "task": "qa", "input": [{"role": "user", "content": "hi"}],
+    "transcript": [{"speaker": "agent", "text": "hello", "at": "01:23"}, {"text": "x"}],
+    "model_output": {"questions": []}, "expected_outcome": {"questions": []},
+    "config": {"keywords": []}, "scenario": "qa_call", "agents_called": ["orchestrator"],
+    "tools_used": ["web", {"name": "pdf", "arguments": {}, "result": "r", "error": None}],
+    "context": ["passage"], "system_prompt": "s", "latency_e2e_ms": 1840, "latency_model_ms": 1500.5,
+    "timed_out": False, "input_tokens": 1200, "output_tokens": 300, "cost_usd": 0.0042,
+    "model": "provider/model@version", "tags": ["a"], "metadata": {"k": 1}, "evaluation_criteria_override": None,
+    "session_id": None, "user_id": "u", "service": "s", "environment": "e",
+    "sampling_probability": 0.5, "trace_id": None,
+}  # fmt: skip
+
+
+def read(**fields):
+    return read_case(json.dumps({"case_id": "c", "model_output": "x", **fields}), 7)
+
+
+def test_every_field_of_the_format_is_read():
+    case = read_case(json.dumps(FULL), 1)
+    assert case.transcript == (Utterance("hello", "agent", "01:23"), Utterance("x"))
+    assert case.tools_used == (ToolCall(name="web"), ToolCall(name="pdf", arguments={}, result="r"))
+    assert (case.latency_e2e_ms, case.input_tokens, case.sampling_probability) == (1840, 1200, 0.5)
+    assert case.agents_called == ("orchestrator",)
+    assert case.session_id is None
+
+
+def test_two_fields_are_enough_and_null_means_absent():
+    assert read(scenario=None, tags=None, timed_out=None) == Case(case_id="c", model_output="x")
+
+
+def test_an_absent_list_is_unknown_and_an_empty_one_is_empty():
+    assert read().tools_used is None
+    assert read(tools_used=[]).tools_used == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"case_id": 17}, "case_id"),
+        ({"case_id": " "}, "case_id"),
+        ({"case_id": None}, "case_id"),
+        ({"input_tokens": 5.0}, "input_tokens"),
+        ({"input_tokens": "5"}, "input_tokens"),
+        ({"input_tokens": True}, "input_tokens"),
+        ({"output_tokens": -1}, "output_tokens"),
+        ({"latency_e2e_ms": "1"}, "latency_e2e_ms"),
+        ({"latency_e2e_ms": -0.1}, "latency_e2e_ms"),
+        ({"timed_out": 1}, "timed_out"),
+        ({"tags": "a"}, "tags"),
+        ({"tags": [1]}, "tags[0]"),
+        ({"agents_called": ["a", None]}, "agents_called[1]"),
+        ({"tools_used": [{"arguments": {}}]}, "tools_used[0].name"),
+        ({"tools_used": [7]}, "tools_used[0]"),
+        ({"transcript": 7}, "transcript"),
+        ({"transcript": [{"speaker": "a"}]}, "transcript[0].text"),
+        ({"transcript": [{"text": "a", "at": 83}]}, "transcript[0].at"),
+        ({"scenario": []}, "scenario"),
+        ({"config": []}, "config"),
+        ({"metadata": "x"}, "metadata"),
+        ({"sampling_probability": 0}, "sampling_probability"),
+        ({"sampling_probability": 1.01}, "sampling_probability"),
+        ({"sampling_probability": True}, "sampling_probability"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_its_field(fields, field):
+    with pytest.raises(CaseError) as raised:
+        read(**fields)
+    assert (raised.value.line, raised.value.field) == (7, field)
+    assert raised.value.message
+    assert raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "7",
+        '"x"',
+        b"\xff{}",
+        '{"case_id": "c", "model_output": NaN}',
+        '{"case_id": "c", "model_output": 1e999}',
+    ],
+)
+def test_a_line_that_is_no_json_object_is_refused(line):
+    with pytest.raises(CaseError, match=r"line 3: \$"):
+        read_case(line, 3)
+
+
+@pytest.mark.parametrize("missing", ["case_id", "model_output"])
+def test_both_required_fields_are_required(missing):
+    data = {"case_id": "c", "model_output": "x"}
+    del data[missing]
+    with pytest.raises(CaseError, match=f"{missing}: is missing"):
+        read_case(json.dumps(data), 1)
+
+
+def test_a_misspelt_field_is_an_error_that_names_the_right_one():
+    with pytest.raises(CaseError, match=r"expected_outcom: unknown field; did you mean expected_outcome\?"):
+        read(expected_outcom={})
+    with pytest.raises(CaseError, match=r"tools_used\[0\].argumnts: .* arguments"):
+        read(tools_used=[{"name": "t", "argumnts": {}}])
+    with pytest.raises(CaseError, match=r"modl_output: .* model_output"):
+        read_case('{"case_id": "c", "modl_output": "x"}', 1)
+
+
+def test_any_other_unknown_field_is_left_alone_and_remarked():
+    case, remarks = read_case_with_remarks('{"case_id": "c", "model_output": "x", "call_centre": 4, "dialects": []}', 1)
+    assert case.case_id == "c"
+    assert remarks == ("call_centre",)
+
+
+def test_one_bad_line_costs_nothing_else():
+    lines = [b'{"case_id": "a", "model_output": 1}\n', b"\n", b"oops\n", b'{"case_id": "b", "model_output": 1}\n']
+    found = list(read_cases(lines))
+    assert [type(one) for one in found] == [Case, CaseError, Case]
+    assert found[1].line == 3
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(FULL)), JSON))
+def test_whatever_stands_in_a_line_it_is_a_case_or_an_error(data):
+    (found,) = read_cases([json.dumps(data).encode()])
+    assert isinstance(found, Case) or str(found).startswith("line 1: ")
