@@ -19,6 +19,7 @@ from .lexicon import (
     STOPWORDS,
     VAGUE,
 )  # fmt: skip
+from .numerals import CURRENCIES, NUMBER_WORDS, spoken_figures
 from .text import fold_digits, is_unspaced, normalise, pieces, tokens
 
 MAX_REASON = 20_000
@@ -142,7 +143,7 @@ def _claim(clause: str, quoted: tuple[str, ...], *, german: bool) -> Claim:
     return Claim(
         quotes=quoted,
         stamps=stamps,
-        numbers=tuple(numbers(rest)),
+        numbers=(*numbers(rest), *(Number(value, frozenset({value})) for value in spoken_figures(words))),
         dates=tuple(readings for readings, _, _ in dated if readings),
         names=tuple(_names(plain, german=german)),
         content=frozenset(stems(told)[:_MAX_CONTENT]),
@@ -156,6 +157,8 @@ def _claim(clause: str, quoted: tuple[str, ...], *, german: bool) -> Claim:
 def _is_light(word: str) -> bool:
     return (
         (len(word) < 3 and word.isascii())
+        or word in NUMBER_WORDS
+        or word in CURRENCIES
         or word in STOPWORDS
         or word in VAGUE
         or word in RUBRIC_WORDS

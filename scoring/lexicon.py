@@ -71,7 +71,7 @@ RUBRIC_WORDS = _set(
 """Talk about the scorecard itself: neither for nor against."""
 
 REPORTING = _set(
-    "said says say saying told tell tells telling asked ask asks asking stated state states stating mentioned mention",
+    "given said says say saying told tell tells telling asked ask asks asking stated state states stating mentioned mention",
     "mentions mentioning explained explain explains explaining informed inform informs informing provided provide provides",
     "providing gave give gives giving offered offer offers offering used use uses using made make makes making began begin",
     "started start ended end opened closed read reads reading quoted responded replied answered answering noted advised",
@@ -80,7 +80,7 @@ REPORTING = _set(
     "verwendete nannte genannt antwortete informierte informiert bat gebeten wies vorgelesen",
     "dijo dice preguntó pregunta explicó explica informó informa mencionó menciona ofreció ofrece dio da leyó usó",
     "respondió indicó solicitó pidió pide",
-    "कहा बोला पूछा बताया बताई समझाया उल्लेख पेशकश पढ़ा जवाब",
+    "कहा बोला मांगा मांगी माँगा माँगी पूछा बताया बताई समझाया उल्लेख पेशकश पढ़ा जवाब",
 )
 """Verbs that introduce what was said: with one of them, one matching content word is enough."""
 

@@ -30,7 +30,8 @@ _CURRENCY_WORDS = {
     "INR": "₹ inr rs rupee rupees rupien rupia rupias रुपये रुपए रुपया रु",
     "JPY": "¥ jpy yen 円",
 }
-_CURRENCIES = {normalise(word): code for code, words in _CURRENCY_WORDS.items() for word in words.split()}
+CURRENCIES = {normalise(word): code for code, words in _CURRENCY_WORDS.items() for word in words.split()}
+"""Normalised symbol, code or word of a currency → its ISO 4217 code."""
 
 _NUMBER_WORDS = (
     "zero null cero शून्य",
@@ -55,6 +56,25 @@ NUMBER_WORDS = (
     | {word: 20 + 10 * index for index, word in enumerate(_TENS)}
 )
 """Normalised number word → its value."""
+
+
+def spoken_figures(words: list[str]) -> list[str]:
+    """Values of 13 and more that are spelt out, each run of tens and units as one number, in order.
+
+    Smaller ones are too often mere articles (*one*) or counted by the writer (*three times*).
+
+    >>> spoken_figures("one refund of forty nine dollars".split())
+    ['49']
+    """
+    values = [NUMBER_WORDS.get(word, 0) for word in words]
+    found: list[str] = []
+    for at, value in enumerate(values):
+        if value >= 20:
+            unit = values[at + 1] if at + 1 < len(values) and values[at + 1] < 10 else 0
+            found.append(str(value + unit))
+        elif value >= 13:
+            found.append(str(value))
+    return found
 
 
 def spoken_numbers(words: list[str]) -> set[str]:
@@ -87,7 +107,7 @@ def currency_of(text: str, start: int, end: int) -> str | None:
     for near, beside in ((before, before[-1:]), (after.rstrip(".,;:!?"), after[:1])):
         if not near:
             continue
-        code = _CURRENCIES.get(near.casefold()) or _CURRENCIES.get(beside)
+        code = CURRENCIES.get(near.casefold()) or CURRENCIES.get(beside)
         if code is not None:
             return code
         if not beside.isalnum() and unicodedata.category(beside) == "Sc":

@@ -114,11 +114,7 @@ class Witness:
             return None
         places, matched = self._best(claim, only_by=claim.role)
         wanted = len(self._units(claim))
-        done = (
-            wanted > 0
-            and len(matched) / wanted >= _BORNE_OUT
-            and (len(matched) > 1 or bool(claim.acts) or claim.reports)
-        )
+        done = wanted > 0 and len(matched) / wanted >= _BORNE_OUT
         if done and not self._denied(self._by(claim.role, places), matched):
             return "what it says was not done stands in the transcript"
         return None
