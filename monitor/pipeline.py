@@ -146,7 +146,7 @@ class Pipeline:
         if route is None:
             return ended(Reason.NO_RUBRIC)
         story |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
-        case = replace(case, scenario=route.scenario)
+        case = replace(case, scenario=route.scenario) if route.scenario is not None else case
 
         at = datetime.fromtimestamp(now_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         verdicts = self.evaluator.evaluate(case, route.rubrics, created_at=at, selection=decision.selection)

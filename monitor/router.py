@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scoring.case import Case
+from scoring.scenario import Scenario, parse_scenario
 from scoring.span import Json
 
 from .config import Match, RouteConfig
@@ -29,11 +30,12 @@ __all__ = ["Excluded", "Match", "Route", "Router", "own_traffic"]
 class Route:
     """What a case is judged by. ``scenario`` is the scenario itself, ``None`` when the case names none that is known.
 
+    It is read already where the configuration has it, and JSON where the case brings its own.
     ``name`` is the route's, as a trace's story tells it; ``scenario_name`` None when the case brings its own inline.
     """
 
     rubrics: tuple[str, ...]
-    scenario: dict[str, Json] | None
+    scenario: Scenario | dict[str, Json] | None
     name: str
     scenario_name: str | None = None
 
@@ -65,7 +67,7 @@ class Router:
 
     def __init__(self, routes: Sequence[RouteConfig], scenarios: Mapping[str, dict[str, Json]]) -> None:
         self._routes = tuple(routes)
-        self._scenarios = scenarios
+        self._scenarios = {name: parse_scenario(name, data) for name, data in scenarios.items()}
 
     def route(self, case: Case) -> Route | Excluded | None:
         """The route of a case; ``None`` when no rubric is meant for it."""
@@ -84,7 +86,7 @@ class Router:
                 return self._to(route.rubrics, name, case, route.scenario)
         return None
 
-    def scenario(self, case: Case, default: str | None = None) -> dict[str, Json] | None:
+    def scenario(self, case: Case, default: str | None = None) -> Scenario | dict[str, Json] | None:
         """The case's own scenario, inline or by name, else the one named ``default``; ``None`` when unknown."""
         if isinstance(case.scenario, dict):
             return case.scenario

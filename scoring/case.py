@@ -10,8 +10,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from .span import Completion, Json, ToolCall
+
+if TYPE_CHECKING:
+    from .scenario import Scenario
 from .transcript import moments_of_text, moments_of_turns
 from .witness import MAX_TRANSCRIPT, Witness
 
@@ -50,7 +54,7 @@ class Case:
     transcript: str | tuple[Utterance, ...] | None = None
     expected_outcome: Json = None
     config: Mapping[str, Json] = field(default_factory=dict)
-    scenario: Json = None
+    scenario: Scenario | Json = None
     agents_called: tuple[str, ...] | None = None
     tools_used: tuple[ToolCall, ...] | None = None
     context: tuple[str, ...] | None = None

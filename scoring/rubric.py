@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from .bands import Bands, Blocker
-from .case import Case
 from .metric import Metric
 from .result import Result
 
@@ -39,7 +38,7 @@ class Rubric:
 
     ``passes`` gets the composite and the results and says whether the case passes, beyond the pass mark; ``None`` when
     what it needs is unknown and nothing has failed yet, which leaves the verdict incomplete.
-    ``detail`` adds top-level fields to the verdict (the workflow result in its seed's shape).
+    ``detail`` makes top-level fields of the verdict from the results (the workflow result in its seed's shape).
     """
 
     id: str
@@ -51,7 +50,7 @@ class Rubric:
     scale: float = 1.0
     min_coverage: float = 0.90
     passes: Callable[[float, Mapping[str, Result]], bool | None] | None = None
-    detail: Callable[[Case], Mapping[str, object]] | None = None
+    detail: Callable[[Mapping[str, Result]], Mapping[str, object]] | None = None
 
     def __post_init__(self) -> None:
         total = sum(criterion.weight for criterion in self.criteria)

@@ -163,7 +163,7 @@ def reach_verdict(
         session_id=case.session_id,
         selection=selection,
         revision=revision,
-        extra=rubric.detail(case) if rubric.detail else {},
+        extra=rubric.detail(results) if rubric.detail else {},
     )
 
 

@@ -29,6 +29,8 @@ def read_scenario(case: Case) -> Scenario | Unavailable:
         return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
     if case.scenario is None:
         return Unavailable("no scenario")
+    if isinstance(case.scenario, Scenario):
+        return case.scenario
     if isinstance(case.scenario, str):
         return Unavailable(f"scenario {case.scenario[:60]!r} is not in the scenario file")
     try:
@@ -263,24 +265,15 @@ def _passes(_: float, results: Mapping[str, Result]) -> bool | None:
     return None if None in told else True
 
 
-def _detail(case: Case) -> dict[str, object]:
+def _detail(results: Mapping[str, Result]) -> dict[str, object]:
     """The seed's result object under ``workflow``; absent when a side, or the pass, cannot be told."""
-    scenario = read_scenario(case)
-    if isinstance(scenario, Unavailable):
-        return {}
-    results = {criterion.metric.id: criterion.metric.measure(case) for criterion in RUBRIC.criteria}
-    typed = {
-        name: result for name, result in results.items() if isinstance(result, Scored | NotApplicable | Unavailable)
-    }
-    passed = _passes(1.0, typed)
     sides = {
-        name: result.details
-        for name, result in typed.items()
-        if name in ("agents", "tools") and isinstance(result, Scored)
+        name: dict(result.details) for name in (agents.id, tools.id) if isinstance(result := results[name], Scored)
     }
+    passed = _passes(1.0, results)
     if passed is None or len(sides) != 2:
         return {}
-    return {"workflow": {"pass": passed, **{name: dict(details) for name, details in sides.items()}}}
+    return {"workflow": {"pass": passed, **sides}}
 
 
 RUBRIC = Rubric(

@@ -8,6 +8,7 @@ import pytest
 from monitor.config import RouteConfig
 from monitor.router import Excluded, Match, Route, Router, own_traffic
 from scoring.case import Case
+from scoring.scenario import parse_scenario
 
 CASE = Case(
     case_id="c",
@@ -101,7 +102,7 @@ def test_the_scenario_of_a_route_is_handed_over_whole() -> None:
     routes = router({"rubrics": ["workflow"], "scenario": "call"}, call={"tools_should_include": ["a"]})
     found = routes.route(CASE)
     assert isinstance(found, Route)
-    assert found.scenario == {"tools_should_include": ["a"]}
+    assert found.scenario == parse_scenario("call", {"tools_should_include": ["a"]})
 
 
 def test_a_scenario_that_the_case_brings_goes_before_the_routes() -> None:
@@ -112,7 +113,7 @@ def test_a_scenario_that_the_case_brings_goes_before_the_routes() -> None:
     named = routes.route(replace(CASE, scenario="other"))
     unknown = routes.route(replace(CASE, scenario="nobody knows"))
     assert [found.scenario for found in (inline, named, unknown) if isinstance(found, Route)] == [
-        {"tools_should_include": ["b"]}, {"closed": True}, None,
+        {"tools_should_include": ["b"]}, parse_scenario("other", {"closed": True}), None,
     ]  # fmt: skip
 
 
