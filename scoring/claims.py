@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from .facts import Number, Quote, found_dates, names, numbers, quotes, timestamps
@@ -92,7 +93,13 @@ def stems(words: list[str]) -> list[str]:
 
 def claims(reason: str) -> tuple[Claim, ...]:
     """The claims of a reason, sentence by sentence, split where a contrast (*but*) begins."""
-    reason = fold_digits(reason[:MAX_REASON])
+    return _claims(reason[:MAX_REASON])
+
+
+@lru_cache(maxsize=64)
+def _claims(reason: str) -> tuple[Claim, ...]:
+    # Two questions are asked of each reason, one after the other.
+    reason = fold_digits(reason)
     quoted = [quote for quote in quotes(reason) if _is_quotation(quote.text)][:MAX_CLAIMS]
     masked = reason.replace(_QUOTED, " ")
     for quote in reversed(quoted):

@@ -54,7 +54,7 @@ class Witness:
             for word in dict.fromkeys(found):
                 if len(places := self._where.setdefault(word, [])) < _MAX_PLACES:
                     places.append(at)
-        self._acts = [self._places(phrases) for _, phrases in ACTS]
+        self._acts = [self._places(phrases) for phrases in _ACT_PHRASES]
         self._times = {moment.at for moment in moments if moment.at is not None} | set(timestamps(text))
         self._numbers: dict[str, list[tuple[int, Number]]] = {}
         for at, moment in enumerate(moments):
@@ -65,6 +65,7 @@ class Witness:
                         said.append((at, number))
         self._digits = _joined_digits(normalise(text))
         self._dates = dates(text)
+        self._matches: dict[Claim, Match] = {}
         self._scripts = _scripts(text[:5000])
         self._roles = {moment.role for moment in moments} - {None}
 
@@ -121,6 +122,12 @@ class Witness:
 
     def match(self, claim: Claim) -> Match:
         """The best place for a claim's description, and whether it is enough to cite it and to bear it out."""
+        found = self._matches.get(claim)
+        if found is None:
+            found = self._matches[claim] = self._match(claim)
+        return found
+
+    def _match(self, claim: Claim) -> Match:
         if not claim.content or self.is_foreign_to(claim):
             return Match()
         places, matched = self._best(claim)
@@ -247,10 +254,10 @@ class Witness:
         return number.text.isdigit() and len(number.text) >= 4 and number.text in self._digits
 
     def _places(self, phrases: Iterable[str]) -> list[int]:
-        wanted = [f" {' '.join(tokens(phrase))} " for phrase in phrases]
-        return [at for at, spaced in enumerate(self._spaced) if any(phrase in spaced for phrase in wanted)]
+        return [at for at, spaced in enumerate(self._spaced) if any(phrase in spaced for phrase in phrases)]
 
 
+_ACT_PHRASES = tuple(tuple(f" {' '.join(tokens(phrase))} " for phrase in phrases) for _, phrases in ACTS)
 _ACT_STEMS = tuple(frozenset(stems(list(cues))) for cues, _ in ACTS)
 
 
