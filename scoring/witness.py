@@ -14,8 +14,8 @@ from .numerals import spoken_numbers
 from .text import WordIndex, normalise, tokens
 from .transcript import Moment
 
-MAX_TRANSCRIPT = 2_000_000
-"""Characters of a transcript that lexical answers are given on: some thirty hours of speech."""
+MAX_TRANSCRIPT = 500_000
+"""Characters of a transcript that lexical answers are given on: some eight hours of speech."""
 _WINDOW = 1
 """A description may draw on a moment and this many on either side of it: question, answer, confirmation."""
 _CITES = 0.5
