@@ -37,7 +37,7 @@ from .observation import observe, observe_stored
 from .pipeline import Pipeline
 from .router import Router
 from .sampler import Sampler
-from .server import Server, address, bind
+from .server import AddressError, Server, address, bind
 from .view import REJECTED, View
 from .windows import Windows
 
@@ -107,7 +107,11 @@ class Monitor:
         resumed = self.intake.restore()
         api = create_app(self.view, version=self.view.version)
         otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
-        api_socket = bind(str(self.config.api.listen), "api.listen")
+        try:
+            api_socket = bind(str(self.config.api.listen), "api.listen")
+        except AddressError:
+            otlp_socket.close()
+            raise
         self._servers = [Server(_either(self.receiver, api), otlp_socket), Server(api, api_socket)]
         for server in self._servers:
             await server.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -77,5 +78,10 @@ def revise(
 
 
 def _substance(verdict: Mapping[str, object]) -> dict[str, object]:
-    """A verdict without what differs between two sayings of the same thing."""
-    return {key: value for key, value in verdict.items() if key not in ("created_at", "revision")}
+    """A verdict without what differs between two sayings of the same thing, as it reads back once it was written.
+
+    What was said before has been through JSON, which knows neither tuples nor keys that are not text.
+    """
+    said = {key: value for key, value in verdict.items() if key not in ("created_at", "revision")}
+    read: dict[str, object] = json.loads(json.dumps(said, default=str))
+    return read

@@ -28,8 +28,8 @@ class Evaluator:
     def evaluate(
         self, case: Case, names: Sequence[str], *, created_at: str, selection: Selection = "random", revision: int = 1
     ) -> tuple[Verdict, ...]:
-        """One verdict for each rubric named, in that order."""
-        chosen = [self._rubrics[name] for name in names]
+        """One verdict for each rubric named, in that order; a rubric that is named twice speaks once."""
+        chosen = [self._rubrics[name] for name in dict.fromkeys(names)]
         started = {
             (rubric.id, criterion.metric.id): criterion.metric.start(case)
             for rubric in chosen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from datetime import UTC, datetime
@@ -25,7 +26,10 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=str).decode()
+        try:
+            return orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        except TypeError:  # whole numbers beyond 64 bits, halves of surrogate pairs: json can write what orjson refuses
+            return json.dumps(line, default=str)
 
 
 class TextFormatter(logging.Formatter):

@@ -78,16 +78,31 @@ class Pipeline:
     async def drain(self) -> None:
         """Judge and end everything that waits."""
         while self.waiting:
-            batch = [self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting)))]
+            batch = self._next_batch()
             try:
                 endings = await asyncio.to_thread(self._judge_all, batch)
-                await asyncio.gather(*(self.commit(ending) for ending in endings))
+                refusals = await asyncio.gather(*(self.commit(ending) for ending in endings), return_exceptions=True)
             except BaseException:
                 self.waiting.extendleft(reversed(batch))  # not ended: they stay open, here and in the store
                 raise
-            for ending in endings:
-                for listener in self.listeners:
-                    listener(ending)
+            # A store may take some and refuse others: what it took is told now, for a retry would find nothing new.
+            refused = [closing for closing, error in zip(batch, refusals, strict=True) if error is not None]
+            self.waiting.extendleft(reversed(refused))
+            for ending, error in zip(endings, refusals, strict=True):
+                if error is None:
+                    for listener in self.listeners:
+                        listener(ending)
+            for error in refusals:
+                if error is not None:
+                    raise error
+
+    def _next_batch(self) -> list[Closing]:
+        """The first that wait, each trace once: a revision is compared with what was said, so that must be on disk."""
+        batch: dict[bytes, Closing] = {}
+        while self.waiting and len(batch) < BATCH and self.waiting[0].trace_id not in batch:
+            closing = self.waiting.popleft()
+            batch[closing.trace_id] = closing
+        return list(batch.values())
 
     def _judge_all(self, batch: Sequence[Closing]) -> list[Ending]:
         return [self.judge(closing) for closing in batch]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Any, Literal, Protocol
 
-from integrations.otlp.decode import decode_spans
+from integrations.otlp.decode import UndecodableError, decode_spans
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
+from integrations.raw import RawSpan
 from scoring.status import Policy
 
 from .assembler import Assembler
@@ -32,9 +34,12 @@ def shows_contents(allowed: Literal["loopback", "always", "never"], caller: str 
     if allowed != "loopback":
         return allowed == "always"
     try:
-        return caller is not None and ip_address(caller).is_loopback
+        address = ip_address(caller or "")
     except ValueError:
         return False
+    # A socket for both IPv4 and IPv6 tells of 127.0.0.1 as ::ffff:127.0.0.1.
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
 
 
 class Records(Protocol):
@@ -140,7 +145,10 @@ class View:
 
     def _case(self, trace_id: bytes) -> dict[str, object] | None:
         """What was read of a trace, in the case format; None once its spans are let go."""
-        spans = [span for payload in self.store.chunks(trace_id) for span in decode_spans(payload)]
+        spans: list[RawSpan] = []
+        for payload in self.store.chunks(trace_id):
+            with contextlib.suppress(UndecodableError):  # the story counts what is damaged
+                spans += decode_spans(payload)
         return next((found.to_json() for found in inspect_spans(spans)), None)
 
     def _draw(self, trace_id: bytes) -> dict[str, object]:

@@ -23,11 +23,14 @@ class Trace:
 
     @classmethod
     def of(cls, trace_id: str, spans: Sequence[Span], completion: Completion) -> Trace:
-        """Sort and deduplicate: of two spans with one id the one that ended later, then the fuller one, stays."""
+        """Sort and deduplicate: of two spans with one id the one that ended later, then the fuller one, stays.
+
+        Between two that are alike in both, their contents decide, so that the order of arrival never does.
+        """
         best: dict[str, Span] = {}
         for span in spans:
             held = best.get(span.span_id)
-            if held is None or (span.end_ns, len(span.provenance)) >= (held.end_ns, len(held.provenance)):
+            if held is None or _precedence(span) > _precedence(held):
                 best[span.span_id] = span
         ordered = sorted(best.values(), key=lambda s: (s.start_ns, -s.end_ns, s.span_id))
         return cls(trace_id=trace_id, spans=tuple(ordered), completion=completion)
@@ -94,3 +97,7 @@ class Trace:
                     seen.add(child.span_id)
                     todo.append(child.span_id)
         return False
+
+
+def _precedence(span: Span) -> tuple[int, int, str]:
+    return span.end_ns, len(span.provenance), repr(span)

@@ -6,10 +6,12 @@ The call-quality application starts healthy, then a bad prompt goes live, then i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import time
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -78,8 +80,8 @@ class Scene:
     async def _send(self, otlp: str) -> None:
         where, traffic = urlsplit(otlp), Traffic()
         connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=5)
-        while True:
-            for seconds, wrong, what in ACTS:
+        with contextlib.closing(connection):
+            for seconds, wrong, what in cycle(ACTS):
                 self._say(f"\n[bold]▶ {what}[/bold]")
                 end = time.monotonic() + seconds
                 while time.monotonic() < end:

@@ -86,14 +86,14 @@ class Traffic:
 
     def _spoil_qa(self, output: dict[str, Any]) -> dict[str, Any]:
         question = self._draw.choice(output["questions"])
+        denied, also_denied = self._draw.sample([each for each in output["questions"] if each["score"]], 2)
         way = self._draw.choice(("lenient", "strict", "vague", "renamed"))
         if way == "lenient":  # a false pass: full marks where the reference says zero
-            for failed in output["questions"]:
-                failed["score"] = failed["max_score"]
-            question["score"] = 0 if question["score"] else question["max_score"]
+            for each in output["questions"]:
+                each["score"] = each["max_score"]
+            denied["score"] = 0
         elif way == "strict":
-            question["score"] = 0
-            output["questions"][0]["score"] = 0 if output["questions"][0]["score"] else 5
+            denied["score"] = also_denied["score"] = 0
         elif way == "vague":
             for each in output["questions"]:
                 each["reason"] = "The agent was professional."
