@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import http.client
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import cycle
 from pathlib import Path
@@ -21,6 +21,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from monitor.ending import Ending
+from monitor.report import Report
 from scoring.standing import Standing
 from scoring.status import Status
 
@@ -49,8 +50,9 @@ COLOURS = {
 class Scene:
     """Plays sample traffic against a monitor for ``seconds`` (None: until it is ended)."""
 
-    def __init__(self, seconds: float | None) -> None:
+    def __init__(self, seconds: float | None, acts: Sequence[tuple[float, float, str]] = ACTS) -> None:
         self._seconds = seconds
+        self._acts = acts
         self._console = Console(highlight=False)
         self._statuses: dict[tuple[str, ...], Status] = {}
         self._failures_told = 0
@@ -70,6 +72,7 @@ class Scene:
             for done in (sending, telling):
                 if done.done():
                     done.result()
+            self._report(monitor.view.status())
         finally:
             sending.cancel()
             telling.cancel()
@@ -81,7 +84,7 @@ class Scene:
         where, traffic = urlsplit(otlp), Traffic()
         connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=5)
         with contextlib.closing(connection):
-            for seconds, wrong, what in cycle(ACTS):
+            for seconds, wrong, what in cycle(self._acts):
                 self._say(f"\n[bold]▶ {what}[/bold]")
                 end = time.monotonic() + seconds
                 while time.monotonic() < end:
@@ -95,12 +98,15 @@ class Scene:
             await asyncio.sleep(0.5)
             report = monitor.view.status()
             changed = [self._changed(standing) for standing in report.standings]
-            if any(changed) or time.monotonic() - told >= TOLD_EVERY_S:
+            if any(changed) or (changed and time.monotonic() - told >= TOLD_EVERY_S):
                 told = time.monotonic()
                 self._failures_told = 0
-                self._say(_table(report.standings))
-                counts = ", ".join(f"{reason} {count}" for reason, count in report.ended.items() if count)
-                self._say(f"[dim]traces: {report.seen} seen, {report.open} open; {counts}[/dim]")
+                self._report(report)
+
+    def _report(self, report: Report) -> None:
+        self._say(_table(report.standings))
+        counts = ", ".join(f"{reason} {count}" for reason, count in report.ended.items() if count)
+        self._say(f"[dim]traces: {report.seen} seen, {report.open} open; {counts}[/dim]")
 
     def _changed(self, standing: Standing) -> bool:
         key = (standing.service, standing.environment, standing.rubric)
