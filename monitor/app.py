@@ -7,7 +7,6 @@ judged by then is in the store and is taken up at the next start.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import platform
 import time
@@ -132,8 +131,7 @@ class Monitor:
         await asyncio.gather(*(server.stop() for server in self._servers))
         if self._judging:
             self._judging.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._judging
+            await asyncio.gather(self._judging, return_exceptions=True)  # how it ended is logged; the store is closed
         self.store.close()
         log.info("stopped", extra={"open_traces": self.ledger.open})
 
@@ -149,6 +147,9 @@ class Monitor:
             except StoreError as error:
                 log.error("could not write verdicts; they wait", extra={"cause": str(error)})  # noqa: TRY400 - the cause says all
                 await asyncio.sleep(RETRY_S)
+            except Exception:
+                log.exception("judging has ended; this process is not live any more")
+                raise
             await asyncio.sleep(TICK_S)
 
     async def _commit(self, ending: Ending) -> None:

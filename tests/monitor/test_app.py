@@ -12,6 +12,7 @@ from collections import Counter
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from integrations.store.sqlite import StoreUnavailable
 from monitor.app import Monitor, run
 from monitor.demo.traffic import Traffic
 from monitor.server import AddressError, bind
@@ -252,6 +253,43 @@ async def test_a_store_that_refuses_for_a_while_costs_no_verdict(started):
     connection.execute("DROP TRIGGER refuses")
     assert (await app.settled(5))["ended"]["scored"] == 5
     assert total(await samples(app), "sidejudge_verdicts_total") == 5
+
+
+async def test_when_judging_ends_by_a_bug_it_is_logged_the_probe_says_so_and_the_store_is_closed(started, caplog):
+    app = await started(**ANY)
+
+    def bug(_):
+        raise RuntimeError("a bug of ours")
+
+    app.monitor.pipeline.listeners.append(bug)
+    await app.post(request([root(1)]))
+    await until(lambda: not app.monitor.view.live())
+    assert (await app.http.get(app.api + "/livez")).status_code == 503
+    assert "judging has ended" in caplog.text
+    assert "a bug of ours" in caplog.text
+    await app.monitor.stop()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        app.monitor.store.verdicts()
+
+
+async def test_a_rubric_that_late_spans_take_away_leaves_its_window(started):
+    app = await started(routes=[{"match": {"name": "checkout"}, "rubrics": ["answer"]}, {"rubrics": ["workflow"]}])
+    await app.post(request([S(trace_id=trace(1), span_id=span(2), parent_id=span(1))]))
+    await app.settled(1)
+    known = app.monitor.windows.keys()
+    assert ([key.rubric for key in known], len(app.monitor.windows)) == (["workflow"], 1)
+    await app.post(request([S(trace_id=trace(1), span_id=span(1), name="checkout")]))
+    await until(lambda: app.monitor.ledger.balance().revisions == 1)
+    verdicts = (await app.get("/v1/verdicts"))["verdicts"]
+    assert [verdict["rubric"] for verdict in verdicts] == ["answer"]
+    assert len(app.monitor.windows) == 1, "one came, one went"
+
+
+async def test_a_store_that_cannot_be_purged_is_told_and_nothing_else_happens(started, caplog):
+    app = await started()
+    app.monitor.store.close()
+    await app.monitor._purge()
+    assert "could not purge the store" in caplog.text
 
 
 async def test_a_monitor_runs_until_it_is_told_to_stop(configured):
