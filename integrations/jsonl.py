@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,13 @@ from pathlib import Path
 import orjson
 
 log = logging.getLogger("sidejudge.jsonl")
+
+
+def _line(record: Mapping[str, object]) -> bytes:
+    try:
+        return orjson.dumps(record) + b"\n"
+    except TypeError:  # whole numbers beyond 64 bits, halves of surrogate pairs: json can write what orjson refuses
+        return json.dumps(record).encode() + b"\n"
 
 
 class JsonLines:
@@ -20,7 +28,7 @@ class JsonLines:
 
     def write(self, records: Sequence[Mapping[str, object]]) -> int:
         """Append all records in one write; return how many could not be written (none or all)."""
-        block = b"".join(orjson.dumps(record, default=str) + b"\n" for record in records)
+        block = b"".join(_line(record) for record in records)
         try:
             with self._path.open("ab") as file:
                 file.write(block)

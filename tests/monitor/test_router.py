@@ -78,13 +78,6 @@ def test_only_service_and_environment_can_be_told_without_the_contents() -> None
     assert match(latency_ms=">1").needs_content
 
 
-def test_of_a_resource_only_what_it_can_tell_is_asked() -> None:
-    said = match(service="calls", name="never")
-    assert said.matches_resource("calls", None)
-    assert not said.matches_resource("other", None)
-    assert not said.matches_resource(None, None)
-
-
 def test_the_first_route_that_matches_wins() -> None:
     found = router({"match": {"name": "x"}, "rubrics": ["entity"]}, {"rubrics": ["qa"]}, {"rubrics": ["answer"]})
     assert found.route(CASE) == Route(rubrics=("qa",), scenario=None, name="routes[1]")
