@@ -145,8 +145,8 @@ class Sampling(Section):
     rate: Rate = Field(default=0.01, description="base rate, share of all traces, in (0, 1]")
     rules: Annotated[tuple[Rule, ...], GIVEN_AS_LIST] = Field(
         default=(),
-        description="exceptions from the base rate, in order; what the largest rate of all could keep is held until its "
-        "trace is whole, whatever its service, so a rule of rate 1 has all spans committed for a while",
+        description="exceptions from the base rate, in order; what the largest rate of all could keep is held until "
+        "its trace is whole, whatever its service, so a rule of rate 1 has all spans committed for a while",
     )
 
     @field_validator("rules")
