@@ -19,12 +19,23 @@ def _line(record: Mapping[str, object]) -> bytes:
         return json.dumps(record).encode() + b"\n"
 
 
+class SinkError(Exception):
+    """A file that cannot be appended to."""
+
+
 class JsonLines:
     """Appends records. The file is opened for each batch, so that a log rotator may move it at any time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._failing = False
+
+    def check(self) -> None:
+        """Raise ``SinkError`` when the file cannot be appended to, before anything relies on it."""
+        try:
+            self._path.open("ab").close()
+        except OSError as error:
+            raise SinkError(f"sinks.jsonl.path: cannot append to {self._path}: {error.strerror}") from None
 
     def write(self, records: Sequence[Mapping[str, object]]) -> int:
         """Append all records in one write; return how many could not be written (none or all)."""

@@ -23,6 +23,7 @@ from .answers import ProblemBody, StatusBody, TraceBody, VerdictsBody
 from .problems import ProblemError, SecurityHeaders, explain_errors
 from .report import Passed, Position, Report, VerdictPage, VerdictQuery
 
+PROBES = frozenset({"/livez", "/readyz", "/startupz"})
 MAX_LIMIT = 1000
 """Verdicts on one page, at most."""
 _LATEST_FAILURES = 8

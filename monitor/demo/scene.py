@@ -72,10 +72,10 @@ class Scene:
             for done in (sending, telling):
                 if done.done():
                     done.result()
-            self._report(monitor.view.status())
         finally:
             sending.cancel()
             telling.cancel()
+            self._report(monitor.view.status())
 
     def _say(self, what: str | Table) -> None:
         self._console.print(what, soft_wrap=True)
@@ -142,7 +142,7 @@ def _post(connection: http.client.HTTPConnection, body: bytes) -> None:
 
 def _table(standings: Iterable[Standing]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("service", "rubric", "status", "pass rate", "95 % bounds", "n", "mean"):
+    for head in ("service", "rubric", "status", "pass rate", "bounds", "n"):  # 80 columns must do
         table.add_column(
             head,
             justify="left" if head in ("service", "rubric", "status") else "right",
@@ -157,8 +157,7 @@ def _table(standings: Iterable[Standing]) -> Table:
             standing.rubric,
             f"[{COLOURS[status]}]{status.value}[/]",
             f"{told.pass_ratio:.3f}" if told else "-",
-            f"{told.lower:.2f} – {told.upper:.2f}" if told else "-",
+            f"{told.lower:.2f}–{told.upper:.2f}" if told else "-",
             str(told.n if told else 0),
-            f"{standing.composite_mean:.3f}" if standing.composite_mean is not None else "-",
         )
     return table

@@ -12,8 +12,9 @@ from collections import Counter
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from integrations.store.sqlite import StoreUnavailable
-from monitor.app import Monitor, run
+from integrations.jsonl import SinkError
+from integrations.store.sqlite import StoreError, StoreUnavailable
+from monitor.app import Monitor
 from monitor.demo.traffic import Traffic
 from monitor.server import AddressError, bind
 from tests.otlp_requests import LOW, S, request, span, trace
@@ -116,6 +117,33 @@ async def test_the_address_for_traces_answers_probes_and_questions_too(started):
     assert (await app.http.post(app.api + "/v1/traces")).status_code == 404
 
 
+async def test_an_api_that_is_bound_more_closely_is_not_answered_on_the_address_for_traces(started):
+    app = await started(sources={"otlp": {"http": "0.0.0.0:0"}})
+    answers = {path: (await app.http.get(app.otlp + path)).status_code for path in ("/livez", "/v1/verdicts", "/")}
+    assert answers == {"/livez": 200, "/v1/verdicts": 404, "/": 404}
+    assert (await app.http.get(app.api + "/v1/verdicts")).status_code == 200
+
+
+async def test_refused_requests_are_counted_by_status_and_the_first_of_each_is_logged(started, caplog):
+    app = await started(log={"level": "warning"})
+    for _ in range(3):
+        await app.http.post(app.otlp + "/v1/traces", json={})
+    await app.post(b"garbage")
+    await app.http.post(app.otlp + "/v1/logs", content=b"", headers={"content-type": "application/x-protobuf"})
+    found = await samples(app)
+    assert total(found, "sidejudge_requests_refused_total", code="415") == 3
+    assert total(found, "sidejudge_requests_refused_total", code="400") == 1
+    assert total(found, "sidejudge_requests_refused_total", code="503") == 0
+    assert total(found, "sidejudge_requests_dropped_total") == 1
+    assert [record.status for record in caplog.records if record.name == "sidejudge.receiver"] == [415, 400]
+
+
+async def test_two_monitors_do_not_share_a_store(started, configured):
+    await started()
+    with pytest.raises(StoreError, match="another monitor uses it"):
+        Monitor(configured())
+
+
 async def test_a_restart_finds_its_windows_and_what_was_open(started):
     first = await started(**DEMO)
     await played(first, 20)
@@ -198,8 +226,18 @@ async def test_every_verdict_is_a_line_in_the_file_and_a_revision_is_another(sta
     assert total(found, "sidejudge_verdicts_revised_total") == 1
 
 
-async def test_a_file_that_cannot_be_written_costs_lines_and_no_verdicts(started, tmp_path):
-    app = await started(**ANY, sinks={"jsonl": {"path": str(tmp_path / "absent" / "v.jsonl")}})
+async def test_a_file_that_cannot_be_appended_to_is_told_at_the_start(configured, tmp_path):
+    monitor = Monitor(configured(sinks={"jsonl": {"path": str(tmp_path / "absent" / "v.jsonl")}}))
+    with pytest.raises(SinkError, match="cannot append"):
+        await monitor.start()
+    await monitor.stop()
+
+
+async def test_a_file_that_goes_away_later_costs_lines_and_no_verdicts(started, tmp_path):
+    folder = tmp_path / "verdicts"
+    folder.mkdir()
+    app = await started(**ANY, sinks={"jsonl": {"path": str(folder / "v.jsonl")}})
+    shutil.rmtree(folder)
     await app.post(request([root(1)]))
     assert (await app.settled(1))["ended"]["scored"] == 1
     found = await samples(app)
@@ -290,14 +328,3 @@ async def test_a_store_that_cannot_be_purged_is_told_and_nothing_else_happens(st
     app.monitor.store.close()
     await app.monitor._purge()
     assert "could not purge the store" in caplog.text
-
-
-async def test_a_monitor_runs_until_it_is_told_to_stop(configured):
-    stopped, told = asyncio.Event(), []
-
-    def started(monitor, addresses):
-        told.append((monitor.view.ready(), sorted(addresses)))
-        stopped.set()
-
-    await run(configured(), stopped, started)
-    assert told == [(True, ["api", "otlp"])]
