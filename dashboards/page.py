@@ -169,7 +169,7 @@ def _ledger(page: StatusPage) -> str:
     rows = "".join(
         f"<div><dt>{escape(reason.replace('_', ' '))}</dt><dd>{count:,}</dd></div>" for reason, count in counts
     )
-    note = f"{page.seen:,} traces seen, each counted once"
+    note = f"{page.seen:,} traces seen since the start, each counted once"
     return (
         f'<section class="card"><div class="head"><h2>Ledger</h2><span class="soft">{note}</span></div>'
         f"<dl>{rows}</dl></section>"
