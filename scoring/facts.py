@@ -14,7 +14,7 @@ from .numerals import MONTHS, currency_of
 from .text import fold_digits, normalise
 
 MAX_TEXT = 500_000
-"""Characters of a text that are read for facts: some eight hours of speech; ten megabytes take long in linear time, too."""
+"""Characters of a text that are read for facts: some eight hours of speech. Ten megabytes take long even so."""
 
 _NUMBER = re.compile(r"(?<![^\W\d_])\d+(?:[.,]\d+)*")
 _STAMP = re.compile(r"(?<![\d:.])(\d{1,3}):([0-5]\d)(?::([0-5]\d))?(?![\d:])")

@@ -19,7 +19,7 @@ STOPWORDS = _set(
     "is are was were be been being am do does did done doing has have had having will would shall should can could may",
     "might must this that these those it its he she they them his her their him i you we us our your my me mine who whom",
     "which what when where why how there here also just very too quite really only both all any some each every such",
-    "whether himself herself themselves itself myself yourself",
+    "second seconds put puts putting placed take takes took taken whether himself herself themselves itself myself yourself",
     "while during after before again once because since until upon via per etc get got s t re ve ll d m",
     "der die das den dem des ein eine einen einem einer eines und oder aber wenn dann so als am an auf aus bei bis durch",
     "für gegen im in ins ist sind war waren wird wurde wurden werden hat haben hatte hatten sein seine seinen seinem",
@@ -168,7 +168,7 @@ _ACTS = (
         "je m'appelle|je suis|meu nome é|aqui é|mi chiamo|mijn naam is|u spreekt met|my name is|this is|i am|i'm|mein name ist|ich bin|ich heiße|me llamo|mi nombre es|le habla|soy|मेरा नाम|मैं",
     ),
     (
-        "transferred transfer transfers transferring escalated escalate escalation weitergeleitet verbunden transfirió "
+        "transferred transfer transfers transferring escalated escalate escalation supervisor manager weitergeleitet verbunden transfirió "
         "escaló derivó स्थानांतरित",
         "transfer|transferring|connect you|put you through|supervisor|escalate|escalating|weiterleiten|verbinde sie|"
         "verbinden|transferir|le paso|supervisora|सुपरवाइजर|ट्रांसफर",
@@ -183,7 +183,7 @@ _ACTS = (
         "numero di conto|geboortedatum|rekeningnummer|खाता नंबर|जन्म तिथि|जन्मतिथि",
     ),
     (
-        "timeframe timeframes timeline timelines turnaround timescale eta zeitrahmen zeitraum frist plazo délai prazo "
+        "long timeframe timeframes timeline timelines turnaround timescale eta zeitrahmen zeitraum frist plazo délai prazo "
         "termijn समयसीमा",
         "minutes|hours|business days|working days|days|week|weeks|within|by tomorrow|tomorrow|stunden|werktage|tage|tagen|"
         "wochen|horas|días hábiles|días laborables|semana|semanas|heures|jours|semaines|dias úteis|ore|giorni|settimane|uur|dagen|weken|"
@@ -193,6 +193,11 @@ _ACTS = (
         "else further additional assistance sonst weitere weiteren adicional अन्य",
         "anything else|something else|what else|else i can|any other|anything further|noch etwas|sonst noch|weitere fragen|"
         "algo más|alguna otra|autre chose|mais alguma coisa|algo mais|altro|nog iets|और कुछ|कुछ और|अन्य",
+    ),
+    (
+        "hold holding warteschleife espera attente attesa wacht होल्ड",
+        "hold|one moment|a moment|bear with me|einen moment|einen augenblick|un momento|un instante|un instant|um momento|"
+        "een moment|होल्ड|एक मिनट",
     ),
     (
         "recorded recording recordings aufgezeichnet aufzeichnung grabada grabación grabado enregistré enregistrement gravada "

@@ -135,13 +135,16 @@ class Witness:
         for number in claim.numbers:
             if not self._has_number(number):
                 return f"the number {number.text[:30]} does not stand in the transcript"
-        for day in claim.dates:
-            if not any(same_date(day, other) for other in self._dates):
-                return f"the date {min(day)} does not stand in the transcript"
+        if day := self._lacks_day(claim):
+            return f"the date {day} does not stand in the transcript"
         for name in claim.names:
             if not all(map(self._index.has_word, tokens(name))):
                 return f"the name {name[:40]} does not stand in the transcript"
         return None
+
+    def _lacks_day(self, claim: Claim) -> str | None:
+        absent = (day for day in claim.dates if not any(same_date(day, other) for other in self._dates))
+        return next((min(day) for day in absent), None)
 
     def talks_of(self, claim: Claim) -> bool:
         """Whether a denial is of something that this transcript is about, or of an act by known phrases.
@@ -162,15 +165,31 @@ class Witness:
                 return f"{quote[:60]!r} does stand in the transcript"
         if claim.quotes:
             return None
-        wanted = len(self._units(claim))
-        if not wanted:
-            done = self._performed(claim)
-            return "what it says was not done stands in the transcript" if done else None
+        if any(_is_specific(number) and not self._has_number(number) for number in claim.numbers):
+            return None
+        if self._lacks_day(claim):
+            return None
         places, matched = self._best(claim, only_by=claim.role)
-        done = len(matched) / wanted >= _BORNE_OUT
-        if done and not self._denied(self._by(claim.role, places), _spelt_out(matched, claim)):
+        if self._was_done(claim, matched) and not self._denied(
+            self._by(claim.role, places), _spelt_out(matched, claim)
+        ):
             return "what it says was not done stands in the transcript"
         return None
+
+    def _was_done(self, claim: Claim, matched: frozenset[str]) -> bool:
+        """Whether what stands in one place is what a denial denies: most of it, or half of what it says besides acts.
+
+        The act alone is not enough: an agent who verified something need not have verified this. Small numbers are
+        manner, not matter (*within 10 seconds*).
+        """
+        small = {f"#{number.text}" for number in claim.numbers if not _is_specific(number)}
+        wanted = self._units(claim) - small
+        if not wanted:
+            return bool(self._performed(claim))
+        found = wanted & matched
+        matter = frozenset(unit for unit in wanted if not unit.startswith(_ACT))
+        half = bool(matter) and len(matter & found) >= _CITES * len(matter) and len(found) >= _CITES * len(wanted)
+        return half or len(found) >= _BORNE_OUT * len(wanted)
 
     def match(self, claim: Claim) -> Match:
         """The best place for a claim's description, and whether it is enough to cite it and to bear it out."""
@@ -333,6 +352,11 @@ _ACT_STEMS = tuple(frozenset(stems(list(cues))) for cues, _ in ACTS)
 
 _ACT = "@"
 """What the mark of an act of speech among units begins with."""
+
+
+def _is_specific(number: Number) -> bool:
+    """An amount, or a number of four digits or more: a denial of it is about this number and no other."""
+    return number.currency is not None or len(number.text) >= 4
 
 
 def _spelt_out(units: frozenset[str], claim: Claim) -> frozenset[str]:
