@@ -71,6 +71,8 @@ def lift(raw: RawSpan) -> Span:
         fields |= _retrieval(reading)
     if kind in {SpanKind.LLM, SpanKind.TOOL} and not asked and not answered and fields.get("input") is None:
         fields["capture_switch"] = SWITCH
+    if not asked and not answered and fields.get("input") is None and fields.get("output") is None:
+        fields["unread"] = reading.unread()
     return reading.span(NAME, kind, **fields)
 
 
