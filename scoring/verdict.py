@@ -166,7 +166,16 @@ def reach_verdict(
         scores=scores,
         sampling_probability=case.sampling_probability,
         created_at=created_at,
-        reason=label(_reason(state, scores, unmet + [metric for metric, _ in hits], unknown + unchecked), MAX_REASON),
+        reason=label(
+            _reason(
+                state,
+                scores,
+                unmet + [metric for metric, _ in hits],
+                unknown + unchecked,
+                failed=passed is False,
+            ),
+            MAX_REASON,
+        ),
         task=case.task,
         trace_id=case.trace_id,
         service=case.service,
@@ -242,13 +251,24 @@ def _rating(rubric: Rubric, state: State, composite: float | None) -> str | None
     return rubric.bands.rating(composite)
 
 
-def _reason(state: State, scores: tuple[Score, ...], blocking: list[str], unchecked: list[str]) -> str:
-    """One line for people: why there is no composite, or why it does not count."""
+def _reason(state: State, scores: tuple[Score, ...], blocking: list[str], unchecked: list[str], *, failed: bool) -> str:
+    """One line for people: why there is no composite, why it does not count, or what keeps the case from passing."""
     if state in (State.INVALID, State.DISQUALIFIED):
         return "; ".join(f"{s.metric}: {s.result.reason or s.rating}" for s in scores if s.metric in blocking)
+    told = [_worst(scores)] if failed else []
     if state in (State.INCOMPLETE, State.PARTIAL):
         gaps = [s for s in scores if isinstance(s.result, Unavailable | Failed)]
         # What has neither weight nor a check to make is told only when nothing else is missing: it decided the pass.
         named = [s for s in gaps if s.weight or s.metric in unchecked] or gaps
-        return "; ".join(f"{s.metric} {s.result.status}: {s.result.reason}" for s in named)
-    return ""
+        told += [f"{s.metric} {s.result.status}: {s.result.reason}" for s in named]
+    return "; ".join(told)
+
+
+def _worst(scores: tuple[Score, ...]) -> str:
+    """What is rated a failure, with its reason; where no single metric is, all of them together were too little."""
+    failures = [
+        f"{s.metric}: {s.result.reason or f'{s.result.value:g}'}"
+        for s in scores
+        if s.rating == "fail" and isinstance(s.result, Scored)
+    ]
+    return "; ".join(failures) or "no metric fails, but together they are below the pass mark"

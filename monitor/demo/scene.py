@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import cycle
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -128,10 +129,9 @@ class Scene:
             if verdict.passed is False and self._failures_told < 2:
                 self._failures_told += 1
                 composite = "no score" if verdict.composite is None else f"{verdict.composite:.3f}"
-                why = verdict.reason or "; ".join(s.result.reason for s in verdict.scores if s.rating == "fail")
                 self._say(
                     f"[red]✗[/red] {escape(ending.service or '')} · {verdict.rubric} {composite}  "
-                    f"[dim]{escape(why[:100])}  {ending.trace_id.hex()}[/dim]"
+                    f"[dim]{escape(shorten(verdict.reason, 100, placeholder=' …'))}  {ending.trace_id.hex()}[/dim]"
                 )
 
 

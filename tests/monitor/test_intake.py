@@ -217,6 +217,7 @@ async def test_a_stored_chunk_that_cannot_be_read_does_not_keep_the_monitor_from
     m = monitor()
     await m.intake.consume(MIXED)
     m.store._write_connection.execute("UPDATE chunks SET payload = x'0a09'")
+    m.store.close()
     again = monitor()
     assert again.intake.restore() == 0
     assert trace(1).hex() in caplog.text

@@ -14,7 +14,7 @@ from scoring.case import Case
 from scoring.metric import Metric
 from scoring.result import Failed, NotApplicable, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric
-from scoring.rubrics import RUBRICS
+from scoring.rubrics import RUBRICS, score
 from scoring.verdict import State, reach_verdict
 
 AT = "2026-01-01T00:00:00Z"
@@ -188,3 +188,10 @@ def test_a_blocker_that_could_not_be_checked_is_named_in_the_reason():
 def test_a_reason_is_cut_whatever_an_answerer_says():
     found = reach(results(b=Unavailable("x" * 1_000_000)))
     assert len(str(found.to_json())) < 10_000
+
+
+def test_a_verdict_that_fails_says_what_failed_it() -> None:
+    wrong = Case(
+        case_id="w", model_output="x", scenario={"tools_should_include": ["a"]}, agents_called=(), tools_used=()
+    )
+    assert score(wrong, RUBRICS["workflow"], created_at="").reason == "tools: missing: a"
