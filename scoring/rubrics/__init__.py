@@ -11,10 +11,11 @@ from scoring.rubric import Rubric
 from scoring.verdict import Verdict, reach_verdict
 
 from . import answer as answer_rubric
-from . import entity, qa, workflow
+from . import entity, qa, translation, workflow
 
 RUBRICS: Mapping[str, Rubric] = {
-    rubric.id: rubric for rubric in (qa.RUBRIC, entity.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC)
+    rubric.id: rubric
+    for rubric in (qa.RUBRIC, entity.RUBRIC, translation.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC)
 }
 """Every rubric by its id."""
 

@@ -28,6 +28,15 @@ QUESTION = {
     "reason": "Agent verified the account",
 }
 ENTITY = {"detected_keywords": ["refund"], "detected_topics": ["billing"], "valid_entity_set": ["refund", "billing"]}
+TRANSLATION = {
+    "full_translation": "₹४९ का रिफंड, KYC, प्रिया शर्मा",
+    "sentence_translations": [
+        {"source_id": 1, "source_text": "Refund of ₹49", "translated_text": "₹४९ का रिफंड"},
+        {"source_id": 2, "source_text": "KYC, Priya Sharma", "translated_text": "KYC, प्रिया शर्मा"},
+    ],
+    "domain_terms_handled": [{"term": "KYC", "handled_as": "KYC"}],
+    "named_entities_handled": [{"entity": "Priya Sharma", "handled_as": "प्रिया शर्मा"}],
+}
 FULL = {
     "transcript": (Utterance("Refund and billing: I verified your account", "Agent", "00:01"),),
     "agents_called": ("orchestrator",),
@@ -41,6 +50,7 @@ FULL = {
 HONEST = [
     Case(case_id="qa", model_output={"questions": [QUESTION]}, expected_outcome={"questions": [QUESTION]}, **FULL),
     Case(case_id="entity", model_output=ENTITY, expected_outcome=ENTITY, **FULL),
+    Case(case_id="translation", model_output=TRANSLATION, expected_outcome=TRANSLATION, **FULL),
 ]
 DEEP: list = []
 for _ in range(3000):
@@ -51,6 +61,13 @@ JUNK = [
     {"questions": [None, 1, EVIL, [], {}, {"question_id": []}, {**QUESTION, "score": EVIL, "reason": EVIL}]},
     {"questions": [{**QUESTION, "question_id": name, "score": 10**400} for name in (DEEP, 10**400, EVIL, None, "Q1")]},
     {"detected_keywords": [None, 1, EVIL, "", " "], "detected_topics": {"a": 1}, "valid_entity_set": [[]]},
+    {
+        "full_translation": EVIL, "domain_terms_handled": [{"term": EVIL, "handled_as": EVIL}, None, []],
+        "named_entities_handled": {EVIL: DEEP},
+        "sentence_translations": [
+            {"source_id": 1, "source_text": EVIL, "translated_text": EVIL[::-1]}, DEEP, {"source_id": DEEP},
+        ],
+    },
 ]  # fmt: skip
 SCENARIOS = [*JUNK, {"arguments": {"t": {"a": {"matches": "(a+)+$"}}}, "result_use": ["t"], "max_calls": {EVIL: 0}}]
 TOOLS = [
@@ -59,9 +76,15 @@ TOOLS = [
     (ToolCall(name=EVIL, arguments=EVIL, result=JUNK),),
 ]
 HOSTILE = [
-    Case(case_id="x", model_output=found, expected_outcome=expected, transcript=EVIL, config={"keywords": found})
+    Case(
+        case_id="x",
+        model_output=found,
+        expected_outcome=expected,
+        transcript=EVIL,
+        config={"keywords": found, "critical_facts": found},
+    )
     for found in JUNK
-    for expected in (*JUNK, {"questions": [QUESTION]}, ENTITY)
+    for expected in (*JUNK, {"questions": [QUESTION]}, ENTITY, TRANSLATION)
 ] + [
     Case(case_id="s", model_output=EVIL, input=DEEP, scenario=scenario, agents_called=(EVIL,), tools_used=tools)
     for scenario in SCENARIOS
@@ -73,6 +96,9 @@ def yes(question):
     """An answerer that agrees with everything, in the shape that each question asks for."""
     values = {
         "GradeAnswer": {"accuracy_score": 2, "faithfulness_score": 2, "rationale": "ok"},
+        "SentenceSimilarity": tuple(0.5 for _ in getattr(question, "pairs", ())),
+        "HowFluent": 0.75,
+        "OutcomeDrift": {"outcomes": [{"outcome": "refunded", "kept": True}], "added": []},
         "SameEntity": tuple(None for _ in getattr(question, "wanted", ())),
     }
     return Answer(value=values.get(type(question).__name__, True), method=Method.JUDGE)

@@ -1,0 +1,212 @@
+"""Critical facts of a sentence: numbers with their unit or currency, dates, times, codes; and how they drifted.
+
+Two sentences of one language are compared: a reference and a translation. Expressions here have no nested or
+overlapping repeats, so that none takes more than linear time on any input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from itertools import pairwise
+
+from .facts import found_dates, numbers, timestamps
+from .measures import ORDINALS, RANGE_MARKS, SCALES, UNITS
+from .numerals import CURRENCIES, NUMBER_WORDS, currency_of, spoken_figures
+from .text import normalise, tokens
+
+_TIME = re.compile(r"(?<![\d:.])\d{1,3}:[0-5]\d(?::[0-5]\d)?(?![\d:])")
+_TOKEN = re.compile(r"(?<![a-z0-9])[a-z0-9]+(?:[-_/][a-z0-9]+)*")
+_MIXED = re.compile(r"[a-z]\d")
+_HEAD = re.compile(r"([a-z]+)[-_/]?(?=\d)")
+_TAIL = re.compile(r"\d([a-z]+)\Z")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_SMALL = 13
+_AHEAD = 40
+_MAX_SCALED = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number: the values that it may mean (``1.234`` is two), and its unit or currency where one is known."""
+
+    values: frozenset[str]
+    measure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact: a number, a range of numbers (``3–5 days``), a date, or a code or time as it is written."""
+
+    text: str = field(compare=False)
+    quantities: tuple[Quantity, ...] = ()
+    date: frozenset[str] = frozenset()
+    literal: str = ""
+
+
+class Facts:
+    """The facts of one text, each once, and whether it states a given one."""
+
+    def __init__(self, text: str) -> None:
+        found, words = _read(normalise(text))
+        self.facts: tuple[Fact, ...] = tuple(dict.fromkeys(found))
+        self._measures: dict[str, set[str | None]] = {}
+        for quantity in (quantity for fact in self.facts for quantity in fact.quantities):
+            for value in quantity.values:
+                self._measures.setdefault(value, set()).add(quantity.measure)
+        self._dates = {day for fact in self.facts for day in fact.date}
+        self._days = {day[-5:] for day in self._dates}
+        self._literals = {fact.literal for fact in self.facts if fact.literal}
+        # "COVID-19" and "COVID 19", "2 days" and "two days" are one fact, whichever way round.
+        self._joined = {left + right for left, right in pairwise(words)}
+        self._words = {str(NUMBER_WORDS[word]) for word in words if NUMBER_WORDS.get(word, _SMALL) < _SMALL}
+        self._words.update(digits for literal in self._literals for digits in re.findall(r"\d+", literal))
+
+    def state(self, fact: Fact) -> bool:
+        """Whether the fact stands here. A unit, currency or year that only one side gives speaks against nothing."""
+        if fact.literal:
+            return fact.literal in self._literals or fact.literal in self._joined
+        if fact.date:
+            return any(self._has_day(day) for day in fact.date)
+        return all(self._has(quantity) for quantity in fact.quantities)
+
+    def _has_day(self, day: str) -> bool:
+        return day in self._dates or day[-5:] in (self._days if len(day) == 5 else self._dates)
+
+    def _has(self, quantity: Quantity) -> bool:
+        for value in quantity.values:
+            measures = self._measures.get(value, ())
+            if measures and (quantity.measure is None or None in measures or quantity.measure in measures):
+                return True
+        return not quantity.values.isdisjoint(self._words)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What a translated sentence did to its reference's facts. A changed fact is an omission with an addition."""
+
+    expected: tuple[Fact, ...]
+    omitted: tuple[Fact, ...]
+    added: tuple[Fact, ...]
+
+    @property
+    def additions(self) -> int:
+        """Additions beyond those in the place of an omission: a changed fact counts once (the seed's example)."""
+        return max(0, len(self.added) - len(self.omitted))
+
+
+def drift(expected: str, given: str, source: str = "") -> Drift:
+    """Compare a translated sentence with its reference; what the source sentence states is not added.
+
+    >>> found = drift("3–5 दिनों में ₹४९, खाता 9987", "7-10 दिनों में ₹49, खाता 9987")
+    >>> [fact.text for fact in found.expected], [fact.text for fact in found.omitted], found.additions
+    (['3–5', '49', '9987'], ['3–5'], 0)
+    """
+    wanted, stated = Facts(expected), Facts(given)
+    omitted = tuple(fact for fact in wanted.facts if not stated.state(fact))
+    added = tuple(fact for fact in stated.facts if not wanted.state(fact))
+    spoken = Facts(source) if added else stated
+    return Drift(wanted.facts, omitted, tuple(fact for fact in added if not spoken.state(fact)))
+
+
+def _read(text: str) -> tuple[list[Fact], list[str]]:
+    """Facts of a normalised text, kind by kind, and its words."""
+    words = tokens(text)
+    found: list[Fact] = []
+    text = _take(text, found, _dates(text))
+    text = _take(text, found, ((_fact_of_time(m.group()), m.start(), m.end()) for m in _TIME.finditer(text)))
+    text = _take(text, found, ((_fact_of_code(m.group()), m.start(), m.end()) for m in _codes(text)))
+    found += _ranges(text)
+    found += (Fact(figure, (Quantity(frozenset({figure})),)) for figure in spoken_figures(tokens(text)))
+    return found, words
+
+
+def _take(text: str, found: list[Fact], facts: Iterator[tuple[Fact, int, int]]) -> str:
+    """Note the facts and blank them out, so that no number is read twice."""
+    kept: list[str] = []
+    at = 0
+    for fact, start, end in sorted(facts, key=lambda each: each[1]):
+        if start >= at:
+            found.append(fact)
+            kept += (text[at:start], " ; ")
+            at = end
+    return "".join(kept) + text[at:]
+
+
+def _dates(text: str) -> Iterator[tuple[Fact, int, int]]:
+    for readings, start, end in found_dates(text):
+        if readings:
+            yield Fact(text[start:end], date=readings), start, end
+
+
+def _fact_of_time(written: str) -> Fact:
+    return Fact(written, literal=f"{timestamps(written)[0]}s")
+
+
+def _fact_of_code(written: str) -> Fact:
+    return Fact(written, literal=re.sub("[-_/]", "", written))
+
+
+def _codes(text: str) -> Iterator[re.Match[str]]:
+    """Tokens in which Latin letters and digits make one name: ``TXN-4471``, ``AB12345``, ``4471a``; not ``10km``."""
+    for match in _TOKEN.finditer(text):
+        written = match.group()
+        head, tail = _HEAD.match(written), _TAIL.search(written)
+        if head and (head[1] in CURRENCIES or head[1] in UNITS):
+            continue
+        glued = tail is not None and len(tail[1]) <= 3 and not text[match.end() : match.end() + 1].isalpha()
+        if head or _MIXED.search(written) or (tail and glued and not _is_measure(tail[1])):
+            yield match
+
+
+def _is_measure(word: str) -> bool:
+    return word in ORDINALS or word in UNITS or word in CURRENCIES or word in SCALES
+
+
+def _ranges(text: str) -> Iterator[Fact]:
+    """Numbers, those of one range together: they share its unit."""
+    run: list[tuple[Quantity, int, int]] = []
+    for match in _NUMBER.finditer(text):
+        between = text[run[-1][2] : match.start()].strip() if run else ""
+        if run and between not in RANGE_MARKS and between.strip(" -") not in RANGE_MARKS:
+            yield _range(text, run)
+            run = []
+        run.append((_quantity(text, match), match.start(), match.end()))
+    if run:
+        yield _range(text, run)
+
+
+def _range(text: str, run: list[tuple[Quantity, int, int]]) -> Fact:
+    shared = next((quantity.measure for quantity, _, _ in reversed(run) if quantity.measure), None)
+    return Fact(
+        text[run[0][1] : run[-1][2]],
+        tuple(replace(quantity, measure=quantity.measure or shared) for quantity, _, _ in run),
+    )
+
+
+def _quantity(text: str, match: re.Match[str]) -> Quantity:
+    values, end = numbers(match.group())[0].values, match.end()
+    following = re.match(r"[ -]?(\S+)", text[end : end + _AHEAD])
+    scale = SCALES.get(following[1].rstrip(".,;:!?।")) if following else None
+    if following and scale:
+        values, end = frozenset(_scaled(value, scale) for value in values), end + following.end()
+    return Quantity(values, currency_of(text, match.start(), end) or _unit(text[end : end + _AHEAD]))
+
+
+def _scaled(value: str, scale: int) -> str:
+    return format((Decimal(value) * scale).normalize(), "f") if len(value) <= _MAX_SCALED else value
+
+
+def _unit(following: str) -> str | None:
+    """The unit that the next word names, or the one after it (``5 business days``), within the clause."""
+    if following.lstrip()[:1] == "%":
+        return "%"
+    for word in following.replace("-", " ").split()[:2]:
+        bare = word.rstrip(".,;:!?।)")
+        if bare in UNITS:
+            return UNITS[bare]
+        if bare != word or any(map(str.isdigit, word)):
+            return None
+    return None

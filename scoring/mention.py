@@ -1,0 +1,84 @@
+"""Mentions: whether a term or a name stands in a text, as a word of its own."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+from .text import is_unspaced, normalise
+
+_ENDING = 2
+_PREFIX = 3
+_LONG_ENOUGH = 4
+_FIRST_WITH_PREFIXES, _LAST_WITH_PREFIXES = "\u0590", "\u08ff"
+_FIRST_SYLLABLE, _LAST_SYLLABLE = "\uac00", "\ud7a3"
+"""Korean: each character is a syllable, of two letters or more."""
+
+
+class Mentions:
+    """Texts that are asked many times whether a phrase stands in one of them, compared after normalisation.
+
+    A mention begins and ends where a word does. Languages bend that, and so do we: scripts without spaces have no
+    bounds; where scripts change, a word ends (``KYCची``); a word of four letters or more may take an ending of two
+    (``Annas``, ``प्रियाला``) that is not just a vowel sign; Arabic and Hebrew put up to three letters in front.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._text = "\n".join(map(normalise, texts))
+
+    def has(self, phrase: str) -> bool:
+        """Whether the phrase stands in one of the texts.
+
+        >>> [Mentions(["KYC पूरा है, Anna."]).has(each) for each in ("kyc", "An", "पूर", "Anna")]
+        [True, False, False, True]
+        """
+        wanted = normalise(phrase)
+        at = self._text.find(wanted) if wanted else -1
+        while at >= 0:
+            if self._begins(at) and self._ends(wanted, at + len(wanted)):
+                return True
+            at = self._text.find(wanted, at + 1)
+        return False
+
+    def _begins(self, at: int) -> bool:
+        first = self._text[at]
+        before = self._text[max(0, at - _PREFIX - 1) : at][::-1]
+        length = _run(first, before)
+        return length == 0 or (_FIRST_WITH_PREFIXES <= first <= _LAST_WITH_PREFIXES and length <= _PREFIX)
+
+    def _ends(self, wanted: str, end: int) -> bool:
+        ending = self._text[end : end + _ENDING + 1]
+        ending = ending[: _run(wanted[-1], ending)]
+        if ending in ("", "s"):
+            return True
+        letters = sum(2 if _FIRST_SYLLABLE <= each <= _LAST_SYLLABLE else _is_letter(each) for each in wanted)
+        return letters >= _LONG_ENOUGH and len(ending) <= _ENDING and unicodedata.category(ending[0])[0] == "L"
+
+
+def _run(beside: str, text: str) -> int:
+    """How many characters at the beginning of the text go on with the word that ``beside`` belongs to."""
+    for at, character in enumerate(text):
+        if not _same_word(beside, character):
+            return at
+        beside = character
+    return len(text)
+
+
+def _is_letter(character: str) -> bool:
+    return unicodedata.category(character)[0] in "LM"
+
+
+def _same_word(left: str, right: str) -> bool:
+    """Whether two neighbours belong to one word."""
+    if unicodedata.category(left)[0] not in "LNM" or unicodedata.category(right)[0] not in "LNM":
+        return False
+    if is_unspaced(left) or is_unspaced(right):
+        return False
+    return _script(left) == _script(right) or "M" in unicodedata.category(left) + unicodedata.category(right)
+
+
+@lru_cache(maxsize=4096)
+def _script(character: str) -> str:
+    """The first word of the character's name: LATIN, DEVANAGARI, …; ``DIGIT`` for digits."""
+    return unicodedata.name(character, "").partition(" ")[0]

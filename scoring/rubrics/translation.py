@@ -1,0 +1,388 @@
+"""translation: a call's translation against a human-verified one (seed 000, Task 4; rubrics §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scoring.bands import Blocker, Effect, at_least
+from scoring.case import Case
+from scoring.critical_facts import Drift, drift
+from scoring.effects import NoAnswer, Reply, Steps
+from scoring.metric import Measure, Metric
+from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
+from scoring.result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
+from scoring.rubric import Criterion, Rubric, derived_pass_mark
+from scoring.settle import settle, truth
+from scoring.structure import kind, response_structure_compliance, shown
+from scoring.text import same
+from scoring.translated import Sentence, Translation, read_handled, read_translation
+
+SOURCE = "seed 000, Task 4"
+EMBEDDING_MODEL = "sentence-transformers/LaBSE"
+"""The multilingual embedding model unless the configuration names another."""
+FLUENCY_LEVELS = (0.0, 0.25, 0.50, 0.75, 1.0)
+"""Incomprehensible, meaning obscured, noticeable errors, minor issues, native."""
+
+_SLACK = 1e-6
+_SHOWN = 20
+
+
+def _ratio(count: float, translation: Translation) -> float:
+    """Over the reference's sentences. None expected: 1 when none were given either, else 0 (rubrics §1.2)."""
+    if translation.sentences:
+        return count / len(translation.sentences)
+    return 0.0 if translation.matched.unknown else 1.0
+
+
+def _completeness(case: Case) -> Result:
+    translation = read_translation(case)
+    if isinstance(translation, Unavailable):
+        return translation
+    done = sum(sentence.given is not None for sentence in translation.sentences)
+    copied = sum(sentence.copied for sentence in translation.sentences)
+    return Scored(
+        value=_ratio(done, translation),
+        reason=f"{done} of {len(translation.sentences)} sentences"
+        + (f"; {copied} copied from the source" if copied else ""),
+        details=translation.remarks(),
+    )
+
+
+def _meaning(case: Case) -> Steps:
+    translation = read_translation(case)
+    if isinstance(translation, Unavailable):
+        return translation
+    if not translation.sentences:
+        return Scored(value=_ratio(0, translation), reason="the reference has no sentence")
+    # A text has cosine 1 to itself and a missing one is 0: neither needs a model.
+    alike = {index: float(_alike(s)) for index, s in enumerate(translation.sentences) if s.given is None or _alike(s)}
+    asked = {index: s for index, s in enumerate(translation.sentences) if index not in alike}
+    method, judgement = Method.EXACT, None
+    if asked:
+        replies = yield (SentenceSimilarity(tuple((s.given or "", s.expected) for s in asked.values())),)
+        settled = settle(replies, lambda value: _cosines(value, len(asked)))
+        if not isinstance(settled, tuple):
+            return settled
+        (cosines,), method, judgement = settled
+        alike |= zip(asked, cosines, strict=True)
+    total = sum(alike[index] for index in range(len(translation.sentences)))
+    worst = sorted(alike, key=lambda index: (alike[index], index))[:_SHOWN]
+    told = [(shown([translation.sentences[index].source_id])[0], round(alike[index], 3)) for index in worst]
+    return Scored(
+        value=_ratio(total, translation),
+        method=method,
+        reason=f"lowest of {len(translation.sentences)} sentences: " + ", ".join(f"{n} ({v:g})" for n, v in told[:3]),
+        details={"lowest": [{"source_id": name, "similarity": value} for name, value in told]},
+        judgement=judgement,
+    )
+
+
+def _alike(sentence: Sentence) -> bool:
+    return sentence.given is not None and same(sentence.given, sentence.expected)
+
+
+def _cosines(value: object, count: int) -> list[float]:
+    if not isinstance(value, list | tuple) or len(value) != count:
+        raise ValueError(f"expected {count} similarities")
+    return [min(1.0, max(0.0, _number(cosine, -1.0, 1.0))) for cosine in value]
+
+
+def _number(value: object, low: float, high: float) -> float:
+    """A number within bounds, with room for the rounding of single precision."""
+    if kind(value) != "number" or not isinstance(value, int | float) or not low - _SLACK <= value <= high + _SLACK:
+        raise ValueError(f"not a number in [{low:g}, {high:g}]")
+    return float(value)
+
+
+def fluency_level(value: float) -> float:
+    """The nearest of the five levels; half-way between two, the lower: a doubt raises nothing.
+
+    >>> [fluency_level(value) for value in (0.8, 0.875, 0.9, 0.1)]
+    [0.75, 0.75, 1.0, 0.0]
+    """
+    return min(FLUENCY_LEVELS, key=lambda level: (round(abs(value - level), 9), level))
+
+
+def _fluency(case: Case) -> Steps:
+    translation = read_translation(case)
+    if isinstance(translation, Unavailable):
+        return translation
+    text = translation.delivered
+    if not text.strip():
+        if not translation.sentences:
+            return NotApplicable("the reference has no sentence, and nothing was translated")
+        return Scored(value=0.0, reason="there is no translated text")
+    language = case.config.get("target_language")
+    replies = yield (HowFluent(text, language if isinstance(language, str) and language.strip() else None),)
+    settled = settle(replies, lambda value: _number(value, 0.0, 1.0))
+    if not isinstance(settled, tuple):
+        return settled
+    (said,), method, judgement = settled
+    return Scored(
+        value=fluency_level(said),
+        method=method,
+        reason=replies[0].reason,
+        details={"answered": said},
+        judgement=judgement,
+    )
+
+
+def _preservation(key: str, name_key: str, what: str) -> Measure:
+    def measure(case: Case) -> Result:
+        handled = read_handled(case, key, name_key)
+        if isinstance(handled, Unavailable):
+            return handled
+        if not handled:
+            return NotApplicable(f"the reference has no {what}")
+        wrong = [each for each in handled if not each.correct]
+        right = len(handled) - len(wrong)
+        return Scored(
+            value=right / len(handled),
+            reason=f"{right} of {len(handled)} {what}s"
+            + (f"; wrong: {', '.join(map(str, wrong[:5]))}" if wrong else ""),
+            details={"wrong": shown(each.name for each in wrong)},
+        )
+
+    return measure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Critical facts counted: of the reference, of those omitted or changed, and added in the place of none."""
+
+    expected: int
+    omitted: tuple[str, ...]
+    added: tuple[str, ...]
+    additions: int
+
+    @property
+    def rate(self) -> float:
+        """1 − drift, floored at 0. Nothing expected: 1 when nothing was added either, else 0 (rubrics §1.2).
+
+        >>> Tally(expected=4, omitted=("3–5 days", "escalated"), added=("7–10",), additions=0).rate
+        0.5
+        """
+        drifted = len(self.omitted) + self.additions
+        if not self.expected:
+            return 0.0 if drifted else 1.0
+        return max(0.0, 1.0 - drifted / self.expected)
+
+
+def configured_facts(case: Case) -> tuple[str, ...] | Unavailable:
+    """``config.critical_facts``, each once; empty when the case gives none, and they are read from the reference."""
+    listed = case.config.get("critical_facts")
+    if listed is None:
+        return ()
+    if not isinstance(listed, list) or not all(isinstance(fact, str) and fact.strip() for fact in listed):
+        return Unavailable("config.critical_facts is not a list of texts")
+    return tuple(dict.fromkeys(str(fact) for fact in listed))
+
+
+def _facts(case: Case) -> Steps:
+    translation = read_translation(case)
+    if isinstance(translation, Unavailable):
+        return translation
+    listed = configured_facts(case)
+    if isinstance(listed, Unavailable):
+        return listed
+    drifts = [drift(s.expected, s.given or "", s.source) for s in translation.sentences]
+    if listed:
+        return (yield from _facts_of_config(listed, translation, drifts))
+    return (yield from _facts_of_reference(translation, drifts))
+
+
+def _facts_of_config(listed: tuple[str, ...], translation: Translation, drifts: list[Drift]) -> Steps:
+    settled: tuple[list[bool], Method, Judgement | None] | Unavailable | Failed
+    settled = [False] * len(listed), Method.LEXICAL, None
+    if translation.given:
+        replies = yield tuple(KeepsFact(fact, translation.given) for fact in listed)
+        settled = settle(replies, truth)
+    if not isinstance(settled, tuple):
+        return settled
+    kept, method, judgement = settled
+    tally = Tally(
+        expected=len(listed),
+        omitted=tuple(fact for fact, stays in zip(listed, kept, strict=True) if not stays),
+        # In the place of an omission of the reference, critical or not, an addition is a change, and not counted.
+        added=tuple(fact.text for each in drifts if each.additions for fact in each.added),
+        additions=sum(each.additions for each in drifts),
+    )
+    return _preserved(tally, method, judgement, {"facts": "config.critical_facts"})
+
+
+def _facts_of_reference(translation: Translation, drifts: list[Drift]) -> Steps:
+    tally = Tally(
+        expected=sum(len(each.expected) for each in drifts),
+        omitted=tuple(fact.text for each in drifts for fact in each.omitted),
+        added=tuple(fact.text for each in drifts for fact in each.added),
+        additions=sum(each.additions for each in drifts),
+    )
+    if all(map(_alike, translation.sentences)):
+        return _preserved(tally, Method.EXACT, None, {"facts": "read from the reference"})
+    (reply,) = yield (OutcomeDrift(tuple((s.expected, s.given or "") for s in translation.sentences)),)
+    if isinstance(reply, NoAnswer) and not reply.failed:
+        # Outcomes are counted where there is a judge; numbers, dates and codes are a measure without them.
+        return _preserved(tally, Method.LEXICAL, None, {"facts": "read from the reference", "outcomes": "not judged"})
+    return _with_outcomes(tally, reply)
+
+
+def _with_outcomes(tally: Tally, reply: Reply) -> Result:
+    settled = settle([reply], _outcomes)
+    if not isinstance(settled, tuple):
+        return settled
+    ((outcomes, added),), method, judgement = settled
+    lost = tuple(outcome for outcome, kept in outcomes if not kept)
+    return _preserved(
+        Tally(
+            expected=tally.expected + len(outcomes),
+            omitted=tally.omitted + lost,
+            added=tally.added + added,
+            additions=tally.additions + len(added),
+        ),
+        method,
+        judgement,
+        {"facts": "read from the reference", "outcomes": len(outcomes)},
+    )
+
+
+def _outcomes(value: object) -> tuple[list[tuple[str, bool]], tuple[str, ...]]:
+    """A judge's account of outcomes, read strictly: those of the reference with whether each is kept; those added."""
+    if not isinstance(value, Mapping):
+        raise ValueError("not an object")  # noqa: TRY004  # an answer that breaks the contract
+    stated, added = value.get("outcomes"), value.get("added")
+    if not isinstance(stated, list) or not isinstance(added, list):
+        raise ValueError("outcomes and added are not both lists")  # noqa: TRY004  # likewise
+    if any(not isinstance(each, Mapping) for each in stated):
+        raise ValueError("an outcome is not an object")
+    named = [*(each.get("outcome") for each in stated), *added]
+    if any(not isinstance(name, str) or not name.strip() for name in named):
+        raise ValueError("an outcome has no text")
+    return [(each["outcome"], truth(each.get("kept"))) for each in stated], tuple(added)
+
+
+def _preserved(tally: Tally, method: Method, judgement: Judgement | None, details: dict[str, object]) -> Scored:
+    lost = f"; omitted or changed: {', '.join(fact[:40] for fact in tally.omitted[:5])}" if tally.omitted else ""
+    more = f"; added: {', '.join(fact[:40] for fact in tally.added[:5])}" if tally.additions else ""
+    return Scored(
+        value=tally.rate,
+        method=method,
+        reason=f"{tally.expected - len(tally.omitted)} of {tally.expected} facts kept{lost}{more}",
+        details={
+            "omitted": shown(tally.omitted[:_SHOWN]),
+            "added": shown(tally.added[:_SHOWN]),
+            "additions": tally.additions,
+            **details,
+        },
+        judgement=judgement,
+    )
+
+
+_UNDEFINED = "there is no expected outcome with sentence_translations"
+
+translation_completeness_rate = Metric(
+    id="translation_completeness_rate",
+    title="Translation Completeness Rate",
+    meaning="Share of the source's sentences that the model translated; blank or copied from the source is not.",
+    formula="translated_sentence_count / total_source_sentences",
+    source=f"{SOURCE}, Metric 1; rubrics §6",
+    measure=_completeness,
+    bands=at_least(good=1.0, acceptable=0.95),
+    undefined=_UNDEFINED,
+)
+
+
+def sentence_meaning_accuracy_by(embedding_model: str) -> Metric:
+    """The metric with the cosines of one embedding model, whose name is part of its formula."""
+    return Metric(
+        id="sentence_meaning_accuracy",
+        title="Sentence-Level Meaning Accuracy",
+        meaning="How close in meaning each sentence is to the reference's, on average; a missing one is 0.",
+        formula="mean over the reference's sentences of cosine_similarity(embedding(model_sentence), "
+        f"embedding(expected_outcome_sentence)), clamped to [0, 1]; embedding: {embedding_model}; "
+        "1 where both are equal after normalisation",
+        source=f"{SOURCE}, Metric 2; rubrics §6",
+        measure=_meaning,
+        bands=at_least(good=0.85, acceptable=0.75),
+        methods=(Method.EXACT, Method.EMBEDDING),
+        undefined=f"{_UNDEFINED}, or a sentence differs from it and there are no embeddings",
+    )
+
+
+sentence_meaning_accuracy = sentence_meaning_accuracy_by(EMBEDDING_MODEL)
+target_language_fluency = Metric(
+    id="target_language_fluency",
+    title="Target Language Fluency Score",
+    meaning="Whether the translation is grammatical and natural in the target language, in five levels.",
+    formula="judge's level, the nearest of 1.0 native, 0.75 minor issues, 0.50 noticeable errors, "
+    "0.25 meaning obscured, 0.0 incomprehensible",
+    source=f"{SOURCE}, Metric 3; rubrics §6, §9",
+    measure=_fluency,
+    bands=at_least(good=0.85, acceptable=0.70),
+    methods=(Method.JUDGE,),
+    undefined=f"{_UNDEFINED}, or no judge",
+)
+domain_term_preservation_rate = Metric(
+    id="domain_term_preservation_rate",
+    title="Domain Term Preservation Rate",
+    meaning="Share of the reference's codes, product and brand names that are handled as it handles them, in the text.",
+    formula="correctly_handled_domain_terms / total_domain_terms_in_expected_outcome",
+    source=f"{SOURCE}, Metric 4; rubrics §6",
+    measure=_preservation("domain_terms_handled", "term", "domain term"),
+    bands=at_least(good=0.95, acceptable=0.90, otherwise="blocker"),
+    undefined=f"{_UNDEFINED}; not applicable without a domain term in it",
+)
+proper_noun_preservation_rate = Metric(
+    id="proper_noun_preservation_rate",
+    title="Proper Noun Preservation Rate",
+    meaning="Share of the reference's names of people and places that are rendered as it renders them, in the text.",
+    formula="correctly_preserved_proper_nouns / total_proper_nouns_in_expected_outcome",
+    source=f"{SOURCE}, Metric 5; rubrics §6",
+    measure=_preservation("named_entities_handled", "entity", "proper noun"),
+    bands=at_least(good=0.95, acceptable=0.90),
+    undefined=f"{_UNDEFINED}; not applicable without a proper noun in it",
+)
+critical_fact_preservation_rate = Metric(
+    id="critical_fact_preservation_rate",
+    title="Critical Fact Preservation Rate",
+    meaning="Whether numbers, dates, amounts, codes and outcomes are the reference's; a changed one counts once.",
+    formula="1 − added_or_omitted_critical_facts / total_critical_facts_in_expected_outcome, at least 0",
+    source=f"{SOURCE}, Metric 6; rubrics §6",
+    measure=_facts,
+    # The seed's table also has Fail 0.90–0.97: there the blocker wins (rubrics §1.4).
+    bands=at_least(good=1.0, acceptable=0.97, otherwise="blocker"),
+    methods=(Method.EXACT, Method.LEXICAL, Method.JUDGE),
+    undefined=f"{_UNDEFINED}, or config.critical_facts has one without number, date or code, and there is no judge",
+)
+
+
+def rubric_by(embedding_model: str) -> Rubric:
+    """The rubric with the cosines of one embedding model: another model, another version."""
+    criteria = (
+        Criterion(metric=response_structure_compliance, prerequisite=True),
+        Criterion(metric=translation_completeness_rate, weight=0.10),
+        Criterion(metric=sentence_meaning_accuracy_by(embedding_model), weight=0.35),
+        Criterion(metric=target_language_fluency, weight=0.10),
+        Criterion(
+            metric=domain_term_preservation_rate, weight=0.20, blocker=Blocker(effect=Effect.INVALID, below=0.90)
+        ),
+        Criterion(metric=proper_noun_preservation_rate, weight=0.10),
+        Criterion(
+            metric=critical_fact_preservation_rate, weight=0.15, blocker=Blocker(effect=Effect.INVALID, below=0.97)
+        ),
+    )
+    return Rubric(
+        id="translation",
+        title="Translation Analysis",
+        source="seed 000, Task 4; rubrics §6",
+        formula="0.10 × translation_completeness_rate + 0.35 × sentence_meaning_accuracy + "
+        "0.10 × target_language_fluency + 0.20 × domain_term_preservation_rate + "
+        "0.10 × proper_noun_preservation_rate + 0.15 × critical_fact_preservation_rate; "
+        "invalid if response_structure_compliance = 0, domain_term_preservation_rate < 0.90 "
+        "or critical_fact_preservation_rate < 0.97",
+        criteria=criteria,
+        pass_mark=derived_pass_mark(*criteria),
+    )
+
+
+RUBRIC = rubric_by(EMBEDDING_MODEL)
