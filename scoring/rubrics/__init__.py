@@ -10,12 +10,16 @@ from scoring.effects import NoAnswer, Question, Reply, run
 from scoring.rubric import Rubric
 from scoring.verdict import Verdict, reach_verdict
 
+from . import agent, dimensions, entity, qa, quality, workflow
 from . import answer as answer_rubric
-from . import entity, qa, workflow
 
 RUBRICS: Mapping[str, Rubric] = {
-    rubric.id: rubric for rubric in (qa.RUBRIC, entity.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC)
-}
+    rubric.id: rubric
+    for rubric in (
+        qa.RUBRIC, entity.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC, agent.RUBRIC, quality.RUBRIC,
+        dimensions.RUBRIC,
+    )
+}  # fmt: skip
 """Every rubric by its id."""
 
 Answerer = Callable[[Case, Question], Reply]

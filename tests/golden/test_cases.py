@@ -1,8 +1,9 @@
 """Stories of cases: a case and the verdict that it must get, in one file each.
 
 A story names its rubric by its folder. ``case`` has the fields of the case format; ``judge``, where given, is what a
-judge answers; ``verdict`` is what must stand in the verdict: numbers to three decimals, ``reason`` as a part of it,
-``scores`` by metric (a number, or the status of a metric without one).
+judge answers (by metric, where each is asked for on its own; ``claims`` where it takes an output apart); ``verdict`` is
+what must stand in the verdict: numbers to three decimals, ``reason`` as a part of it, ``scores`` by metric (a number,
+or the status of a metric without one).
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ import yaml
 from integrations.cases import read_case
 from scoring import lexical
 from scoring.effects import Answer, GradeAnswer
+from scoring.questions.agent import GradeAgent
+from scoring.questions.dimensions import GradeDimension, VerifyClaims
+from scoring.questions.quality import GradeQuality
 from scoring.result import Method
 from scoring.rubrics import RUBRICS, score
 
@@ -25,11 +29,21 @@ STORIES = sorted(FOLDER.glob("*/*.yaml"))
 
 def answerer(judge):
     def answer(case, question):
-        if judge is not None and isinstance(question, GradeAnswer):
-            return Answer(value=judge, method=Method.JUDGE)
-        return lexical.answer(case, question)
+        value = None if judge is None else judged(judge, question)
+        return lexical.answer(case, question) if value is None else Answer(value=value, method=Method.JUDGE)
 
     return answer
+
+
+def judged(judge, question):
+    match question:
+        case GradeAnswer() | GradeQuality():
+            return judge
+        case GradeAgent(metric=name) | GradeDimension(dimension=name):
+            return judge.get(name)
+        case VerifyClaims() if "claims" in judge:
+            return {"claims": judge["claims"]}
+    return None
 
 
 @pytest.mark.parametrize("path", STORIES, ids=[f"{path.parent.name}/{path.stem}" for path in STORIES])
