@@ -6,7 +6,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from monitor.answers import StatusBody, TraceBody, VerdictsBody
+from monitor.answers import AvailableMetricsBody, StatusBody, TraceBody, VerdictsBody
 from monitor.api import create_app
 from monitor.observation import Key, Observation
 from monitor.report import Position, Report, VerdictPage
@@ -244,6 +244,7 @@ async def test_openapi_describes_every_path_with_its_own_shape_of_errors(client)
     document = (await client.get("/openapi.json")).json()
     assert set(document["paths"]) == {
         "/livez", "/readyz", "/startupz", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces/{trace_id}",
+        "/config/available-metrics",
     }  # fmt: skip
     assert "HTTPValidationError" not in json.dumps(document)
     assert document["info"]["version"] == "1.2.3"
@@ -258,3 +259,16 @@ async def test_the_docs_page_lists_every_path_and_loads_nothing(client):
     assert "src=" not in page
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in page
+
+
+async def test_the_available_metrics_are_served_in_the_seeds_shape(client):
+    answer = await client.get("/config/available-metrics")
+    assert answer.status_code == 200
+    found = answer.json()
+    assert found["count"] == len(found["data"]) == 9
+    assert list(found["data"][0]) == [
+        "name", "display_name", "description", "tier", "default_weight", "score_type", "rubric", "include_in_defaults",
+    ]  # fmt: skip
+    AvailableMetricsBody.model_validate(found)
+    opt_in = [each["name"] for each in found["data"] if not each["include_in_defaults"]]
+    assert opt_in == ["task_completion"]
