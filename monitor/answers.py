@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from scoring.judge_metrics import Tier
 from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.verdict import Selection, State
@@ -19,6 +20,26 @@ Count = Annotated[int, Field(ge=0)]
 
 class _Body(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AvailableMetricBody(_Body):
+    """One metric of the rubric `agent`."""
+
+    name: str
+    display_name: str
+    description: str
+    tier: Tier
+    default_weight: Ratio = Field(description="0: has to be given a weight when it is selected")
+    score_type: Literal["scored", "binary"] = Field(description="0-5, or pass and fail")
+    rubric: str = Field(description="what each score means, a line each")
+    include_in_defaults: bool
+
+
+class AvailableMetricsBody(_Body):
+    """Every metric that a judge's configuration may select."""
+
+    data: list[AvailableMetricBody]
+    count: Count
 
 
 class ThresholdsBody(_Body):

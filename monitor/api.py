@@ -17,10 +17,11 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from dashboards.api_page import api_page
 from dashboards.page import StatusPage, status_page
+from scoring.judge_metrics import available_metrics
 from scoring.rubrics import RUBRICS
 from scoring.verdict import State
 
-from .answers import ProblemBody, StatusBody, TraceBody, VerdictsBody
+from .answers import AvailableMetricsBody, ProblemBody, StatusBody, TraceBody, VerdictsBody
 from .config.errors import nearest
 from .problems import ProblemError, SecurityHeaders, explain_errors
 from .report import Passed, Position, Report, VerdictPage, VerdictQuery
@@ -74,6 +75,7 @@ def create_app(view: MonitorView, *, version: str = "0") -> FastAPI:
     app.add_middleware(SecurityHeaders)
     explain_errors(app)
     _probes(app, view)
+    _catalogue(app)
     _questions(app, view)
     _pages(app, view)
     return app
@@ -107,6 +109,13 @@ def _probes(app: FastAPI, view: MonitorView) -> None:
         """Prometheus metrics, as OpenMetrics 1.0 where it is accepted, else in the classic text format."""
         body, content_type = view.metrics(",".join(request.headers.getlist("accept")))
         return Response(body, headers={"content-type": content_type})
+
+
+def _catalogue(app: FastAPI) -> None:
+    @app.get("/config/available-metrics", response_model=AvailableMetricsBody, tags=["config"])
+    async def available() -> Response:
+        """The metrics of `agent`, opt-in included: what each measures, its default weight, what each score means."""
+        return _json(available_metrics())
 
 
 def _questions(app: FastAPI, view: MonitorView) -> None:

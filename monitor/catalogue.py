@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scoring.judge_config import parse_judge_config
 from scoring.rubric import Criterion, Rubric
 from scoring.rubrics import RUBRICS
+from scoring.rubrics.agent import agent_rubric
 
 from .config import Config
+from .config.model import RubricOverride
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,13 @@ class Card:
     @property
     def id(self) -> str:
         return self.criterion.metric.id
+
+    @property
+    def weight(self) -> str:
+        """The weight as people read it: a metric may be reported without one, or wait to be selected."""
+        if self.criterion in self.rubric.opt_in:
+            return "none: it is opt-in, and gets its weight where it is selected"
+        return f"{self.criterion.weight:g}" if self.criterion.weight else "none: it is reported, not weighed"
 
     @property
     def bands(self) -> str:
@@ -59,16 +69,23 @@ class Card:
 
 
 def cards(rubrics: Mapping[str, Rubric] = RUBRICS) -> list[Card]:
-    """Every metric in every rubric, in the order of the rubrics' declarations."""
-    return [Card(rubric, criterion) for rubric in rubrics.values() for criterion in rubric.criteria]
+    """Every metric in every rubric, those that can be opted in included, in the order of the declarations."""
+    return [Card(rubric, criterion) for rubric in rubrics.values() for criterion in (*rubric.criteria, *rubric.opt_in)]
 
 
 def configured(config: Config) -> dict[str, Rubric]:
     """The rubrics with what the configuration changes in them."""
     changes = config.rubrics
     return {
-        name: rubric.with_overrides(pass_mark=changes[name].pass_mark, min_coverage=changes[name].min_coverage)
+        name: _as_selected(rubric, changes[name]).with_overrides(
+            pass_mark=changes[name].pass_mark, min_coverage=changes[name].min_coverage
+        )
         if name in changes
         else rubric
         for name, rubric in RUBRICS.items()
     }
+
+
+def _as_selected(rubric: Rubric, change: RubricOverride) -> Rubric:
+    """The rubric with the metrics that its judge's configuration selects, where there is one."""
+    return rubric if change.judge_config is None else agent_rubric(parse_judge_config(change.judge_config))

@@ -16,7 +16,7 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
         for name in route.rubrics:
             missing = _only_judged(name)
             if missing:
-                cause = f"{' and '.join(missing)} need a judge, which this version does not have"
+                cause = f"{_all(missing)} a judge, which this version does not have"
                 yield (
                     f"routes[{index}].rubrics: {name}: {cause}, so that these verdicts are incomplete",
                     "expect incomplete verdicts, or take the rubric out of the route",
@@ -30,3 +30,8 @@ def _only_judged(name: str) -> list[str]:
         for criterion in RUBRICS[name].criteria
         if criterion.weight and tuple(criterion.metric.methods) == (Method.JUDGE,)
     ]
+
+
+def _all(names: list[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last} need" if others else f"{last} needs"

@@ -22,6 +22,7 @@ EVALUATOR_ENVIRONMENTS = "langfuse"
 """Langfuse runs its evaluators and experiments in environments that begin with this."""
 TASK_RUBRICS: Mapping[str, str] = {
     "qa": "qa", "entity": "entity", "translation": "translation", "answer": "answer", "workflow": "workflow",
+    "agent": "agent", "quality": "quality", "dimensions": "dimensions",
 }  # fmt: skip
 """Without configured routes the task names the rubric."""
 

@@ -10,13 +10,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .numerals import MONTHS, currency_of
-from .text import fold_digits, normalise
+from .numerals import CURRENCIES, MONTHS, currency_of
+from .text import fold_digits, is_unspaced, normalise
 
 MAX_TEXT = 500_000
 """Characters of a text that are read for facts: some eight hours of speech. Ten megabytes take long even so."""
 
-_NUMBER = re.compile(r"(?<![^\W\d_])\d+(?:[.,]\d+)*")
+_NUMBER = re.compile(r"(?<!\d)\d+(?:[.,]\d+)*")
+_LETTERS_BEFORE = re.compile(r"[^\W\d_]+\Z")
+_LONGEST_CURRENCY = max(map(len, CURRENCIES))
 _STAMP = re.compile(r"(?<![\d:.])(\d{1,3}):([0-5]\d)(?::([0-5]\d))?(?![\d:])")
 _MONTH = "|".join(sorted((re.escape(name) for name in MONTHS), key=len, reverse=True))
 _ISO_DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
@@ -53,9 +55,9 @@ class Quote:
 
 
 def numbers(text: str) -> list[Number]:
-    """Numbers in order, apart from those that are part of a time stamp or a code (``Q7``).
+    """Numbers in order, apart from those that are part of a time stamp or a code (``Q77``).
 
-    >>> [sorted(n.values) for n in numbers("₹४९ and 1,234.50 at 01:23 for Q7")]
+    >>> [sorted(n.values) for n in numbers("₹४९ and 1,234.50 at 01:23 for Q77")]
     [['49'], ['1234.5']]
     >>> numbers("$49")[0].currency
     'USD'
@@ -64,7 +66,17 @@ def numbers(text: str) -> list[Number]:
     return [
         Number(match.group(), _values(match.group()), currency_of(folded, match.start(), match.end()))
         for match in _NUMBER.finditer(folded)
+        if not _ends_code(folded, match.start())
     ]
+
+
+def _ends_code(text: str, start: int) -> bool:
+    """Whether digits belong to the letters before them. Currencies, and scripts without spaces, adjoin numbers too."""
+    before = text[max(0, start - 1) : start]
+    if not before.isalnum() or is_unspaced(before):
+        return False
+    adjoining = _LETTERS_BEFORE.search(text[max(0, start - _LONGEST_CURRENCY - 1) : start])
+    return adjoining is None or adjoining.group().casefold() not in CURRENCIES
 
 
 def amounts(text: str) -> list[Number]:

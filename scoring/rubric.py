@@ -39,6 +39,8 @@ class Rubric:
     ``passes`` gets the composite and the results and says whether the case passes, beyond the pass mark; ``None`` when
     what it needs is unknown and nothing has failed yet, which leaves the verdict incomplete.
     ``detail`` makes top-level fields of the verdict from the results (the workflow result in its seed's shape).
+    ``good_mark`` is the composite that is rated *good*, None: derived. ``opt_in`` are criteria that a configuration
+    may add; they are not measured.
     """
 
     id: str
@@ -51,6 +53,8 @@ class Rubric:
     min_coverage: float = 0.90
     passes: Callable[[float, Mapping[str, Result]], bool | None] | None = None
     detail: Callable[[Mapping[str, Result]], Mapping[str, object]] | None = None
+    good_mark: float | None = None
+    opt_in: tuple[Criterion, ...] = ()
 
     def __post_init__(self) -> None:
         total = sum(criterion.weight for criterion in self.criteria)
@@ -74,10 +78,12 @@ class Rubric:
     @property
     def bands(self) -> Bands | None:
         """Bands of the composite: what a case at the lower bounds of *good* (of *acceptable*) everywhere would get."""
-        weighed = [(c.metric.bands, c.weight) for c in self.criteria if c.weight]
+        weighed = [(c.metric.bands, c) for c in self.criteria if c.weight]
         if self.pass_mark is None or any(bands is None for bands, _ in weighed):
             return None
-        good = sum(bands.good * weight for bands, weight in weighed if bands)
+        good = self.good_mark
+        if good is None:
+            good = self.scale * sum(c.component(bands.good) * c.weight for bands, c in weighed if bands)
         return Bands((("good", max(round(good, 9), self.pass_mark)), ("acceptable", self.pass_mark)), "fail")
 
     def with_overrides(self, *, pass_mark: float | None = None, min_coverage: float | None = None) -> Rubric:

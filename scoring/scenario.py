@@ -22,7 +22,7 @@ expected_answer_criteria: …              # text for the judge
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
@@ -100,6 +100,15 @@ class Side:
     def asks_nothing(self) -> bool:
         """Whether any calls, known or not, would satisfy it."""
         return not (self.include or self.exclude or self.closed)
+
+    def missing(self, called: Collection[str]) -> list[str]:
+        """Expected names that were not called."""
+        return [name for name in self.include if name not in called and name not in self.always]
+
+    def unexpected(self, called: Iterable[str]) -> list[str]:
+        """Called names that are excluded or, on a closed side, not expected."""
+        expected = {*self.include, *self.always}
+        return [name for name in called if name in self.exclude or (self.closed and name not in expected)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,13 +79,13 @@ def _near(what: str) -> str:
 
 
 def _card(card: Card) -> Iterator[str]:
-    metric, criterion = card.criterion.metric, card.criterion
+    metric = card.criterion.metric
     yield click.style(f"{metric.id}", bold=True) + f" · {metric.title}"
     yield f"  {metric.meaning}"
     rows = (
         ("rubric", f"{card.rubric.id} ({card.rubric.version})"),
         ("formula", metric.formula),
-        ("weight", f"{criterion.weight:g}" if criterion.weight else "none: it is reported, not weighed"),
+        ("weight", card.weight),
         ("unit", f"{metric.unit}, in {card.range}"),
         ("bands", card.bands),
         ("blocker", card.blocker),

@@ -54,8 +54,8 @@ Rate: TypeAlias = Annotated[float, AfterValidator(_is_rate)]
 Share: TypeAlias = Annotated[float, AfterValidator(_is_share)]
 RubricName: TypeAlias = Annotated[str, AfterValidator(_is_known_rubric)]
 FilePath: TypeAlias = Annotated[Path, Field(strict=False)]
-# The JSON of a scenario; its own parser has checked it by then, so the schema only says that it is a map.
-ScenarioMap: TypeAlias = Annotated[
+# JSON that has a parser of its own (a scenario, a judge's configuration), so the schema only says that it is a map.
+JsonMap: TypeAlias = Annotated[
     dict[str, Json], GetPydanticSchema(lambda _source, _handler: core_schema.dict_schema(strict=True))
 ]
 GIVEN_AS_LIST = Field(strict=False)  # YAML knows lists, the immutable configuration holds tuples
@@ -203,6 +203,23 @@ class RubricOverride(Section):
     min_coverage: Share | None = Field(
         default=None, description="share of the weight that must be scored for a composite to exist, in [0, 1]"
     )
+    judge_config: JsonMap | None = Field(
+        default=None,
+        description="`agent` only: `metrics` (a list of `{metric, weight}`; null: the eight defaults), "
+        "`pass_threshold` (75), the judge's `model` and `provider`",
+    )
+
+    @field_validator("judge_config")
+    @classmethod
+    def _can_be_used(cls, given: dict[str, Json] | None) -> dict[str, Json] | None:
+        from scoring.judge_config import JudgeConfigError, parse_judge_config  # noqa: PLC0415  # only where given
+
+        try:
+            if given is not None:
+                parse_judge_config(given)
+        except JudgeConfigError as error:
+            raise ValueError("; ".join(error.problems)) from None
+        return given
 
 
 class Lexical(Section):
@@ -287,7 +304,7 @@ class Config(Section):
     routes: Annotated[tuple[RouteConfig, ...], GIVEN_AS_LIST] = Field(
         default=(), description="which rubrics judge which traces; without any: `metadata.task` names the rubric"
     )
-    scenarios: Mapping[str, ScenarioMap] = Field(
+    scenarios: Mapping[str, JsonMap] = Field(
         default_factory=dict,
         description="scenarios by name, or the path of a YAML file of them, relative to this file",
         json_schema_extra={"type": ["object", "string"]},
@@ -315,6 +332,8 @@ class Config(Section):
                 raise ValueError(
                     f"{name}.pass_mark must be at most {RUBRICS[name].scale:g}, got {override.pass_mark:g}"
                 )
+            if override.judge_config is not None and name != "agent":
+                raise ValueError(f"{name}.judge_config: only agent has one")
         return rubrics
 
     @property

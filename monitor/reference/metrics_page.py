@@ -55,6 +55,8 @@ def _metric_section(card: Card) -> str:
 
 
 def _weight(card: Card) -> str:
+    if card.criterion in card.rubric.opt_in:
+        return "opt-in"
     return f"{card.criterion.weight:g}" if card.criterion.weight else "–"
 
 

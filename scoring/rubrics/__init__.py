@@ -10,13 +10,16 @@ from scoring.effects import NoAnswer, Question, Reply, run
 from scoring.rubric import Rubric
 from scoring.verdict import Verdict, reach_verdict
 
+from . import agent, dimensions, entity, qa, quality, translation, workflow
 from . import answer as answer_rubric
-from . import entity, qa, translation, workflow
 
 RUBRICS: Mapping[str, Rubric] = {
     rubric.id: rubric
-    for rubric in (qa.RUBRIC, entity.RUBRIC, translation.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC)
-}
+    for rubric in (
+        qa.RUBRIC, entity.RUBRIC, translation.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC, agent.RUBRIC,
+        quality.RUBRIC, dimensions.RUBRIC,
+    )
+}  # fmt: skip
 """Every rubric by its id."""
 
 Answerer = Callable[[Case, Question], Reply]

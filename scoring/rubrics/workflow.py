@@ -8,13 +8,14 @@ from itertools import islice
 
 from scoring.bands import must_be_one
 from scoring.case import Case
+from scoring.grounds import called_tools, stated_scenario
 from scoring.jsontext import decoded
 from scoring.label import label, labels
 from scoring.metric import Metric
 from scoring.result import Method, NotApplicable, Result, Scored, Unavailable
 from scoring.result_use import unused_results
 from scoring.rubric import Criterion, Rubric
-from scoring.scenario import ALL_CALLS, Scenario, ScenarioError, Side, parse_scenario
+from scoring.scenario import ALL_CALLS, Scenario, Side
 from scoring.span import Json, ToolCall
 
 SOURCE = "seed 003 §1"
@@ -30,33 +31,8 @@ def read_scenario(case: Case) -> Scenario | Unavailable:
     """
     if not case.complete:
         return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
-    if case.scenario is None:
-        return Unavailable("no scenario")
-    if isinstance(case.scenario, Scenario):
-        return case.scenario
-    if isinstance(case.scenario, str):
-        return Unavailable(f"scenario {label(case.scenario)!r} is not in the scenario file")
-    try:
-        return parse_scenario("inline", case.scenario)
-    except ScenarioError as error:
-        return Unavailable(
-            "; ".join(("the scenario cannot be used", *(label(problem, 200) for problem in error.problems[:3])))
-        )
-
-
-def called_tools(case: Case, scenario: Scenario) -> tuple[ToolCall, ...] | None:
-    """Tool calls in order; a pseudo-tool that hands the work to another agent is one only if the scenario names it."""
-    if case.tools_used is None:
-        return None
-    named = {
-        *scenario.tools.include,
-        *scenario.tools.exclude,
-        *scenario.tools_in_order,
-        *scenario.max_calls,
-        *scenario.arguments,
-        *scenario.result_use,
-    }
-    return tuple(call for call in case.tools_used if not call.handoff or call.name in named)
+    stated = stated_scenario(case)
+    return Unavailable("no scenario") if stated is None else stated
 
 
 def validate(side: Side, called: Sequence[str]) -> dict[str, object]:
@@ -66,11 +42,7 @@ def validate(side: Side, called: Sequence[str]) -> dict[str, object]:
     {'pass': True, 'included': ['research'], 'excluded': ['web'], 'missing': [], 'unexpected': []}
     """
     names = dict.fromkeys(called)
-    missing = [name for name in side.include if name not in names and name not in side.always]
-    expected = {*side.include, *side.always}
-    unexpected = [
-        name for name in names if name in side.exclude or (side.closed and name not in expected)
-    ]  # fmt: skip
+    missing, unexpected = side.missing(names), side.unexpected(names)
     return {
         "pass": not missing and not unexpected,
         "included": _shown(name for name in side.include if name in names),

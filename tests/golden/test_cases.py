@@ -1,9 +1,9 @@
 """Stories of cases: a case and the verdict that it must get, in one file each.
 
 A story names its rubric by its folder. ``case`` has the fields of the case format; ``judge``, where given, is what a
-judge answers (by what it is asked, where a rubric asks more than one thing); ``verdict`` is what must stand in the
-verdict: numbers to three decimals, ``reason`` as a part of it, ``scores`` by metric (a number, or the status of a
-metric without one).
+judge answers (by what it is asked, where a rubric asks more than one thing; ``claims`` where it takes an output apart);
+``verdict`` is what must stand in the verdict: numbers to three decimals, ``reason`` as a part of it, ``scores`` by
+metric (a number, or the status of a metric without one).
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import yaml
 from integrations.cases import read_case
 from scoring import lexical
 from scoring.effects import Answer, GradeAnswer
+from scoring.questions.agent import GradeAgent
+from scoring.questions.dimensions import GradeDimension, VerifyClaims
+from scoring.questions.quality import GradeQuality
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from scoring.result import Method
 from scoring.rubrics import RUBRICS, score
@@ -35,8 +38,12 @@ def answerer(judge):
 
 def judged(judge, question):
     match question:
-        case GradeAnswer():
+        case GradeAnswer() | GradeQuality():
             return judge
+        case GradeAgent(metric=name) | GradeDimension(dimension=name):
+            return judge.get(name)
+        case VerifyClaims() if "claims" in judge:
+            return {"claims": judge["claims"]}
         case HowFluent():
             return judge.get("fluency")
         case SentenceSimilarity():

@@ -6,12 +6,13 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from monitor.answers import StatusBody, TraceBody, VerdictsBody
+from monitor.answers import AvailableMetricsBody, StatusBody, TraceBody, VerdictsBody
 from monitor.api import create_app
 from monitor.observation import Key, Observation
 from monitor.report import Position, Report, VerdictPage
 from monitor.windows import Windows
 from scoring.result import Scored
+from scoring.rubrics import RUBRICS
 from scoring.status import Policy
 from scoring.verdict import Score, State, Verdict
 
@@ -182,7 +183,7 @@ async def test_a_wrong_parameter_is_named_and_not_repeated_beyond_reason(client,
     ("query", "error", "remedy"),
     [("rubrik=qa", "rubrik: there is no such parameter", "did you mean rubric?"),
      ("rubric=qa&q=1", "q: there is no such parameter", "the parameters are rubric, service"),
-     ("rubric=qas", "rubric: there is no such rubric", "choose from qa, entity, workflow, answer")],
+     ("rubric=qas", "rubric: there is no such rubric", f"choose from {', '.join(RUBRICS)}")],
 )  # fmt: skip
 async def test_what_does_not_exist_is_refused_and_not_ignored(client, view, query, error, remedy):
     answer = await client.get(f"/v1/verdicts?{query}")
@@ -258,6 +259,7 @@ async def test_openapi_describes_every_path_with_its_own_shape_of_errors(client)
     document = (await client.get("/openapi.json")).json()
     assert set(document["paths"]) == {
         "/livez", "/readyz", "/startupz", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces/{trace_id}",
+        "/config/available-metrics",
     }  # fmt: skip
     assert "HTTPValidationError" not in json.dumps(document)
     assert document["info"]["version"] == "1.2.3"
@@ -272,3 +274,16 @@ async def test_the_docs_page_lists_every_path_and_loads_nothing(client):
     assert "src=" not in page
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in page
+
+
+async def test_the_available_metrics_are_served_in_the_seeds_shape(client):
+    answer = await client.get("/config/available-metrics")
+    assert answer.status_code == 200
+    found = answer.json()
+    assert found["count"] == len(found["data"]) == 9
+    assert list(found["data"][0]) == [
+        "name", "display_name", "description", "tier", "default_weight", "score_type", "rubric", "include_in_defaults",
+    ]  # fmt: skip
+    AvailableMetricsBody.model_validate(found)
+    opt_in = [each["name"] for each in found["data"] if not each["include_in_defaults"]]
+    assert opt_in == ["task_completion"]

@@ -127,7 +127,7 @@ def test_without_routes_a_case_with_a_scenario_is_checked_against_it() -> None:
 
 
 def test_a_scenario_that_is_named_but_not_known_is_checked_too_so_that_the_verdict_can_say_so() -> None:
-    found = Router([], {}).route(Case(case_id="c", model_output=None, task="agent", scenario="typo"))
+    found = Router([], {}).route(Case(case_id="c", model_output=None, task="chat", scenario="typo"))
     assert isinstance(found, Route)
     assert (found.rubrics, found.scenario, found.scenario_name) == (("workflow",), None, None)
 

@@ -43,6 +43,14 @@ def test_the_currency_stands_before_or_after(text, currency):
 
 def test_time_stamps_and_codes_are_no_numbers():
     assert numbers("Q7 at 01:23") == []
+    assert numbers("Q77 AB12345 x12,345.60") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["Rs500", "INR500", "eur500", "价格500元", "ราคา500บาท", "रु५००", "(500)", "-500", "_500"]
+)
+def test_a_number_may_adjoin_a_currency_or_a_script_without_spaces(text):
+    assert [number.values for number in numbers(text)] == [{"500"}]
 
 
 def test_time_stamps_in_either_form_are_the_same_second():

@@ -126,6 +126,15 @@ def test_check_warns_of_a_route_whose_rubric_needs_a_judge(call, tmp_path: Path)
     assert call("check", path).stderr == ""
 
 
+@pytest.mark.parametrize("rubric", ["agent", "quality", "dimensions"])
+def test_check_warns_of_every_rubric_that_only_a_judge_can_tell(call, tmp_path: Path, rubric: str) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(f"routes: [{{rubrics: [{rubric}]}}]")
+    (cause, _) = call("check", path).stderr.splitlines()
+    assert cause.startswith(f"warning: routes[0].rubrics: {rubric}: ")
+    assert cause.endswith("so that these verdicts are incomplete")
+
+
 def test_check_takes_the_file_from_the_environment(call) -> None:
     told = call("check", env={"SIDEJUDGE_CONFIG": str(CORPUS / "five_mistakes.bad.yaml")})
     assert told.exit_code == 2

@@ -1,0 +1,271 @@
+"""dimensions: five weighted dimensions of an output, each on five levels (seed 004)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scoring import contract
+from scoring.bands import Bands
+from scoring.case import Case
+from scoring.effects import Steps
+from scoring.grounds import called_tools, criteria, ground_truth, stated_scenario
+from scoring.label import label
+from scoring.metric import Metric
+from scoring.questions.dimensions import GradeDimension, VerifyClaims
+from scoring.result import Method, NotApplicable, Scored, Unavailable
+from scoring.rubric import Criterion, Rubric
+from scoring.settle import settle
+from scoring.tool_efficiency import efficiency, states_budget
+
+SOURCE = "seed 004"
+LEVELS = {"excellent": 1.0, "good": 0.8, "acceptable": 0.6, "poor": 0.3, "failed": 0.0}
+"""What each level is worth, in every dimension."""
+IMPORTANCE = {"major": 2, "minor": 1}
+"""How much a claim weighs among the others (rubrics §8)."""
+_BANDS = Bands(tuple(LEVELS.items())[:-1], "failed")
+_MOST_CLAIMS = 500
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedClaim:
+    """A claim of the output, how much it matters, and whether it matches the ground truth."""
+
+    claim: str
+    importance: str
+    accurate: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graded:
+    """A judge's level in one dimension, and why."""
+
+    level: str
+    reason: str
+
+
+def parse_claims(value: object) -> tuple[CheckedClaim, ...]:
+    """Read a judge's checked claims, as text or decoded; ``ValueError`` names the fault."""
+    listed = contract.required(contract.read_object(value), "claims")
+    if not isinstance(listed, list | tuple) or len(listed) > _MOST_CLAIMS:
+        raise ValueError(f"claims is not a list of at most {_MOST_CLAIMS} claims")
+    return tuple(_read_claim(one) for one in listed)
+
+
+def _read_claim(value: object) -> CheckedClaim:
+    found = contract.read_object(value)
+    return CheckedClaim(
+        claim=contract.text(found, "claim"),
+        importance=contract.one_of(found, "importance", IMPORTANCE),
+        accurate=contract.yes_or_no(found, "accurate"),
+    )
+
+
+def parse_level(value: object) -> Graded:
+    """Read a judge's level, as text or decoded; ``ValueError`` names the fault."""
+    found = contract.read_object(value)
+    return Graded(level=contract.one_of(found, "level", LEVELS), reason=contract.text(found, "reason"))
+
+
+def claim_accuracy(claims: tuple[CheckedClaim, ...]) -> float:
+    """Importance-weighted mean over at least one claim: accurate 1, else 0.
+
+    >>> claim_accuracy((CheckedClaim(claim="a", importance="major", accurate=True),
+    ...                 CheckedClaim(claim="b", importance="minor", accurate=False)))
+    0.6666666666666666
+    """
+    right = sum(IMPORTANCE[claim.importance] for claim in claims if claim.accurate)
+    return right / sum(IMPORTANCE[claim.importance] for claim in claims)
+
+
+def _factual_accuracy(case: Case) -> Steps:
+    if case.model_output is None:
+        return Unavailable("no output: model_output is null")
+    truth = ground_truth(case)
+    if isinstance(truth, Unavailable):
+        return truth
+    replies = yield (VerifyClaims(),)
+    settled = settle(replies, parse_claims)
+    if not isinstance(settled, tuple):
+        return settled
+    (claims,), method, judgement = settled
+    if not claims:
+        return NotApplicable("the output makes no claim")
+    wrong = [claim for claim in claims if not claim.accurate]
+    return Scored(
+        value=claim_accuracy(claims),
+        method=method,
+        reason=f"{len(claims) - len(wrong)} of {len(claims)} claims match"
+        + "".join(f"; {claim.importance}, not: {label(claim.claim, 80)}" for claim in wrong[:3]),
+        details={"wrong": [{"claim": label(c.claim, 200), "importance": c.importance} for c in wrong[:_SHOWN]]},
+        judgement=judgement,
+    )
+
+
+def _judged(case: Case, dimension: str) -> Steps:
+    if case.model_output is None:
+        return Unavailable("no output: model_output is null")
+    replies = yield (GradeDimension(dimension),)
+    settled = settle(replies, parse_level)
+    if not isinstance(settled, tuple):
+        return settled
+    (graded,), method, judgement = settled
+    return Scored(
+        value=LEVELS[graded.level],
+        method=method,
+        reason=graded.reason,
+        details={"level": graded.level},
+        judgement=judgement,
+    )
+
+
+def _completeness(case: Case) -> Steps:
+    wanted = criteria(case)
+    return wanted if isinstance(wanted, Unavailable) else (yield from _judged(case, "completeness"))
+
+
+def _citation_accuracy(case: Case) -> Steps:
+    truth = ground_truth(case)
+    return truth if isinstance(truth, Unavailable) else (yield from _judged(case, "citation_accuracy"))
+
+
+def _source_quality(case: Case) -> Steps:
+    return (yield from _judged(case, "source_quality"))
+
+
+def _tool_efficiency(case: Case) -> Steps:
+    if not case.complete:
+        return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
+    scenario = stated_scenario(case)
+    calls = called_tools(case, None if isinstance(scenario, Unavailable) else scenario)
+    if calls is None:
+        return Unavailable("tools_used is not known")
+    if isinstance(scenario, Unavailable):
+        return scenario
+    if scenario is None or not states_budget(scenario):
+        return (yield from _judged(case, "tool_efficiency"))
+    found = efficiency(scenario, calls)
+    level = next(name for name, value in LEVELS.items() if value == found.value)
+    return Scored(value=found.value, reason="; ".join(found.faults), details={"level": level})
+
+
+def _dimension(
+    name: str,
+    title: str,
+    meaning: str,
+    levels: tuple[str, ...],
+    measure: Callable[[Case], Steps],
+    *,
+    formula: str = "value of the judge's level",
+    methods: tuple[Method, ...] = (Method.JUDGE,),
+    undefined: str,
+) -> Metric:
+    worded = zip(LEVELS.items(), levels, strict=True)
+    anchors = "; ".join(f"{level} ({value:.1f}): {words}" for (level, value), words in worded)
+    return Metric(
+        id=name,
+        title=title,
+        meaning=meaning,
+        formula=f"{formula}. {anchors}",
+        source=f"{SOURCE}; rubrics §8",
+        measure=measure,
+        bands=_BANDS,
+        methods=methods,
+        undefined=undefined,
+    )
+
+
+factual_accuracy = _dimension(
+    "factual_accuracy",
+    "Factual Accuracy",
+    "Whether claims in the output match the ground truth: the expected outcome, else the sources.",
+    (
+        "All claims verified against ground truth, no errors",
+        "Minor errors that do not affect main conclusions",
+        "Major claims correct, minor inaccuracies present",
+        "Significant factual errors in key claims",
+        "Fundamental factual errors that invalidate output",
+    ),
+    _factual_accuracy,
+    formula="Σ importance of accurate claims / Σ importance of claims; major 2, minor 1",
+    undefined="there is no judge, no output, or nothing to verify against; not applicable without any claim",
+)
+completeness = _dimension(
+    "completeness",
+    "Completeness",
+    "Whether the output covers all requested aspects.",
+    (
+        "All requested aspects thoroughly covered",
+        "Most aspects covered with minor gaps",
+        "Key aspects covered, some gaps",
+        "Major aspects missing from output",
+        "Fundamental aspects not addressed",
+    ),
+    _completeness,
+    undefined="there is no judge, no output, or nothing says what was requested",
+)
+citation_accuracy = _dimension(
+    "citation_accuracy",
+    "Citation Accuracy",
+    "Whether cited sources match claimed sources.",
+    (
+        "All citations accurate and complete",
+        "Minor citation formatting issues",
+        "Major citations accurate",
+        "Significant citation problems",
+        "Citations missing or completely incorrect",
+    ),
+    _citation_accuracy,
+    undefined="there is no judge, no output, or neither expected outcome nor sources are known",
+)
+source_quality = _dimension(
+    "source_quality",
+    "Source Quality",
+    "Whether appropriate primary sources were used.",
+    (
+        "Primary authoritative sources",
+        "Mostly primary sources with some secondary",
+        "Mix of primary and secondary sources",
+        "Mostly secondary or unreliable sources",
+        "No credible sources cited",
+    ),
+    _source_quality,
+    undefined="there is no judge or no output",
+)
+tool_efficiency = _dimension(
+    "tool_efficiency",
+    "Tool Efficiency",
+    "Whether the agent used appropriate tools a reasonable number of times.",
+    (
+        "Optimal tool selection and call count",
+        "Good tool selection with minor inefficiencies",
+        "Appropriate tools with some redundancy",
+        "Wrong tools or excessive call counts",
+        "Severe tool misuse or extremely excessive calls",
+    ),
+    _tool_efficiency,
+    formula="where the scenario states expected tools and max_calls, the worse of selection (0.3: an expected tool "
+    "missing or a wrong one; 0.0: no expected tool, or most calls wrong) and call count (0.8: an equal call repeated; "
+    "0.6: over the budget by one call or up to half; 0.3: by two or up to as much again; 0.0: by more); else the value "
+    "of the judge's level",
+    methods=(Method.EXACT, Method.JUDGE),
+    undefined="tools_used is absent or the trace incomplete; there is no judge and no budget to compute it by",
+)
+
+RUBRIC = Rubric(
+    id="dimensions",
+    title="Evaluation Dimensions",
+    source="seed 004; rubrics §8",
+    formula="0.30 × factual_accuracy + 0.25 × completeness + 0.15 × citation_accuracy + 0.10 × source_quality "
+    "+ 0.20 × tool_efficiency",
+    criteria=(
+        Criterion(metric=factual_accuracy, weight=0.30),
+        Criterion(metric=completeness, weight=0.25),
+        Criterion(metric=citation_accuracy, weight=0.15),
+        Criterion(metric=source_quality, weight=0.10),
+        Criterion(metric=tool_efficiency, weight=0.20),
+    ),
+    pass_mark=0.70,
+    good_mark=0.80,
+)

@@ -1,0 +1,169 @@
+"""quality: clarity, accuracy and completeness of an answer, by one judgement (seed 003 §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from scoring import contract
+from scoring.bands import Bands
+from scoring.case import Case
+from scoring.effects import Steps
+from scoring.grounds import criteria, sources
+from scoring.metric import Metric
+from scoring.questions.quality import GradeQuality
+from scoring.result import Method, Result, Scored, Unavailable
+from scoring.rubric import Criterion, Rubric
+from scoring.settle import settle
+
+SOURCE = "seed 003 §2"
+_THIRD = 1 / 3
+_LEVELS = (1.0, 0.8, 0.6, 0.4, 0.2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quality:
+    """A judge's three scores, each in [0, 1], and why."""
+
+    answer_quality: float
+    factual_correctness: float
+    completeness: float
+    reasoning: str
+
+
+def parse_quality(value: object) -> Quality:
+    """Read a judge's answer, as text or decoded; ``ValueError`` names the fault.
+
+    The levels are anchors: a value between two of them is allowed, as in the seed's examples (0.95), and is rated by
+    the lower.
+    """
+    found = contract.read_object(value)
+    return Quality(
+        answer_quality=contract.share(found, "answer_quality"),
+        factual_correctness=contract.share(found, "factual_correctness"),
+        completeness=contract.share(found, "completeness"),
+        reasoning=contract.text(found, "reasoning"),
+    )
+
+
+def _graded(case: Case, field: str) -> Steps:
+    if case.model_output is None:
+        return Unavailable("no answer to grade: model_output is null")
+    replies = yield (GradeQuality(),)
+    settled = settle(replies, parse_quality)
+    if not isinstance(settled, tuple):
+        return settled
+    (quality,), method, judgement = settled
+    return Scored(value=getattr(quality, field), method=method, reason=quality.reasoning, judgement=judgement)
+
+
+def _answer_quality(case: Case) -> Steps:
+    return (yield from _graded(case, "answer_quality"))
+
+
+def _factual_correctness(case: Case) -> Steps:
+    known = sources(case)
+    if isinstance(known, Unavailable):
+        return Unavailable(f"no sources: {known.reason}")
+    return (yield from _graded(case, "factual_correctness"))
+
+
+def _completeness(case: Case) -> Steps:
+    wanted = criteria(case)
+    if isinstance(wanted, Unavailable):
+        return wanted
+    result = yield from _graded(case, "completeness")
+    if not isinstance(result, Scored):
+        return result
+    return Scored(
+        value=result.value,
+        method=result.method,
+        reason=result.reason,
+        details={"compared_against": wanted.field},
+        judgement=result.judgement,
+    )
+
+
+def _metric(
+    name: str, meaning: str, levels: tuple[str, ...], measure: Callable[[Case], Steps], undefined: str = ""
+) -> Metric:
+    """One score with the seed's names of its levels, best first; the last is what reaches no other."""
+    anchors = "; ".join(f"{value:g}: {level}" for value, level in zip((*_LEVELS, 0.0), levels, strict=True))
+    names = [level.partition(",")[0].lower().replace(" ", "_") for level in levels]
+    return Metric(
+        id=name,
+        title=name.replace("_", " ").title(),
+        meaning=meaning,
+        formula=f"judge's score in [0, 1]. {anchors}",
+        source=f"{SOURCE}; rubrics §8",
+        measure=measure,
+        bands=Bands(tuple(zip(names[:-1], _LEVELS, strict=True)), names[-1]),
+        methods=(Method.JUDGE,),
+        undefined=f"there is no judge or no answer{undefined}",
+    )
+
+
+answer_quality = _metric(
+    "answer_quality",
+    "Whether the response is clear, well-structured and helpful.",
+    (
+        "Excellent, clear, professional, well-organized",
+        "Good, clear and helpful, minor issues",
+        "Adequate, understandable but could be clearer",
+        "Poor, unclear, poorly structured",
+        "Very poor, confusing, disorganized",
+        "Unacceptable, incomprehensible",
+    ),
+    _answer_quality,
+)
+factual_correctness = _metric(
+    "factual_correctness",
+    "Whether the information is accurate based on sources, without hallucinations.",
+    (
+        "Perfect, all information supported by sources",
+        "Mostly correct, minor unsupported claims",
+        "Some issues, few statements not in sources",
+        "Significant issues, multiple factual errors",
+        "Major issues, substantial misinformation",
+        "Completely wrong, fabricated information",
+    ),
+    _factual_correctness,
+    "; neither context nor tool results are known, or the trace is incomplete",
+)
+completeness = _metric(
+    "completeness",
+    "Whether the response meets the expected criteria.",
+    (
+        "Complete, meets all expected criteria",
+        "Mostly complete, minor omissions",
+        "Partially complete, missing some elements",
+        "Incomplete, significant gaps",
+        "Minimal, only addresses small part",
+        "Does not answer, failed to meet criteria",
+    ),
+    _completeness,
+    "; neither the scenario, the expected outcome nor the input says what was wanted",
+)
+
+
+def _detail(results: Mapping[str, Result]) -> dict[str, object]:
+    """The seed's result object under ``quality``; absent unless all three are scored."""
+    scored = {name: result for name, result in results.items() if isinstance(result, Scored)}
+    if len(scored) != len(results):
+        return {}
+    values = {name: result.value for name, result in scored.items()}
+    return {"quality": {**values, "reasoning": scored[answer_quality.id].reason}}
+
+
+RUBRIC = Rubric(
+    id="quality",
+    title="Answer Quality",
+    source="seed 003 §2; rubrics §1.6",
+    formula="(answer_quality + factual_correctness + completeness) / 3",
+    criteria=tuple(
+        Criterion(metric=each, weight=_THIRD) for each in (answer_quality, factual_correctness, completeness)
+    ),
+    pass_mark=0.70,
+    good_mark=0.80,
+    detail=_detail,
+)
