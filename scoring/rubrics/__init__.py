@@ -12,9 +12,11 @@ from scoring.verdict import Verdict, reach_verdict
 
 from . import answer as answer_rubric
 from . import entity, qa, workflow
+from . import text as text_rubric
 
 RUBRICS: Mapping[str, Rubric] = {
-    rubric.id: rubric for rubric in (qa.RUBRIC, entity.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC)
+    rubric.id: rubric
+    for rubric in (qa.RUBRIC, entity.RUBRIC, text_rubric.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC)
 }
 """Every rubric by its id."""
 
