@@ -21,12 +21,6 @@ OWN_TAG = "sidejudge"
 EVALUATOR_ENVIRONMENTS = "langfuse"
 """Langfuse runs its evaluators and experiments in environments that begin with this."""
 TASK_RUBRICS: Mapping[str, str] = {name: name for name in ("qa", "entity", "text", "answer", "workflow")}
-    "qa": "qa",
-    "entity": "entity",
-    "text": "text",
-    "answer": "answer",
-    "workflow": "workflow",
-}
 """Without configured routes the task names the rubric."""
 
 __all__ = ["Excluded", "Match", "Route", "Router", "own_traffic"]
