@@ -11,6 +11,7 @@ contradicts it.
 
 from __future__ import annotations
 
+from . import lexical_text
 from .case import Case
 from .claims import Claim, claims
 from .effects import Answer, BorneOut, CitesTranscript, NoAnswer, Question, Reply
@@ -20,6 +21,8 @@ from .witness import MAX_TRANSCRIPT, Witness
 
 def answer(case: Case, question: Question) -> Reply:
     """The lexical answer to a question about a case, or none."""
+    if isinstance(question, lexical_text.QUESTIONS):
+        return lexical_text.answer(case, question)
     if not isinstance(question, CitesTranscript | BorneOut):
         return NoAnswer("this question has no lexical answer: it needs a judge or embeddings")
     witness = case.witness

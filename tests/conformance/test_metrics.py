@@ -28,6 +28,23 @@ QUESTION = {
     "reason": "Agent verified the account",
 }
 ENTITY = {"detected_keywords": ["refund"], "detected_topics": ["billing"], "valid_entity_set": ["refund", "billing"]}
+TEXT = {
+    "sentiment": [{"sentence_id": 1, "text": "I verified your account", "label": "neutral"}],
+    "summary": {
+        "call_purpose": "Refund and billing",
+        "highlights": ["Agent verified the account"],
+        "call_extracted_info": {"resolution": "refund"},
+    },
+    "emotion": {"neutral": 100, "joy": 0},
+}
+OTHER_TEXT = {
+    **TEXT,
+    "summary": {
+        "call_purpose": "A refund",
+        "highlights": ["Account was looked up", "Agent said hello"],
+        "call_extracted_info": {"resolution": "refund given"},
+    },
+}
 FULL = {
     "transcript": (Utterance("Refund and billing: I verified your account", "Agent", "00:01"),),
     "agents_called": ("orchestrator",),
@@ -41,6 +58,8 @@ FULL = {
 HONEST = [
     Case(case_id="qa", model_output={"questions": [QUESTION]}, expected_outcome={"questions": [QUESTION]}, **FULL),
     Case(case_id="entity", model_output=ENTITY, expected_outcome=ENTITY, **FULL),
+    Case(case_id="text", model_output=TEXT, expected_outcome=TEXT, **FULL),
+    Case(case_id="text in other words", model_output=OTHER_TEXT, expected_outcome=TEXT, **FULL),
 ]
 DEEP: list = []
 for _ in range(3000):
@@ -51,6 +70,15 @@ JUNK = [
     {"questions": [None, 1, EVIL, [], {}, {"question_id": []}, {**QUESTION, "score": EVIL, "reason": EVIL}]},
     {"questions": [{**QUESTION, "question_id": name, "score": 10**400} for name in (DEEP, 10**400, EVIL, None, "Q1")]},
     {"detected_keywords": [None, 1, EVIL, "", " "], "detected_topics": {"a": 1}, "valid_entity_set": [[]]},
+    {
+        "sentiment": [None, {"sentence_id": [], "label": 1}, {"sentence_id": 1, "label": EVIL}, {"sentence_id": 1}],
+        "summary": {
+            "call_purpose": EVIL, "highlights": [None, "", EVIL] * 60,
+            "call_extracted_info": {EVIL: DEEP, "": [EVIL], "x": 10**400, "n/a": "N/A", "i": float("inf")},
+        },
+        "emotion": {EVIL: 10**400, "a": -1, "b": "60", "c": float("nan"), "d": True, "\ud800": 1},
+    },
+    {"sentiment": {"a": DEEP}, "summary": {"call_purpose": 1, "highlights": EVIL}, "emotion": [EVIL]},
 ]  # fmt: skip
 SCENARIOS = [*JUNK, {"arguments": {"t": {"a": {"matches": "(a+)+$"}}}, "result_use": ["t"], "max_calls": {EVIL: 0}}]
 TOOLS = [
@@ -61,7 +89,7 @@ TOOLS = [
 HOSTILE = [
     Case(case_id="x", model_output=found, expected_outcome=expected, transcript=EVIL, config={"keywords": found})
     for found in JUNK
-    for expected in (*JUNK, {"questions": [QUESTION]}, ENTITY)
+    for expected in (*JUNK, {"questions": [QUESTION]}, ENTITY, TEXT)
 ] + [
     Case(case_id="s", model_output=EVIL, input=DEEP, scenario=scenario, agents_called=(EVIL,), tools_used=tools)
     for scenario in SCENARIOS
@@ -74,6 +102,8 @@ def yes(question):
     values = {
         "GradeAnswer": {"accuracy_score": 2, "faithfulness_score": 2, "rationale": "ok"},
         "SameEntity": tuple(None for _ in getattr(question, "wanted", ())),
+        "SameIntent": 1.0,
+        "SummaryClaims": ("a claim",),
     }
     return Answer(value=values.get(type(question).__name__, True), method=Method.JUDGE)
 
