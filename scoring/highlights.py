@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 from .assignment import maximum_matching
 from .case import Case
-from .effects import Answer, Question, Reply, Steps
+from .effects import Answer, NoAnswer, Reply, Steps
 from .questions.text import CorrectHighlight, SameHighlight
-from .result import Failed, Scored, Unavailable
+from .result import Failed, Judgement, Method, Scored, Unavailable
 from .settle import settle, truth
 from .structure import shown
 from .summary import MAX_FACTS, known_texts, summaries, why
@@ -18,56 +17,6 @@ from .text import normalise
 
 MAX_PAIRS = 2500
 """Pairs of highlights that are compared: fifty on either side. A summary has some five."""
-
-Pair: TypeAlias = tuple[int, int]
-
-
-class _Pairing:
-    """What is known of each pair (of the reference's, of the model's): equal, answered, or open."""
-
-    def __init__(self, wanted: Sequence[str], found: Sequence[str]) -> None:
-        self._wanted, self._found = wanted, found
-        left, right = [normalise(one) for one in wanted], [normalise(one) for one in found]
-        self._held = {
-            (i, j): True if left[i] == right[j] else None for i in range(len(left)) for j in range(len(right))
-        }
-        self.replies: list[Reply] = []
-        self.refused: list[Reply] = []
-
-    def certain(self) -> dict[int, int]:
-        """A largest matching of pairs that hold."""
-        return self._largest(open_too=False)
-
-    def possible(self) -> dict[int, int]:
-        """A largest matching if every open pair held."""
-        return self._largest(open_too=True)
-
-    def questions(self, pairs: Sequence[Pair]) -> tuple[Question, ...]:
-        return tuple(SameHighlight(self._wanted[i], self._found[j]) for i, j in pairs)
-
-    def take(self, pairs: Sequence[Pair], replies: Sequence[Reply]) -> None:
-        for pair, reply in zip(pairs, replies, strict=True):
-            if isinstance(reply, Answer):
-                self.replies.append(reply)
-                self._held[pair] = truth(reply.value)
-            else:
-                self.refused.append(reply)
-
-    def rounds(self) -> Iterator[list[Pair]]:
-        """Open pairs: first of highlights that are not matched by their texts, then, should it matter, all others."""
-        matched = self.certain()
-        taken = set(matched.values())
-        first = [pair for pair, held in self._held.items() if held is None and pair[0] not in matched]
-        yield [pair for pair in first if pair[1] not in taken]
-        asked = {pair for pair in first if pair[1] not in taken}
-        yield [pair for pair, held in self._held.items() if held is None and pair not in asked]
-
-    def _largest(self, *, open_too: bool) -> dict[int, int]:
-        edges: list[list[int]] = [[] for _ in self._wanted]
-        for (i, j), held in self._held.items():
-            if held or (open_too and held is None):
-                edges[i].append(j)
-        return maximum_matching(edges)
 
 
 def highlight_recall(case: Case) -> Steps:
@@ -78,44 +27,62 @@ def highlight_recall(case: Case) -> Steps:
     wanted, found = both[0].highlights, both[1].highlights
     if not wanted or not found:
         return Scored(value=float(not wanted and not found), reason=f"{len(wanted)} expected, {len(found)} given")
-    if not Counter(map(normalise, wanted)) - Counter(map(normalise, found)):
-        return Scored(value=1.0, reason=f"all {len(wanted)} by text")
-    if len(wanted) * len(found) > MAX_PAIRS:
+    missed, spare = _equal(wanted, found)
+    if not missed or not spare:
+        return _recall(wanted, missed, Method.EXACT)
+    if len(missed) * len(spare) > MAX_PAIRS:
         return Unavailable(f"more than {MAX_PAIRS} pairs of highlights to compare")
-    pairing = _Pairing(wanted, found)
-    unanswered = yield from _ask(pairing)
-    if unanswered is not None:
-        return unanswered
-    settled = settle(pairing.replies, truth)
+    questions = [SameHighlight(one, other) for one in missed for other in spare]
+    replies = yield tuple(questions)
+    answered = [reply for reply in replies if isinstance(reply, Answer)]
+    settled = settle(answered, truth)
     if not isinstance(settled, tuple):
         return settled
     _, method, judgement = settled
-    matched = pairing.certain()
-    missed = [one for at, one in enumerate(wanted) if at not in matched]
+    certain = _largest(len(missed), replies, open_ones=False)
+    if len(certain) < len(_largest(len(missed), replies, open_ones=True)):
+        # A pair that nobody could judge would matter.
+        refused = settle([reply for reply in replies if isinstance(reply, NoAnswer)], truth)
+        return refused if isinstance(refused, Unavailable | Failed) else Unavailable("a pair was not judged")
+    left = [one for at, one in enumerate(missed) if at not in certain]
+    return _recall(wanted, left, method, judgement)
+
+
+def _equal(wanted: Sequence[str], found: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What is left on either side once equal texts are matched.
+
+    That costs no match: what says the same as one of two equal texts says the same as the other.
+    """
+    by_text = Counter(map(normalise, wanted)) & Counter(map(normalise, found))
+    return _without(wanted, by_text.copy()), _without(found, by_text.copy())
+
+
+def _without(highlights: Sequence[str], matched: Counter[str]) -> list[str]:
+    left: list[str] = []
+    for one in highlights:
+        if matched[normalise(one)] > 0:
+            matched[normalise(one)] -= 1
+        else:
+            left.append(one)
+    return left
+
+
+def _largest(wanted: int, replies: Sequence[Reply], *, open_ones: bool) -> dict[int, int]:
+    """A largest matching of pairs that hold; with ``open_ones``, as if those without an answer held too."""
+    across = len(replies) // wanted
+    holds = [reply.value is True if isinstance(reply, Answer) else open_ones for reply in replies]
+    return maximum_matching([[j for j in range(across) if holds[i * across + j]] for i in range(wanted)])
+
+
+def _recall(wanted: Sequence[str], missed: list[str], method: Method, judgement: Judgement | None = None) -> Scored:
+    matched = len(wanted) - len(missed)
     return Scored(
-        value=len(matched) / len(wanted),
+        value=matched / len(wanted),
         method=method,
-        reason=f"{len(matched)} of {len(wanted)} highlights" + (f"; missed: {shown(missed)[0]}" if missed else ""),
+        reason=f"{matched} of {len(wanted)} highlights" + (f"; missed: {shown(missed)[0]}" if missed else ""),
         details={"missed": shown(missed)},
         judgement=judgement,
     )
-
-
-def _ask(pairing: _Pairing) -> Generator[tuple[Question, ...], Sequence[Reply], Unavailable | Failed | None]:
-    """Ask while an open pair could change how many are matched; why that cannot be told, where it cannot."""
-    for pairs in pairing.rounds():
-        if len(pairing.certain()) == len(pairing.possible()):
-            return None
-        if pairs:
-            replies = yield pairing.questions(pairs)
-            try:
-                pairing.take(pairs, replies)
-            except ValueError as error:
-                return Failed(f"parse_error: {error}")
-    if len(pairing.certain()) == len(pairing.possible()):
-        return None
-    told = settle(pairing.refused, truth)
-    return told if not isinstance(told, tuple) else None
 
 
 def highlight_correctness(case: Case) -> Steps:
