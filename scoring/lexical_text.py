@@ -7,7 +7,7 @@ understood word by word and speak of different things. Anything else might be sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -80,7 +80,7 @@ def _same_highlight(expected: Statement, found: Statement) -> Reply:
 def _is_correct(case: Case, highlight: str) -> Reply:
     stated = read_statement(highlight)
     known = _reference_statements(case)
-    if any(covers(fact, stated) for _, fact in known):
+    if _is_said_by(known, stated):
         return _answered(value=True, why="stands in the reference")
     looked_up = _look_up(case, highlight)
     against = next((text for text, fact in known if contradicts(fact, stated)), None)
@@ -93,13 +93,23 @@ def _is_correct(case: Case, highlight: str) -> Reply:
 def _is_supported(case: Case, claim: str, about: str) -> Reply:
     stated = read_statement(claim)
     known = _reference_statements(case)
-    if any(covers(fact, stated) for _, fact in known):
+    if _is_said_by(known, stated):
         return _answered(value=True, why="stands in the reference")
     if normalise(about).endswith(_NAME_ENDINGS):
         return _look_up_name(case, claim)
     looked_up = _look_up(case, claim)
     disputed = isinstance(looked_up, Answer) and looked_up.value and any(contradicts(fact, stated) for _, fact in known)
     return _OPEN if disputed else looked_up
+
+
+def _is_said_by(known: Sequence[tuple[str, Statement]], stated: Statement) -> bool:
+    """Whether the reference says it in the same words, or it says no more than of which domain the call is."""
+    if any(covers(fact, stated) for _, fact in known):
+        return True
+    topics = read_topics(stated)
+    if topics.particular or not topics.understood or stated.figures:
+        return False
+    return topics.domains <= frozenset().union(*(read_topics(fact).domains for _, fact in known))
 
 
 def _look_up(case: Case, text: str) -> Reply:

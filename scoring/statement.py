@@ -157,7 +157,7 @@ TURNS = NEGATIONS | frozenset(
             "if whether unless may might could would should will can shall ask asks want wants wish wishes request",
             "demand offer promise propose plan consider deny decline reject refuse dispute doubt threaten attempt try",
             "pending fail unable cancel reverse revoke withdraw instead almost wrong wrongly incorrect false claim",
-            "claimed alleged or before until only partly partial half twice double",
+            "claimed alleged or before until only partly partial half twice double percent",
             "wenn ob soll wird würde abgelehnt verweigert storniert si rechazado rechazó denegado cancelado",
             "अगर यदि अस्वीकार",
         ),
