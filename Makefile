@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: run test check fmt bench lock reference clean
 
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
-	@$(BIN)/sidejudge demo
+	@$(BIN)/sidejudge demo $(ARGS)
 
 test: $(VENV)/.dev ## everything that CI checks: style, types, architecture, the whole suite
 	@$(MAKE) --no-print-directory check

@@ -155,8 +155,7 @@ def _failure(verdict: Mapping[str, object]) -> str:
     trace, composite = str(verdict.get("trace_id") or ""), verdict.get("composite")
     value = f"{composite:.3f}" if isinstance(composite, int | float) else "–"
     link = f'<a href="/v1/traces/{escape(trace)}">{escape(trace[:12])}…</a>' if trace else "–"
-    mark = verdict.get("pass_mark")
-    why = verdict.get("reason") or (f"below the pass mark {mark:g}" if isinstance(mark, int | float) else "")
+    why = verdict.get("reason") or ""
     return (
         f'<tr><td class="id">{link}<td class="name">{_name(verdict.get("service") or "–")}'
         f'<td class="name">{_name(verdict.get("rubric") or "–")}<td class="number">{value}'
@@ -169,7 +168,7 @@ def _ledger(page: StatusPage) -> str:
     rows = "".join(
         f"<div><dt>{escape(reason.replace('_', ' '))}</dt><dd>{count:,}</dd></div>" for reason, count in counts
     )
-    note = f"{page.seen:,} traces seen, each counted once"
+    note = f"{page.seen:,} traces seen since the start, each counted once"
     return (
         f'<section class="card"><div class="head"><h2>Ledger</h2><span class="soft">{note}</span></div>'
         f"<dl>{rows}</dl></section>"

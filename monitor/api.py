@@ -12,17 +12,20 @@ from http import HTTPStatus
 from typing import Annotated, Any, Protocol, TypeAlias
 
 import orjson
-from fastapi import FastAPI, Path, Query, Request, Response
+from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from dashboards.api_page import api_page
 from dashboards.page import StatusPage, status_page
+from scoring.rubrics import RUBRICS
 from scoring.verdict import State
 
 from .answers import ProblemBody, StatusBody, TraceBody, VerdictsBody
+from .config.errors import nearest
 from .problems import ProblemError, SecurityHeaders, explain_errors
 from .report import Passed, Position, Report, VerdictPage, VerdictQuery
 
+PROBES = frozenset({"/livez", "/readyz", "/startupz"})
 MAX_LIMIT = 1000
 """Verdicts on one page, at most."""
 _LATEST_FAILURES = 8
@@ -113,7 +116,9 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
         body = StatusBody.of(view.status())
         return Response(body.model_dump_json(), media_type="application/json")
 
-    @app.get("/v1/verdicts", response_model=VerdictsBody, responses=_WRONG, tags=["v1"])
+    @app.get(
+        "/v1/verdicts", response_model=VerdictsBody, responses=_WRONG, tags=["v1"], dependencies=[Depends(_only_known)]
+    )
     async def verdicts(  # noqa: PLR0917  # the framework calls it by name
         rubric: Annotated[str | None, Query(max_length=200)] = None,
         service: Annotated[str | None, Query(max_length=2000)] = None,
@@ -128,7 +133,7 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
         """Verdicts that match all that is given, newest first."""
         page = await view.verdicts(
             VerdictQuery(
-                rubric=rubric, service=service, environment=environment, passed=passed, state=state,
+                rubric=_rubric(rubric), service=service, environment=environment, passed=passed, state=state,
                 trace_id=trace_id.lower() if trace_id else None, since_ns=_nanoseconds(since), limit=limit,
                 after=_position(cursor),
             )
@@ -175,6 +180,27 @@ def _pages(app: FastAPI, view: MonitorView) -> None:
     @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
     async def docs() -> Response:
         return HTMLResponse(api_page(app.openapi()))
+
+
+def _only_known(request: Request) -> None:
+    """Refuse a parameter that the path does not have: ignored, it would give an answer to another question."""
+    known = [str(parameter.alias) for parameter in request.scope["route"].dependant.query_params]
+    for name in request.query_params:
+        if name not in known:
+            near = nearest(name[:80], known)
+            raise ProblemError(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                f"{name[:80]}: there is no such parameter",
+                f"did you mean {near}?" if near is not None else f"the parameters are {', '.join(known)}",
+            )
+
+
+def _rubric(name: str | None) -> str | None:
+    if name is not None and name not in RUBRICS:
+        raise ProblemError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, "rubric: there is no such rubric", f"choose from {', '.join(RUBRICS)}"
+        )
+    return name
 
 
 def _json(body: Mapping[str, Any]) -> Response:

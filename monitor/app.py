@@ -7,7 +7,6 @@ judged by then is in the store and is taken up at the next start.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import platform
 import time
@@ -25,7 +24,7 @@ from integrations.store.sqlite import Finished, Store, StoreError
 from scoring.status import Policy, Thresholds
 from scoring.violations import KINDS, violations
 
-from .api import create_app
+from .api import PROBES, create_app
 from .assembler import Assembler, Limits
 from .catalogue import configured
 from .config import Config
@@ -84,6 +83,7 @@ class Monitor:
             assembler=self.assembler,
             ledger=self.ledger,
             intake=self.intake,
+            receiver=self.receiver,
             pipeline=self.pipeline,
             windows=self.windows,
             exporter=self.exporter,
@@ -99,8 +99,15 @@ class Monitor:
         self._servers: list[Server] = []
         self._judging: asyncio.Task[None] | None = None
 
+    @property
+    def _one_audience(self) -> bool:
+        """Whether both addresses are open to the same callers: then the OTLP address may answer the API as well."""
+        return self.config.sources.otlp.http.host == self.config.api.listen.host
+
     async def start(self) -> Mapping[str, str]:
         """Take up what was left, listen, and return the addresses: ``otlp`` and ``api``."""
+        if self._lines:
+            self._lines.check()
         now_ns = self.clock_ns()
         for key, observation in observe_stored(self.store.verdicts_since(now_ns - self.config.alerts.window.ns)):
             self.windows.add(key, observation)
@@ -112,7 +119,8 @@ class Monitor:
         except AddressError:
             otlp_socket.close()
             raise
-        self._servers = [Server(_either(self.receiver, api), otlp_socket), Server(api, api_socket)]
+        otlp = _exports_and_more(self.receiver, api, whole=self._one_audience)
+        self._servers = [Server(otlp, otlp_socket), Server(api, api_socket)]
         for server in self._servers:
             await server.start()
         self._judging = asyncio.create_task(self._judge_what_is_due())
@@ -132,8 +140,7 @@ class Monitor:
         await asyncio.gather(*(server.stop() for server in self._servers))
         if self._judging:
             self._judging.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._judging
+            await asyncio.gather(self._judging, return_exceptions=True)  # how it ended is logged; the store is closed
         self.store.close()
         log.info("stopped", extra={"open_traces": self.ledger.open})
 
@@ -149,6 +156,9 @@ class Monitor:
             except StoreError as error:
                 log.error("could not write verdicts; they wait", extra={"cause": str(error)})  # noqa: TRY400 - the cause says all
                 await asyncio.sleep(RETRY_S)
+            except Exception:
+                log.exception("judging has ended; this process is not live any more")
+                raise
             await asyncio.sleep(TICK_S)
 
     async def _commit(self, ending: Ending) -> None:
@@ -198,25 +208,16 @@ class Monitor:
             log.warning("could not purge the store", extra={"cause": str(error)})
 
 
-async def run(config: Config, stopped: asyncio.Event, started: Callable[[Monitor, Mapping[str, str]], None]) -> None:
-    """Run a monitor until ``stopped`` is set; ``started`` is told its addresses once it is ready."""
-    monitor = Monitor(config)
-    try:
-        started(monitor, await monitor.start())
-        await stopped.wait()
-    finally:
-        await monitor.stop()
-
-
-def _either(receiver: Receiver, api: Any) -> Any:
-    """One application for the OTLP address: exports go to the receiver, everything else to the API.
+def _exports_and_more(receiver: Receiver, api: Any, *, whole: bool) -> Any:
+    """The application of the OTLP address: exports go to the receiver, probes and (``whole``) the rest to the API.
 
     So a sidecar with one published port still answers its probes there.
     """
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        exports = scope["type"] == "http" and receiver.serves(scope["path"])
-        await (receiver if exports else api)(scope, receive, send)
+        path = scope.get("path", "")
+        asks = scope["type"] == "http" and not receiver.serves(path) and (whole or path in PROBES)
+        await (api if asks else receiver)(scope, receive, send)
 
     return app
 

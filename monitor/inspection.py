@@ -12,6 +12,10 @@ from scoring.extract import extract
 from scoring.span import Span, ToolCall
 from scoring.trace import Trace
 
+UNREAD = "contents may be there in attributes that this version does not read"
+SHOWN = 5
+"""Names of such attributes that are told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
@@ -30,6 +34,13 @@ class Inspected:
     def misread(self) -> list[Span]:
         """Spans on which a dialect failed, so that only the plainest things were read of them."""
         return [span for span in self.trace.spans if "dialect" in span.provenance]
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Attributes that may hold the contents that were not found, and that this version does not read."""
+        if self.case.content_captured:
+            return ()
+        return tuple(dict.fromkeys(key for span in self.trace.spans for key in span.unread))
 
     def to_json(self, *, provenance: bool = False) -> dict[str, object]:
         """The case in the case format, with what only an inspection has."""
@@ -57,6 +68,8 @@ class Inspected:
             "spans": len(self.trace.spans), "dialects": self.dialects, "content_captured": case.content_captured,
             "capture_switch": case.capture_switch,
         }  # fmt: skip
+        if self.unread:
+            found["remarks"] = [f"{UNREAD}: {', '.join(self.unread[:SHOWN])}"]
         if provenance:
             found["provenance"] = [_provenance(span) for span in self.trace.spans]
         return found

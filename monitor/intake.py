@@ -139,7 +139,7 @@ class Intake:
         origin = self._origins.get(resource)
         if origin is None:
             service, environment = identify(resource)
-            origin = self._sampler.admit(service, environment)
+            origin = Origin(service, environment, self._sampler.admission)
             # Resources that differ only in what nobody asks about (a pod's name) share one origin.
             origin = self._shared.setdefault((service, environment), origin)
             self._remembered += len(resource) + _ENTRY_BYTES
@@ -189,10 +189,9 @@ class Intake:
         counts.rejected += found.rejected
         counts.sampled_out += found.spans - found.kept - found.rejected
         for origin, trace_ids in found.dropped.items():
-            if not self._sampler.single:
-                # Where rates differ by service, a trace may be drawn in one and not in another: then it is drawn.
-                trace_ids = {trace_id for trace_id in trace_ids if not self._assembler.knows(trace_id)}  # noqa: PLW2901
-            self._ledger.sampled_out(origin.service, trace_ids)
+            # Explicit randomness on some spans of a trace only may draw these and not the others: then it is drawn.
+            unknown = {trace_id for trace_id in trace_ids if not self._assembler.knows(trace_id)}
+            self._ledger.sampled_out(origin.service, unknown)
 
     def restore(self) -> int:
         """Take up what the store holds after a restart; return how many traces are open."""

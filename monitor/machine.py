@@ -48,8 +48,9 @@ def examine(loaded: Loaded | None, error: ConfigError | None) -> Iterator[Findin
     yield _protobuf()
     yield from _extras()
     if error is not None or loaded is None:
-        text = "; ".join(map(str, error.problems)) if error is not None else "not loaded"
-        yield Finding("configuration", "fail", text, "'sidejudge check FILE' shows each mistake")
+        found = error.problems if error is not None else ()
+        text = str(found[0]) if len(found) == 1 else f"{len(found)} mistakes" if found else "not loaded"
+        yield Finding("configuration", "fail", text, "'sidejudge check FILE' shows each mistake with its place")
         return
     yield Finding("configuration", "ok", str(loaded.file) if loaded.file else "embedded defaults and environment")
     yield from _ports(loaded.config)

@@ -144,7 +144,7 @@ class Pipeline:
         ended = partial(_Outcome, story=story, service=case.service, last_span_ns=max(s.end_ns for s in trace.spans))
 
         states = [span.trace_state for span in trace.spans]
-        decision = self.sampler.decide(case, closing.origin, closing.trace_id, states)
+        decision = self.sampler.decide(case, closing.origin.threshold, closing.trace_id, states)
         story["sampling"] = {
             "probability": decision.probability,
             "selection": decision.selection,

@@ -83,7 +83,7 @@ class Router:
                 name = route.name or f"routes[{index}]"
                 if not route.rubrics:
                     return Excluded(f"{name} excludes it")
-                return self._to(route.rubrics, name, case, route.scenario)
+                return self.to(route.rubrics, name, case, route.scenario)
         return None
 
     def scenario(self, case: Case, default: str | None = None) -> Scenario | dict[str, Json] | None:
@@ -93,7 +93,8 @@ class Router:
         named = case.scenario if isinstance(case.scenario, str) else default
         return self._scenarios.get(named) if named is not None else None
 
-    def _to(self, rubrics: tuple[str, ...], name: str, case: Case, default: str | None = None) -> Route:
+    def to(self, rubrics: tuple[str, ...], name: str, case: Case, default: str | None = None) -> Route:
+        """A route to these rubrics, with the case's scenario, else with the one named ``default``."""
         scenario = self.scenario(case, default)
         named = case.scenario if isinstance(case.scenario, str) else default
         known = None if scenario is None or isinstance(case.scenario, dict) else named
@@ -103,7 +104,7 @@ class Router:
         task = task_of(case)
         rubric = TASK_RUBRICS.get(task) if task is not None else None
         rubrics = () if rubric is None else (rubric,)
-        scenario = self.scenario(case)
-        if scenario is not None and "workflow" not in rubrics:
-            rubrics = (*rubrics, "workflow")  # whoever sends a scenario wants it checked
-        return self._to(rubrics, f"task {task}" if rubric else "scenario", case) if rubrics else None
+        # Whoever sends a scenario wants it checked; of one that nobody knows, the verdict says so.
+        if isinstance(case.scenario, str | dict) and "workflow" not in rubrics:
+            rubrics = (*rubrics, "workflow")
+        return self.to(rubrics, f"task {task}" if rubric else "scenario", case) if rubrics else None

@@ -8,11 +8,13 @@ sampler's threshold T_s (``ot=th``) multiplies in by the equalizing form, T = ma
 absent. Thresholds have their full 56 bits here (SDKs write 4 hexadecimal digits); the probability is always computed
 from the threshold, never from the configured rate.
 
-**Two passes.** Rules that match on service and environment only are *strata*: they are known before a span is
-decoded, and the first that matches replaces the base rate. Rules that look at content (name, tags, metadata, level,
-latency) can only be asked once the trace is whole. So the first pass keeps what the largest rate of any rule that may
-still match would keep, and the second pass decides: what the stratum's own rate keeps is a *random* selection; what
-only a matching content rule keeps is *forced*; the rest is sampled out.
+**Two passes.** Rules that match on service and environment only are *strata*: the first that matches the trace
+replaces the base rate. Rules that look at content (name, tags, metadata, level, latency) can only be asked once the
+trace is whole. The first pass, before a span is decoded, keeps what the largest rate of all could keep, whatever the
+span's service: a trace may run through several services, and one whose spans were drawn at different rates would look
+complete and not be. The second pass decides on the whole trace: what its stratum's own rate keeps is a *random*
+selection; what only a matching content rule keeps is *forced*; the rest is sampled out. The price: a rule of rate 1
+for one service has the spans of all services committed until their traces are whole.
 
 **The probability recorded** is max(p_base, p of the matching content rules), whichever way the trace came in: with
 one R, it is in iff R >= min(T_base, T_rule). Weighing each kept trace by its inverse (Horvitz–Thompson) is then
@@ -32,7 +34,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from integrations.otlp.tracestate import incoming_threshold, randomness
-from integrations.otlp.wire import Origin
 from scoring.case import Case
 from scoring.verdict import Selection
 
@@ -74,7 +75,6 @@ class Condition(Protocol):
     @property
     def needs_content(self) -> bool: ...
     def matches(self, case: Case) -> bool: ...
-    def matches_resource(self, service: str | None, environment: str | None) -> bool: ...
 
 
 class Rule(Protocol):
@@ -120,28 +120,22 @@ class Sampler:
         self._base = threshold(config.rate)
         self._strata = [(rule, threshold(rule.rate)) for rule in config.rules if not rule.match.needs_content]
         self._content = [(rule, threshold(rule.rate)) for rule in config.rules if rule.match.needs_content]
-        self.single = not self._strata and not self._content
-        """Whether one threshold holds for everything, so that all spans of a trace fare alike in the first pass."""
+        self.admission: Final = min([self._base, *(granted for _, granted in (*self._strata, *self._content))])
+        """The threshold of the first pass: what does not reach it, no rule could keep. One for all spans of a trace."""
 
-    def admit(self, service: str | None, environment: str | None) -> Origin:
-        """The first pass for a resource: the threshold below which no rule could keep its traces."""
-        own, _ = self._stratum(service, environment)
-        granted = [granted for rule, granted in self._content if rule.match.matches_resource(service, environment)]
-        return Origin(service, environment, min([own, *granted]))
-
-    def decide(self, case: Case, origin: Origin, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision:
+    def decide(self, case: Case, admission: int, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision:
         """The second pass, on the whole trace.
 
-        ``origin`` is what the first pass went by (its threshold was in force then, whatever the configuration says
-        now). ``trace_states`` are those of the trace's spans: of several randomness values the smallest counts, of
+        ``admission`` is the threshold of the first pass when the trace came in, whatever the configuration says now.
+        ``trace_states`` are those of the trace's spans: of several randomness values the smallest counts, of
         several upstream thresholds the largest (the least probable span), for a decision must hold for the whole trace.
         """
         states = {state for state in trace_states if state}
         random_bits = min((randomness(trace_id, state) for state in states), default=randomness(trace_id))
         upstream = max((t for s in states if (t := incoming_threshold(s)) is not None and random_bits >= t), default=0)
-        gate = max(origin.threshold, upstream)
+        gate = max(admission, upstream)
 
-        base, stratum = self._stratum(origin.service, origin.environment)
+        base, stratum = self._stratum(case)
         base = max(base, gate)
         forced, forcing = min(
             ((granted, rule.name) for rule, granted in self._content if rule.match.matches(case)), default=(NEVER, None)
@@ -159,8 +153,8 @@ class Sampler:
             rule=stratum if at_random else forcing,
         )
 
-    def _stratum(self, service: str | None, environment: str | None) -> tuple[int, str | None]:
+    def _stratum(self, case: Case) -> tuple[int, str | None]:
         for rule, granted in self._strata:
-            if rule.match.matches_resource(service, environment):
+            if rule.match.matches(case):
                 return granted, rule.name
         return self._base, None

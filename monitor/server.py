@@ -38,8 +38,9 @@ def bind(listen: str, key: str) -> socket.socket:
 def address(listener: socket.socket) -> str:
     """``http://host:port`` as a person on this machine would type it."""
     host, port = listener.getsockname()[:2]
-    local = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - a name for it, not a bind
-    return f"http://{local.get(host, host)}:{port}"
+    local = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - a name for it, not a bind
+    host = local.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class Server:

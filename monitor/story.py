@@ -66,7 +66,9 @@ def _arrival(story: Mapping[str, Any]) -> Iterator[str]:
         yield f"  spans that came late made revision {story['revision']}"
     if story.get("content_captured") is False:
         switch = story.get("capture_switch")
-        yield "  contents were not captured" + (f"; {switch} would capture them" if switch else "")
+        yield (
+            f"  contents were not captured; {switch} would capture them" if switch else "  no contents were read of it"
+        )
 
 
 def _sampling(sampling: Mapping[str, Any] | None) -> Iterator[str]:

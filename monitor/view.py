@@ -53,6 +53,15 @@ class Records(Protocol):
     def size(self) -> int: ...
 
 
+class Refusing(Protocol):
+    """What the view reads of the receiver: refusals by HTTP status, and dropped requests by path."""
+
+    @property
+    def refused(self) -> Counter[int]: ...
+    @property
+    def dropped(self) -> Counter[str]: ...
+
+
 @dataclass(slots=True, kw_only=True)
 class View:
     """One monitor, looked at from outside.
@@ -67,6 +76,7 @@ class View:
     assembler: Assembler
     ledger: Ledger
     intake: Intake
+    receiver: Refusing
     pipeline: Pipeline
     windows: Windows
     exporter: Exporter
@@ -184,6 +194,9 @@ class View:
         counts, seen = self.intake.counts, self.ledger.balance().seen
         self.exporter.spans_received(self._since("spans", counts.spans))
         self.exporter.traces_seen(self._since("seen", seen))
+        for code, refused in self.receiver.refused.items():
+            self.exporter.requests_refused(code, self._since(f"refused {code}", refused))
+        self.exporter.requests_dropped(self._since("dropped", self.receiver.dropped.total()))
         self.exporter.spans_rejected(REJECTED, self._since("rejected", counts.rejected))
         self.exporter.spans_ignored("duplicate", self._since("duplicate", counts.duplicate))
         self.exporter.spans_ignored("late", self._since("late", counts.late))

@@ -7,6 +7,8 @@ metrics that need it *unavailable*, never the case an error.
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
     from .scenario import Scenario
 from .transcript import moments_of_text, moments_of_turns
 from .witness import MAX_TRANSCRIPT, Witness
+
+_FENCE = re.compile("`{3,}|~{3,}")
+_INFO = re.compile(r"[^\S\n]*[\w./+;=:-]*[^\S\n]*")
+"""What may follow the opening fence on its line: a language or a media type."""
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +105,13 @@ class Case:
         )
 
     @cached_property
+    def spoken_text(self) -> str | None:
+        """What was said: of structured turns the texts alone, without speakers and times; ``None`` as above."""
+        if self.transcript is None or isinstance(self.transcript, str):
+            return self.transcript
+        return "\n".join(turn.text for turn in self.transcript)
+
+    @cached_property
     def witness(self) -> Witness | None:
         """The transcript indexed for lexical answers; ``None`` without one, or beyond ``MAX_TRANSCRIPT`` characters."""
         text = self.transcript_text
@@ -109,12 +123,15 @@ class Case:
 
 
 def parse_output(output: Json) -> ParsedOutput:
-    """Read an output as JSON, strictly: NaN, infinities and doubled keys are not JSON."""
+    """Read an output as JSON, strictly: NaN, infinities (``1e999``) and doubled keys are not JSON.
+
+    A byte order mark and one Markdown fence, of backticks or tildes and with any info string, are taken off.
+    """
     if not isinstance(output, str):
         return ParsedOutput(output)
-    text, fenced = _unfence(output.strip())
+    text, fenced = _unfence(output.strip().removeprefix(_BYTE_ORDER_MARK).strip())
     try:
-        value: Json = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+        value: Json = json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
         if "\\ud" in text or "\\uD" in text:
             json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is not a character
         return ParsedOutput(value, fenced=fenced)
@@ -123,12 +140,23 @@ def parse_output(output: Json) -> ParsedOutput:
 
 
 def _unfence(text: str) -> tuple[str, bool]:
-    if not (text.startswith("```") and text.endswith("```") and len(text) >= 6):
+    opening = _FENCE.match(text)
+    if opening is None:
         return text, False
-    head, newline, body = text[3:-3].partition("\n")
-    if not head.strip() or (newline and head.strip().isalnum()):
-        return body, True
-    return text[3:-3], True
+    mark, width = text[0], opening.end()
+    body = text.rstrip(mark)
+    if len(text) - len(body) < width or len(body) <= width:
+        return text, False  # not closed, or nothing but marks
+    head, newline, rest = body[width:].partition("\n")
+    inner = rest if newline and _INFO.fullmatch(head) else body[width:]
+    return inner.strip().removeprefix(_BYTE_ORDER_MARK), True
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number[:40]} is too large a number")
+    return value
 
 
 def _refuse(constant: str) -> Json:

@@ -10,14 +10,17 @@ from itertools import islice
 
 from .facts import Number, Quote, found_dates, names, numbers, quotes, timestamps
 from .lexicon import (
+    ABBREVIATIONS,
     ACTS,
     AGENT_WORDS,
     CONTRASTS,
     CUSTOMER_WORDS,
     NEGATIONS,
+    PARTICLES,
     REPORTING,
     RUBRIC_WORDS,
     STOPWORDS,
+    UNSPACED_NEGATIONS,
     VAGUE,
 )  # fmt: skip
 from .numerals import CURRENCIES, NUMBER_WORDS, spoken_figures
@@ -28,7 +31,11 @@ MAX_REASON = 20_000
 
 MAX_CLAIMS = 40
 """Claims of a reason, and quotations in it, that are looked up."""
-_MAX_CONTENT = 200
+_MAX_CONTENT = 60
+_REACH = 3
+"""Words after a *not* among which a verb of omission takes it back (*did not fail to*)."""
+_LONG_QUOTE = 4
+"""Words from which a quotation may consist of ordinary words alone (*how can I help*)."""
 _QUOTED = "\x00"
 
 _SENTENCES = re.compile(r"(?<=[.!?;।。！？])\s+|(?<=[।。！？])|\n")
@@ -41,6 +48,13 @@ _ENDINGS = ("ing", "ed", "es", "en", "s", "e")
 _GERMAN = frozenset(
     ("der", "die", "das", "den", "dem", "des", "und", "nicht", "ein", "eine", "hat", "kunde", "kunden", "wurde")
 )
+_SPOKEN_TIME = re.compile(
+    r"(?<=\bat )(?:(\d{1,2}) ?min(?:ute)?s?(?: and)?(?: (\d{1,2}) ?s(?:ec(?:ond)?s?)?)?"
+    r"|(\d{1,4}) ?s(?:ec(?:ond)?s?)?)\b",
+    re.IGNORECASE,
+)
+_OWNERS = frozenset(("of", "des", "del", "du"))
+_UNSPACED_NOT = re.compile("|".join(map(re.escape, UNSPACED_NEGATIONS)))
 _TITLES = frozenset(("herr", "herrn", "frau", "mr", "mrs", "ms", "dr"))
 
 
@@ -68,6 +82,11 @@ class Claim:
         return bool(self.quotes or self.stamps)
 
     @property
+    def checkable(self) -> bool:
+        """Whether it says anything besides a time: that can be true or false of the transcript."""
+        return bool(self.quotes or self.content or self.acts or self.numbers or self.dates or self.names)
+
+    @property
     def says_something(self) -> bool:
         return self.anchored or bool(self.content or self.acts or self.numbers or self.dates)
 
@@ -84,6 +103,11 @@ def stem(word: str) -> str:
         ending = next((ending for ending in _ENDINGS if word.endswith(ending) and len(word) - len(ending) >= 3), "")
         word = word[: len(word) - len(ending)] if ending else word
     return word[:5]
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text as they are compared, abbreviations written out (*DOB* is *date of birth*)."""
+    return [part for word in tokens(text) for part in ABBREVIATIONS.get(word, (word,))]
 
 
 def stems(words: list[str]) -> list[str]:
@@ -104,6 +128,7 @@ def _claims(reason: str) -> tuple[Claim, ...]:
     masked = reason.replace(_QUOTED, " ")
     for quote in reversed(quoted):
         masked = f"{masked[: quote.start]} {_QUOTED} {masked[quote.end :]}"
+    masked = _UNSPACED_NOT.sub(" not ", _SPOKEN_TIME.sub(_as_stamp, masked))
     return tuple(islice((claim for claim in _read(masked, quoted) if claim.says_something), MAX_CLAIMS))
 
 
@@ -117,9 +142,16 @@ def _read(masked: str, quoted: list[Quote]) -> Iterator[Claim]:
 
 
 def _is_quotation(text: str) -> bool:
-    """One vague word in quotation marks is emphasis, not a quotation."""
+    """Whether words in quotation marks are distinctive enough to be looked up as said.
+
+    A single ordinary word, or two or three that carry no content, are emphasis; a code (*ORD-7731*) is a quotation.
+    """
     words = tokens(text)
-    return len(words) > 1 or any(word not in VAGUE and word not in STOPWORDS for word in words)
+    if any(character.isdigit() for character in text):
+        return True
+    if len(words) == 1:
+        return is_unspaced(words[0][0]) and len(words[0]) > 1
+    return len(words) >= _LONG_QUOTE or any(word not in VAGUE and word not in STOPWORDS for word in words)
 
 
 def _clauses(text: str) -> Iterator[str]:
@@ -144,7 +176,7 @@ def _claim(clause: str, quoted: tuple[str, ...], *, german: bool) -> Claim:
     normal = normalise(plain)
     dated = list(found_dates(normal))
     rest = _without_marks(_cut(normal, [(start, end) for _, start, end in dated]))
-    words = tokens(rest)
+    words = words_of(rest)
     told = [word for word in words if not _is_light(word) and not word.isdigit()]
     acts = frozenset(index for index, (cues, _) in enumerate(ACTS) if not cues.isdisjoint(words))
     return Claim(
@@ -156,9 +188,30 @@ def _claim(clause: str, quoted: tuple[str, ...], *, german: bool) -> Claim:
         content=frozenset(stems(told)[:_MAX_CONTENT]),
         acts=acts,
         reports=any(word in REPORTING for word in words),
-        negated=any(word in NEGATIONS for word in words),
+        negated=_is_negated(words),
         role=_role(words),
     )
+
+
+def _as_stamp(match: re.Match[str]) -> str:
+    minutes, seconds = int(match[1] or 0), int(match[2] or match[3] or 0)
+    return f"{minutes + seconds // 60:02}:{seconds % 60:02}"
+
+
+def _is_negated(words: list[str]) -> bool:
+    """Whether a clause denies something. *Did not fail to* denies nothing, nor does *not only*."""
+    taken_back: set[int] = set()
+    for at, word in enumerate(words):
+        if word in PARTICLES:
+            following = range(at + 1, min(at + 1 + _REACH, len(words)))
+            undone = [other for other in following if words[other] in NEGATIONS and words[other] not in PARTICLES]
+            if undone or words[at + 1 : at + 2] == ["only"]:
+                taken_back.update((at, *undone))
+    # What stands before a word taken back in the same breath is one negation with it (*didn t fail*, *n a pas omis*).
+    for at in sorted(taken_back, reverse=True):
+        if words[at] in PARTICLES and at and words[at - 1] in PARTICLES:
+            taken_back.add(at - 1)
+    return any(word in NEGATIONS and at not in taken_back for at, word in enumerate(words))
 
 
 def _is_light(word: str) -> bool:
@@ -177,13 +230,20 @@ def _is_light(word: str) -> bool:
 
 
 def _role(words: list[str]) -> str | None:
-    """Whom the clause speaks of: the party named first."""
-    for word in words:
-        if word in AGENT_WORDS:
+    """Whom the clause speaks of: the party named first.
+
+    Not one who only owns something (*the customer's date of birth*, *of the customer*), unless nobody else is named
+    and it is the agent: *the agent's greeting* is an act of the agent.
+    """
+    owner = None
+    for at, word in enumerate(words):
+        if words[at + 1 : at + 2] == ["s"] or not _OWNERS.isdisjoint(words[max(0, at - 2) : at]):
+            owner = owner or ("agent" if word in AGENT_WORDS else None)
+        elif word in AGENT_WORDS:
             return "agent"
-        if word in CUSTOMER_WORDS:
+        elif word in CUSTOMER_WORDS:
             return "customer"
-    return None
+    return owner
 
 
 def _names(plain: str, *, german: bool) -> Iterator[str]:

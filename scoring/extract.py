@@ -67,7 +67,8 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
         complete=trace.complete,
         completion=trace.completion,
         content_captured=captured,
-        capture_switch=None if captured else _first(trace, "capture_switch"),
+        # Contents that may be there need a dialect that reads them, not a switch.
+        capture_switch=None if captured or any(s.unread for s in trace.spans) else _first(trace, "capture_switch"),
     )
 
 

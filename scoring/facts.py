@@ -1,6 +1,7 @@
 """Facts in a text that can be checked literally: numbers, amounts, time stamps, dates, quotes, names.
 
-Expressions here have no nested or overlapping repeats, so that none takes more than linear time on any input.
+Expressions here have no nested or overlapping repeats, so that none takes more than linear time on any input. Every
+function reads the first ``MAX_TEXT`` characters: what a text says beyond it is not seen.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from dataclasses import dataclass
 
 from .numerals import MONTHS, currency_of
 from .text import fold_digits, normalise
+
+MAX_TEXT = 500_000
+"""Characters of a text that are read for facts: some eight hours of speech. Ten megabytes take long even so."""
 
 _NUMBER = re.compile(r"(?<![^\W\d_])\d+(?:[.,]\d+)*")
 _STAMP = re.compile(r"(?<![\d:.])(\d{1,3}):([0-5]\d)(?::([0-5]\d))?(?![\d:])")
@@ -56,7 +60,7 @@ def numbers(text: str) -> list[Number]:
     >>> numbers("$49")[0].currency
     'USD'
     """
-    folded = _STAMP.sub(" ", fold_digits(text))
+    folded = _STAMP.sub(" ", fold_digits(text[:MAX_TEXT]))
     return [
         Number(match.group(), _values(match.group()), currency_of(folded, match.start(), match.end()))
         for match in _NUMBER.finditer(folded)
@@ -74,7 +78,7 @@ def timestamps(text: str) -> list[int]:
     >>> timestamps("at 01:23 and [00:01:23]")
     [83, 83]
     """
-    return [_seconds(match) for match in _STAMP.finditer(fold_digits(text))]
+    return [_seconds(match) for match in _STAMP.finditer(fold_digits(text[:MAX_TEXT]))]
 
 
 def dates(text: str) -> list[frozenset[str]]:
@@ -85,7 +89,7 @@ def dates(text: str) -> list[frozenset[str]]:
     >>> sorted(dates("03/04/2026")[0])
     ['2026-03-04', '2026-04-03']
     """
-    return [readings for readings, _, _ in found_dates(normalise(text))]
+    return [readings for readings, _, _ in found_dates(normalise(text[:MAX_TEXT]))]
 
 
 def found_dates(normalised: str) -> Iterator[tuple[frozenset[str], int, int]]:
@@ -109,9 +113,12 @@ def same_date(left: frozenset[str], right: frozenset[str]) -> bool:
 def quotes(text: str) -> list[Quote]:
     """Quotations, outermost only. An apostrophe within a word opens and closes nothing.
 
+    Within other marks than apostrophes, spaces may stand beside the words (``« Bonjour »``); they are part of the text.
+
     >>> [q.text for q in quotes("said 'Don't worry' and “bye”")]
     ["Don't worry", 'bye']
     """
+    text = text[:MAX_TEXT]
     found: list[Quote] = []
     closings = _closings(text)
     at = 0
@@ -134,6 +141,7 @@ def names(text: str) -> list[str]:
     >>> names("The agent told Priya Sharma. She agreed.")
     ['Priya', 'Sharma']
     """
+    text = text[:MAX_TEXT]
     found: list[str] = []
     for match in _NAME.finditer(text):
         before = text[max(0, match.start() - 3) : match.start()]
@@ -167,13 +175,18 @@ class _closings:  # noqa: N801  # private; reads as a function
         return at if at < len(self._text) else None
 
     def _closes(self, mark: str, at: int) -> bool:
-        within = at + 1 < len(self._text) and self._text[at - 1].isalnum() and self._text[at + 1].isalnum()
-        return not (mark in "'’" and within) and not self._text[at - 1].isspace()
+        before, after = self._text[at - 1], self._text[at + 1 : at + 2]
+        if mark in "'’":
+            return not before.isspace() and not (before.isalnum() and after.isalnum())
+        # A straight mark after a space closes only where no word begins: there it would open.
+        return mark != '"' or not before.isspace() or not after.isalnum()
 
 
 def _opens(text: str, at: int) -> bool:
-    after = at + 1 < len(text) and not text[at + 1].isspace()
-    return after and (text[at] not in "'‘\"" or at == 0 or not text[at - 1].isalnum())
+    mark, before, after = text[at], text[at - 1 : at], text[at + 1 : at + 2]
+    if mark in "'‘":
+        return bool(after) and not after.isspace() and not before.isalnum()
+    return bool(after) and (mark != '"' or not before.isalnum())
 
 
 def _seconds(match: re.Match[str]) -> int:

@@ -4,9 +4,15 @@ They answer the two questions about a reason of a scorecard; everything else has
 
 *Cites the transcript* when a claim of the reason quotes words, gives a time stamp, or describes an action whose words
 stand close together in the transcript; praise ("Agent was polite") does not. A claim that something was **not** done
-cites what can be looked for. *Borne out* when, besides, every quote stands in the transcript (with the speaker and at
-the time that the reason names), every time stamp exists, every number, date and name stands there, and no claim
-contradicts it.
+cites the transcript when it denies a quote, names a time, or is for a third or more about what the transcript talks of
+or about acts of speech that can be told by their phrases (greeting, apology, verification, a time promised …): a denial
+of anything else is true of every call, and evidence of none.
+
+*Borne out* when, besides, every quote stands in the transcript (with the speaker and at the time that the reason
+names), every time stamp exists, every number, date and name stands there, no claim contradicts it, and the reason says
+anything at all besides a time: a bare "00:05" points somewhere, and says nothing of it.
+
+All reasons of a case together may cost a bounded amount of work; beyond it there is no answer.
 """
 
 from __future__ import annotations
@@ -29,7 +35,16 @@ def answer(case: Case, question: Question) -> Reply:
     if witness is None:
         known = case.transcript is not None
         return NoAnswer(f"the transcript is longer than {MAX_TRANSCRIPT} characters" if known else "no transcript")
+    if not witness.can_read(question.reason):
+        return _TOO_MUCH
     found = claims(question.reason)
+    if not witness.can_check(question.reason, found):
+        return _TOO_MUCH
+    return _told(question, found, witness)
+
+
+def _told(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], witness: Witness) -> Reply:
+    """What the claims of a reason amount to."""
     if not found:
         return _answer(value=False, why="points at nothing in the transcript")
     telling = [claim for claim in found if _cites(claim, witness)]
@@ -39,11 +54,16 @@ def answer(case: Case, question: Question) -> Reply:
         return _answer(value=False, why="no quote, time stamp or described action of the transcript")
     if isinstance(question, CitesTranscript):
         return _answer(value=True, why=_what(telling[0], witness))
+    if not any(claim.checkable for claim in found):
+        return _answer(value=False, why="names a time and nothing that was said or done then")
     for claim in found:
         fault = _fault(claim, witness, tells=claim in telling)
         if fault is not None:
             return _answer(value=False, why=fault)
     return _answer(value=True, why=_what(telling[0], witness))
+
+
+_TOO_MUCH = NoAnswer("the reasons of this case cost more lexical work than is done for one case: it needs a judge")
 
 
 def _answer(*, value: bool, why: str) -> Answer:
@@ -54,7 +74,7 @@ def _cites(claim: Claim, witness: Witness) -> bool:
     if claim.anchored:
         return True
     if claim.negated:
-        return bool(claim.content or claim.acts) and not witness.is_foreign_to(claim)
+        return witness.talks_of(claim) and not witness.is_foreign_to(claim)
     return witness.match(claim).cites
 
 
@@ -81,5 +101,5 @@ def _what(claim: Claim, witness: Witness) -> str:
     if claim.stamps:
         return f"names the time {claim.stamps[0] // 60:02}:{claim.stamps[0] % 60:02}"
     if claim.negated:
-        return "names something that can be looked for"
+        return "denies something that the transcript can tell of"
     return f"describes: {', '.join(witness.match(claim).words[:6])}"

@@ -1,5 +1,9 @@
 # ruff: noqa: E501, ISC004  # word lists read best as long lines
-"""Word lists for lexical answers in English, German, Spanish and Hindi. Data, not rules; all in normalised form."""
+"""Word lists for lexical answers, all in normalised form. Data, not rules.
+
+Full lists for English, German, Spanish and Hindi; for French, Portuguese, Italian and Dutch the words without which a
+denial would be read as its opposite: negations, parties, verbs of saying, the commonest acts of speech.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ STOPWORDS = _set(
     "is are was were be been being am do does did done doing has have had having will would shall should can could may",
     "might must this that these those it its he she they them his her their him i you we us our your my me mine who whom",
     "which what when where why how there here also just very too quite really only both all any some each every such",
+    "second seconds put puts putting placed take takes took taken whether himself herself themselves itself myself yourself",
     "while during after before again once because since until upon via per etc get got s t re ve ll d m",
     "der die das den dem des ein eine einen einem einer eines und oder aber wenn dann so als am an auf aus bei bis durch",
     "für gegen im in ins ist sind war waren wird wurde wurden werden hat haben hatte hatten sein seine seinen seinem",
@@ -24,6 +29,10 @@ STOPWORDS = _set(
     "han había haber está están estaba que quien cual cuando donde como su sus le les lo se me mi mis te tu nos más muy",
     "también ya este esta estos estas ese esa eso esto durante tras después antes porque",
     "है हैं था थी थे हो होना हुआ हुई हुए ने को का के की में से पर और या तो ही भी यह वह ये वे इस उस कि जो एक लिए साथ तक बाद",
+    "le du au aux une dans sur avec que qu ou où il elle ils elles ce cet cette ces est été était avait ont avoir être à d l n",
+    "os um uma dos das ao aos na nos nas em e que foi ter tem tinha seu sua",
+    "il lo gli i un uno una di da della dello dei degli delle che è ha hanno aveva stato stata nel nella",
+    "het een van voor met te aan op bij naar om dat heeft hebben had zijn werd zich",
     "पहले अपना अपनी अपने उनका उनकी उनके उसका उसकी उसके कर करके किया की गया गई गए दिया दी रहा रही रहे द्वारा जब कुछ",
 )
 """Words that carry no content."""
@@ -31,11 +40,12 @@ STOPWORDS = _set(
 AGENT_WORDS = _set(
     "agent agents advisor adviser representative rep assistant executive csr operator bot associate specialist colleague",
     "mitarbeiter mitarbeiterin berater beraterin agentin sachbearbeiter agente asesor asesora operador operadora",
+    "conseiller conseillère téléconseiller opérateur opératrice atendente operatore operatrice addetto medewerker medewerkster",
     "representante एजेंट एजेन्ट प्रतिनिधि कर्मचारी",
 )
 CUSTOMER_WORDS = _set(
     "customer customers caller client user member consumer guest",
-    "kunde kunden kundin anrufer anruferin cliente clienta usuario usuaria ग्राहक कॉलर उपभोक्ता",
+    "kunde kunden kundin anrufer anruferin cliente clienta usuario usuaria client cliente appelant klant beller ग्राहक कॉलर उपभोक्ता",
 )
 
 VAGUE = _set(
@@ -79,52 +89,120 @@ REPORTING = _set(
     "sagte sagt fragte fragt gefragt erklärte erklärt teilte mitgeteilt erwähnte erwähnt bot angeboten anbieten gab las",
     "verwendete nannte genannt antwortete informierte informiert bat gebeten wies vorgelesen",
     "dijo dice preguntó pregunta explicó explica informó informa mencionó menciona ofreció ofrece dio da leyó usó",
-    "respondió indicó solicitó pidió pide",
+    "respondió indicó solicitó pidió pide dicho preguntado explicado informado mencionado ofrecido dado leído pedido",
+    "dit demandé demande expliqué explique informé informe mentionné proposé propose proposer offert offre donné lu répondu",
+    "disse pergunto perguntou explicou informou mencionou ofereceu oferece oferecido deu leu respondeu pediu solicitou",
+    "detto chiesto chiede spiegato informato menzionato offerto offre dato letto risposto proposto",
+    "zei gezegd vroeg gevraagd legde uitgelegd noemde genoemd bood aangeboden gaf gegeven las gelezen",
     "कहा बोला मांगा मांगी माँगा माँगी पूछा बताया बताई समझाया उल्लेख पेशकश पढ़ा जवाब",
 )
 """Verbs that introduce what was said: with one of them, one matching content word is enough."""
 
-NEGATIONS = _set(
-    "not never no none neither nor cannot without didn doesn don wasn weren isn aren hasn haven hadn couldn wouldn shouldn",
-    "t failed fails fail omitted skipped missing missed forgot neglected lacks lacked unable refused",
-    "nicht nie niemals kein keine keinen keiner keinem weder ohne versäumte vergaß verweigerte",
-    "no nunca ningún ninguna ninguno jamás sin tampoco omitió olvidó",
-    "नहीं न कभी बिना मत भूल ना",
+PARTICLES = _set(
+    "not never no none neither nor cannot without didn doesn don wasn weren isn aren hasn haven hadn couldn wouldn shouldn t",
+    "nicht nie niemals kein keine keinen keiner keinem weder ohne",
+    "no nunca ningún ninguna ninguno jamás sin tampoco",
+    "pas jamais aucun aucune sans",
+    "não nunca nenhum nenhuma jamais sem nem",
+    "non nessun nessuno nessuna senza neppure nemmeno",
+    "niet geen nooit zonder",
+    "नहीं न कभी बिना मत ना",
 )
 """Words that turn a statement round; ``t`` is what is left of *n't*."""
 
+DISAVOWALS = _set(
+    "denied denies deny denying refused refuses refuse refusing declined declines disputed disputes",
+    "verweigerte verweigert bestritt bestritten leugnete abgelehnt negó niega rechazó nié refusé nie refuse negou recusou",
+    "negato rifiutato ontkende ontkend weigerde geweigerd",
+)
+"""Verbs that say of a thing that it is not so, or will not be done; they may follow it (*the refund was denied*)."""
+
+OMISSIONS = _set(
+    "failed fails fail failing failure omitted omits omit omitting skipped skips skip skipping missing missed misses miss",
+    "forgot forgets forget forgotten neglected neglects neglect lacks lacked lack unable",
+    "versäumte versäumt vergaß vergessen unterließ omitió olvidó olvidado oublié omis manqué esqueceu omitiu deixou",
+    "dimenticato omesso vergat vergeten verzuimde भूल",
+)
+"""Verbs that say that a thing was left undone."""
+
+NEGATIONS = PARTICLES | DISAVOWALS | OMISSIONS
+"""All words by which a claim becomes a denial."""
+
+UNSPACED_NEGATIONS = (
+    "没有", "沒有", "没能", "沒能", "未能", "并未", "並未", "从未", "從未", "未曾", "ませんでした", "ません", "なかった", "ไม่ได้", "ไม่",
+)  # fmt: skip
+"""The same in scripts without spaces, where they stand within a run; longer ones before those that they begin with."""
+
+ABBREVIATIONS = {"dob": ("date", "of", "birth"), "acct": ("account",)}
+"""What is written for what is said."""
+
 _ACTS = (
     (
-        "greet greeted greeting greets greetings welcomed welcome salutation begrüßte begrüßt begrüßung saludó saluda saludo "
+        "greet greeted greeting greets greetings welcomed welcome salutation begrüßte begrüßt begrüßung salué salutation cumprimentou saludou saudou salutato begroette begroet saludó saluda saludo "
         "अभिवादन स्वागत नमस्कार",
         "hello|hi|good morning|good afternoon|good evening|welcome|thank you for calling|thanks for calling|guten tag|"
         "guten morgen|guten abend|hallo|grüß gott|willkommen|hola|buenos días|buenas tardes|buenas noches|bienvenido|"
-        "bienvenida|नमस्ते|नमस्कार|स्वागत|सुप्रभात",
+        "bienvenida|bonjour|bonsoir|allô|bienvenue|bom dia|boa tarde|boa noite|olá|buongiorno|buonasera|salve|goedemorgen|"
+        "goedemiddag|goedenavond|hallo|नमस्ते|नमस्कार|स्वागत|सुप्रभात",
     ),
     (
         "apologised apologized apologise apologize apologises apologizes apology apologies apologizing apologising sorry "
+        "excusé désolé desculpou scusato verontschuldigde "
         "entschuldigte entschuldigt entschuldigung disculpó disculpa disculpas माफी माफ़ी क्षमा",
         "sorry|apologise|apologize|apologies|apology|entschuldigung|entschuldigen|tut mir leid|lo siento|disculpe|disculpa|"
-        "disculpas|perdón|perdone|माफ|माफ़|माफी|माफ़ी|क्षमा|खेद",
+        "lamento|lamentamos|désolé|désolée|excuses|excusez|pardon|desculpe|desculpa|desculpas|lamentiamo|scusi|mi dispiace|"
+        "mi spiace|het spijt me|disculpas|perdón|perdone|माफ|माफ़|माफी|माफ़ी|क्षमा|खेद",
     ),
     (
-        "thanked thanks thank thanking gratitude bedankte bedankt dankte agradeció agradece धन्यवाद",
-        "thank you|thanks|danke|vielen dank|gracias|धन्यवाद|शुक्रिया",
+        "thanked thanks thank thanking gratitude bedankte bedankt dankte remercié agradeceu ringraziato bedankte agradeció agradece धन्यवाद",
+        "merci|obrigado|obrigada|grazie|dank u|bedankt|thank you|thanks|danke|vielen dank|gracias|धन्यवाद|शुक्रिया",
     ),
     (
         "farewell goodbye closing closed verabschiedete verabschiedet verabschiedung despidió despedida विदा",
         "goodbye|bye|have a great day|have a good day|have a nice day|take care|auf wiederhören|auf wiedersehen|tschüss|"
+        "au revoir|bonne journée|até logo|tenha um bom dia|arrivederci|buona giornata|tot ziens|fijne dag|"
         "schönen tag|adiós|hasta luego|que tenga|अलविदा|शुभ दिन|दिन शुभ",
     ),
     (
-        "introduced introduce introduces introducing introduction vorgestellt stellte vorstellung presentó परिचय",
-        "my name is|this is|i am|i'm|mein name ist|ich bin|ich heiße|me llamo|mi nombre es|le habla|soy|मेरा नाम|मैं",
+        "introduced introduce introduces introducing introduction vorgestellt stellte vorstellung présenté apresentou presentato voorgesteld presentó परिचय",
+        "je m'appelle|je suis|meu nome é|aqui é|mi chiamo|mijn naam is|u spreekt met|my name is|this is|i am|i'm|mein name ist|ich bin|ich heiße|me llamo|mi nombre es|le habla|soy|मेरा नाम|मैं",
     ),
     (
-        "transferred transfer transfers transferring escalated escalate escalation weitergeleitet verbunden transfirió "
+        "transferred transfer transfers transferring escalated escalate escalation supervisor manager weitergeleitet verbunden transfirió "
         "escaló derivó स्थानांतरित",
         "transfer|transferring|connect you|put you through|supervisor|escalate|escalating|weiterleiten|verbinde sie|"
         "verbinden|transferir|le paso|supervisora|सुपरवाइजर|ट्रांसफर",
+    ),
+    (
+        "verified verify verifies verifying verification authenticated authenticate authentication identity identification "
+        "verifizierte verifiziert legitimierte identität verificó identidad vérifié identité verificou identidade "
+        "verificato identità geverifieerd identiteit सत्यापित सत्यापन पहचान",
+        "verified|verify|verification|date of birth|account number|customer number|security question|security questions|"
+        "last four digits|mother's maiden name|geburtsdatum|kontonummer|kundennummer|verifiziert|fecha de nacimiento|"
+        "número de cuenta|verificado|date de naissance|numéro de compte|data de nascimento|número da conta|data di nascita|"
+        "numero di conto|geboortedatum|rekeningnummer|खाता नंबर|जन्म तिथि|जन्मतिथि",
+    ),
+    (
+        "long timeframe timeframes timeline timelines turnaround timescale eta zeitrahmen zeitraum frist plazo délai prazo "
+        "termijn समयसीमा",
+        "minutes|hours|business days|working days|days|week|weeks|within|by tomorrow|tomorrow|stunden|werktage|tage|tagen|"
+        "wochen|horas|días hábiles|días laborables|semana|semanas|heures|jours|semaines|dias úteis|ore|giorni|settimane|uur|dagen|weken|"
+        "घंटे|दिन|दिनों|सप्ताह|हफ्ते",
+    ),
+    (
+        "else further additional assistance sonst weitere weiteren adicional अन्य",
+        "anything else|something else|what else|else i can|any other|anything further|noch etwas|sonst noch|weitere fragen|"
+        "algo más|alguna otra|autre chose|mais alguma coisa|algo mais|altro|nog iets|और कुछ|कुछ और|अन्य",
+    ),
+    (
+        "hold holding warteschleife espera attente attesa wacht होल्ड",
+        "hold|one moment|a moment|bear with me|einen moment|einen augenblick|un momento|un instante|un instant|um momento|"
+        "een moment|होल्ड|एक मिनट",
+    ),
+    (
+        "recorded recording recordings aufgezeichnet aufzeichnung grabada grabación grabado enregistré enregistrement gravada "
+        "registrata opgenomen रिकॉर्ड",
+        "recorded|recording|aufgezeichnet|aufzeichnung|grabada|grabado|enregistré|enregistrée|gravada|registrata|opgenomen|रिकॉर्ड",
     ),
 )
 ACTS: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = tuple(

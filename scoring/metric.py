@@ -10,6 +10,7 @@ from typing import TypeAlias, cast
 from .bands import Bands
 from .case import Case
 from .effects import Steps
+from .label import label
 from .result import Failed, Method, Result
 
 Measure: TypeAlias = Callable[[Case], Result] | Callable[[Case], Steps]
@@ -50,4 +51,4 @@ def _lifted(measure: Measure, case: Case) -> Steps:
             return (yield from cast("Generator[object, object, Result]", result))  # type: ignore[misc]  # narrowed by isgenerator
         return cast("Result", result)
     except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
-        return Failed(f"{type(error).__name__}: {error}")
+        return Failed(f"{type(error).__name__}: {label(str(error), 200)}")

@@ -81,7 +81,8 @@ class Span:
     """One span in normal form. Times are ns since the epoch, ``cost_usd`` is US dollars.
 
     ``root_hint`` marks the topmost span that the emitter exported, whose parent will never come.
-    ``capture_switch`` names the setting that would capture contents, when they were not captured.
+    ``capture_switch`` names the setting that would capture contents, when they were not captured; ``unread`` names
+    attributes of a span without contents that look like contents, and that no dialect of this version reads.
     ``trace_input`` and ``trace_output`` are what the application said of the whole trace, on whichever span.
     """
 
@@ -121,6 +122,7 @@ class Span:
     release: str | None = None
     trace_state: str = ""
     capture_switch: str | None = None
+    unread: tuple[str, ...] = ()
     provenance: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -1,18 +1,20 @@
 """Structure check: whether the output has exactly the keys and kinds of the expected outcome (seed 000; rubrics §2).
 
 Shape is compared, content is not: the number of items in a list is free, and so are the keys of the two maps that
-hold data.
+hold data. The comparison takes time linear in both sides, apart from items whose shape may fit an expected one
+without being equal to it; the work on those is bounded (``MAX_STEPS``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from .bands import must_be_one
 from .case import Case, ParsedOutput, parse_output
+from .label import label
 from .metric import Metric
 from .result import Result, Scored, Unavailable
 from .span import Json
@@ -24,6 +26,19 @@ _FREE_MAPS = ("$.summary.call_extracted_info", "$.emotion")
 """Maps whose keys are data: extracted fields, and emotion → percentage."""
 _NULLABLE = "$.sentiment[].label"
 """The only place where null may stand for a string: missing labels have their own counter."""
+_TEXTS = ("$.detected_keywords", "$.detected_topics", "$.valid_entity_set")
+"""Lists of strings, whatever the reference's own hold: an empty one says nothing of its items."""
+MAX_STEPS = 300_000
+"""Values that one check may compare; a real scorecard has some hundred."""
+_MAX_DEPTH = 100
+"""Levels of nesting that an outline covers; what nests deeper is compared value by value."""
+_MAX_PATH = 200
+_NEAREST = 20
+"""Expected shapes among which the one most like a wrong item is looked for, to tell what is wrong with it."""
+
+
+class TooVariedError(ValueError):
+    """The two sides cannot be compared within ``MAX_STEPS``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +63,17 @@ class Matched:
 
 
 def check(output: ParsedOutput, expected: Json) -> Structure:
-    """Compare the shape of an output with that of the expected outcome.
+    """Compare the shape of an output with that of the expected outcome; ``TooVariedError`` beyond ``MAX_STEPS``.
 
     >>> check(ParsedOutput({"a": 1, "c": []}), {"a": 2.5, "b": "x"}).differences
     ('$.b: missing', '$.c: not expected')
     """
     if output.error is not None:
         return Structure((f"$: {output.error}",), output.fenced)
-    return Structure(tuple(islice(_differences(output.value, expected, "$", "$"), _SHOWN)), output.fenced)
+    try:
+        return Structure(tuple(islice(_Check().differences(output.value, expected, "$", "$"), _SHOWN)), output.fenced)
+    except RecursionError:
+        raise TooVariedError("the output and the expected outcome are nested too deeply to be compared") from None
 
 
 def reference(case: Case) -> Json | Unavailable:
@@ -63,7 +81,9 @@ def reference(case: Case) -> Json | Unavailable:
     if case.expected_outcome is None:
         return Unavailable("no expected_outcome")
     parsed = parse_output(case.expected_outcome)
-    return Unavailable(f"expected_outcome is {parsed.error}") if parsed.error else parsed.value
+    if parsed.error:
+        return Unavailable(f"expected_outcome is {parsed.error}")
+    return parsed.value
 
 
 def items(value: Json, key: str) -> list[Json]:
@@ -103,7 +123,7 @@ def shown(ids: Iterable[object]) -> list[str | int | float]:
 
 def _label(value: object) -> str | int | float:
     if isinstance(value, str):
-        return _short(value)
+        return label(value)
     if isinstance(value, int | float) and kind(value) == "number" and abs(value) < _EXACT:
         return value
     return kind(value)
@@ -130,38 +150,116 @@ def kind(value: object) -> str:
             return "not JSON"
 
 
-def _differences(found: Json, expected: Json, path: str, pattern: str) -> Iterator[str]:
-    if pattern in _FREE_MAPS and isinstance(expected, dict):
-        yield from _free_map(found, path, pattern)
-    elif kind(found) != kind(expected) or kind(found) == "not JSON":
-        if not (found is None and pattern == _NULLABLE):
-            yield f"{path}: {kind(found)}, expected {kind(expected)}"
-    elif isinstance(found, dict) and isinstance(expected, dict):
-        yield from (f"{path}.{key}: missing" for key in expected if key not in found)
-        yield from (f"{path}.{_short(key)}: not expected" for key in found if key not in expected)
-        for key in expected:
-            if key in found:
-                yield from _differences(found[key], expected[key], f"{path}.{key}", f"{pattern}.{key}")
-    elif isinstance(found, list) and isinstance(expected, list):
-        yield from _item_differences(found, expected, path, f"{pattern}[]")
+class _Check:
+    """One comparison: the outlines of lists' items, each made once, and the steps that are left."""
+
+    def __init__(self) -> None:
+        self._left = MAX_STEPS
+        self._outlines: dict[int, Hashable] = {}  # by identity: both sides live, unchanged, as long as the check
+        self._numbers: dict[Hashable, int] = {}
+        self._shapes: dict[int, _Shapes] = {}
+
+    def differences(self, found: Json, expected: Json, path: str, pattern: str) -> Iterator[str]:
+        self._left -= 1
+        if self._left < 0:
+            raise TooVariedError(f"the output cannot be compared with the expected outcome in {MAX_STEPS:,} steps")
+        if pattern in _FREE_MAPS and isinstance(expected, dict):
+            yield from _free_map(found, path, pattern)
+        elif kind(found) != kind(expected) or kind(found) == "not JSON":
+            if not (found is None and pattern == _NULLABLE):
+                yield f"{path}: {kind(found)}, expected {kind(expected)}"
+        elif isinstance(found, dict) and isinstance(expected, dict):
+            yield from (f"{_below(path, key)}: missing" for key in expected if key not in found)
+            yield from (f"{_below(path, key)}: not expected" for key in found if key not in expected)
+            for key in expected:
+                if key in found:
+                    yield from self.differences(found[key], expected[key], _below(path, key), f"{pattern}.{key}")
+        elif isinstance(found, list) and isinstance(expected, list):
+            yield from self._of_items(found, expected, path, pattern)
+
+    def _of_items(self, found: list[Json], expected: list[Json], path: str, pattern: str) -> Iterator[str]:
+        """Every item must have the shape of one of the expected items; an empty expected list says nothing of shape."""
+        if pattern in _TEXTS:
+            for index, item in enumerate(found):
+                if not isinstance(item, str):
+                    yield f"{path}[{index}]: {kind(item)}, expected string"
+            return
+        if not expected:
+            return
+        shapes = self._shapes_of(expected)
+        for index, item in enumerate(found):
+            if self._outline(item) in shapes.outlines:
+                continue
+            # Not equal to any; it may still fit one that has the same keys: null for a label, a shorter inner list.
+            candidates = shapes.by_head.get(_head(item)) or [shapes.most_like(item)]
+            told: list[str] | None = None
+            for shape in candidates:
+                one = list(islice(self.differences(item, shape, f"{path}[{index}]", f"{pattern}[]"), _SHOWN))
+                if told is None or len(one) < len(told):
+                    told = one
+                if not one:
+                    break
+            yield from told or ()
+
+    def _shapes_of(self, expected: list[Json]) -> _Shapes:
+        known = self._shapes.get(id(expected))
+        if known is None:
+            distinct = {self._outline(item): item for item in expected}
+            known = self._shapes[id(expected)] = _Shapes(frozenset(distinct), list(distinct.values()))
+        return known
+
+    def _outline(self, value: Json, depth: int = 0) -> Hashable:
+        """A hashable outline of a value: equal outlines, equal shape."""
+        if not isinstance(value, dict | list):
+            told = kind(value)
+            return told if told != "not JSON" else object()  # equal to nothing
+        known = self._outlines.get(id(value))
+        if known is not None:
+            return known
+        if depth == _MAX_DEPTH:
+            return object()
+        made: Hashable
+        if isinstance(value, dict):
+            made = frozenset((key, self._outline(item, depth + 1)) for key, item in value.items())
+        else:
+            made = ("array", frozenset(self._outline(item, depth + 1) for item in value))
+        # Hashing an outline walks all of it: one number for each distinct outline keeps that to a single level.
+        self._outlines[id(value)] = made = self._numbers.setdefault(made, len(self._numbers))
+        return made
 
 
-def _item_differences(found: list[Json], expected: list[Json], path: str, pattern: str) -> Iterator[str]:
-    """Every item must have the shape of one of the expected items; an empty expected list says nothing of shape."""
-    shapes = list({_shape(item): item for item in expected}.values())
-    for index, item in enumerate(found):
-        told = [list(islice(_differences(item, shape, f"{path}[{index}]", pattern), _SHOWN)) for shape in shapes]
-        if told and all(told):
-            yield from min(told, key=len)
+class _Shapes:
+    """The distinct shapes of an expected list's items."""
+
+    def __init__(self, outlines: frozenset[Hashable], items: list[Json]) -> None:
+        self.outlines = outlines
+        self._items = items
+        self.by_head: dict[Hashable, list[Json]] = {}
+        for item in items:
+            self.by_head.setdefault(_head(item), []).append(item)
+
+    def most_like(self, item: Json) -> Json:
+        """The one to tell a wrong item's differences from: of the same kind and with the most keys in common."""
+        keys = item.keys() if isinstance(item, dict) else frozenset[str]()
+
+        def likeness(shape: Json) -> tuple[bool, int, int]:
+            if not isinstance(shape, dict):
+                return kind(shape) == kind(item), 0, 0
+            return isinstance(item, dict), len(shape.keys() & keys), -len(shape)
+
+        return max(self._items[:_NEAREST], key=likeness)
 
 
-def _shape(value: Json) -> object:
-    """A hashable outline of a value: equal outlines, equal shape."""
-    if isinstance(value, dict):
-        return frozenset((key, _shape(item)) for key, item in value.items())
-    if isinstance(value, list):
-        return ("array", frozenset(map(_shape, value)))
-    return kind(value)
+def _head(value: Json) -> Hashable:
+    """What two values that may have the same shape have in common without looking further: the kind, and the keys."""
+    return frozenset(value) if isinstance(value, dict) else kind(value)
+
+
+def _below(path: str, key: str) -> str:
+    """The path of a value below another; beyond ``_MAX_PATH`` characters it ends in a mark of omission."""
+    if path.endswith("….…"):
+        return path
+    return f"{path}.{label(key)}" if len(path) < _MAX_PATH else f"{path[:_MAX_PATH]}….…"
 
 
 def _free_map(found: Json, path: str, pattern: str) -> Iterator[str]:
@@ -170,23 +268,32 @@ def _free_map(found: Json, path: str, pattern: str) -> Iterator[str]:
     elif pattern == "$.emotion":
         for key, value in found.items():
             if kind(value) != "number" or not isinstance(value, int | float) or value < 0:
-                yield f"{path}.{_short(key)}: expected a number >= 0"
+                yield f"{_below(path, key)}: expected a number >= 0"
 
 
-def _short(key: str) -> str:
-    return (key if len(key) <= 60 else key[:60] + "…").encode(errors="replace").decode()
+def structure_compliance(reference_fault: Callable[[Case], Unavailable | None]) -> Metric:
+    """Response structure compliance, for a rubric that says when its reference cannot be used.
+
+    What is wrong with the reference is never held against the output.
+    """
+    return replace(response_structure_compliance, measure=lambda case: reference_fault(case) or _measure(case))
 
 
 def _measure(case: Case) -> Result:
     expected = reference(case)
     if isinstance(expected, Unavailable):
         return expected
-    outcome = check(case.output, expected)
+    try:
+        outcome = check(case.output, expected)
+    except TooVariedError as error:
+        return Unavailable(str(error))
     details: dict[str, object] = {"differences": list(outcome.differences)}
     if outcome.fenced:
         details["fenced"] = True
     return Scored(value=float(outcome.matches), reason="; ".join(outcome.differences[:3]), details=details)
 
+
+_UNDEFINED = "there is no expected outcome, or none that can be used; or the comparison would take too many steps"
 
 response_structure_compliance = Metric(
     id="response_structure_compliance",
@@ -196,5 +303,5 @@ response_structure_compliance = Metric(
     source="seed 000, Prerequisite of every task; rubrics §2",
     measure=_measure,
     bands=must_be_one(),
-    undefined="there is no expected outcome",
+    undefined=_UNDEFINED,
 )

@@ -1,7 +1,12 @@
-"""Verdict: what a rubric says of a case, once all its results are in (rubrics §1.4–1.6)."""
+"""Verdict: what a rubric says of a case, once all its results are in (rubrics §1.4–1.6).
+
+A blocker that could not be checked, whatever its effect would be, leaves its mark: the verdict is at best *partial*,
+and its reason names the check. Only a blocker that was checked, or does not apply, lets a verdict be *valid*.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,15 +14,21 @@ from typing import Literal, TypeAlias
 
 from .bands import Effect
 from .case import Case
+from .label import MAX_REASON, label
 from .result import Failed, NotApplicable, Result, Scored, Unavailable
 from .rubric import Criterion, Rubric
 
 Selection: TypeAlias = Literal["random", "forced"]
 """Drawn by the base rate, or kept only because a rule on its content demanded it."""
 
+_DIGITS = 12
+
 
 class State(StrEnum):
-    """``valid`` and ``partial`` carry a composite and may pass; ``incomplete`` neither passes nor fails."""
+    """``valid`` and ``partial`` carry a composite and may pass; ``incomplete`` neither passes nor fails.
+
+    ``partial``: some weight was not scored, or a blocker could not be checked.
+    """
 
     VALID = "valid"
     PARTIAL = "partial"
@@ -44,7 +55,7 @@ class Score:
             "rating": self.rating,
             "status": result.status,
             "method": result.method.value if isinstance(result, Scored) else None,
-            "reason": result.reason,
+            "reason": label(result.reason, MAX_REASON),
             "details": dict(result.details) if isinstance(result, Scored) else {},
         }
 
@@ -127,9 +138,9 @@ def reach_verdict(
 
     coverage, weighed = _weigh(rubric, results)
     unknown = [c.metric.id for c in rubric.criteria if c.prerequisite and _missing(results, c)]
-    unchecked = [c.metric.id for c in rubric.criteria if _names_formula(c) and _missing(results, c)]
+    unchecked = [c.metric.id for c in rubric.criteria if c.blocker and _missing(results, c)]
     known = weighed is not None and coverage >= rubric.min_coverage - 1e-9 and not unknown
-    composite = weighed * rubric.scale if weighed is not None and known and not invalid else None
+    composite = round(weighed * rubric.scale, _DIGITS) if weighed is not None and known and not invalid else None
     passed = False if invalid or hits else _passed(rubric, composite, results)
     if invalid:
         state = State.INVALID
@@ -138,7 +149,7 @@ def reach_verdict(
     elif hits:
         state = State.DISQUALIFIED
     else:
-        # A check that the formula names and that could not be made leaves a mark, though it has no weight.
+        # A blocker that could not be checked leaves a mark, though it may have no weight.
         state = State.VALID if coverage >= 1.0 - 1e-9 and not unchecked else State.PARTIAL
     return Verdict(
         case_id=case.case_id,
@@ -155,7 +166,16 @@ def reach_verdict(
         scores=scores,
         sampling_probability=case.sampling_probability,
         created_at=created_at,
-        reason=_reason(state, scores, unmet + [metric for metric, _ in hits], unknown + unchecked),
+        reason=label(
+            _reason(
+                state,
+                scores,
+                unmet + [metric for metric, _ in hits],
+                unknown + unchecked,
+                failed=passed is False,
+            ),
+            MAX_REASON,
+        ),
         task=case.task,
         trace_id=case.trace_id,
         service=case.service,
@@ -174,11 +194,6 @@ def _value(results: Mapping[str, Result], criterion: Criterion) -> float | None:
 
 def _missing(results: Mapping[str, Result], criterion: Criterion) -> bool:
     return isinstance(results[criterion.metric.id], Unavailable | Failed)
-
-
-def _names_formula(criterion: Criterion) -> bool:
-    """Whether the rubric's formula, and not only a table, names the criterion's blocker."""
-    return criterion.blocker is not None and criterion.blocker.effect is Effect.INVALID
 
 
 def _after_prerequisites(rubric: Rubric, results: Mapping[str, Result]) -> dict[str, Result]:
@@ -206,14 +221,17 @@ def _score(criterion: Criterion, result: Result) -> Score:
 
 
 def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float | None]:
-    """Coverage (scored share of the applicable weight) and the renormalised weighted mean, None without any part."""
+    """Coverage (scored share of the applicable weight) and the renormalised weighted mean, None without any part.
+
+    The mean is rounded to 12 decimals: sums of decimal fractions come out as on paper (0.882, not 0.8820000000000001).
+    """
     applicable = [c for c in rubric.criteria if c.weight and not isinstance(results[c.metric.id], NotApplicable)]
     parts = [(c.weight, c.component(value)) for c in applicable if (value := _value(results, c)) is not None]
-    total = sum(c.weight for c in applicable)
-    scored = sum(weight for weight, _ in parts)
+    total = math.fsum(c.weight for c in applicable)
+    scored = math.fsum(weight for weight, _ in parts)
     if not parts:
         return 0.0, None
-    return scored / total, sum(weight * part for weight, part in parts) / scored
+    return scored / total, round(math.fsum(weight * part for weight, part in parts) / scored, _DIGITS)
 
 
 def _passed(rubric: Rubric, composite: float | None, results: Mapping[str, Result]) -> bool | None:
@@ -233,13 +251,24 @@ def _rating(rubric: Rubric, state: State, composite: float | None) -> str | None
     return rubric.bands.rating(composite)
 
 
-def _reason(state: State, scores: tuple[Score, ...], blocking: list[str], unchecked: list[str]) -> str:
-    """One line for people: why there is no composite, or why it does not count."""
+def _reason(state: State, scores: tuple[Score, ...], blocking: list[str], unchecked: list[str], *, failed: bool) -> str:
+    """One line for people: why there is no composite, why it does not count, or what keeps the case from passing."""
     if state in (State.INVALID, State.DISQUALIFIED):
         return "; ".join(f"{s.metric}: {s.result.reason or s.rating}" for s in scores if s.metric in blocking)
+    told = [_worst(scores)] if failed else []
     if state in (State.INCOMPLETE, State.PARTIAL):
         gaps = [s for s in scores if isinstance(s.result, Unavailable | Failed)]
         # What has neither weight nor a check to make is told only when nothing else is missing: it decided the pass.
         named = [s for s in gaps if s.weight or s.metric in unchecked] or gaps
-        return "; ".join(f"{s.metric} {s.result.status}: {s.result.reason}" for s in named)
-    return ""
+        told += [f"{s.metric} {s.result.status}: {s.result.reason}" for s in named]
+    return "; ".join(told)
+
+
+def _worst(scores: tuple[Score, ...]) -> str:
+    """What is rated a failure, with its reason; where no single metric is, all of them together were too little."""
+    failures = [
+        f"{s.metric}: {s.result.reason or f'{s.result.value:g}'}"
+        for s in scores
+        if s.rating == "fail" and isinstance(s.result, Scored)
+    ]
+    return "; ".join(failures) or "no metric fails, but together they are below the pass mark"

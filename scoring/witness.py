@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .claims import Claim, stems
+from .claims import Claim, stems, words_of
 from .facts import Number, dates, numbers, same_date, timestamps
-from .lexicon import ACTS, NEGATIONS
+from .lexicon import ACTS, DISAVOWALS, NEGATIONS
 from .numerals import spoken_numbers
 from .text import WordIndex, normalise, tokens
 from .transcript import Moment
@@ -25,7 +25,19 @@ _MADE_UP = 0.34
 _MAX_PLACES = 2000
 """Places kept for one word: one that stands in so many moments tells none from another."""
 _NEGATION_REACH = 3
-"""Words before a matched word among which a negation turns it round."""
+"""Words before a matched word among which a negation turns it round, and after it, a disavowal."""
+_TALKED_OF = 1 / 3
+"""Share of what a denial names that must be known to the transcript, or be an act known to the lexicon."""
+BUDGET = 1_000_000
+"""Work that all reasons of one case may cost, in places visited (about a microsecond each).
+
+A long scorecard of a call of an hour costs some ten thousand. The cost of a reason does not depend on what was asked
+before it, so whether all reasons of a case fit does not depend on their order.
+"""
+
+
+_PRICE_OF_NUMBER = 4
+"""Work of reading one number of the transcript: a transcript of nothing else leaves less for its reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +53,12 @@ class Match:
 
 
 class Witness:
-    """A transcript's moments with their words. Building it and asking it take linear time."""
+    """A transcript's moments with their words. Building it takes linear time, and asking it no more than ``BUDGET``."""
 
     def __init__(self, text: str, moments: Sequence[Moment]) -> None:
         self._moments = moments
         self._index = WordIndex(text)
-        self._words = [tokens(moment.text) for moment in moments]
+        self._words = [words_of(moment.text) for moment in moments]
         self._spaced = [f" {' '.join(words)} " for words in self._words]
         self._stems = [stems(words) for words in self._words]
         self._where: dict[str, list[int]] = {}
@@ -54,26 +66,54 @@ class Witness:
             for word in dict.fromkeys(found):
                 if len(places := self._where.setdefault(word, [])) < _MAX_PLACES:
                     places.append(at)
-        self._acts = [self._places(phrases) for phrases in _ACT_PHRASES]
+        self._acts = self._places_of_acts()
         self._times = {moment.at for moment in moments if moment.at is not None} | set(timestamps(text))
         self._numbers: dict[str, list[tuple[int, Number]]] = {}
+        self._spent = 0
         for at, moment in enumerate(moments):
             spoken = [Number(value, frozenset({value})) for value in spoken_numbers(self._words[at])]
             for number in (*numbers(moment.text), *spoken):
+                self._spent += _PRICE_OF_NUMBER
                 for value in number.values:
                     if len(said := self._numbers.setdefault(value, [])) < _MAX_PLACES:
                         said.append((at, number))
         self._digits = _joined_digits(normalise(text))
-        self._dates = dates(text)
+        self._dates = list(dict.fromkeys(dates(text)))
         self._matches: dict[Claim, Match] = {}
+        self._costs: dict[str, bool] = {}
+        self._length = len(text)
         self._scripts = _scripts(text[:5000])
         self._roles = {moment.role for moment in moments} - {None}
+
+    def can_read(self, reason: str) -> bool:
+        """Whether the budget is not yet spent; reading the reason, once, is charged to it."""
+        if reason not in self._costs:
+            self._costs[reason] = self._charge(len(reason))
+        return self._costs[reason]
+
+    def can_check(self, reason: str, found: Iterable[Claim]) -> bool:
+        """Whether looking up a reason's claims is within the budget; it is charged once, before any of it is done."""
+        key = f"\x00{reason}"
+        if key not in self._costs:
+            self._costs[key] = self._charge(sum(map(self._cost, found)))
+        return self._costs[key]
+
+    def _charge(self, cost: int) -> bool:
+        self._spent += cost
+        return self._spent <= BUDGET
+
+    def _cost(self, claim: Claim) -> int:
+        """An upper estimate of the places that checking this claim visits."""
+        visited = sum(len(self._places_of(unit, claim)) for unit in self._units(claim))
+        scans = len(claim.quotes) + bool(claim.stamps) + len(claim.names) + len(claim.numbers)
+        scan = len(self._moments) // 20 + self._length // 1000
+        return 20 + 2 * visited + scans * scan + len(claim.dates) * len(self._dates)
 
     def is_foreign_to(self, claim: Claim) -> bool:
         """Whether the claim's words are of a script that the transcript does not use: words cannot tell, then."""
         written = {_script(word[0]) for word in claim.content if not word[0].isdigit()}
         differ = bool(written) and bool(self._scripts) and written.isdisjoint(self._scripts)
-        return differ and not any(self._places_of(word, claim) for word in claim.content)
+        return differ and not any(self._places_of(unit, claim) for unit in self._units(claim))
 
     def has_word(self, word: str) -> bool:
         """Whether this word stands here, anywhere."""
@@ -103,13 +143,25 @@ class Witness:
         for number in claim.numbers:
             if not self._has_number(number):
                 return f"the number {number.text[:30]} does not stand in the transcript"
-        for day in claim.dates:
-            if not any(same_date(day, other) for other in self._dates):
-                return f"the date {min(day)} does not stand in the transcript"
+        if day := self._lacks_day(claim):
+            return f"the date {day} does not stand in the transcript"
         for name in claim.names:
             if not all(map(self._index.has_word, tokens(name))):
                 return f"the name {name[:40]} does not stand in the transcript"
         return None
+
+    def _lacks_day(self, claim: Claim) -> str | None:
+        absent = (day for day in claim.dates if not any(same_date(day, other) for other in self._dates))
+        return next((min(day) for day in absent), None)
+
+    def talks_of(self, claim: Claim) -> bool:
+        """Whether a denial is of something that this transcript is about, or of an act by known phrases.
+
+        That the agent did not dance the tango is true of every call, and evidence of none.
+        """
+        units = self._units(claim)
+        known = [unit for unit in units if unit.startswith(_ACT) or self._places_of(unit, claim)]
+        return bool(known or (claim.acts and not units)) and len(known) >= _TALKED_OF * len(units)
 
     def fault_of_denial(self, claim: Claim) -> str | None:
         """Why a claim that something was not done is wrong: because it stands in the transcript."""
@@ -121,12 +173,31 @@ class Witness:
                 return f"{quote[:60]!r} does stand in the transcript"
         if claim.quotes:
             return None
+        if any(_is_specific(number) and not self._has_number(number) for number in claim.numbers):
+            return None
+        if self._lacks_day(claim):
+            return None
         places, matched = self._best(claim, only_by=claim.role)
-        wanted = len(self._units(claim))
-        done = wanted > 0 and len(matched) / wanted >= _BORNE_OUT
-        if done and not self._denied(self._by(claim.role, places), matched):
+        if self._was_done(claim, matched) and not self._denied(
+            self._by(claim.role, places), _spelt_out(matched, claim)
+        ):
             return "what it says was not done stands in the transcript"
         return None
+
+    def _was_done(self, claim: Claim, matched: frozenset[str]) -> bool:
+        """Whether what stands in one place is what a denial denies: most of it, or half of what it says besides acts.
+
+        The act alone is not enough: an agent who verified something need not have verified this. Small numbers are
+        manner, not matter (*within 10 seconds*).
+        """
+        small = {f"#{number.text}" for number in claim.numbers if not _is_specific(number)}
+        wanted = self._units(claim) - small
+        if not wanted:
+            return bool(self._performed(claim))
+        found = wanted & matched
+        matter = frozenset(unit for unit in wanted if not unit.startswith(_ACT))
+        half = bool(matter) and len(matter & found) >= _CITES * len(matter) and len(found) >= _CITES * len(wanted)
+        return half or len(found) >= _BORNE_OUT * len(wanted)
 
     def match(self, claim: Claim) -> Match:
         """The best place for a claim's description, and whether it is enough to cite it and to bear it out."""
@@ -146,12 +217,12 @@ class Witness:
         by_named = self._is_by(claim, places, matched)
         cites = enough and ratio >= _CITES and by_named
         return Match(
-            words=tuple(sorted(matched)),
+            words=tuple(sorted(_spelt_out(matched, claim))),
             ratio=ratio,
             cites=cites,
             fits_moment=self._fits(claim),
             made_up=len(self._units(claim)) >= 2 and (ratio < _MADE_UP or not by_named),
-            fault=self._doubt(ratio, self._by(claim.role, places), matched),
+            fault=self._doubt(ratio, self._by(claim.role, places), _spelt_out(matched, claim)),
         )
 
     def _doubt(self, ratio: float, places: Iterable[int], matched: frozenset[str]) -> str | None:
@@ -197,24 +268,30 @@ class Witness:
         return window, frozenset(unit for unit, places in standing.items() if not set(window).isdisjoint(places))
 
     def _units(self, claim: Claim) -> frozenset[str]:
-        """What of a claim is looked for in one place: its content words, and its numbers (as ``#49``)."""
-        return claim.content | {f"#{number.text}" for number in claim.numbers if not self._is_dictated(number)}
+        """What of a claim is looked for in one place: its content words, and its numbers (as ``#49``).
+
+        All words that name one act of speech are one unit (as ``@0``): to verify and to identify are not two things.
+        """
+        named = {act: claim.content & _ACT_STEMS[act] for act in claim.acts}
+        figures = {f"#{number.text}" for number in claim.numbers if not self._is_dictated(number)}
+        acts = {f"{_ACT}{act}" for act, words in named.items() if words}
+        return claim.content.difference(*named.values()) | figures | acts
 
     def _by(self, role: str | None, places: Iterable[int]) -> list[int]:
         """Those of the places at which this party, or one unknown, speaks."""
         return [at for at in places if role is None or self._moments[at].role in (None, role)]
 
     def _places_of(self, word: str, claim: Claim) -> list[int]:
-        """Where a number or a word stands, or the act of speech that it names was performed by the party named."""
+        """Where a number or a word stands, or an act of speech is named, or performed by the party that is named."""
         if word.startswith("#"):
             return [
                 at for number in claim.numbers if f"#{number.text}" == word for at in self._places_of_number(number)
             ]
-        places = self._where.get(word, [])
-        for act in claim.acts:
-            if word in _ACT_STEMS[act]:
-                places = places + self._by(claim.role, self._acts[act])
-        return places
+        if not word.startswith(_ACT):
+            return self._where.get(word, [])
+        act = int(word.removeprefix(_ACT))
+        said = [at for cue in claim.content & _ACT_STEMS[act] for at in self._where.get(cue, ())]
+        return sorted({*said, *self._by(claim.role, self._acts[act])})
 
     def _places_of_number(self, number: Number) -> list[int]:
         return [at for value in number.values for at, other in self._numbers.get(value, ()) if number.agrees(other)]
@@ -227,7 +304,7 @@ class Witness:
         if claim.role is None or claim.role not in self._roles:
             return True
         theirs = set(self._by(claim.role, places))
-        return any(not theirs.isdisjoint(self._places_of(word, claim)) for word in matched)
+        return any(not theirs.isdisjoint(self._places_of(unit, claim)) for unit in matched)
 
     def _denied(self, places: Iterable[int], matched: frozenset[str]) -> bool:
         """Whether every matched word at these places stands shortly after a negation."""
@@ -239,7 +316,8 @@ class Witness:
             for at, word in enumerate(found):
                 if word in matched:
                     seen = True
-                    if NEGATIONS.isdisjoint(words[max(0, at - _NEGATION_REACH) : at]):
+                    before, after = words[max(0, at - _NEGATION_REACH) : at], words[at + 1 : at + 1 + _NEGATION_REACH]
+                    if NEGATIONS.isdisjoint(before) and DISAVOWALS.isdisjoint(after):
                         return False
         return seen
 
@@ -248,7 +326,7 @@ class Witness:
         return all(self._index.has_phrase(part) for part in _parts(quote) if tokens(part))
 
     def _moments_with(self, quote: str) -> list[Moment]:
-        words = tokens(next((part for part in _parts(quote) if tokens(part)), quote))
+        words = words_of(next((part for part in _parts(quote) if tokens(part)), quote))
         phrase = f" {' '.join(words)} "
         return [moment for moment, spaced in zip(self._moments, self._spaced, strict=True) if phrase in spaced]
 
@@ -261,12 +339,41 @@ class Witness:
         """Whether the digits of a long number stand here in groups, as people spell them out."""
         return number.text.isdigit() and len(number.text) >= 4 and number.text in self._digits
 
-    def _places(self, phrases: Iterable[str]) -> list[int]:
-        return [at for at, spaced in enumerate(self._spaced) if any(phrase in spaced for phrase in phrases)]
+    def _places_of_acts(self) -> list[list[int]]:
+        """Where each act of speech is performed; a moment is searched only for phrases whose first word it has."""
+        found: list[list[int]] = [[] for _ in ACTS]
+        for at, (words, spaced) in enumerate(zip(self._words, self._spaced, strict=True)):
+            for word in _PHRASE_BEGINNINGS.intersection(words):
+                for act, phrase in _PHRASES_BY_WORD[word]:
+                    places = found[act]
+                    if len(places) < _MAX_PLACES and places[-1:] != [at] and phrase in spaced:
+                        places.append(at)
+        return found
 
 
-_ACT_PHRASES = tuple(tuple(f" {' '.join(tokens(phrase))} " for phrase in phrases) for _, phrases in ACTS)
+_PHRASES_BY_WORD: dict[str, list[tuple[int, str]]] = {}
+for _act, (_, _phrases) in enumerate(ACTS):
+    for _phrase in map(tokens, _phrases):
+        _PHRASES_BY_WORD.setdefault(_phrase[0], []).append((_act, f" {' '.join(_phrase)} "))
+_PHRASE_BEGINNINGS = frozenset(_PHRASES_BY_WORD)
 _ACT_STEMS = tuple(frozenset(stems(list(cues))) for cues, _ in ACTS)
+
+_ACT = "@"
+"""What the mark of an act of speech among units begins with."""
+
+
+def _is_specific(number: Number) -> bool:
+    """An amount, or a number of four digits or more: a denial of it is about this number and no other."""
+    return number.currency is not None or len(number.text) >= 4
+
+
+def _spelt_out(units: frozenset[str], claim: Claim) -> frozenset[str]:
+    """Units with the claim's own words in place of an act's mark."""
+    return frozenset(
+        word
+        for unit in units
+        for word in (claim.content & _ACT_STEMS[int(unit[1:])] if unit.startswith(_ACT) else (unit,))
+    )
 
 
 def _around(places: Iterable[int]) -> set[int]:

@@ -33,6 +33,8 @@ _EVENT_ROLES = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool",
 }  # fmt: skip
+_TOOL_GIVEN, _TOOL_RETURNED = "gen_ai.tool.message", "gen_ai.choice"
+"""Events by which Strands tells, on a tool's own span, what it was given and what it returned."""
 
 
 def speaks(raw: RawSpan) -> bool:
@@ -44,7 +46,7 @@ def lift(raw: RawSpan) -> Span:
     """A GenAI span in normal form."""
     reading = Reading(raw)
     kind = _kind(reading)
-    asked, answered = _messages(reading)
+    asked, answered = ((), ()) if kind is SpanKind.TOOL and _own_events(raw) else _messages(reading)
     system = _system(reading) or messages.system_text(asked)
     fields: dict[str, object] = {
         "agent": reading.text("agent", "gen_ai.agent.name"),
@@ -69,6 +71,8 @@ def lift(raw: RawSpan) -> Span:
         fields |= _retrieval(reading)
     if kind in {SpanKind.LLM, SpanKind.TOOL} and not asked and not answered and fields.get("input") is None:
         fields["capture_switch"] = SWITCH
+    if not asked and not answered and fields.get("input") is None and fields.get("output") is None:
+        fields["unread"] = reading.unread()
     return reading.span(NAME, kind, **fields)
 
 
@@ -93,8 +97,9 @@ def _messages(reading: Reading) -> tuple[tuple[Message, ...], tuple[Message, ...
     old_out: list[Message] = []
     for event in reading.raw.events:
         if event.name == "gen_ai.client.inference.operation.details":
-            asked = messages.read(unwrap.decoded(event.attributes.get(_MESSAGES_IN)))
-            answered = messages.read(unwrap.decoded(event.attributes.get(_MESSAGES_OUT)))
+            # One event may tell both, or one the question and another the answer.
+            asked = messages.read(unwrap.decoded(event.attributes.get(_MESSAGES_IN))) or asked
+            answered = messages.read(unwrap.decoded(event.attributes.get(_MESSAGES_OUT))) or answered
         elif (role := _EVENT_ROLES.get(event.name)) is not None:
             old_in += messages.read(_old_message(event.attributes, role))
         elif event.name == "gen_ai.choice":
@@ -126,16 +131,42 @@ def _system(reading: Reading) -> str | None:
 
 
 def _tool(reading: Reading) -> dict[str, object]:
-    outcome = unwrap.result(reading.value("tool.result", "gen_ai.tool.call.result"))
+    given = reading.value("tool.arguments", "gen_ai.tool.call.arguments")
+    returned = reading.value("tool.result", "gen_ai.tool.call.result")
+    error = failure(reading.raw)
+    for event in reading.raw.events:
+        if given is None and event.name == _TOOL_GIVEN:
+            given = event.attributes.get("content")
+            reading.note("tool.arguments", f"event {event.name}")
+        elif returned is None and error is None and event.name == _TOOL_RETURNED:  # of a failure it is the error again
+            returned = event.attributes.get("message")
+            reading.note("tool.result", f"event {event.name}")
+    outcome = unwrap.result(returned)
     name = reading.text("tool.name", "gen_ai.tool.name")
     tool = ToolCall(
         name=name or reading.raw.name.removeprefix("execute_tool").strip() or reading.raw.name,
-        arguments=unwrap.arguments(reading.value("tool.arguments", "gen_ai.tool.call.arguments")),
-        result=outcome.result,
-        error=failure(reading.raw) or outcome.error,
+        arguments=unwrap.arguments(given),
+        result=_only_text(outcome.result),
+        error=error or outcome.error,
         call_id=reading.text("tool.call_id", "gen_ai.tool.call.id") or outcome.call_id,
     )
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
+
+
+def _own_events(raw: RawSpan) -> bool:
+    """Whether a tool's own span tells of its run by the older form's events.
+
+    There they are no conversation: the tool's message is what went in, the choice is what came out.
+    """
+    return any(event.name in (_TOOL_GIVEN, _TOOL_RETURNED) for event in raw.events)
+
+
+def _only_text(result: Json) -> Json:
+    """Strands wraps what a tool returns in parts, ``[{"text": …}]``; of a lone text the wrapper comes off."""
+    match result:
+        case [{"text": str(text), **others}] if not others:
+            return text
+    return result
 
 
 def _retrieval(reading: Reading) -> dict[str, object]:

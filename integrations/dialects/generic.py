@@ -24,12 +24,10 @@ def speaks(raw: RawSpan) -> bool:
 def lift(raw: RawSpan) -> Span:
     """A span of which only the plainest things are known."""
     reading = Reading(raw)
-    return reading.span(
-        NAME,
-        SpanKind.OTHER,
-        input=unwrap.task(reading.value("input", "input.value", "input")),
-        output=unwrap.answer(reading.value("output", "output.value", "output")),
-    )
+    asked = unwrap.task(reading.value("input", "input.value", "input"))
+    answered = unwrap.answer(reading.value("output", "output.value", "output"))
+    unread = reading.unread() if asked is None and answered is None else ()
+    return reading.span(NAME, SpanKind.OTHER, input=asked, output=answered, unread=unread)
 
 
 DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,12 @@ from .usage import real, whole
 
 _TRACEBACK = "Traceback (most recent call last)"
 _LONGEST_ERROR = 2000
+_CONTENT = re.compile(
+    r"(?:^|[._]|(?<=[a-z])(?=[A-Z]))(?i:prompts?|completions?|messages?|inputs?|outputs?|content|arguments|args|text|result"
+    r"|request|response)$"
+)
+_NO_CONTENT = re.compile(r"^(?:http|url|db|rpc|net|network|messaging|exception|error|otel|aws|faas|k8s)\.|[Mm]etadata")
+"""Namespaces that hold no model's contents, though their keys may end alike (``db.query.text``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +78,11 @@ class Reading:
                 return found
         return None
 
+    def unread(self) -> tuple[str, ...]:
+        """Attributes that look like contents by the last word of their key, and that nothing was read from."""
+        used = set(self.provenance.values())
+        return tuple(key for key, value in self.attributes.items() if key not in used and _like_content(key, value))
+
     def note(self, field: str, source: str) -> None:
         """Remember a source that is not one attribute."""
         self.provenance[field] = source
@@ -98,6 +110,14 @@ class Reading:
             provenance=self.provenance,
             **fields,
         )
+
+
+def _like_content(key: str, value: AttributeValue) -> bool:
+    if not isinstance(value, str | list | dict) or not value or value in ("{}", "[]", '""', "null"):
+        return False
+    if isinstance(value, str) and value.startswith(unwrap.REDACTED):
+        return False
+    return _CONTENT.search(key) is not None and _NO_CONTENT.search(key) is None
 
 
 def failure(raw: RawSpan) -> str | None:

@@ -66,6 +66,8 @@ class Receiver:
         try:
             body = await self._answer(scope, headers, kind, receive)
         except Refusal as refusal:
+            if not self.refused[refusal.status]:  # the first of its kind: the counter tells of the others
+                _log.warning("refused a request", extra={"status": refusal.status, "cause": str(refusal)})
             self.refused[refusal.status] += 1
             await refuse(send, refusal, kind)
         except _Disconnected:

@@ -15,13 +15,19 @@ from .decode import Decoded, UndecodableError, decode
 from .decode_json import decode_json, load_object
 from .schema import opaque_classes
 
+_GZIP = b"\x1f\x8b"
+
 
 class RecordingError(ValueError):
-    """Files that cannot be read as recorded requests; ``problems`` holds one line a file, all of them at once."""
+    """Files that cannot be read as recorded requests; ``problems`` holds one line a file, all of them at once.
 
-    def __init__(self, problems: list[str]) -> None:
+    ``compressed`` says that some of them only need to be unpacked.
+    """
+
+    def __init__(self, problems: list[str], *, compressed: bool = False) -> None:
         super().__init__("; ".join(problems))
         self.problems = problems
+        self.compressed = compressed
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +43,32 @@ def read_files(paths: Iterable[Path]) -> Recording:
     """All files as one delivery; their order changes nothing. Raises ``RecordingError`` naming every bad file."""
     parts: list[Recording] = []
     problems: list[str] = []
+    compressed = False
     for path in paths:
+        payload = b""
         try:
-            parts.append(read_payload(path.read_bytes()))
+            payload = path.read_bytes()
+            parts.append(read_payload(payload))
         except OSError as error:
             problems.append(f"{path}: {error.strerror or error}")
         except UndecodableError as error:
-            problems.append(f"{path}: {error}")
+            packed = payload.startswith(_GZIP)
+            compressed = compressed or packed
+            problems.append(f"{path}: {_why(path, payload, error) if not packed else 'is compressed with gzip'}")
     if problems:
-        raise RecordingError(problems)
+        raise RecordingError(problems, compressed=compressed)
     return Recording(
         spans=_in_order(span for part in parts for span in part.spans),
         skipped=sum(part.skipped for part in parts),
         log_records=sum(part.log_records for part in parts),
     )
+
+
+def _why(path: Path, payload: bytes, error: UndecodableError) -> str:
+    """What is wrong with a file: one that is named as JSON is not spoken of as protobuf."""
+    if path.suffix.lower() in (".json", ".jsonl") and payload.lstrip()[:1] != b"{":
+        return "is not JSON with an OTLP export request, nor is it protobuf"
+    return str(error)
 
 
 def read_payload(payload: bytes) -> Recording:

@@ -29,6 +29,8 @@ UNKNOWN_ENVIRONMENT = "unknown"
 SELECTIONS = ("random", "forced")
 INCOMPLETE = ("unavailable", "error", "not_applicable")
 IGNORED = ("duplicate", "late")
+REFUSED = (400, 405, 413, 415, 503)
+"""Every status that the receiver answers an export with, besides 200."""
 _PAIRS_PER_CAP = 4
 """Combinations of service and environment that are told apart, per value that a label may have."""
 
@@ -137,6 +139,14 @@ class Exporter:
         """Traces have ended with this reason; the ledger's ``on_ended``."""
         self._counter(f.TRACES, self._service(service), self._label("reason", reason)).inc(count)
 
+    def requests_refused(self, code: int, count: int) -> None:
+        """Requests were answered with this HTTP status."""
+        self._counter(f.REQUESTS_REFUSED, str(code)).inc(count)
+
+    def requests_dropped(self, count: int) -> None:
+        """Requests with signals that are not looked at were answered as taken."""
+        self._counter(f.REQUESTS_DROPPED).inc(count)
+
     def spans_received(self, count: int) -> None:
         """Spans have arrived."""
         self._counter(f.SPANS_RECEIVED).inc(count)
@@ -210,6 +220,8 @@ class Exporter:
                     self._counter(f.BLOCKERS, rubric.id, criterion.metric.id)
         for reason in self._rejected:
             self._counter(f.SPANS_REJECTED, reason)
+        for code in REFUSED:
+            self._counter(f.REQUESTS_REFUSED, str(code))
         for reason in IGNORED:
             self._counter(f.SPANS_IGNORED, reason)
         for destination in self._destinations:

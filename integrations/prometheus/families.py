@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 Label: TypeAlias = Literal[
-    "destination", "environment", "fingerprint", "kind", "level", "metric", "python", "queue", "reason", "revision",
-    "rubric", "scenario", "selection", "service", "status", "version",
+    "code", "destination", "environment", "fingerprint", "kind", "level", "metric", "python", "queue", "reason",
+    "revision", "rubric", "scenario", "selection", "service", "status", "version",
 ]  # fmt: skip
 
 LABELS: Mapping[Label, str] = MappingProxyType(
@@ -29,6 +29,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "level": "`warning` or `critical`",
         "scenario": "a scenario of the configuration; capped",
         "kind": "what was violated; capped",
+        "code": "HTTP status of the answer",
         "queue": "a queue of the monitor; a closed list",
         "destination": "where verdicts are written to; a closed list",
         "version": "sidejudge's version",
@@ -94,7 +95,8 @@ VERDICTS_FAILED = Family(
 VERDICTS_INCOMPLETE = Family(
     name="sidejudge_verdicts_incomplete_total", kind="counter", labels=("service", "rubric", "reason"),
     help="Verdicts that neither passed nor failed, because too little could be scored.",
-    note="`unavailable`: what metrics need is missing; `error`: a metric was tried and failed. First verdicts only.",
+    note="`unavailable`: what metrics need is missing; `error`: a metric was tried and failed; `not_applicable`: there "
+    "was nothing to measure. First verdicts only.",
 )  # fmt: skip
 VERDICTS_REVISED = Family(
     name="sidejudge_verdicts_revised_total", kind="counter", labels=("service", "rubric"),
@@ -162,6 +164,16 @@ WORKFLOW_VIOLATIONS = Family(
     help="Ways in which traces departed from their scenario.",
     note="Carries the trace id as exemplar. First verdicts only.",
 )  # fmt: skip
+REQUESTS_REFUSED = Family(
+    name="sidejudge_requests_refused_total", kind="counter", labels=("code",),
+    help="OTLP requests that were answered with an error, by HTTP status.",
+    note="`415` is often an exporter that sends JSON, `413` one whose batches are too large, `503` overload. The first "
+    "of each kind is logged with its cause.",
+)  # fmt: skip
+REQUESTS_DROPPED = Family(
+    name="sidejudge_requests_dropped_total", kind="counter",
+    help="OTLP requests with logs or metrics, which are answered as taken and not looked at.",
+)  # fmt: skip
 SPANS_RECEIVED = Family(
     name="sidejudge_spans_received_total", kind="counter",
     help="Spans that arrived, sampled or not.",
@@ -219,7 +231,8 @@ FAMILIES = (
     VERDICT_WEIGHT, VERDICT_FAILED_WEIGHT, VERDICT_WEIGHT_SQUARED,
     PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES, STATUS, PASS_RATIO_THRESHOLD,
     METRIC_SCORE, METRIC_MEAN, COMPOSITE_MEAN, BLOCKERS, WORKFLOW_VIOLATIONS,
-    SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED, EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
+    REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED,
+    EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
     EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, BUILD_INFO, CONFIG_INFO,
 )  # fmt: skip
 """All of them, in the order of the reference page."""

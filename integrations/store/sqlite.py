@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
+from .lock import Lock
 from .statements import queries, schema
 from .writer import Writer
 
@@ -95,16 +96,19 @@ class Store:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnavailable(f"store {self.path}: its folder cannot be made ({error}); set store.path") from None
-        writing = self._connect()
+        self._one = Lock(self.path)
+        try:
+            writing = self._connect()
+        except StoreError:
+            self._one.release()
+            raise
         try:
             self._prepare(writing)
             self._reading = self._connect()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, StoreError) as error:
             writing.close()
-            raise explain(error, self.path) from error
-        except StoreError:
-            writing.close()
-            raise
+            self._one.release()
+            raise (explain(error, self.path) if isinstance(error, sqlite3.Error) else error) from error
         self._lock = threading.Lock()
         self._write_connection = writing
         self._writer = Writer(writing, self.path)
@@ -270,6 +274,7 @@ class Store:
         with self._lock:
             self._reading.close()
             self._write_connection.close()
+            self._one.release()
 
     def _read(self, name: str, wanted: Sequence[object] | Mapping[str, object]) -> list[Any]:
         with self._lock:

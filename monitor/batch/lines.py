@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -20,12 +21,14 @@ class Line:
 
 
 def lines(file: BinaryIO, limit: int = MAX_LINE) -> Iterator[Line]:
-    """Every line that is not blank."""
+    """Every line that is not blank. A byte order mark at the start of the file is no part of the first."""
     number = read = 0
     while chunk := file.readline(limit + 1):
         number += 1
         read += len(chunk)
         too_long = len(chunk) > limit
+        if number == 1:
+            chunk = chunk.removeprefix(codecs.BOM_UTF8)
         while too_long and chunk and not chunk.endswith(b"\n"):
             chunk = file.readline(limit)
             read += len(chunk)

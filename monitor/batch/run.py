@@ -13,12 +13,15 @@ import orjson
 from integrations.cases import CaseError, read_case
 from monitor.config.match import task_of
 from monitor.evaluator import Evaluator
-from monitor.router import Excluded, Route, Router
+from monitor.router import TASK_RUBRICS, Excluded, Route, Router
 from scoring.case import Case
 from scoring.result import Failed
 from scoring.rubric import Rubric
+from scoring.span import Json
 from scoring.verdict import Verdict, reach_verdict
 
+from .digest import case_digest
+from .duplicates import Duplicates
 from .lines import MAX_LINE, Line
 from .tally import Tally
 
@@ -26,7 +29,7 @@ from .tally import Tally
 class Verdicts(Protocol):
     """Where verdicts stand and go."""
 
-    def standing(self, case_id: str, rubric: str, version: str) -> Mapping[str, object] | None: ...
+    def standing(self, case_id: str, rubric: str, version: str, digest: str) -> Mapping[str, object] | None: ...
     def all_walked(self) -> None: ...
     def append(self, verdict: bytes) -> None: ...
 
@@ -35,17 +38,20 @@ class Verdicts(Protocol):
 class Batch:
     """Judges cases. ``chosen`` rubrics judge every case; without any, the routes (or the case's task) choose.
 
-    ``complain`` hears one line of text for every line of the input that gives no verdict though it should.
+    ``scenarios`` are those of the configuration, by name. ``complain`` hears one line of text for every line of the
+    input that gives no verdict though it should, and one for the first case id that stands twice.
     """
 
     rubrics: Mapping[str, Rubric]
     router: Router
+    scenarios: Mapping[str, Mapping[str, Json]]
     chosen: Sequence[str]
     complain: Callable[[str], None]
     by_task: bool
     tally: Tally = field(default_factory=Tally)
     _evaluator: Evaluator = field(init=False)
     _versions: dict[str, str] = field(init=False)
+    _duplicates: Duplicates = field(default_factory=Duplicates)
 
     def __post_init__(self) -> None:
         self._evaluator = Evaluator(self.rubrics)
@@ -57,6 +63,7 @@ class Batch:
             self._line(line, verdicts)
             progress(line.read)
         verdicts.all_walked()
+        self.tally.repeated = self._duplicates.count
         return self.tally
 
     def _line(self, line: Line, verdicts: Verdicts) -> None:
@@ -68,30 +75,32 @@ class Batch:
         except CaseError as error:
             self._bad(str(error))
             return
+        self._compare(case.case_id, line.number)
         route = self._route(case, line.number)
         if route is None:
             return
+        named = self.scenarios.get(route.scenario_name) if route.scenario_name is not None else None
+        digest = case_digest(line.text, named)
         case = replace(case, scenario=route.scenario) if route.scenario is not None else case
         missing: list[str] = []
         for name in route.rubrics:
-            said = verdicts.standing(case.case_id, name, self._versions[name])
+            said = verdicts.standing(case.case_id, name, self._versions[name], digest)
             if said is None:
                 missing.append(name)
             else:
                 self.tally.add(said)
         if missing:
             for verdict in self._judge(case, missing):
-                told = verdict.to_json()
+                told = {**verdict.to_json(), "case_digest": digest}
                 self.tally.add(told)
                 verdicts.append(_dumped(told))
 
     def _route(self, case: Case, number: int) -> Route | None:
         if self.chosen:
-            scenario = self.router.scenario(case)
-            if scenario is None:
-                found = self.router.route(case)
-                scenario = found.scenario if isinstance(found, Route) else None
-            return Route(rubrics=tuple(self.chosen), scenario=scenario, name="chosen")
+            found = self.router.to(tuple(self.chosen), "chosen", case)
+            if found.scenario is None and isinstance(other := self.router.route(case), Route):
+                found = replace(found, scenario=other.scenario, scenario_name=other.scenario_name)
+            return found
         route = self.router.route(case)
         if isinstance(route, Excluded):
             self.tally.excluded += 1
@@ -114,6 +123,14 @@ class Batch:
                 for rubric in chosen
             )
 
+    def _compare(self, case_id: str, number: int) -> None:
+        first = self._duplicates.first_line(case_id, number)
+        if first is not None and self._duplicates.count == 1:
+            self.complain(
+                f"warning: line {number}: case_id: {case_id[:100]!r} stands on line {first} already; both are judged, "
+                "but their verdicts have the same name (further ones are only counted)"
+            )
+
     def _bad(self, message: str) -> None:
         self.tally.bad_lines += 1
         self.complain(message)
@@ -122,7 +139,11 @@ class Batch:
 def _no_rubric(task: str | None) -> str:
     if task is None:
         return "is missing, so no rubric is meant for this case; name one with --rubric, or configure routes"
-    return f"no rubric is meant for {task!r}; name one with --rubric, or configure routes"
+    tasks = ", ".join(TASK_RUBRICS)
+    return (
+        f"this version has no rubric for {task[:100]!r} (it has one for {tasks}); "
+        "name one with --rubric, or configure routes"
+    )
 
 
 def _dumped(verdict: Mapping[str, object]) -> bytes:

@@ -34,12 +34,13 @@ class Count:
 
 @dataclass(slots=True)
 class Tally:
-    """All rubrics of a run, and the lines that gave no verdict."""
+    """All rubrics of a run, the lines that gave no verdict, and those that repeat a case id."""
 
     rubrics: dict[str, Count] = field(default_factory=dict)
     bad_lines: int = 0
     unrouted: int = 0
     excluded: int = 0
+    repeated: int = 0
 
     def add(self, verdict: Mapping[str, object]) -> None:
         """Count one verdict, as its JSON says it."""

@@ -58,8 +58,11 @@ class VerdictFile:
                 self._old.close()
             self._new.close()
 
-    def standing(self, case_id: str, rubric: str, version: str) -> Mapping[str, object] | None:
-        """The next verdict of the file when it is this one; ``None`` once the file has come to its end."""
+    def standing(self, case_id: str, rubric: str, version: str, digest: str) -> Mapping[str, object] | None:
+        """The next verdict of the file when it is this one; ``None`` once the file has come to its end.
+
+        ``digest`` is that of the case as it would be judged now: a verdict on another wording of it does not stand.
+        """
         said = self._next()
         if said is None:
             return None
@@ -68,6 +71,11 @@ class VerdictFile:
             raise AnotherRunError(
                 f"{self._path}, line {self._line}: holds the verdict of case {found[0]!r} by {found[2] or found[1]}, "
                 f"where case {case_id!r} by {version} is next"
+            )
+        if said.get("case_digest") != digest:
+            raise AnotherRunError(
+                f"{self._path}, line {self._line}: case {case_id!r} or its scenario has changed since this verdict was "
+                f"reached (case_digest {said.get('case_digest')}, now {digest})"
             )
         self.resumed += 1
         return said
@@ -126,7 +134,7 @@ class VerdictStream:
     def __exit__(self, *_: object) -> None:
         self.flush()
 
-    def standing(self, case_id: str, rubric: str, version: str) -> Mapping[str, object] | None:  # noqa: ARG002
+    def standing(self, case_id: str, rubric: str, version: str, digest: str) -> Mapping[str, object] | None:  # noqa: ARG002
         return None
 
     def all_walked(self) -> None:

@@ -14,12 +14,16 @@ from .settings import loaded
 def check(file: Path | None) -> None:
     """Validate FILE and the environment, and show every value in force and where it comes from.
 
-    Exit 2 with every mistake at once. Without FILE the embedded defaults and the environment are checked.
+    Exit 2 with every mistake at once. What is valid but will disappoint is a warning. Without FILE the
+    embedded defaults and the environment are checked.
     """
+    from monitor.cautions import cautions  # noqa: PLC0415
     from monitor.config.summary import summary  # noqa: PLC0415
 
     from .table import table  # noqa: PLC0415
 
     resolved = loaded(file)
     click.echo(table(("key", "value", "from"), summary(resolved)))
+    for cause, remedy in cautions(resolved.config):
+        click.echo(f"{click.style('warning:', fg='yellow')} {cause}\nremedy: {remedy}", err=True)
     click.echo(f"\nconfiguration ok, fingerprint {resolved.config.fingerprint[:12]}")

@@ -6,8 +6,20 @@ import click
 
 
 @click.command()
-@click.option("--otlp", default="127.0.0.1:4318", show_default=True, help="Address to take traces on.")
-@click.option("--api", default="127.0.0.1:8790", show_default=True, help="Address of the status page and the API.")
+@click.option(
+    "--otlp",
+    default="127.0.0.1:4318",
+    show_default=True,
+    envvar="SIDEJUDGE_SOURCES__OTLP__HTTP",
+    help="Address to take traces on.",
+)
+@click.option(
+    "--api",
+    default="127.0.0.1:8790",
+    show_default=True,
+    envvar="SIDEJUDGE_API__LISTEN",
+    help="Address of the status page and the API.",
+)
 @click.option("--seconds", type=click.FloatRange(min=1), help="End by itself after this long.")
 def demo(otlp: str, api: str, seconds: float | None) -> None:
     """Run the monitor with replayed agent and call-centre traffic, some of it gone wrong, and show what it finds.

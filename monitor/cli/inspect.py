@@ -31,30 +31,33 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
     from integrations.otlp.recording import RecordingError, read_files  # noqa: PLC0415
     from monitor.inspection import inspect_spans  # noqa: PLC0415
 
+    if any(str(file) == "-" for file in files):
+        raise CommandError("-: standard input is not read", "name the files, each with one OTLP export request")
     try:
         recording = read_files(files)
     except RecordingError as error:
-        raise CommandError(
-            "\n".join(error.problems), "give files that each hold one OTLP export request (.pb or .json)"
-        ) from error
+        unpack = "unpack what is compressed with gunzip, and " if error.compressed else ""
+        remedy = f"{unpack}give files that each hold one OTLP export request (.pb or .json)"
+        raise CommandError("\n".join(error.problems), remedy) from error
     problems = 0
     if recording.skipped:
         problems += 1
-        _warn(f"{recording.skipped} spans have no valid trace or span id and were left out", "examine the exporter")
-    if recording.log_records:
-        _warn(
-            f"{recording.log_records} log records are not joined to their spans in this version",
-            "capture contents on spans (the switch is shown with the case)",
-        )
-    if not recording.spans and not recording.log_records:
+        _warn(f"{_count(recording.skipped, 'span')} left out: no valid trace or span id", "examine the exporter")
+    inspected = list(inspect_spans(recording.spans))
+    if not recording.spans:
         problems += 1
-        _warn("there is no span in these files", "record trace requests (POST /v1/traces)")
+        logs = f", only {_count(recording.log_records, 'log record')}" if recording.log_records else ""
+        _warn(f"there is no span in these files{logs}", "record trace requests (POST /v1/traces)")
+    elif recording.log_records:
+        _warn(
+            f"{_count(recording.log_records, 'log record')} not read: this version reads spans", _about_logs(inspected)
+        )
     as_json = form == "json" or (form is None and not sys.stdout.isatty())
-    for found in inspect_spans(recording.spans):
+    for found in inspected:
         if found.misread:
             problems += 1
             _warn(
-                f"trace {found.trace.trace_id}: {len(found.misread)} spans could be read only in part",
+                f"trace {found.trace.trace_id}: {_count(len(found.misread), 'span')} could be read only in part",
                 "see their provenance (-v --format json) and report it",
             )
         if as_json:
@@ -66,6 +69,20 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
 
             Console(highlight=False).print(_tree(found, verbose=verbose))
     return DATA if problems else 0
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _about_logs(inspected: list[Inspected]) -> str:
+    """What to do about log records that are not read: nothing, where the spans hold the contents."""
+    without = [found for found in inspected if not found.case.content_captured]
+    if not without:
+        return "nothing to do, the spans hold the contents"
+    if any(found.case.capture_switch for found in without):
+        return "capture contents on spans (the switch is shown with the case)"
+    return "capture contents on spans"
 
 
 def _warn(cause: str, remedy: str) -> None:
@@ -105,12 +122,14 @@ def _contents(case: Case) -> Iterator[tuple[str, object]]:
         yield "error", case.error
     yield "agents", " → ".join(case.agents_called or ()) or "none seen"
     if case.tools_used is None:
-        yield "tools", "unknown: message contents were not captured"
+        yield "tools", "unknown: no message contents were read"
     for passage in case.context or ():
         yield "retrieved", passage
 
 
 def _circumstances(found: Inspected) -> Iterator[tuple[str, object]]:
+    from monitor.inspection import SHOWN, UNREAD  # noqa: PLC0415
+
     case = found.case
     tokens = "unknown" if case.input_tokens is None else f"{case.input_tokens} in, {case.output_tokens} out"
     latency = "unknown" if case.latency_e2e_ms is None else f"{case.latency_e2e_ms:.0f} ms"
@@ -120,7 +139,10 @@ def _circumstances(found: Inspected) -> Iterator[tuple[str, object]]:
         "environment": case.environment, "service": case.service, "dialects": ", ".join(found.dialects),
     }  # fmt: skip
     yield from ((label, value) for label, value in labels.items() if value)
-    if not case.content_captured:
+    if found.unread:
+        names = ", ".join(found.unread[:SHOWN])
+        yield "contents", f"none were read; {UNREAD.removeprefix('contents ')}: {names}"
+    elif not case.content_captured:
         yield "contents", f"not captured; to capture them: {case.capture_switch or 'unknown'}"
     if not case.complete:
         yield "incomplete", "spans are missing, so that what is not here may still have happened"

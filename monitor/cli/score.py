@@ -27,8 +27,8 @@ def score(cases: Path, out: Path, chosen: tuple[str, ...], overwrite: bool, conf
     """Score CASES (JSON Lines, '-' for standard input) and write one verdict a case and rubric.
 
     Rubrics are those of --rubric, else of the configured routes, else of the case's task. Memory stays constant. A run
-    that was cut off goes on where it ended when it is called again in the same way. Lines that are no cases are
-    reported and skipped, and the exit code is 1.
+    that was cut off goes on where it ended when it is called again in the same way; verdicts that other cases, rubrics
+    or scenarios gave are refused, not kept. Lines that are no cases are reported and skipped, and the exit code is 1.
     """
     from monitor.batch.lines import lines  # noqa: PLC0415
     from monitor.batch.run import Batch  # noqa: PLC0415
@@ -48,6 +48,7 @@ def score(cases: Path, out: Path, chosen: tuple[str, ...], overwrite: bool, conf
     batch = Batch(
         rubrics=rubrics,
         router=Router(settings.routes, settings.scenarios),
+        scenarios=settings.scenarios,
         chosen=tuple(dict.fromkeys(chosen)),
         complain=lambda text: click.echo(text, err=True),
         by_task=not settings.routes,
@@ -103,11 +104,12 @@ def _report(tally: Tally, resumed: int) -> None:
         for name, c in tally.rubrics.items()
     ]
     click.echo(table(head, rows) if rows else "no verdicts", err=True)
-    for count, what in (
-        (resumed, "verdicts stood already and were not judged again"),
-        (tally.bad_lines, "lines are no cases and were skipped"),
-        (tally.unrouted, "cases have no rubric that is meant for them"),
-        (tally.excluded, "cases are excluded from judging"),
+    for count, one, several in (
+        (resumed, "verdict stood already and was not judged again", "verdicts stood already and were not judged again"),
+        (tally.bad_lines, "line is no case and was skipped", "lines are no cases and were skipped"),
+        (tally.repeated, "line repeats a case_id", "lines repeat a case_id"),
+        (tally.unrouted, "case has no rubric that is meant for it", "cases have no rubric that is meant for them"),
+        (tally.excluded, "case is excluded from judging", "cases are excluded from judging"),
     ):
         if count:
-            click.echo(f"{count} {what}", err=True)
+            click.echo(f"{count} {one if count == 1 else several}", err=True)

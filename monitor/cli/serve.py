@@ -34,6 +34,7 @@ def serve(config: Path | None) -> None:
 
 def run(config: Config, beside: Companion) -> None:
     """Run a monitor in this process; what keeps it from starting is an error with its remedy."""
+    from integrations.jsonl import SinkError  # noqa: PLC0415
     from integrations.store.sqlite import StoreError  # noqa: PLC0415
     from monitor.process import run_until_signal  # noqa: PLC0415
     from monitor.server import AddressError  # noqa: PLC0415
@@ -42,6 +43,8 @@ def run(config: Config, beside: Companion) -> None:
         run_until_signal(config, beside)
     except AddressError as error:
         raise CommandError(str(error), "stop what listens there, or choose another address with this key") from error
+    except SinkError as error:
+        raise CommandError(str(error), "check the path and its permissions, or leave the sink out") from error
     except StoreError as error:
         cause, _, remedy = str(error).partition("\n")
         raise CommandError(cause, remedy or "check the path and its permissions, or set store.path") from error

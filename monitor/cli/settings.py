@@ -37,4 +37,6 @@ def loaded(path: Path | None) -> Loaded:
     except ConfigError as error:
         many = len(error.problems) > 1
         remedy = f"mend {'all of these' if many else 'it'}; monitor/CONFIG.md lists every key with its default"
+        if all(problem.unreadable for problem in error.problems):
+            remedy = "check the path and the permissions"
         raise CommandError(str(error), remedy) from error

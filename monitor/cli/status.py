@@ -48,8 +48,9 @@ def _show(answer: Mapping[str, Any]) -> None:
     ]  # fmt: skip
     click.echo(table(head, rows) if rows else "no verdict in the window yet")
     for each in answer["standings"]:
-        where = f"{each['service']}, {each['environment']}, {each['rubric']}"
-        click.echo(visible(f"  {where}: {each['reason']}"))
+        if each["status"] in ("warning", "critical"):  # of the others the table says it all
+            where = f"{each['service']}, {each['environment']}, {each['rubric']}"
+            click.echo(visible(f"  {where}: {each['reason']}"))
     ledger, alerts = answer["ledger"], answer["alerts"]
     ended = ", ".join(f"{reason} {count}" for reason, count in ledger["ended"].items() if count) or "none"
     thresholds = alerts["thresholds"]
@@ -57,7 +58,7 @@ def _show(answer: Mapping[str, Any]) -> None:
         f"\noverall {answer['status']} over the last {answer['window_s']:g} s, mode {alerts['mode']}, ", nl=False
     )
     click.echo(f"thresholds {thresholds['warning']:g} and {thresholds['critical']:g}")
-    click.echo(f"traces seen {ledger['seen']}, open {ledger['open']}, ended: {ended}")
+    click.echo(f"since start: traces seen {ledger['seen']}, open {ledger['open']}, ended: {ended}")
     click.echo(
         visible(
             f"sampling rate {answer['sampling']['rate']:g}, version {answer['version']}, ",

@@ -6,6 +6,9 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+UNREADABLE = "cannot be read"
+"""How the message on a file begins that could not be opened."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
@@ -23,17 +26,27 @@ class Problem:
     valid: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        place = self.path
-        if self.line is not None:
-            place += f" ({self.source or 'file'}, line {self.line})"
-        elif self.source is not None and self.source != self.path:
-            place += f" ({self.source})"
-        text = f"{place.strip()}: {self.message}" if place else self.message
+        place = self._place
+        text = f"{place}: {self.message}" if place else self.message
         if self.nearest is not None:
             return f"{text}; did you mean {self.nearest}?"
         if self.valid:
             return f"{text}; valid here: {', '.join(self.valid)}"
         return text
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether a file could not be read at all, so that nothing in it can be mended."""
+        return self.message.startswith(UNREADABLE)
+
+    @property
+    def _place(self) -> str:
+        where = self.source if self.source != self.path else None
+        if self.line is not None:
+            where = f"{self.source or 'file'}, line {self.line}"
+        if not self.path:
+            return where or ""
+        return f"{self.path} ({where})" if where is not None else self.path
 
 
 class ConfigError(Exception):

@@ -13,7 +13,7 @@ from scoring.span import Json
 
 from .document import Document, Location, read_document
 from .environment import Overrides, read_environment
-from .errors import ConfigError, Problem
+from .errors import UNREADABLE, ConfigError, Problem
 from .model import Config
 from .refusals import problem_of, told_once
 from .scenarios import read_scenarios
@@ -77,7 +77,7 @@ def _read_file(path: Path, environ: Mapping[str, str]) -> Document:
         problem = Problem(path="", message=f"is not UTF-8: {error.reason} at byte {error.start}", source=str(path))
         return Document(problems=[problem])
     except OSError as error:
-        message = f"cannot be read: {error.strerror or error}"
+        message = f"{UNREADABLE}: {error.strerror or error}"
         return Document(problems=[Problem(path="", message=message, source=str(path))])
     return read_document(text, environ, str(path))
 

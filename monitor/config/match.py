@@ -104,14 +104,11 @@ class Match(BaseModel):
             or self.latency_ms is not None
         )
 
-    def matches_resource(self, service: str | None, environment: str | None) -> bool:
-        """Whether what it says of service and environment holds; keys that need the contents are not looked at."""
-        return _any(self.service, service) and _any(self.environment, environment)
-
     def matches(self, case: Case) -> bool:
         """Whether all of it holds for an assembled case."""
         return (
-            self.matches_resource(case.service, case.environment)
+            _any(self.service, case.service)
+            and _any(self.environment, case.environment)
             and _any(self.name, case.name)
             and _any(self.task, task_of(case))
             and all(any(fnmatchcase(tag, glob) for tag in case.tags) for glob in self.tags)

@@ -144,7 +144,9 @@ class Sampling(Section):
 
     rate: Rate = Field(default=0.01, description="base rate, share of all traces, in (0, 1]")
     rules: Annotated[tuple[Rule, ...], GIVEN_AS_LIST] = Field(
-        default=(), description="exceptions from the base rate, in order"
+        default=(),
+        description="exceptions from the base rate, in order; what the largest rate of all could keep is held until "
+        "its trace is whole, whatever its service, so a rule of rate 1 has all spans committed for a while",
     )
 
     @field_validator("rules")
@@ -168,6 +170,14 @@ class RouteConfig(Section):
         description="rubrics to judge by; an empty list excludes what matches"
     )
     scenario: str | None = Field(default=None, description="name of the scenario that `workflow` checks against")
+
+    @field_validator("rubrics")
+    @classmethod
+    def _named_once(cls, rubrics: tuple[str, ...]) -> tuple[str, ...]:
+        twice = next((name for name in rubrics if rubrics.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"names {twice!r} twice; once is enough")
+        return rubrics
 
     @field_validator("scenario")
     @classmethod

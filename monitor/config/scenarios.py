@@ -9,7 +9,7 @@ from pathlib import Path
 from scoring.span import Json
 
 from .document import Document, Location, read_document
-from .errors import Problem, path_of
+from .errors import UNREADABLE, Problem, path_of
 
 Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 
@@ -48,7 +48,7 @@ def read_scenarios(
         document = read_document(file.read_text(encoding="utf-8-sig"), environ, str(file))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        message = f"cannot be read: {file}: {why}"
+        message = f"{UNREADABLE}: {file}: {why}"
         return Scenarios(None), [Problem(path="scenarios", message=message, source=source, line=line)]
     return _from_document(document, file)
 

@@ -9,10 +9,11 @@ import asyncio
 import contextlib
 import http.client
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import cycle
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from monitor.ending import Ending
+from monitor.report import Report
 from scoring.standing import Standing
 from scoring.status import Status
 
@@ -49,8 +51,9 @@ COLOURS = {
 class Scene:
     """Plays sample traffic against a monitor for ``seconds`` (None: until it is ended)."""
 
-    def __init__(self, seconds: float | None) -> None:
+    def __init__(self, seconds: float | None, acts: Sequence[tuple[float, float, str]] = ACTS) -> None:
         self._seconds = seconds
+        self._acts = acts
         self._console = Console(highlight=False)
         self._statuses: dict[tuple[str, ...], Status] = {}
         self._failures_told = 0
@@ -73,6 +76,7 @@ class Scene:
         finally:
             sending.cancel()
             telling.cancel()
+            self._report(monitor.view.status())
 
     def _say(self, what: str | Table) -> None:
         self._console.print(what, soft_wrap=True)
@@ -81,7 +85,7 @@ class Scene:
         where, traffic = urlsplit(otlp), Traffic()
         connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=5)
         with contextlib.closing(connection):
-            for seconds, wrong, what in cycle(ACTS):
+            for seconds, wrong, what in cycle(self._acts):
                 self._say(f"\n[bold]▶ {what}[/bold]")
                 end = time.monotonic() + seconds
                 while time.monotonic() < end:
@@ -95,12 +99,15 @@ class Scene:
             await asyncio.sleep(0.5)
             report = monitor.view.status()
             changed = [self._changed(standing) for standing in report.standings]
-            if any(changed) or time.monotonic() - told >= TOLD_EVERY_S:
+            if any(changed) or (changed and time.monotonic() - told >= TOLD_EVERY_S):
                 told = time.monotonic()
                 self._failures_told = 0
-                self._say(_table(report.standings))
-                counts = ", ".join(f"{reason} {count}" for reason, count in report.ended.items() if count)
-                self._say(f"[dim]traces: {report.seen} seen, {report.open} open; {counts}[/dim]")
+                self._report(report)
+
+    def _report(self, report: Report) -> None:
+        self._say(_table(report.standings))
+        counts = ", ".join(f"{reason} {count}" for reason, count in report.ended.items() if count)
+        self._say(f"[dim]traces: {report.seen} seen, {report.open} open; {counts}[/dim]")
 
     def _changed(self, standing: Standing) -> bool:
         key = (standing.service, standing.environment, standing.rubric)
@@ -122,10 +129,9 @@ class Scene:
             if verdict.passed is False and self._failures_told < 2:
                 self._failures_told += 1
                 composite = "no score" if verdict.composite is None else f"{verdict.composite:.3f}"
-                why = verdict.reason or "; ".join(s.result.reason for s in verdict.scores if s.rating == "fail")
                 self._say(
                     f"[red]✗[/red] {escape(ending.service or '')} · {verdict.rubric} {composite}  "
-                    f"[dim]{escape(why[:100])}  {ending.trace_id.hex()}[/dim]"
+                    f"[dim]{escape(shorten(verdict.reason, 100, placeholder=' …'))}  {ending.trace_id.hex()}[/dim]"
                 )
 
 
@@ -136,7 +142,7 @@ def _post(connection: http.client.HTTPConnection, body: bytes) -> None:
 
 def _table(standings: Iterable[Standing]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for head in ("service", "rubric", "status", "pass rate", "95 % bounds", "n", "mean"):
+    for head in ("service", "rubric", "status", "pass rate", "bounds", "n"):  # 80 columns must do
         table.add_column(
             head,
             justify="left" if head in ("service", "rubric", "status") else "right",
@@ -151,8 +157,7 @@ def _table(standings: Iterable[Standing]) -> Table:
             standing.rubric,
             f"[{COLOURS[status]}]{status.value}[/]",
             f"{told.pass_ratio:.3f}" if told else "-",
-            f"{told.lower:.2f} – {told.upper:.2f}" if told else "-",
+            f"{told.lower:.2f}–{told.upper:.2f}" if told else "-",
             str(told.n if told else 0),
-            f"{standing.composite_mean:.3f}" if standing.composite_mean is not None else "-",
         )
     return table

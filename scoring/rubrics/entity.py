@@ -5,21 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from scoring.bands import Bands, Blocker, Effect, at_least, count
 from scoring.case import Case
 from scoring.effects import SameEntity, Steps
+from scoring.label import MAX_LABELS, label, labels
 from scoring.metric import Metric
 from scoring.result import Method, Result, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric, derived_pass_mark
 from scoring.settle import settle
 from scoring.span import Json
-from scoring.structure import items, reference, response_structure_compliance
+from scoring.structure import items, reference, structure_compliance
 from scoring.text import WordIndex, normalise, tokens
 
 SOURCE = "seed 000, Task 2"
 _PARTS = re.compile("[ _-]")
-_SHOWN = 20
+_NAMED = 5
+"""Entities that a reason names; the details hold more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,8 @@ class Detection:
 
     def details(self) -> dict[str, object]:
         return {
-            "missed": sorted(self.expected - self.found)[:_SHOWN],
-            "extra": sorted(self.found - self.expected)[:_SHOWN],
+            "missed": labels(sorted(self.expected - self.found)),
+            "extra": labels(sorted(self.found - self.expected)),
         }
 
 
@@ -71,16 +74,31 @@ def detected(case: Case) -> frozenset[str]:
     return names(case.output.value, "detected_keywords") | names(case.output.value, "detected_topics")
 
 
-def configured(case: Case) -> frozenset[str] | None:
-    """``config.keywords`` ∪ ``config.topics``, or ``config.entities``; else the reference's ``valid_entity_set``."""
-    config: Json = dict(case.config)
+def configured(case: Case) -> frozenset[str] | Unavailable:
+    """``config.keywords`` ∪ ``config.topics``, or ``config.entities``; else the reference's ``valid_entity_set``.
+
+    A list that is given and is none (``keywords: "loan"``) is a mistake, and never passed over for the next one.
+    """
+    expected = reference(case)
+    sources: tuple[tuple[str, Json, tuple[str, ...]], ...] = (
+        ("config", dict(case.config), ("keywords", "topics", "entities")),
+        ("expected_outcome", None if isinstance(expected, Unavailable) else expected, ("valid_entity_set",)),
+    )
+    for name, source, keys in sources:
+        for key in keys:
+            if isinstance(source, dict) and source.get(key) is not None and not _is_texts(source[key]):
+                return Unavailable(f"{name}.{key} is not a list of strings")
+    config = sources[0][1]
     listed = names(config, "keywords") | names(config, "topics") or names(config, "entities")
     if listed:
         return listed
-    expected = reference(case)
-    if isinstance(expected, dict) and isinstance(expected.get("valid_entity_set"), list):
+    if isinstance(expected, dict) and expected.get("valid_entity_set") is not None:
         return names(expected, "valid_entity_set")
-    return None
+    return Unavailable("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
+
+
+def _is_texts(value: Json) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _expected(case: Case, *keys: str) -> frozenset[str] | Unavailable:
@@ -88,8 +106,8 @@ def _expected(case: Case, *keys: str) -> frozenset[str] | Unavailable:
     if isinstance(expected, Unavailable):
         return expected
     for key in keys:
-        if not isinstance(expected, dict) or not isinstance(expected.get(key), list):
-            return Unavailable(f"expected_outcome.{key} is not a list")
+        if not isinstance(expected, dict) or not _is_texts(expected.get(key)):
+            return Unavailable(f"expected_outcome.{key} is not a list of strings")
     return frozenset().union(*(names(expected, key) for key in keys))
 
 
@@ -112,16 +130,16 @@ def _detection(key: str, value: Callable[[Detection], float]) -> Callable[[Case]
 def _compliance(case: Case) -> Result:
     found = detected(case)
     allowed = configured(case)
-    if allowed is None:
-        return Unavailable("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
+    if isinstance(allowed, Unavailable):
+        return allowed
     if not found:
         return Scored(value=1.0, reason="no entity detected")
     outside = sorted(found - allowed)
     return Scored(
         value=1.0 - len(outside) / len(found) if outside else 1.0,
         reason=f"{len(found) - len(outside)} of {len(found)} are configured"
-        + (f"; not configured: {', '.join(name[:40] for name in outside[:5])}" if outside else ""),
-        details={"not_configured": outside[:_SHOWN]},
+        + (f"; not configured: {', '.join(labels(outside, _NAMED))}" if outside else ""),
+        details={"not_configured": labels(outside)},
     )
 
 
@@ -130,22 +148,28 @@ def _fabricated(case: Case) -> Result:
     if isinstance(expected, Unavailable):
         return expected
     doubtful = detected(case) - expected
-    if doubtful and case.transcript_text is None:
+    if doubtful and case.spoken_text is None:
         return Unavailable("no transcript to look entities up in")
-    spoken = WordIndex(case.transcript_text or "") if doubtful else None
-    made_up = sorted(name for name in doubtful if spoken and not _stands_in(name, spoken))
+    spoken = _Spoken(case.spoken_text or "") if doubtful else None
+    made_up = sorted(name for name in doubtful if spoken and not spoken.has(name))
     return Scored(
         value=len(made_up),
-        reason=f"in neither transcript nor reference: {', '.join(name[:40] for name in made_up[:5])}"
-        if made_up
-        else "",
-        details={"fabricated": made_up[:_SHOWN]},
+        reason=f"in neither transcript nor reference: {', '.join(labels(made_up, _NAMED))}" if made_up else "",
+        details={"fabricated": labels(made_up)},
     )
 
 
-def _stands_in(name: str, spoken: WordIndex) -> bool:
-    """Whether every word of the entity, split at space, ``_`` and ``-``, stands in the transcript."""
-    return all(spoken.has_word(word) for part in _PARTS.split(name) for word in tokens(part))
+class _Spoken:
+    """What was said in a call, and whether an entity stands in it."""
+
+    def __init__(self, text: str) -> None:
+        self._words = WordIndex(text)
+        self._text = normalise(text)
+
+    def has(self, name: str) -> bool:
+        """Whether every word of the entity, split at space, ``_`` and ``-``, was said; symbols alone literally."""
+        words = [word for part in _PARTS.split(name) for word in tokens(part)]
+        return all(map(self._words.has_word, words)) if words else name in self._text
 
 
 def _cross_language(case: Case) -> Steps:
@@ -168,7 +192,10 @@ def _cross_language(case: Case) -> Steps:
         value=(len(by_text) + len(paired)) / len(expected),
         method=method,
         reason=f"{len(by_text)} by text and {len(paired)} across languages, of {len(expected)}",
-        details={"matched": paired, "missed": [wanted for wanted in open_ones if wanted not in paired][:_SHOWN]},
+        details={
+            "matched": {label(wanted): label(found_as) for wanted, found_as in islice(paired.items(), MAX_LABELS)},
+            "missed": labels(wanted for wanted in open_ones if wanted not in paired),
+        },
         judgement=judgement,
     )
 
@@ -221,6 +248,16 @@ def _f1_family(what: str, bands: Bands, first: int) -> tuple[Metric, Metric, Met
     )
 
 
+def _reference_fault(case: Case) -> Unavailable | None:
+    keys = ["detected_keywords", "detected_topics"]
+    expected = reference(case)
+    if isinstance(expected, dict) and "valid_entity_set" in expected:
+        keys.append("valid_entity_set")
+    usable = _expected(case, *keys)
+    return usable if isinstance(usable, Unavailable) else None
+
+
+response_structure_compliance = structure_compliance(_reference_fault)
 keyword_precision, keyword_recall, keyword_f1 = _f1_family("keyword", at_least(good=0.90, acceptable=0.85), 1)
 topic_precision, topic_recall, topic_f1 = _f1_family("topic", at_least(good=0.88, acceptable=0.80), 4)
 
@@ -232,13 +269,13 @@ configured_entity_compliance = Metric(
     source=f"{SOURCE}, Metric 7; rubrics §4",
     measure=_compliance,
     bands=at_least(good=1.0, acceptable=0.95),
-    undefined="the case names no configured list and the reference has no valid_entity_set",
+    undefined="neither case nor reference has a list of configured entities, or what it has is no list of strings",
 )
 fabricated_entity_count = Metric(
     id="fabricated_entity_count",
     title="Fabricated Entity Count",
-    meaning="Entities reported that stand neither in the reference nor, word by word, in the transcript.",
-    formula="entities in model output absent from both transcript and expected_outcome",
+    meaning="Entities reported that stand neither in the reference nor, word by word, in what was said.",
+    formula="entities in model output absent from both transcript and expected_outcome; symbols alone literally",
     source=f"{SOURCE}, Blocker; rubrics §4",
     measure=_fabricated,
     bands=count(passes=0, warns=2),

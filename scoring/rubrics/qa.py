@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from scoring.bands import Blocker, Effect, at_least, at_most
 from scoring.case import Case
 from scoring.effects import BorneOut, CitesTranscript, Steps
+from scoring.label import label
 from scoring.metric import Metric
 from scoring.result import Method, NotApplicable, Result, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric, derived_pass_mark
@@ -19,13 +20,14 @@ from scoring.structure import (
     kind,
     match_by_id,
     reference,
-    response_structure_compliance,
     shown,
     strict_key,
+    structure_compliance,
 )
 
 SOURCE = "seed 000, Task 1"
 _LARGEST = 1e15
+_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,22 +46,29 @@ class Item:
         """PASS_FAIL: equal. SCORE: within a tenth of the scale (±0.5 on 5 points)."""
         if self.score is None:
             return False
-        gap = round(abs(self.score - self.expected), 9)
-        return gap == 0 if self.pass_fail else gap <= round(0.1 * self.max_score, 9)
+        gap = round(abs(self.score - self.expected), _DIGITS)
+        return gap == 0 if self.pass_fail else gap <= round(0.1 * self.max_score, _DIGITS)
 
     @property
     def gap(self) -> float:
         """Distance from the expected score over the question's own scale, at most 1; 1 for a skipped question."""
-        return 1.0 if self.score is None else min(1.0, abs(self.score - self.expected) / self.max_score)
+        if self.score is None:
+            return 1.0
+        return min(1.0, round(abs(self.score - self.expected), _DIGITS) / self.max_score)
 
     @property
     def false_pass(self) -> bool:
-        """Full marks where the agent clearly failed."""
-        return self.pass_fail and self.expected == 0 and self.score == self.max_score
+        """Full marks, or more than the scale has, where the agent clearly failed."""
+        if not self.pass_fail or self.score is None or round(self.expected, _DIGITS) != 0:
+            return False
+        return round(self.score, _DIGITS) >= round(self.max_score, _DIGITS)
 
     def __str__(self) -> str:
-        given = "skipped" if self.score is None else f"{self.score:g}"
-        return f"{str(self.question_id)[:40]} ({given}, expected {self.expected:g})"
+        if self.score is not None:
+            given = f"{self.score:g}"
+        else:
+            given = "skipped" if self.answer is None else "score not usable"
+        return f"{label(str(self.question_id))} ({given}, expected {self.expected:g})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +185,7 @@ def _accuracy(card: Scorecard) -> Result:
 
 
 def _gap_accuracy(card: Scorecard) -> Result:
-    gaps = {str(item.question_id)[:60]: round(item.gap, 9) for item in card.items[:50] if item.gap}
+    gaps = {label(str(item.question_id)): round(item.gap, 9) for item in card.items[:50] if item.gap}
     value = 1.0 - card.ratio(sum(item.gap for item in card.items)) if card.items else card.ratio(0)
     return Scored(
         value=value, reason=f"average normalised gap {1.0 - value:.3f}" if card.items else "", details={"gaps": gaps}
@@ -191,7 +200,7 @@ def _false_pass_rate(card: Scorecard) -> Result:
     return Scored(
         value=len(wrong) / len(asked),
         reason=f"{len(wrong)} of {len(asked)} PASS_FAIL questions wrongly passed"
-        + (f": {', '.join(str(item.question_id)[:40] for item in wrong[:5])}" if wrong else ""),
+        + (f": {', '.join(label(str(item.question_id)) for item in wrong[:5])}" if wrong else ""),
         details={"wrongly_passed": shown(item.question_id for item in wrong)},
     )
 
@@ -230,6 +239,12 @@ def _evidence(case: Case) -> Steps:
     )
 
 
+def _reference_fault(case: Case) -> Unavailable | None:
+    card = read_scorecard(case)
+    return card if isinstance(card, Unavailable) else None
+
+
+response_structure_compliance = structure_compliance(_reference_fault)
 question_score_accuracy = Metric(
     id="question_score_accuracy",
     title="Question Score Accuracy",
@@ -264,8 +279,8 @@ evidence_backed_reasoning = Metric(
 compliance_false_pass_rate = Metric(
     id="compliance_false_pass_rate",
     title="Compliance False Pass Rate",
-    meaning="Share of PASS_FAIL questions given full marks where the reference gives zero.",
-    formula="wrongly_passed_questions / total_pass_fail_questions",
+    meaning="Share of PASS_FAIL questions given full marks (or more) where the reference gives zero.",
+    formula="wrongly_passed_questions / total_pass_fail_questions; wrongly passed: model >= max_score, reference 0",
     source=f"{SOURCE}, Blocker; rubrics §3",
     measure=_over_scorecard(_false_pass_rate),
     bands=at_most(good=0.01, acceptable=0.03),

@@ -8,16 +8,19 @@ from itertools import islice
 
 from scoring.bands import must_be_one
 from scoring.case import Case
+from scoring.jsontext import decoded
+from scoring.label import label, labels
 from scoring.metric import Metric
 from scoring.result import Method, NotApplicable, Result, Scored, Unavailable
 from scoring.result_use import unused_results
 from scoring.rubric import Criterion, Rubric
 from scoring.scenario import ALL_CALLS, Scenario, ScenarioError, Side, parse_scenario
-from scoring.span import ToolCall
+from scoring.span import Json, ToolCall
 
 SOURCE = "seed 003 §1"
 _MOST = 100
-_LONGEST = 200
+"""Names that one list of the result object shows."""
+_NAMED = 10
 
 
 def read_scenario(case: Case) -> Scenario | Unavailable:
@@ -32,16 +35,28 @@ def read_scenario(case: Case) -> Scenario | Unavailable:
     if isinstance(case.scenario, Scenario):
         return case.scenario
     if isinstance(case.scenario, str):
-        return Unavailable(f"scenario {case.scenario[:60]!r} is not in the scenario file")
+        return Unavailable(f"scenario {label(case.scenario)!r} is not in the scenario file")
     try:
         return parse_scenario("inline", case.scenario)
     except ScenarioError as error:
-        return Unavailable("; ".join(("the scenario cannot be used", *error.problems[:3])))
+        return Unavailable(
+            "; ".join(("the scenario cannot be used", *(label(problem, 200) for problem in error.problems[:3])))
+        )
 
 
-def called_tools(case: Case) -> tuple[ToolCall, ...] | None:
-    """Tool calls in order; a pseudo-tool that hands the work to another agent is not one."""
-    return None if case.tools_used is None else tuple(call for call in case.tools_used if not call.handoff)
+def called_tools(case: Case, scenario: Scenario) -> tuple[ToolCall, ...] | None:
+    """Tool calls in order; a pseudo-tool that hands the work to another agent is one only if the scenario names it."""
+    if case.tools_used is None:
+        return None
+    named = {
+        *scenario.tools.include,
+        *scenario.tools.exclude,
+        *scenario.tools_in_order,
+        *scenario.max_calls,
+        *scenario.arguments,
+        *scenario.result_use,
+    }
+    return tuple(call for call in case.tools_used if not call.handoff or call.name in named)
 
 
 def validate(side: Side, called: Sequence[str]) -> dict[str, object]:
@@ -67,7 +82,7 @@ def validate(side: Side, called: Sequence[str]) -> dict[str, object]:
 
 def _shown(names: Iterable[str]) -> list[str]:
     """Names of a trace may be many and long; a verdict holds the first of them, cut."""
-    return [name[:_LONGEST] for name in islice(names, _MOST)]
+    return labels(names, _MOST)
 
 
 def _validated(side: Side, called: Sequence[str] | None, field: str) -> Result:
@@ -82,7 +97,7 @@ def _validated(side: Side, called: Sequence[str] | None, field: str) -> Result:
 
 def _names(found: Mapping[str, object], kind: str) -> list[str]:
     names = found[kind]
-    return [str(name)[:60] for name in names[:10]] if isinstance(names, list) else []
+    return labels(map(str, names), _NAMED) if isinstance(names, list) else []
 
 
 def _agents(case: Case, scenario: Scenario) -> Result:
@@ -90,12 +105,12 @@ def _agents(case: Case, scenario: Scenario) -> Result:
 
 
 def _tools(case: Case, scenario: Scenario) -> Result:
-    calls = called_tools(case)
+    calls = called_tools(case, scenario)
     return _validated(scenario.tools, None if calls is None else [call.name for call in calls], "tools_used")
 
 
 def _order(case: Case, scenario: Scenario) -> Result:
-    calls = called_tools(case)
+    calls = called_tools(case, scenario)
     if not scenario.tools_in_order:
         return NotApplicable("the scenario asks for no order")
     if calls is None:
@@ -105,13 +120,13 @@ def _order(case: Case, scenario: Scenario) -> Result:
     broken = next((name for name in scenario.tools_in_order if name not in remaining), None)
     return Scored(
         value=float(broken is None),
-        reason="" if broken is None else f"{broken[:60]} was not called in its place",
-        details={"expected": list(scenario.tools_in_order), "called": _shown(call.name for call in calls)},
+        reason="" if broken is None else f"{label(broken)} was not called in its place",
+        details={"expected": _shown(scenario.tools_in_order), "called": _shown(call.name for call in calls)},
     )
 
 
 def _call_budget(case: Case, scenario: Scenario) -> Result:
-    calls = called_tools(case)
+    calls = called_tools(case, scenario)
     if not scenario.max_calls:
         return NotApplicable("the scenario sets no call budget")
     if calls is None:
@@ -122,15 +137,15 @@ def _call_budget(case: Case, scenario: Scenario) -> Result:
     return Scored(
         value=float(not over),
         reason="; ".join(
-            f"{'all tools' if tool == ALL_CALLS else tool[:60]}: {number} calls, at most {scenario.max_calls[tool]}"
-            for tool, number in over.items()
+            f"{'all tools' if tool == ALL_CALLS else label(tool)}: {number} calls, at most {scenario.max_calls[tool]}"
+            for tool, number in islice(over.items(), _NAMED)
         ),
-        details={"over": {tool[:_LONGEST]: number for tool, number in over.items()}},
+        details={"over": {label(tool): number for tool, number in islice(over.items(), _MOST)}},
     )
 
 
 def _arguments(case: Case, scenario: Scenario) -> Result:
-    calls = called_tools(case)
+    calls = called_tools(case, scenario)
     if not scenario.arguments:
         return NotApplicable("the scenario expects no arguments")
     if calls is None:
@@ -147,17 +162,19 @@ def _arguments(case: Case, scenario: Scenario) -> Result:
 def _breaches(call: ToolCall, scenario: Scenario) -> list[str]:
     if call.arguments is None:
         return []
-    given = call.arguments if isinstance(call.arguments, dict) else {}
+    # Some clients record arguments as the JSON text that the model wrote.
+    arguments = decoded(call.arguments)
+    given: Mapping[str, Json] = arguments if isinstance(arguments, dict) else {}
     found = []
     for name, expected in scenario.arguments[call.name].items():
         fault = expected.violation(given[name]) if name in given else "missing"
         if fault is not None:
-            found.append(f"{call.name[:60]}.{name[:60]}: {fault[:200]}")
+            found.append(f"{label(call.name)}.{label(name)}: {label(fault, 200)}")
     return found
 
 
 def _result_use(case: Case, scenario: Scenario) -> Result:
-    calls = called_tools(case)
+    calls = called_tools(case, scenario)
     if not scenario.result_use:
         return NotApplicable("the scenario asks for no result to be used")
     if calls is None:
@@ -169,11 +186,13 @@ def _result_use(case: Case, scenario: Scenario) -> Result:
         return Unavailable("the result of a call is not known")
     if case.model_output is None:
         return Unavailable("the output is not known")
-    unused = unused_results(case, concerned)
+    unused, untold = unused_results(case, concerned)
+    if untold and not unused:
+        return Unavailable(f"nothing distinctive to look for in what {', '.join(labels(untold, _NAMED))} returned")
     return Scored(
         value=float(not unused),
         method=Method.LEXICAL,
-        reason=f"the output bears out nothing of {', '.join(name[:60] for name in unused)}" if unused else "",
+        reason=f"the output bears out nothing of {', '.join(labels(unused, _NAMED))}" if unused else "",
         details={"unused": _shown(unused)},
     )
 
@@ -242,12 +261,13 @@ result_use = Metric(
     id="result_use",
     title="Result use",
     meaning="Whether the output bears out something of what each listed tool returned; 1 or 0.",
-    formula="1 if the output has, for every such call, a number or enough words that only its result brought in",
+    formula="1 if the output has, for every such call, a number, a name or a word that only its result brought in",
     source="rubrics §10",
     measure=_measured(_result_use),
     bands=must_be_one(),
     methods=(Method.LEXICAL,),
-    undefined=_UNDEFINED + "results were not captured; not applicable unless the scenario asks",
+    undefined=_UNDEFINED
+    + "results were not captured or hold nothing distinctive; not applicable unless the scenario asks",
 )
 
 _EXTENSIONS = (order, call_budget, arguments, result_use)

@@ -178,6 +178,20 @@ async def test_a_wrong_parameter_is_named_and_not_repeated_beyond_reason(client,
     assert view.asked == []
 
 
+@pytest.mark.parametrize(
+    ("query", "error", "remedy"),
+    [("rubrik=qa", "rubrik: there is no such parameter", "did you mean rubric?"),
+     ("rubric=qa&q=1", "q: there is no such parameter", "the parameters are rubric, service"),
+     ("rubric=qas", "rubric: there is no such rubric", "choose from qa, entity, workflow, answer")],
+)  # fmt: skip
+async def test_what_does_not_exist_is_refused_and_not_ignored(client, view, query, error, remedy):
+    answer = await client.get(f"/v1/verdicts?{query}")
+    assert answer.status_code == 422
+    assert answer.json()["error"] == error
+    assert answer.json()["remedy"].startswith(remedy)
+    assert view.asked == []
+
+
 async def test_verdicts_that_are_hard_to_write_are_written(client, view):
     view.page = VerdictPage(verdicts=[verdict(service=HOSTILE, extra={"big": 2**80})])
     answer = await client.get("/v1/verdicts")

@@ -169,13 +169,14 @@ async def test_a_store_that_cannot_write_is_overload_and_leaves_no_trace(monitor
     assert (m.ledger.balance().seen, m.assembler.open_traces, m.intake.waiting_bytes) == (0, 0, 0)
 
 
-async def test_a_trace_that_is_drawn_in_one_service_is_not_counted_as_sampled_out_in_another(monitor):
+async def test_a_rule_for_one_service_draws_all_spans_of_a_trace_that_runs_through_several(monitor):
     m = monitor(rate=0.5, rules=[Rule(name="all", match=Match(service="desk"), rate=1.0)])
     await m.intake.consume(request([
         S(trace_id=trace(1, LOW), span_id=span(1)),
         S(trace_id=trace(1, LOW), span_id=span(2), parent_id=span(1), service="desk"),
     ]))  # fmt: skip
     assert (m.ledger.balance().seen, m.ended(), m.ledger.open) == (1, {}, 1)
+    assert m.intake.counts.kept == 2
 
 
 async def test_resources_are_looked_at_once_and_their_memory_is_bounded(monitor):
@@ -216,6 +217,7 @@ async def test_a_stored_chunk_that_cannot_be_read_does_not_keep_the_monitor_from
     m = monitor()
     await m.intake.consume(MIXED)
     m.store._write_connection.execute("UPDATE chunks SET payload = x'0a09'")
+    m.store.close()
     again = monitor()
     assert again.intake.restore() == 0
     assert trace(1).hex() in caplog.text

@@ -78,13 +78,6 @@ def test_only_service_and_environment_can_be_told_without_the_contents() -> None
     assert match(latency_ms=">1").needs_content
 
 
-def test_of_a_resource_only_what_it_can_tell_is_asked() -> None:
-    said = match(service="calls", name="never")
-    assert said.matches_resource("calls", None)
-    assert not said.matches_resource("other", None)
-    assert not said.matches_resource(None, None)
-
-
 def test_the_first_route_that_matches_wins() -> None:
     found = router({"match": {"name": "x"}, "rubrics": ["entity"]}, {"rubrics": ["qa"]}, {"rubrics": ["answer"]})
     assert found.route(CASE) == Route(rubrics=("qa",), scenario=None, name="routes[1]")
@@ -132,6 +125,12 @@ def test_without_routes_a_case_with_a_scenario_is_checked_against_it() -> None:
     found = Router([], {}).route(Case(case_id="c", model_output=None, task="qa", scenario={"closed": True}))
     assert isinstance(found, Route)
     assert found.rubrics == ("qa", "workflow")
+
+
+def test_a_scenario_that_is_named_but_not_known_is_checked_too_so_that_the_verdict_can_say_so() -> None:
+    found = Router([], {}).route(Case(case_id="c", model_output=None, task="agent", scenario="typo"))
+    assert isinstance(found, Route)
+    assert (found.rubrics, found.scenario, found.scenario_name) == (("workflow",), None, None)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_the_ends_of_the_scale():
 @given(bits=st.integers(0, NEVER - 1), low=RATES, high=RATES)
 def test_what_a_small_rate_keeps_a_larger_one_keeps_too(bits, low, high):
     low, high = sorted((low, high))
-    keeps = [sampler(rate).decide(case(), sampler(rate).admit(None, None), trace_id(bits)).kept for rate in (low, high)]
+    keeps = [sampler(rate).decide(case(), sampler(rate).admission, trace_id(bits)).kept for rate in (low, high)]
     assert keeps[0] <= keeps[1]
 
 
@@ -82,7 +82,7 @@ def test_an_upstream_threshold_multiplies_in_by_the_equalizing_form(bits, upstre
     one = sampler(ours)
     arrived = bits >= threshold(upstream)
     state = f"ot=th:{encoded(upstream)}"
-    decision = one.decide(case(), one.admit(None, None), trace_id(bits), [state, "", state])
+    decision = one.decide(case(), one.admission, trace_id(bits), [state, "", state])
     believed = threshold(upstream) if arrived else 0
     assert decision.kept == (bits >= max(threshold(ours), believed))
     if decision.kept:
@@ -93,20 +93,21 @@ def test_rates_by_service_and_environment_are_strata_and_the_first_that_matches_
     one = sampler(
         0.01, Rule("shop-test", {"service": "shop", "environment": "test"}, 0.5), Rule("shop", {"service": "shop"}, 1.0)
     )
-    assert one.admit("shop", "test").threshold == threshold(0.5)
-    assert one.admit("shop", "prod").threshold == 0
-    assert one.admit("desk", "prod").threshold == one.admit(None, None).threshold == threshold(0.01)
-    decision = one.decide(case(service="shop"), one.admit("shop", "prod"), trace_id(0))
-    assert (decision.kept, decision.probability, decision.selection, decision.rule) == (True, 1.0, "random", "shop")
-    assert not one.single
-    assert sampler(0.3).single
+    assert one.admission == 0, "one threshold for all services: a trace may run through several"
+
+    def decided(service: str, environment: str) -> tuple[object, ...]:
+        decision = one.decide(case(service=service, environment=environment), one.admission, trace_id(threshold(0.5)))
+        return decision.kept, decision.probability, decision.selection, decision.rule
+
+    assert decided("shop", "test") == (True, 0.5, "random", "shop-test")
+    assert decided("shop", "prod") == (True, 1.0, "random", "shop")
+    assert decided("desk", "prod") == (False, None, "random", None)
 
 
 def test_a_rule_on_content_keeps_everything_it_could_want_until_the_trace_is_whole():
     one = sampler(0.01, Rule("errors", {"service": "shop", "level": "error"}, 1.0))
-    origin = one.admit("shop", None)
-    assert origin.threshold == 0
-    assert one.admit("desk", None).threshold == threshold(0.01), "the rule cannot match there"
+    origin = one.admission
+    assert origin == 0
 
     error, fine = case(service="shop", error="boom"), case(service="shop")
     forced = one.decide(error, origin, trace_id(5))
@@ -120,9 +121,9 @@ def test_a_rule_on_content_keeps_everything_it_could_want_until_the_trace_is_who
     assert (drawn.kept, drawn.selection, drawn.probability) == (True, "random", probability(threshold(0.01)))
 
 
-def test_a_rule_that_matches_only_what_the_first_pass_had_let_through_is_not_credited_with_more():
+def test_a_rule_that_was_not_in_force_when_the_trace_came_in_is_not_credited_with_more():
     one = sampler(0.25, Rule("prod", {"environment": "prod", "level": "error"}, 1.0))
-    origin = one.admit("shop", "staging")
+    origin = sampler(0.25).admission
     moved = case(environment="prod", error="boom")
     assert one.decide(moved, origin, trace_id(NEVER - 1)).probability == 0.25
     assert not one.decide(moved, origin, trace_id(0)).kept
@@ -130,23 +131,23 @@ def test_a_rule_that_matches_only_what_the_first_pass_had_let_through_is_not_cre
 
 def test_a_base_rate_of_nothing_leaves_only_what_rules_force():
     one = sampler(0.0, Rule("errors", {"level": "error"}, 0.5))
-    origin = one.admit(None, None)
+    origin = one.admission
     assert one.decide(case(error="boom"), origin, trace_id(NEVER - 1)).selection == "forced"
     assert not one.decide(case(), origin, trace_id(NEVER - 1)).kept
-    assert sampler(0.0).admit(None, None).floor > b"\xff" * 7
+    assert sampler(0.0).admission == NEVER
 
 
 def test_of_spans_that_disagree_the_least_probable_speaks_for_the_trace():
     one = sampler(1.0)
     states = ["ot=rv:80000000000000;th:8", "ot=rv:ffffffffffffff;th:4"]
-    decision = one.decide(case(), one.admit(None, None), trace_id(0), states)
+    decision = one.decide(case(), one.admission, trace_id(0), states)
     assert decision.probability == 0.5
     assert randomness(trace_id(0), states[0]) == 1 << 55
 
 
 def test_explicit_randomness_of_any_span_speaks_for_the_trace():
     one = sampler(0.5)
-    origin = one.admit(None, None)
+    origin = one.admission
     assert one.decide(case(), origin, trace_id(0), ["", "ot=rv:ffffffffffffff"]).kept
     assert not one.decide(case(), origin, trace_id(NEVER - 1), ["ot=rv:00000000000000"]).kept
 
@@ -155,7 +156,7 @@ def test_weighted_estimates_are_unbiased_although_errors_are_always_kept():
     """20,000 traces, 10 % errors that all fail; a rule keeps every error, the base rate keeps 5 % of all."""
     draw = random.Random(20_261_121)
     one = sampler(0.05, Rule("errors", {"level": "error"}, 1.0))
-    origin = one.admit(None, None)
+    origin = one.admission
     weight = failed = random_weight = random_failed = naive = naive_failed = 0.0
     population = 20_000
     truth = 0
@@ -183,6 +184,6 @@ def test_weighted_estimates_are_unbiased_although_errors_are_always_kept():
 def test_a_uniform_population_is_kept_at_its_rate():
     draw = random.Random(7)
     one = sampler(0.1)
-    origin = one.admit(None, None)
+    origin = one.admission
     kept = sum(one.decide(case(), origin, draw.randbytes(16)).kept for _ in range(20_000))
     assert kept == pytest.approx(2_000, abs=5 * (20_000 * 0.1 * 0.9) ** 0.5)

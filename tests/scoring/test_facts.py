@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.facts import amounts, dates, names, numbers, quotes, same_date, timestamps
+from scoring.facts import MAX_TEXT, amounts, dates, names, numbers, quotes, same_date, timestamps
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,10 @@ def test_a_date_without_a_year_fits_every_year_and_another_day_none():
         ("„Guten Tag“ und «Hola» 「はい」 “yes”", ["Guten Tag", "Hola", "はい", "yes"]),
         ('an open " quote', []),
         ("say \"a 'b' c\"", ["a 'b' c"]),
+        ("«\u00a0Bonjour\u00a0» et « Merci »", ["\u00a0Bonjour\u00a0", " Merci "]),
+        ('say " hello there " twice', [" hello there "]),
+        ("»Hallo« und »Tag«", ["Hallo", "Tag"]),
+        ("' not ' apostrophes", []),
     ],
 )
 def test_quotations_are_told_from_apostrophes(text, found):
@@ -86,6 +90,13 @@ def test_quotations_lie_in_the_text_in_order_and_apart(text):
         assert end <= quote.start < quote.end <= len(text)
         assert text[quote.start + 1 : quote.end - 1] == quote.text
         end = quote.end
+
+
+def test_what_stands_beyond_the_bound_is_not_read():
+    text = "1: " * (MAX_TEXT // 3 - 4) + "12 'a b'"
+    assert numbers(text)[-1].text == "12"
+    for read in (numbers, timestamps, dates, quotes, names):
+        assert read(text + " " * MAX_TEXT + " 99 at 01:23 on 2026-03-12 “x y” to Priya") == read(text)
 
 
 @pytest.mark.parametrize("piece", ["1:", "1,", "'a ", '" ', "1/", "may ", "Aa ", "„a", "12 ", "1.1.1."])

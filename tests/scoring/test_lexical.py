@@ -41,7 +41,32 @@ SPANISH = (
     ("00:33", "Agente", "Lamento lo ocurrido. ¿Me confirma su número de cuenta?"),
     ("01:01", "Agente", "He verificado su cuenta y he tramitado el reembolso de 30 euros."),
 )
-CALLS = {"en": ENGLISH, "hi": HINDI, "de": GERMAN, "es": SPANISH}
+FRENCH = (
+    ("00:01", "Agent", "Bonjour, que puis-je faire pour vous ?"),
+    ("00:07", "Client", "C'est trop cher."),
+    ("00:15", "Agent", "Je peux vous proposer une remise de 20 euros."),
+)
+PORTUGUESE = (
+    ("00:01", "Agente", "Bom dia, em que posso ajudar?"),
+    ("00:07", "Cliente", "É muito caro."),
+    ("00:15", "Agente", "Posso dar um desconto de 20 euros."),
+)
+ITALIAN = (
+    ("00:01", "Agente", "Buongiorno, come posso aiutarla?"),
+    ("00:15", "Agente", "Posso farle uno sconto di 20 euro."),
+)
+DUTCH = (
+    ("00:01", "Medewerker", "Goedemiddag, waarmee kan ik helpen?"),
+    ("00:15", "Medewerker", "Ik kan u een korting van 20 euro geven."),
+)
+CHINESE = (
+    ("00:01", "Agent", "您好，请问有什么可以帮您？"),
+    ("00:15", "Agent", "我给您提供折扣。"),
+)
+CALLS = {
+    "en": ENGLISH, "hi": HINDI, "de": GERMAN, "es": SPANISH,
+    "fr": FRENCH, "pt": PORTUGUESE, "it": ITALIAN, "nl": DUTCH, "zh": CHINESE,
+}  # fmt: skip
 
 # call, reason, cites the transcript?, borne out?
 REASONS = [
@@ -68,7 +93,7 @@ REASONS = [
     ("en", "Refund processed at 00:01:23.", True, True),
     ("en", "Refund processed at 09:59.", True, False),
     ("en", "At 02:01 the agent threatened legal prosecution against the neighbours.", True, False),
-    ("en", "See 01:23.", True, True),
+    ("en", "See 01:23.", True, False),  # points somewhere, and says nothing of it
     # -- described actions
     ("en", "Agent verified the account number.", True, True),
     ("en", "Agent verified the account number before discussing the charge.", True, True),
@@ -90,7 +115,7 @@ REASONS = [
     ("en", "Agent read the mandatory insurance disclaimer aloud.", False, False),
     ("en", "Agent verified the account number. Then he sold her a luxury cruise to Jamaica.", True, False),
     # -- what was not done
-    ("en", "Agent did not mention the fraud warning.", True, True),
+    ("en", "Agent did not mention the fraud warning.", False, False),  # true of every call that is not about fraud
     ("en", "Agent never transferred the caller to a supervisor.", True, True),
     ("en", "Agent did not verify the account number.", True, False),
     ("en", "Agent failed to greet the customer.", True, False),
@@ -172,7 +197,60 @@ REASONS = [
     ("es", "El agente fue muy amable y profesional.", False, False),
     ("es", "El agente dijo «Buenos días, le habla Lucía».", True, True),
     ("es", "El agente dijo «Que tenga un buen día».", True, False),
-    ("es", "El agente no leyó el aviso legal.", True, True),
+    ("es", "El agente no leyó el aviso legal.", False, False),
+    # -- denials that are false, and denials of nothing in particular
+    ("en", "The agent failed to verify identity.", True, False),
+    ("en", "Agent did not introduce himself.", True, False),
+    ("en", "Agent gave no timeframe.", True, False),
+    ("en", "Agent forgot to ask whether there was anything else.", True, False),
+    ("en", "Agent did not apologise.", True, False),
+    ("en", "Agent did not dance the tango.", False, False),
+    ("en", "Agent never sang an opera. Agent did not insult a penguin.", False, False),
+    ("en", "Agent did not verify the customer's mother's maiden name.", True, True),
+    ("en", "The agent's greeting was missing.", True, False),
+    ("en", "The agent denied that there was a duplicate charge.", True, False),
+    ("en", "The agent denied the discount.", True, True),
+    ("en", "Agent did not fail to greet.", True, True),
+    ("en", "The agent didn't forget to apologise.", True, True),
+    ("en", "Agent did not fail to transfer the customer to a supervisor.", False, False),
+    ("en", "Agent did not put the customer on hold.", True, False),
+    ("en", "The agent didn't provide a ticket number.", True, False),
+    ("en", "Agent never mentioned how long the refund takes.", True, False),
+    ("en", "Agent didn't offer a supervisor.", True, True),
+    ("en", "Agent did not verify the postcode.", True, True),
+    ("en", "Agent did not process a refund of $99.", True, True),
+    ("en", "Agent failed to greet the customer within 10 seconds.", True, False),
+    ("en", "The refund was denied.", True, False),
+    ("en", "Agent not only greeted the customer but apologised for the charge.", True, True),
+    ("de", "Der Agent nannte keine Frist.", True, True),
+    ("es", "El agente no verificó la identidad.", True, False),
+    # -- languages of which only the words of denial are known
+    ("fr", "L'agent n'a pas proposé de remise.", True, False),
+    ("fr", "L'agent n'a jamais présenté ses excuses.", True, True),
+    ("fr", "L'agent a proposé une remise de 20 euros.", True, True),
+    ("fr", "L'agent a dit «\u00a0Je peux vous proposer une remise\u00a0».", True, True),
+    ("fr", "L'agent a dit « La remise est impossible ».", True, False),
+    ("pt", "O agente não ofereceu um desconto.", True, False),
+    ("pt", "O agente ofereceu um desconto de 20 euros.", True, True),
+    ("it", "L'agente non ha offerto uno sconto.", True, False),
+    ("nl", "De medewerker heeft geen korting aangeboden.", True, False),
+    ("zh", "客服没有提供折扣。", True, False),
+    # -- quotations, owners, times in words
+    ("en", 'Agent said " thank you for calling Acme Bank ".', True, True),
+    ("en", 'Agent said " thank you for choosing us ".', True, False),
+    ("en", "'your' 'account' 'to'", False, False),
+    ("en", "Agent said 'ORD-7731'.", True, True),
+    ("en", "Agent said 'How can I help you'.", True, True),
+    ("en", "The customer's date of birth, 12 March 1985, was confirmed.", True, True),
+    ("en", "The customer's date of birth, 13 March 1985, was confirmed.", True, False),
+    ("en", "At 20 seconds the agent asked for date of birth", True, True),
+    ("en", "At 0:20 the agent asked for the DOB", True, True),
+    ("en", "At 1 minute 23 seconds the agent processed the refund", True, True),
+    ("en", "At 25 seconds the agent asked for date of birth", True, False),
+    ("es", "El agente se disculpó.", True, True),
+    ("en", "00:02", True, False),
+    ("en", "Agent was polite at 00:47.", True, False),
+    ("hi", "Agent greeted the customer.", True, True),
 ]
 
 
@@ -228,6 +306,35 @@ def test_words_of_another_script_than_the_transcripts_are_not_held_against_a_rea
 def test_a_transcript_beyond_the_bound_has_no_lexical_answer():
     reply = answer(Case(case_id="c", model_output={}, transcript="word " * 500_000), BorneOut("said 'word word'"))
     assert isinstance(reply, NoAnswer)
+
+
+HELLOS = "Agent: hello\n" * 38_000
+
+
+def replies_to(reasons, transcript=HELLOS):
+    about = Case(case_id="c", model_output={}, transcript=transcript)
+    return [answer(about, question(reason)) for question in (CitesTranscript, BorneOut) for reason in reasons]
+
+
+def test_reasons_beyond_the_budget_of_a_case_have_no_lexical_answer():
+    reasons = [f"Agent greeted the customer {index}" for index in range(400)]
+    for order in (reasons, reasons[::-1]):
+        unanswered = [reply for reply in replies_to(order) if isinstance(reply, NoAnswer)]
+        assert unanswered
+        assert not any(reply.failed for reply in unanswered)
+
+
+def test_a_reason_is_charged_once_and_answered_alike_however_often_it_is_asked():
+    reasons = ["Agent greeted the customer"] * 1000
+    assert all(isinstance(reply, Answer) for reply in replies_to(reasons))
+
+
+def test_a_long_scorecard_of_a_long_call_is_within_the_budget():
+    call = "".join(
+        f"Agent: I have noted the account {at} for you.\nCustomer: Please refund order {at}.\n" for at in range(1500)
+    )
+    reasons = [f"Agent noted the account {at} and said 'noted the account {at} for you'." for at in range(60)]
+    assert all(isinstance(reply, Answer) and reply.value is True for reply in replies_to(reasons, call))
 
 
 @pytest.mark.parametrize(

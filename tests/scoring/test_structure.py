@@ -150,3 +150,69 @@ def test_items_match_by_id_never_by_position_and_the_rest_is_told():
 
 def test_ids_of_different_kinds_differ():
     assert len({strict_key(value) for value in (1, "1", True, None)}) == 4
+
+
+def test_items_of_many_different_shapes_match_in_any_order_and_a_wrong_one_is_still_told():
+    expected = {"questions": [{f"k{n}": 1} for n in range(3000)]}
+    output = {"questions": expected["questions"][::-1]}
+    assert differences(output, expected) == ()
+    output["questions"][7] = {"k1": 1, "x": 2}
+    assert differences(output, expected) == ("$.questions[7].x: not expected",)
+
+
+def test_an_item_need_not_equal_an_expected_one_to_fit_it():
+    expected = {"a": [{"n": 1, "list": [1, "x"]}, {"n": 1, "list": []}]}
+    assert differences({"a": [{"n": 1, "list": ["x"]}, {"n": 2, "list": [{}]}]}, expected) == ()
+    assert differences({"a": [{"n": 1, "list": 5}]}, expected) == ("$.a[0].list: number, expected array",)
+
+
+def test_a_comparison_that_would_take_for_ever_is_given_up_and_says_so():
+    def tower(levels, tip):
+        """Each level has many items with the same keys, none equal to another side's."""
+        if not levels:
+            return tip
+        below = tower(levels - 1, tip)
+        return [{"x": below, "y": [kind] * n} for n, kind in enumerate(["a", 1, True, None, {}, [], {"k": 1}])]
+
+    case = Case(case_id="c", model_output={"a": tower(9, {"bad": 1})}, expected_outcome={"a": tower(9, {"good": 1})})
+    result = response_structure_compliance.measure(case)
+    assert result.status == "unavailable"
+    assert "steps" in result.reason
+
+
+@pytest.mark.parametrize("key", ["detected_keywords", "detected_topics", "valid_entity_set"])
+@pytest.mark.parametrize(("junk", "named"), [(1, "number"), (None, "null"), ({"x": 1}, "object"), (True, "boolean")])
+def test_entities_are_strings_even_where_the_reference_lists_none(key, junk, named):
+    assert differences({key: ["ok", junk]}, {key: []}) == (f"$.{key}[1]: {named}, expected string",)
+
+
+@pytest.mark.parametrize(
+    "fenced",
+    [
+        "````json\n{}\n````", "~~~json\n{}\n~~~", "```application/json\n{}\n```", "\ufeff{}", "\ufeff```json\n{}\n```",
+        "```json \r\n{}\r\n```", "```{}```", "~~~~\n{}\n~~~~~",
+    ],
+)  # fmt: skip
+def test_any_markdown_fence_and_a_byte_order_mark_are_taken_off(fenced):
+    assert parse_output(fenced.replace("{}", json.dumps(QA))).value == QA
+
+
+@pytest.mark.parametrize("text", ["````json\n{}\n```", "```json\n{}\n~~~", "```", "``````", "```json\n{}", "1e999"])
+def test_a_fence_that_is_not_closed_and_a_number_without_bounds_are_not_json(text):
+    assert parse_output(text).error
+
+
+@pytest.mark.parametrize("text", ["1e999", "{broken", '{"questions": [{"score": 1e999}]}'])
+def test_a_reference_that_does_not_parse_is_not_held_against_the_output(text):
+    result = response_structure_compliance.measure(Case(case_id="c", model_output=QA, expected_outcome=text))
+    assert result.status == "unavailable"
+    assert "expected_outcome is not JSON" in result.reason
+
+
+def test_differences_stay_short_whatever_the_keys():
+    long = "k" * 1_000_000
+    deep: object = 1
+    for _ in range(50):
+        deep = {long: deep}
+    for expected in ({long: 1}, {"a": {long: {long: 1}}}, deep):
+        assert all(len(one) < 500 for one in differences({"a": {long: {long: "x"}}}, expected))

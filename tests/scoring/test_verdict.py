@@ -14,7 +14,7 @@ from scoring.case import Case
 from scoring.metric import Metric
 from scoring.result import Failed, NotApplicable, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric
-from scoring.rubrics import RUBRICS
+from scoring.rubrics import RUBRICS, score
 from scoring.verdict import State, reach_verdict
 
 AT = "2026-01-01T00:00:00Z"
@@ -130,7 +130,9 @@ def test_the_pass_mark_is_compared_after_rounding():
         ({"hard": 3, "soft": 1}, State.INVALID, None, "blocker"),
         ({"gate": Unavailable("u")}, State.INCOMPLETE, None, None),
         ({"hard": Unavailable("u")}, State.PARTIAL, 1.0, "good"),
-        ({"soft": Unavailable("u")}, State.VALID, 1.0, "good"),
+        ({"soft": Unavailable("u")}, State.PARTIAL, 1.0, "good"),
+        ({"soft": Failed("f")}, State.PARTIAL, 1.0, "good"),
+        ({"soft": NotApplicable("n"), "hard": NotApplicable("n")}, State.VALID, 1.0, "good"),
     ],
 )  # fmt: skip
 def test_blockers_and_prerequisites_decide_the_state(given, state, composite, rating):
@@ -157,3 +159,39 @@ def test_weights_sum_to_one_and_versions_name_the_rubric(name):
     assert sum(c.weight for c in RUBRICS[name].criteria) == pytest.approx(1)
     assert RUBRICS[name].version.startswith(f"{name}@")
     assert RUBRICS[name].with_overrides(min_coverage=0.5).version != RUBRICS[name].version
+
+
+@pytest.mark.parametrize(
+    ("weights", "values", "composite"),
+    [
+        ((0.70, 0.20, 0.10), (0.93, 0.73, 0.85), 0.882),  # qa
+        ((0.47, 0.29, 0.24), (0.91, 0.85, 1.00), 0.9142),  # entity
+        ((0.30, 0.50, 0.20), (0.830, 0.786, 1.0), 0.842),  # text
+        ((0.10, 0.20, 0.30, 0.40), (0.1, 0.2, 0.3, 0.7), 0.42),
+    ],
+)
+def test_sums_come_out_as_on_paper(weights, values, composite):
+    names = [f"m{n}" for n in range(len(weights))]
+    plain = Rubric(
+        id="r", title="R", source="s", formula="f", pass_mark=0.5,
+        criteria=tuple(Criterion(metric=metric(n), weight=w) for n, w in zip(names, weights, strict=True)),
+    )  # fmt: skip
+    found = reach({n: Scored(value=v) for n, v in zip(names, values, strict=True)}, plain)
+    assert found.composite == composite
+    assert found.coverage == 1.0
+
+
+def test_a_blocker_that_could_not_be_checked_is_named_in_the_reason():
+    assert "soft error: timeout" in reach(results(soft=Failed("timeout"))).reason
+
+
+def test_a_reason_is_cut_whatever_an_answerer_says():
+    found = reach(results(b=Unavailable("x" * 1_000_000)))
+    assert len(str(found.to_json())) < 10_000
+
+
+def test_a_verdict_that_fails_says_what_failed_it() -> None:
+    wrong = Case(
+        case_id="w", model_output="x", scenario={"tools_should_include": ["a"]}, agents_called=(), tools_used=()
+    )
+    assert score(wrong, RUBRICS["workflow"], created_at="").reason == "tools: missing: a"

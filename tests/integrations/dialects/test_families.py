@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from integrations.dialects import lift
+from integrations.otlp.decode import decode_spans
 from integrations.raw import RawEvent, RawSpan
 from scoring.span import SpanKind, ToolCall, Usage
 
@@ -202,3 +205,53 @@ def test_an_error_names_its_type_and_its_message_once(
 def test_an_application_s_own_tags_and_metadata_are_read_under_its_own_prefix() -> None:
     span = lift(_raw(attributes={"app.tags": ["a"], "shop.metadata.k": '{"x": 1}', "http.metadata": "no"}))
     assert (span.dialect, span.tags, span.metadata) == ("generic", ("a",), {"k": {"x": 1}})
+
+
+def test_events_on_a_tool_s_own_span_are_what_it_was_given_and_what_it_returned() -> None:
+    events = (
+        RawEvent(
+            name="gen_ai.tool.message", time_ns=1, attributes={"role": "tool", "content": '{"q": "refund"}', "id": "c1"}
+        ),
+        RawEvent(name="gen_ai.choice", time_ns=2, attributes={"message": '[{"text": "30 days"}]', "id": "c1"}),
+    )
+    attributes = {
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.call.id": "c1",
+    }  # fmt: skip
+    span = lift(_raw(attributes=attributes, events=events))
+    assert span.tool == ToolCall(name="search", arguments={"q": "refund"}, result="30 days", call_id="c1")
+    assert (span.input_messages, span.output_messages) == ((), ())
+    assert (span.provenance["tool.arguments"], span.provenance["tool.result"]) == (
+        "event gen_ai.tool.message", "event gen_ai.choice",
+    )  # fmt: skip
+    failed = lift(_raw(attributes=attributes, events=events, status_code=2, status_message="no such page"))
+    assert failed.tool == ToolCall(name="search", arguments={"q": "refund"}, error="no such page", call_id="c1")
+
+
+def test_a_question_and_its_answer_may_come_in_two_events() -> None:
+    events = tuple(
+        RawEvent(
+            name="gen_ai.client.inference.operation.details",
+            time_ns=1,
+            attributes={
+                f"gen_ai.{way}.messages": f'[{{"role": "{role}", "parts": [{{"type": "text", "content": "{text}"}}]}}]'
+            },
+        )
+        for way, role, text in (("input", "user", "Why?"), ("output", "assistant", "Because."))
+    )
+    span = lift(_raw(attributes={"gen_ai.operation.name": "chat"}, events=events))
+    assert (span.input, span.output) == ("Why?", "Because.")
+
+
+@pytest.mark.parametrize("client", ["strands", "strands-latest"])
+@pytest.mark.parametrize(("scenario", "tool"), [("s2_agents", "pdf_retrieval"), ("s4_error", "lookup_order")])
+def test_strands_tools_come_out_as_the_program_called_them(shared: Path, client: str, scenario: str, tool: str) -> None:
+    folder = shared / "corpus" / "otlp" / client / scenario
+    truth = next(
+        each for each in json.loads((folder / "manifest.json").read_text())["truth"]["tools"] if each["name"] == tool
+    )
+    spans = [lift(raw) for path in sorted(folder.glob("[0-9][0-9][0-9].pb")) for raw in decode_spans(path.read_bytes())]
+    (call,) = [span.tool for span in spans if span.tool is not None and span.tool.name == tool]
+    assert (call.arguments, call.result, call.error) == (truth["args"], truth.get("result"), truth.get("error"))
+    asked = [span.input for span in spans if span.kind is SpanKind.AGENT]
+    assert asked
+    assert None not in asked

@@ -67,7 +67,13 @@ def test_status_is_a_table_of_standings_and_the_ledger(call, monitor_at) -> None
     assert lines[0].split()[:3] == ["STATUS", "SERVICE", "ENVIRONMENT"]
     assert lines[1].split()[:5] == ["warning", "calls", "production", "qa", "0.667"]
     assert lines[2].split()[:5] == ["insufficient_data", "new", "production", "qa", "-"]
-    assert "traces seen 100, open 1, ended: scored 60, sampled_out 39" in shown.stdout
+    assert "since start: traces seen 100, open 1, ended: scored 60, sampled_out 39" in shown.stdout
+
+
+def test_status_gives_reasons_only_where_something_is_wrong(call, monitor_at) -> None:
+    shown = call("status", "--url", monitor_at({"/v1/status": status_body()})).stdout
+    assert "  calls, production, qa: " in shown
+    assert "  new, production, qa: " not in shown
 
 
 def test_status_as_json_is_what_the_monitor_said(call, monitor_at) -> None:
@@ -152,3 +158,7 @@ def test_doctor_tells_of_a_broken_configuration_and_of_all_else(call, tmp_path: 
     assert shown.exit_code == 1
     assert "did you mean sampling.rate?" in shown.stdout
     assert "protobuf" in shown.stdout
+    path.write_text("rate: 1\nsmapling: {}\nalrets: {}")
+    (line,) = [each for each in call("doctor", "--config", path).stdout.splitlines() if each.startswith("fail")]
+    assert line.split()[:4] == ["fail", "configuration", "3", "mistakes"]
+    assert "sidejudge check FILE" in line

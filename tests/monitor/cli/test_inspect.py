@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def _recorded(tmp_path: Path, **attributes: object) -> Path:
 def test_spans_without_ids_are_reported_and_make_the_exit_code_one(tmp_path: Path) -> None:
     result = _inspect(_recorded(tmp_path))
     assert (result.exit_code, len(result.stdout.splitlines())) == (1, 1)
-    assert "1 spans have no valid trace or span id" in result.stderr
+    assert "1 span left out: no valid trace or span id" in result.stderr
 
 
 def test_terminal_escapes_in_a_trace_do_not_reach_the_terminal(tmp_path: Path) -> None:
@@ -101,8 +102,62 @@ def test_log_requests_are_recognised_and_reported_as_not_joined(tmp_path: Path) 
     path = tmp_path / "001.logs.json"
     path.write_text('{"resourceLogs": [{"scopeLogs": [{"logRecords": [{}, {}]}]}]}', encoding="utf-8")
     result = _inspect(path)
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert "2 log records are not joined" in result.stderr
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "there is no span in these files, only 2 log records" in result.stderr
+    (cause, remedy) = result.stderr.splitlines()
+    assert (cause[:8], remedy[:7]) == ("warning:", "remedy:")
+
+
+def test_log_records_beside_spans_that_hold_the_contents_leave_nothing_to_do(tmp_path: Path) -> None:
+    logs = tmp_path / "001.logs.json"
+    logs.write_text('{"resourceLogs": [{"scopeLogs": [{"logRecords": [{}]}]}]}', encoding="utf-8")
+    result = _inspect(*SPLIT, logs)
+    assert result.exit_code == 0
+    assert "1 log record not read" in result.stderr
+    assert "nothing to do, the spans hold the contents" in result.stderr
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    chat = _recorded(bare, **{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"})
+    assert "capture contents on spans (the switch is shown with the case)" in _inspect(chat, logs).stderr
+
+
+def test_contents_that_no_dialect_reads_are_not_called_not_captured(tmp_path: Path) -> None:
+    path = _recorded(tmp_path, **{
+        "gen_ai.request.model": "m", "ai.prompt.messages": '[{"role": "user"}]', "ai.response.text": "Hello.",
+        "gen_ai.output.type": "text", "db.query.text": "select 1", "ai.telemetry.metadata.input": "x",
+        "ai.prompt": "{}",
+    })  # fmt: skip
+    case = json.loads(_inspect(path).stdout)
+    assert (case["content_captured"], case["capture_switch"]) == (False, None)
+    assert case["remarks"] == [
+        "contents may be there in attributes that this version does not read: ai.prompt.messages, ai.response.text"
+    ]
+    tree = _inspect(path, "--format", "tree").stdout
+    assert "not captured" not in tree
+    assert "ai.response.text" in " ".join(tree.split())
+
+
+def test_standard_input_is_not_read_and_the_error_says_so() -> None:
+    result = _inspect("-")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "standard input is not read" in result.stderr
+
+
+def test_a_compressed_file_is_called_compressed(tmp_path: Path) -> None:
+    path = tmp_path / "001.pb.gz"
+    path.write_bytes(gzip.compress(SPLIT[0].read_bytes()))
+    result = _inspect(path)
+    assert result.exit_code == 2
+    assert "is compressed with gzip" in result.stderr
+    assert "gunzip" in result.stderr.splitlines()[-1]
+
+
+def test_a_file_named_as_json_that_is_none_is_not_called_protobuf_that_cannot_be_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(b"<html>")
+    result = _inspect(path)
+    assert result.exit_code == 2
+    assert f"{path}: is not JSON with an OTLP export request" in result.stderr
 
 
 @pytest.mark.parametrize("content", [b"\x00\x01not otlp", b"{}x", b'{"a": 1}'])

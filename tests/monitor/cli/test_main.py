@@ -104,6 +104,28 @@ def test_check_reports_all_five_mistakes_at_once_and_exits_2() -> None:
     assert told.stderr.splitlines()[-1].startswith("remedy: ")
 
 
+def test_a_file_that_is_not_there_is_named_plainly_and_the_remedy_is_the_path(tmp_path: Path) -> None:
+    for command in (("check", "nofile.yaml"), ("doctor", "--config", "nofile.yaml")):
+        assert "(nofile.yaml)" not in entry(*command).stderr + entry(*command).stdout
+    assert entry("check", "nofile.yaml").stderr.splitlines() == [
+        "error: nofile.yaml: cannot be read: No such file or directory",
+        "remedy: check the path and the permissions",
+    ]
+
+
+def test_check_warns_of_a_route_whose_rubric_needs_a_judge(call, tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("routes: [{rubrics: [qa, entity, workflow]}, {rubrics: [qa, answer]}]")
+    told = call("check", path)
+    assert told.exit_code == 0
+    (cause, remedy) = told.stderr.splitlines()
+    assert cause.startswith("warning: routes[1].rubrics: answer: accuracy_score and faithfulness_score need a judge")
+    assert "incomplete" in cause
+    assert remedy.startswith("remedy: ")
+    path.write_text("routes: [{rubrics: [qa]}]")
+    assert call("check", path).stderr == ""
+
+
 def test_check_takes_the_file_from_the_environment(call) -> None:
     told = call("check", env={"SIDEJUDGE_CONFIG": str(CORPUS / "five_mistakes.bad.yaml")})
     assert told.exit_code == 2

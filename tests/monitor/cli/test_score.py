@@ -112,7 +112,10 @@ def test_a_task_without_a_rubric_is_reported(tmp_path: Path) -> None:
     cases = written(tmp_path / "c.jsonl", [{"case_id": "a", "task": "poetry", "model_output": "x"}])
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert done.returncode == 1
-    assert b"line 1: task: no rubric is meant for 'poetry'" in done.stderr
+    assert (
+        b"line 1: task: this version has no rubric for 'poetry' (it has one for qa, entity, answer, workflow)"
+        in done.stderr
+    )
     assert (tmp_path / "v.jsonl").read_bytes() == b""
 
 
@@ -123,7 +126,7 @@ def test_configured_routes_choose_and_what_they_do_not_choose_is_no_error(tmp_pa
     done = score(cases, "--out", tmp_path / "v.jsonl", "--config", config)
     assert done.returncode == 0, done.stderr
     assert [(each["case_id"], each["rubric"]) for each in verdicts(tmp_path / "v.jsonl")] == [("call-1", "answer")]
-    assert b"1 cases have no rubric" in done.stderr
+    assert b"1 case has no rubric" in done.stderr
 
 
 def test_scenarios_of_the_configuration_are_found_by_name(tmp_path: Path) -> None:
@@ -193,6 +196,78 @@ def test_verdicts_of_something_else_are_never_overwritten(many, tmp_path: Path) 
     fewer = written(tmp_path / "few.jsonl", [qa_case(0, right=False)])
     done = score(fewer, "--out", out, "--rubric", "qa")
     assert b"goes on after the last of these cases" in done.stderr
+
+
+def test_a_case_that_has_changed_since_its_verdict_is_never_reported_as_judged(tmp_path: Path) -> None:
+    cases, out = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)]), tmp_path / "v.jsonl"
+    assert score(cases, "--out", out).returncode == 0
+    before = out.read_bytes()
+    written(cases, [qa_case(1), qa_case(2, right=False)])
+    done = score(cases, "--out", out)
+    assert done.returncode == 2
+    assert b"line 2: case 'call-2' or its scenario has changed since this verdict was reached" in done.stderr
+    assert b"--overwrite" in done.stderr
+    assert out.read_bytes() == before
+    done = score(cases, "--out", out, "--overwrite")
+    assert [each["passed"] for each in verdicts(out)] == [True, False]
+
+    # The same content in another spelling is the same case.
+    written(cases, [json.dumps(dict(reversed(qa_case(1).items())), indent=None, separators=(" , ", " : "))])
+    out.write_bytes(out.read_bytes().splitlines(keepends=True)[0])
+    assert b"1 verdict stood already" in score(cases, "--out", out).stderr
+
+
+def test_verdicts_that_carry_no_digest_are_not_taken_for_this_run_s(tmp_path: Path) -> None:
+    cases, out = written(tmp_path / "c.jsonl", [qa_case(1)]), tmp_path / "v.jsonl"
+    score(cases, "--out", out)
+    said = json.loads(out.read_bytes())
+    assert len(said.pop("case_digest")) == 16
+    out.write_text(json.dumps(said) + "\n")
+    assert score(cases, "--out", out).returncode == 2
+
+
+@pytest.mark.parametrize("chosen", [(), ("--rubric", "workflow")])
+@pytest.mark.parametrize("routes", ["", "routes: [{rubrics: [workflow], scenario: call}]\n"])
+def test_verdicts_against_a_scenario_that_has_changed_are_not_kept(tmp_path: Path, chosen, routes: str) -> None:
+    config, out = tmp_path / "c.yaml", tmp_path / "v.jsonl"
+    case = {"case_id": "a", "model_output": "x", "agents_called": [], "tools_used": ["search"]}
+    cases = written(tmp_path / "c.jsonl", [case if routes else {**case, "scenario": "call"}])
+    arguments = (cases, "--out", out, "--config", config, *chosen)
+    config.write_text(routes + "scenarios: {call: {tools_should_include: [search]}}")
+    assert score(*arguments).returncode == 0
+    assert score(*arguments).returncode == 0
+    config.write_text(routes + "scenarios: {call: {tools_should_include: [other]}}")
+    done = score(*arguments)
+    assert done.returncode == 2
+    assert b"or its scenario has changed" in done.stderr
+
+
+def test_a_scenario_that_nobody_knows_is_what_the_verdict_blames(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("scenarios: {call: {tools_should_include: [search]}}")
+    case = {"case_id": "a", "task": "agent", "model_output": "x", "scenario": "cal", "tools_used": ["search"]}
+    done = score(written(tmp_path / "c.jsonl", [case]), "--out", tmp_path / "v.jsonl", "--config", config)
+    assert b"task" not in done.stderr
+    (told,) = verdicts(tmp_path / "v.jsonl")
+    assert (told["rubric"], told["state"]) == ("workflow", "incomplete")
+    assert "scenario 'cal' is not in the scenario file" in str(told["reason"])
+
+
+def test_a_byte_order_mark_does_not_cost_the_first_case(tmp_path: Path) -> None:
+    cases = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)])
+    cases.write_bytes(b"\xef\xbb\xbf" + cases.read_bytes())
+    done = score(cases, "--out", tmp_path / "v.jsonl")
+    assert (done.returncode, len(verdicts(tmp_path / "v.jsonl"))) == (0, 2)
+
+
+def test_a_case_id_that_stands_twice_is_told_once_with_both_lines_and_judged(tmp_path: Path) -> None:
+    cases = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2), "", qa_case(1), qa_case(2)])
+    done = score(cases, "--out", tmp_path / "v.jsonl")
+    assert (done.returncode, len(verdicts(tmp_path / "v.jsonl"))) == (0, 4)
+    said = done.stderr.decode()
+    assert said.count("warning") == 1
+    assert "line 4: case_id: 'call-1' stands on line 1 already" in said
+    assert "2 lines repeat a case_id" in said
 
 
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scoring.case import Case
 from scoring.effects import Answer, BorneOut, NoAnswer
-from scoring.result import Method, Scored
+from scoring.result import Failed, Method, Scored
 from scoring.rubrics import RUBRICS, nobody, qa, score
 from scoring.verdict import State, reach_verdict
 
@@ -249,3 +249,57 @@ def test_a_score_moved_towards_the_expected_one_never_lowers_a_metric(rows):
     after = at([rows[0][1], *(g for g, _, _ in rows[1:])])
     for metric in ("question_score_accuracy", "score_gap_accuracy"):
         assert 0 <= value(metric, before) <= value(metric, after) <= 1
+
+
+@pytest.mark.parametrize(
+    ("score", "most", "wrong"),
+    [(0.1 + 0.2, 0.3, 1), (0.3, 0.3, 1), (0.29, 0.3, 0), (7, 5, 1), (5, 5, 1), (4.9, 5, 0), (-5, 5, 0)],
+)
+def test_full_marks_or_more_where_the_reference_gives_none_are_a_false_pass(score, most, wrong):
+    about = case([question(1, score, most=most, kind="PASS_FAIL")], [question(1, 0, most=most, kind="PASS_FAIL")])
+    assert value("compliance_false_pass_rate", about) == wrong
+
+
+def test_a_gap_that_only_floats_see_is_none():
+    assert value("score_gap_accuracy", case([question(1, 0.1 + 0.2)], [question(1, 0.3)])) == 1.0
+
+
+def test_a_score_that_is_there_but_cannot_be_used_is_not_called_skipped():
+    about = case([question(1, 1e16)], [question(1, 5), question(2, 5)])
+    reason = qa.question_score_accuracy.measure(about).reason
+    assert "Q1 (score not usable, expected 5)" in reason
+    assert "Q2 (skipped, expected 5)" in reason
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        {"questions": [{**question(1, 5), "score": "5"}]},
+        {"questions": [{"question_id": "Q1"}]},
+        {"questions": "none"},
+        {"verdict": "ok"},
+        "{broken",
+        "1e999",
+    ],
+)
+def test_a_faulty_reference_is_never_the_models_fault(expected):
+    about = Case(case_id="c", model_output={"questions": [question(1, 5)]}, expected_outcome=expected, transcript=CALL)
+    found = verdict(about)
+    assert (found.state, found.passed) == (State.INCOMPLETE, None)
+    assert "response_structure_compliance unavailable: expected_outcome" in found.reason
+
+
+def test_a_false_pass_rate_that_could_not_be_told_leaves_a_mark():
+    values = dict.fromkeys((c.metric.id for c in RUBRIC.criteria), Scored(value=1.0))
+    found = reach_verdict(
+        RUBRIC, case([], []), values | {"compliance_false_pass_rate": Failed("timeout")}, created_at=AT
+    )
+    assert found.state is State.PARTIAL
+    assert "compliance_false_pass_rate error: timeout" in found.reason
+
+
+def test_a_verdict_stays_small_whatever_the_case_holds():
+    long = "q" * 100_000
+    expected = [{**question(n, 5), "question_id": f"{long}{n}", long: 1} for n in range(30)]
+    for told in (expected, [], [{**one, "score": 0} for one in expected], [{long + "x": 1}], {long: long}):
+        assert len(str(verdict(case(told, expected)).to_json())) < 60_000

@@ -196,6 +196,82 @@ def test_a_result_that_is_unknown_is_not_held_against_the_output(tools, status):
     assert outcome("result_use", case({"result_use": ["search"]}, tools=tools))[0] == status
 
 
+HANDOFF = call("transfer_to_x", handoff=True, arguments={"why": "y"})
+
+
+@pytest.mark.parametrize(
+    ("scenario", "metric", "good"),
+    [
+        ({"tools_should_exclude": ["transfer_to_x"]}, "tools", 0),
+        ({"tools_should_include": ["transfer_to_x", "t"]}, "tools", 1),
+        ({"tools_should_include": ["t"]}, "tools", 1),
+        ({"tools_in_order": ["transfer_to_x", "t"]}, "order", 1),
+        ({"max_calls": {"transfer_to_x": 0}}, "call_budget", 0),
+        ({"max_calls": 1}, "call_budget", 1),
+        ({"arguments": {"transfer_to_x": {"why": "z"}}}, "arguments", 0),
+    ],
+)
+def test_a_handoff_counts_as_a_tool_where_the_scenario_names_it(scenario, metric, good):
+    about = case(scenario, tools=[HANDOFF, "t"])
+    assert outcome(metric, about) == ("scored", good)
+
+
+@pytest.mark.parametrize(
+    ("given", "good"), [('{"q": "sql"}', 1), ('{"q": "x"}', 0), ('"q"', 0), ("{broken", 0), ('["q"]', 0)]
+)
+def test_arguments_recorded_as_json_text_are_read(given, good):
+    about = case({"arguments": {"t": {"q": "sql"}}}, tools=[call("t", arguments=given)])
+    assert outcome("arguments", about) == ("scored", good)
+
+
+PARIS = "Paris is the beautiful capital city of France on the Seine"
+
+
+@pytest.mark.parametrize(
+    ("result", "output", "status", "good"),
+    [
+        (PARIS, "Paris.", "scored", 1),
+        (PARIS, "It is the city of PARIS", "scored", 1),
+        (PARIS, "The capital of France is Lyon.", "scored", 0),  # both words stand in the question
+        (PARIS, "I do not know.", "scored", 0),
+        (PARIS, "", "scored", 0),
+        ('{"city": "Paris"}', "Paris", "scored", 1),
+        ('{"city": "Paris"}', "It is a city.", "scored", 0),
+        ({"n": 7}, "7", "scored", 1),
+        ({"n": 7}, "8", "scored", 0),
+        ("UK", "In the UK.", "scored", 1),
+        ("the capital of France", "Paris.", "unavailable", None),
+        ({"ok": True, "status": "ok"}, "Done.", "unavailable", None),
+        ("", "Paris.", "unavailable", None),
+        ("巴黎是法国的首都", "巴黎。", "scored", 1),
+        ("巴黎是法国的首都", "不知道，抱歉。", "scored", 0),
+    ],
+)
+def test_one_distinctive_word_shows_that_a_result_was_used(result, output, status, good):
+    about = case(
+        {"result_use": ["t"]},
+        tools=[call("t", result=result)],
+        model_output=output,
+        input="What is the capital of France?",
+    )
+    assert outcome("result_use", about) == (status, good)
+
+
+def test_a_result_that_was_certainly_not_used_decides_beside_one_that_cannot_be_told():
+    tools = [call("t", result=True), call("u", result=PARIS)]
+    assert outcome("result_use", case({"result_use": ["t", "u"]}, tools=tools, model_output="no")) == ("scored", 0)
+
+
+def test_a_verdict_stays_small_whatever_the_names():
+    names = [f"{n}{'x' * 20_000}" for n in range(300)]
+    scenario = {
+        "tools_should_include": names, "tools_in_order": names, "max_calls": dict.fromkeys(names[150:], 0),
+        "arguments": {name: {name: 1} for name in names[150:]}, "result_use": names, "agents_should_include": names,
+    }  # fmt: skip
+    tools = [call(name, arguments={}, result="Paris") for name in names[150:]]
+    assert len(str(verdict(case(scenario, agents=tuple(names[150:]), tools=tools)).to_json())) < 150_000
+
+
 def test_extensions_that_the_scenario_does_not_ask_for_are_not_applicable():
     for metric in ("order", "call_budget", "arguments", "result_use"):
         assert outcome(metric, case(SEED)) == ("not_applicable", None)

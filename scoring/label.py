@@ -1,0 +1,27 @@
+"""Labels: text of a case as a verdict shows it. A case may be of any size; what is told of it is short and writable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+MAX_LABEL = 60
+"""Characters of one name, key or id."""
+MAX_LABELS = 20
+"""Names in one list of a result's details."""
+MAX_REASON = 2000
+"""Characters of a reason as a whole, whoever gave it."""
+
+
+def label(text: str, most: int = MAX_LABEL) -> str:
+    """The text, cut; half a surrogate pair, which no output can carry, becomes ``?``.
+
+    >>> label("a very long name", 6)
+    'a very…'
+    """
+    return (text if len(text) <= most else text[:most] + "…").encode(errors="replace").decode()
+
+
+def labels(names: Iterable[str], most: int = MAX_LABELS) -> list[str]:
+    """The first of many names, each cut."""
+    return [label(name) for name in islice(names, most)]

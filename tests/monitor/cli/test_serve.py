@@ -1,0 +1,134 @@
+"""``serve`` and ``demo`` as processes: how they start, how they refuse to, how they end."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.running import free_port
+
+ENTRY = Path(sys.executable).with_name("sidejudge")
+
+
+def clean() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
+
+
+def entry(*arguments: object, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Calls the real entry point and waits for its end."""
+    return subprocess.run(
+        [str(ENTRY), *map(str, arguments)], capture_output=True, text=True, timeout=60,
+        env={**clean(), **environ}, check=False,
+    )  # fmt: skip
+
+
+def config(folder: Path, **sections: object) -> Path:
+    said = {
+        "sources": {"otlp": {"http": f"127.0.0.1:{free_port()}"}},
+        "api": {"listen": f"127.0.0.1:{free_port()}"},
+        "store": {"path": str(folder / "state.sqlite")},
+        "log": {"level": "error"},
+    }
+    path = folder / "sidejudge.yaml"
+    path.write_text(yaml.safe_dump({**said, **sections}))
+    return path
+
+
+def refused(told: subprocess.CompletedProcess[str]) -> tuple[str, str]:
+    """The cause and the remedy of a command that ended with exit code 2 and said nothing else."""
+    assert (told.returncode, told.stdout) == (2, ""), told.stderr
+    first, second = told.stderr.splitlines()
+    assert (first[:7], second[:8]) == ("error: ", "remedy: ")
+    return first, second
+
+
+@pytest.mark.parametrize("key", ["sources.otlp.http", "api.listen"])
+def test_an_address_that_is_taken_is_two_lines_and_exit_2(tmp_path, key):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        there = f"127.0.0.1:{taken.getsockname()[1]}"
+        section = {"api": {"listen": there}} if key == "api.listen" else {"sources": {"otlp": {"http": there}}}
+        cause, remedy = refused(entry("serve", "--config", config(tmp_path, **section)))
+    assert cause == f"error: {key}: cannot listen on {there}: Address already in use"
+    assert "choose another address" in remedy
+
+
+def test_a_store_that_cannot_be_made_is_two_lines_and_exit_2(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    store = {"path": str(tmp_path / "file" / "s.sqlite")}
+    cause, remedy = refused(entry("serve", "--config", config(tmp_path, store=store)))
+    assert f"store {store['path']}" in cause
+    assert "store.path" in cause + remedy
+
+
+def test_a_store_that_is_a_folder_is_two_lines_and_exit_2(tmp_path):
+    cause, remedy = refused(entry("serve", "--config", config(tmp_path, store={"path": str(tmp_path)})))
+    assert f"store {tmp_path}" in cause
+    assert "store.path" in cause + remedy
+
+
+def test_a_store_that_is_no_database_is_two_lines_and_exit_2_and_stays_as_it_is(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database at all, but somebody's notes\n" * 50)
+    before = path.read_bytes()
+    cause, remedy = refused(entry("serve", "--config", config(tmp_path, store={"path": str(path)})))
+    assert f"store {path}: not a sound SQLite database" in cause
+    assert "move it away" in remedy
+    assert path.read_bytes() == before
+
+
+def test_a_configuration_that_is_wrong_is_told_with_exit_2(tmp_path):
+    cause, remedy = refused(entry("serve", "--config", config(tmp_path, sampling={"rte": 1.0})))
+    assert "sampling.rte" in cause
+    assert remedy
+    cause, _ = refused(entry("serve", "--config", tmp_path / "absent.yaml"))
+    assert "absent.yaml" in cause
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_exit_0_after_it_told_where_to_look(tmp_path, number):
+    path = config(tmp_path)
+    process = subprocess.Popen(
+        [str(ENTRY), "serve", "--config", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**clean(), "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    try:
+        lines = [process.stdout.readline() for _ in range(4)]
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    said = yaml.safe_load(path.read_text())
+    assert f"http://{said['sources']['otlp']['http']}/v1/traces" in lines[0]
+    assert [line.split()[0] for line in lines] == ["OTLP", "status", "metrics", "API"]
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_the_demo_ends_by_itself_leaves_nothing_behind_and_shows_verdicts(tmp_path):
+    otlp, api = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    told = entry("demo", "--seconds", 3, "--otlp", otlp, "--api", api, TMPDIR=str(tmp_path), COLUMNS="120")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert f"http://{otlp}/v1/traces" in told.stdout
+    assert f"http://{api}/metrics" in told.stdout
+    seen, scored = re.findall(r"traces: (\d+) seen, .*scored (\d+)", told.stdout)[-1]
+    assert 0 < int(scored) <= int(seen)
+    assert re.search(r"(workflow|qa|entity) +insufficient_data +\d\.\d{3}", told.stdout), told.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_demo_whose_address_is_taken_is_two_lines_and_exit_2():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        there = f"127.0.0.1:{taken.getsockname()[1]}"
+        cause, _ = refused(entry("demo", "--otlp", there, "--api", f"127.0.0.1:{free_port()}"))
+    assert f"cannot listen on {there}" in cause
+
+
+def test_a_demo_needs_at_least_a_second():
+    assert entry("demo", "--seconds", "0").returncode == 2

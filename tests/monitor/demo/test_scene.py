@@ -1,0 +1,53 @@
+"""Scene: sample traffic played against a monitor, told on the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import yaml
+
+from monitor.demo.scene import ACTS, CONFIG, TRACES_PER_S, Scene
+
+DEMO = yaml.safe_load(CONFIG.read_text())
+
+
+async def test_a_scene_sends_traffic_and_tells_where_to_look_and_what_was_found(started, capsys):
+    app = await started(**DEMO)
+    await Scene(2.5).play(app.monitor, {"otlp": app.otlp, "api": app.api})
+    told = capsys.readouterr().out
+    for line in (f"{app.otlp}/v1/traces", f"{app.api}/", f"{app.api}/metrics", f"{app.api}/docs", ACTS[0][2]):
+        assert line in told
+    assert "pass rate" in told, "the head of the table"
+    assert "research-assistant" in told or "call-" in told
+    assert "seen" in told
+    assert "insufficient_data" in told
+    ledger = await app.settled(1)
+    assert 0 < ledger["seen"] <= 2.5 * TRACES_PER_S + 1
+    assert ledger["ended"]["scored"] == ledger["seen"]
+
+
+async def test_a_change_of_status_and_a_failure_are_told_with_their_reason(started, capsys):
+    app = await started(**{**DEMO, "alerts": {"window": "40s", "min_samples": 1, "min_failures": 1}})
+    scene = Scene(4, [(60.0, 1.0, "everything goes wrong")])
+    await scene.play(app.monitor, {"otlp": app.otlp, "api": app.api})
+    told = capsys.readouterr().out
+    assert "▶ everything goes wrong" in told
+    assert "insufficient_data → " in told
+    assert "→ critical" in told
+    assert "✗ call-" in told
+
+
+async def test_a_scene_that_is_cancelled_ends_at_once(started, capsys):
+    app = await started(**DEMO)
+    playing = asyncio.create_task(Scene(None).play(app.monitor, {"otlp": app.otlp, "api": app.api}))
+    await asyncio.sleep(0.3)
+    playing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await playing
+
+
+async def test_a_monitor_that_does_not_take_traffic_ends_the_scene_with_the_cause(started, capsys):
+    app = await started(**DEMO)
+    with pytest.raises(ConnectionRefusedError):
+        await Scene(30).play(app.monitor, {"otlp": "http://127.0.0.1:1", "api": app.api})

@@ -1,0 +1,99 @@
+"""Sample traffic: what is right passes, what was spoilt fails, and no id comes twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from integrations.dialects import lift
+from integrations.otlp.decode import decode_spans
+from monitor.catalogue import configured
+from monitor.config import load
+from monitor.demo.scene import CONFIG
+from monitor.demo.traffic import ENVIRONMENT, Sent, Traffic
+from monitor.evaluator import Evaluator
+from monitor.router import Route, Router
+from scoring.extract import extract
+from scoring.trace import Trace
+
+NOW = 1_790_000_000_000_000_000
+DEMO = load(CONFIG, {})
+RUBRIC_OF = {"research-assistant": "workflow", "call-quality": "qa", "call-entities": "entity"}
+
+
+def judged(sent: Sent):
+    """The verdict on a trace, the way a monitor with the demo's configuration reaches it."""
+    spans = [lift(raw) for raw in decode_spans(sent.body)]
+    (trace_id,) = {each.trace_id for each in spans}
+    case = extract(Trace.of(trace_id, spans, "root_ended"), reference_keys=DEMO.reference_keys)
+    route = Router(DEMO.routes, DEMO.scenarios).route(case)
+    assert isinstance(route, Route), case
+    case = replace(case, scenario=route.scenario)
+    (verdict,) = Evaluator(configured(DEMO)).evaluate(case, route.rubrics, created_at="2026-01-01T00:00:00Z")
+    return verdict
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("wrong", [0.0, 0.5, 1.0])
+def test_what_is_right_passes_and_what_was_spoilt_fails(seed, wrong):
+    traffic = Traffic(seed)
+    misjudged = []
+    services = set()
+    for _ in range(120):
+        sent = traffic.next(NOW, wrong)
+        verdict = judged(sent)
+        services.add(sent.service)
+        assert (verdict.service, verdict.environment, verdict.rubric) == (
+            sent.service, ENVIRONMENT, RUBRIC_OF[sent.service],
+        )  # fmt: skip
+        if verdict.passed is not (not sent.spoilt):
+            misjudged.append((sent.service, sent.spoilt, verdict.passed, verdict.composite, verdict.reason))
+    assert misjudged == []
+    assert services == set(RUBRIC_OF)
+
+
+def test_every_call_passes_under_both_its_rubrics_and_every_agent_recording_too():
+    traffic = Traffic()
+    for call in traffic._calls:
+        traffic._calls = [call]
+        for task in ("qa", "entity"):
+            verdict = judged(traffic._call(task, NOW, spoilt=False))
+            assert (verdict.passed, verdict.coverage, verdict.blockers) == (True, 1.0, ()), (call["call"], verdict)
+    for recording in traffic._agents:
+        traffic._agents = [recording]
+        assert judged(traffic._agent(NOW, spoilt=False)).passed is True
+        assert judged(traffic._agent(NOW, spoilt=True)).passed is False
+
+
+def test_the_share_of_wrong_call_centre_answers_is_what_was_asked_for():
+    for wrong, expected in ((0.0, set()), (1.0, {True})):
+        traffic = Traffic()
+        sent = [traffic.next(NOW, wrong) for _ in range(100)]
+        assert {each.spoilt for each in sent if each.service != "research-assistant"} == (expected or {False})
+
+
+def test_ids_are_fresh_parents_are_kept_and_the_trace_ends_now():
+    seen = set()
+    for traffic in (Traffic(5), Traffic(5)):  # the same seed: the same stories, other ids
+        for _ in range(40):
+            raws = decode_spans(traffic.next(NOW, 0.3).body)
+            made = Trace.of(raws[0].trace_id, [lift(raw) for raw in raws], "root_ended")
+            ids = {raw.span_id for raw in raws} | {made.trace_id}
+            assert len(ids) == len(raws) + 1
+            assert not ids & seen
+            seen |= ids
+            assert made.complete
+            assert made.missing_parents == ()
+            assert max(raw.end_ns for raw in raws) == NOW
+            assert all(raw.start_ns <= raw.end_ns for raw in raws)
+            assert all(raw.start_ns <= event.time_ns <= NOW for raw in raws for event in raw.events)
+
+
+def test_the_same_seed_tells_the_same_stories():
+    one, other = Traffic(9), Traffic(9)
+    for _ in range(30):
+        a, b = one.next(NOW, 0.5), other.next(NOW, 0.5)
+        assert (a.service, a.spoilt) == (b.service, b.spoilt)
+        assert len(a.body) == len(b.body)
+        assert judged(a).composite == judged(b).composite
