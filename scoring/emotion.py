@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .case import Case
+from .label import label
 from .result import Result, Scored, Unavailable
 from .span import Json
 from .structure import kind, reference, shown
@@ -26,8 +27,8 @@ def top_emotions(emotions: dict[str, Json]) -> frozenset[str]:
     return frozenset(normalise(name) for name, value in told.items() if value == most) if most > 0 else frozenset()
 
 
-def dominant_emotion(case: Case) -> Result:
-    """1 when both sides have the same top emotions, ties included, else 0."""
+def expected_emotions(case: Case) -> dict[str, Json] | Unavailable:
+    """The reference's emotions; unavailable when they cannot be used."""
     expected = reference(case)
     if isinstance(expected, Unavailable):
         return expected
@@ -36,7 +37,15 @@ def dominant_emotion(case: Case) -> Result:
         return Unavailable("expected_outcome.emotion is not an object")
     for name, value in wanted.items():
         if kind(value) != "number" or not isinstance(value, int | float) or value < 0:
-            return Unavailable(f"expected_outcome.emotion.{shown([name])[0]} is not a number of 0 or more")
+            return Unavailable(f"expected_outcome.emotion.{label(name)} is not a number of 0 or more")
+    return wanted
+
+
+def dominant_emotion(case: Case) -> Result:
+    """1 when both sides have the same top emotions, ties included, else 0."""
+    wanted = expected_emotions(case)
+    if isinstance(wanted, Unavailable):
+        return wanted
     given = case.output.value.get("emotion") if isinstance(case.output.value, dict) else None
     top, found = top_emotions(wanted), top_emotions(given if isinstance(given, dict) else {})
     return Scored(

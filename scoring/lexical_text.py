@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from itertools import islice
 
 from .case import Case
 from .claims import Claim, claims
@@ -18,12 +18,10 @@ from .facts import names
 from .questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from .result import Method
 from .statement import MAX_STATEMENT, Statement, contradicts, covers, read_statement, says_the_same
-from .structure import reference
-from .summary import read_summary
+from .summary import MAX_FACTS, read_summary
 from .text import normalise, tokens
 from .topics import read_topics
-from .transcript import Moment
-from .witness import MAX_TRANSCRIPT, Witness
+from .witness import Witness
 
 QUESTIONS = (SameIntent, SameHighlight, CorrectHighlight, SummaryClaims, Supported)
 
@@ -114,18 +112,27 @@ def _is_said_by(known: Sequence[tuple[str, Statement]], stated: Statement) -> bo
 
 def _look_up(case: Case, text: str) -> Reply:
     """What transcript and reference say of a text: whether its figures stand in either, and its words together."""
-    found = [_without_doubtful_names(claim, text) for claim in claims(text)]
-    if case.witness is None or not found:
+    witnesses = _witnesses(case)
+    if not witnesses or not all(witness.can_read(text) for witness in witnesses):
         return _OPEN
-    witnesses = (case.witness, _reference_witness(case))
+    found = tuple(_without_doubtful_names(claim, text) for claim in claims(text))
+    if not found or not all(witness.can_check(text, found) for witness in witnesses):
+        return _OPEN
     for claim in found:
         for fact in _facts(claim):
-            faults = [witness.fault_of_facts(fact) for witness in witnesses]
-            if faults[0] is not None and None not in faults:
+            faults = [fault for witness in witnesses if (fault := witness.fault_of_facts(fact)) is not None]
+            if len(faults) == len(witnesses):
                 return _answered(value=False, why=f"{faults[0]}, nor in the reference")
     if all(any(_stands(claim, witness) for witness in witnesses) for claim in found):
         return _answered(value=True, why="its words stand together in transcript or reference")
     return _OPEN
+
+
+def _witnesses(case: Case) -> tuple[Witness, ...]:
+    """Transcript and reference; none where either is missing or too long: absence from the other says nothing, then."""
+    if case.witness is None or case.reference_witness is None:
+        return ()
+    return case.witness, case.reference_witness
 
 
 def _facts(claim: Claim) -> Iterator[Claim]:
@@ -145,13 +152,13 @@ def _stands(claim: Claim, witness: Witness) -> bool:
 
 def _look_up_name(case: Case, name: str) -> Reply:
     words = [word for word in tokens(name) if word not in _TITLES]
-    if case.witness is None or not words:
+    witnesses = _witnesses(case)
+    if not witnesses or not words:
         return _OPEN
-    witnesses = (case.witness, _reference_witness(case))
     strange = [word for word in words if not any(witness.has_word(word) for witness in witnesses)]
     if not strange:
         return _answered(value=True, why="the name stands in transcript or reference")
-    if not all(case.witness.uses_script_of(word) for word in strange):
+    if not all(witnesses[0].uses_script_of(word) for word in strange):
         return _OPEN
     return _answered(value=False, why=f"the name {strange[0][:40]!r} stands neither in transcript nor in reference")
 
@@ -163,24 +170,9 @@ def _without_doubtful_names(claim: Claim, text: str) -> Claim:
 
 
 def _reference_statements(case: Case) -> list[tuple[str, Statement]]:
-    return [(text, read_statement(text)) for text in _stated(case) if _short(text)]
-
-
-def _stated(case: Case) -> tuple[str, ...]:
-    """What the reference's summary states."""
-    expected = reference(case)
-    return tuple(fact.text for fact in read_summary(expected).facts) if isinstance(expected, dict) else ()
-
-
-def _reference_witness(case: Case) -> Witness:
-    return _witness(_stated(case))
-
-
-@lru_cache(maxsize=64)
-def _witness(stated: tuple[str, ...]) -> Witness:
-    # Several questions are asked of each case. Two empty moments keep one statement apart from the next.
-    moments = [moment for text in stated for moment in (Moment(text), Moment(""), Moment(""))]
-    return Witness("\n".join(stated)[:MAX_TRANSCRIPT], moments)
+    """What the reference's summary states, as far as it is short enough to be compared."""
+    facts = islice(read_summary(case.expected.value).facts, MAX_FACTS)
+    return [(fact.text, read_statement(fact.text)) for fact in facts if _short(fact.text)]
 
 
 def _listed(domains: frozenset[str]) -> str:

@@ -84,6 +84,8 @@ def summaries(case: Case, **needed: str) -> tuple[Summary, Summary] | Unavailabl
     for key, wanted in needed.items():
         if kind(summary.get(key)) != wanted:
             return Unavailable(f"expected_outcome.summary.{key} is not of kind {wanted}")
+    if "highlights" in needed and not all(isinstance(one, str) for one in items(summary, "highlights")):
+        return Unavailable("expected_outcome.summary.highlights is not a list of strings")
     return read_summary(expected), read_summary(case.output.value)
 
 

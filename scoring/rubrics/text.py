@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from scoring.bands import Bands, Blocker, Effect, at_least, count, must_be_one
-from scoring.emotion import dominant_emotion
+from scoring.case import Case
+from scoring.emotion import dominant_emotion, expected_emotions
 from scoring.highlights import highlight_correctness, highlight_recall
 from scoring.metric import Metric
-from scoring.result import Method
+from scoring.result import Method, Unavailable
 from scoring.rubric import Criterion, Rubric, derived_pass_mark
-from scoring.sentiment import accuracy, macro_f1, missing, over_labels
-from scoring.structure import response_structure_compliance
+from scoring.sentiment import accuracy, macro_f1, missing, over_labels, read_labels
+from scoring.structure import structure_compliance
 from scoring.subscore import weighted
-from scoring.summary import call_intent, fabrication_free, required_fields
+from scoring.summary import call_intent, fabrication_free, required_fields, summaries
 
 SOURCE = "seed 000, Task 3"
 SENTIMENT, SUMMARY, EMOTION = 0.30, 0.50, 0.20
@@ -20,6 +21,18 @@ SENTIMENT, SUMMARY, EMOTION = 0.30, 0.50, 0.20
 _OPEN = (Method.EXACT, Method.LEXICAL, Method.JUDGE)
 _NO_LABELS = "there is no expected outcome with labelled sentences"
 _NO_PART = "a metric that it is made of has no value"
+
+
+def _reference_fault(case: Case) -> Unavailable | None:
+    parts = (
+        read_labels(case),
+        summaries(case, call_purpose="string", highlights="array", call_extracted_info="object"),
+        expected_emotions(case),
+    )
+    return next((part for part in parts if isinstance(part, Unavailable)), None)
+
+
+response_structure_compliance = structure_compliance(_reference_fault)
 
 # -- Part 1: Sentiment
 

@@ -265,6 +265,11 @@ def test_other_fields_other_emotions_and_null_labels_are_no_breach_of_structure(
     assert value("response_structure_compliance", case(found)) == 1
 
 
+def test_highlights_are_strings_even_where_the_reference_has_none():
+    assert value("response_structure_compliance", summarised({"highlights": [1]}, {"highlights": []})) == 0
+    assert value("response_structure_compliance", summarised({"highlights": ["a"]}, {"highlights": []})) == 1
+
+
 def test_without_expected_outcome_the_verdict_is_incomplete():
     found = verdict(Case(case_id="c", model_output=REFERENCE, transcript=CALL))
     assert (found.state, found.composite, found.passed) == (State.INCOMPLETE, None, None)
@@ -356,11 +361,26 @@ def test_a_sentence_that_the_reference_does_not_label_counts_nowhere():
     ],
 )
 def test_a_reference_that_cannot_be_used_makes_sentiment_unavailable(broken, told):
-    found = result("sentiment_accuracy", case(REFERENCE, {**REFERENCE, "sentiment": broken}))
-    if found.status == "not_applicable":  # the structure differs too
-        found = text.sentiment_accuracy.measure(case(REFERENCE, {**REFERENCE, "sentiment": broken}))
-    assert found.status == "unavailable"
-    assert told in found.reason
+    about = case(REFERENCE, {**REFERENCE, "sentiment": broken})
+    for metric in ("sentiment_accuracy", "sentiment_macro_f1", "missing_sentiment_labels", "sentiment_score"):
+        found = result(metric, about)
+        assert found.status == "unavailable"
+        assert told in found.reason
+    assert value("response_structure_compliance", about) == "unavailable"
+    assert verdict(about).state is State.INCOMPLETE
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {**REFERENCE, "summary": "x"}, output(highlights=[1]), output(call_purpose=None),
+        output(call_extracted_info=[]), {**REFERENCE, "emotion": {"anger": "60"}}, {"questions": []}, "no JSON", [],
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_reference_is_never_held_against_the_output(broken):
+    found = verdict(case(REFERENCE, broken))
+    assert (found.state, found.passed, found.blockers) == (State.INCOMPLETE, None, ())
+    assert "expected_outcome" in found.reason
 
 
 LABELS = st.lists(st.tuples(st.sampled_from(CLASSES), st.sampled_from((*CLASSES, "mixed", None))), min_size=1)
