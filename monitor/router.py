@@ -21,9 +21,9 @@ OWN_TAG = "sidejudge"
 EVALUATOR_ENVIRONMENTS = "langfuse"
 """Langfuse runs its evaluators and experiments in environments that begin with this."""
 TASK_RUBRICS: Mapping[str, str] = {
-    "qa": "qa", "entity": "entity", "translation": "translation", "answer": "answer", "workflow": "workflow",
-    "agent": "agent", "quality": "quality", "dimensions": "dimensions",
-}  # fmt: skip
+    name: name
+    for name in ("qa", "entity", "text", "translation", "answer", "workflow", "agent", "quality", "dimensions")
+}
 """Without configured routes the task names the rubric."""
 
 __all__ = ["Excluded", "Match", "Route", "Router", "own_traffic"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from .span import Completion, Json, ToolCall
 
 if TYPE_CHECKING:
     from .scenario import Scenario
-from .transcript import moments_of_text, moments_of_turns
+from .transcript import Moment, moments_of_text, moments_of_turns
 from .witness import MAX_TRANSCRIPT, Witness
 
 _FENCE = re.compile("`{3,}|~{3,}")
@@ -95,6 +95,11 @@ class Case:
         return parse_output(self.model_output)
 
     @cached_property
+    def expected(self) -> ParsedOutput:
+        """The expected outcome as JSON, read as the output is."""
+        return parse_output(self.expected_outcome)
+
+    @cached_property
     def transcript_text(self) -> str | None:
         """The transcript as one text, a line a turn (``[01:23] agent: …``); ``None`` when there is none."""
         if self.transcript is None or isinstance(self.transcript, str):
@@ -120,6 +125,31 @@ class Case:
         if self.transcript is None or isinstance(self.transcript, str):
             return Witness(text, moments_of_text(text))
         return Witness(text, moments_of_turns((turn.text, turn.speaker, turn.at) for turn in self.transcript))
+
+    @cached_property
+    def reference_witness(self) -> Witness | None:
+        """The texts of the expected outcome indexed likewise, numbers and keys not among them; ``None`` when too long.
+
+        Each text is a moment, with empty ones between them: what one says does not stand next to what another says.
+        """
+        stated = list(_texts_in(self.expected.value))
+        text = "\n".join(stated)
+        if len(text) > MAX_TRANSCRIPT:
+            return None
+        return Witness(text, [moment for said in stated for moment in (Moment(said), Moment(""), Moment(""))])
+
+
+def _texts_in(value: Json) -> Iterator[str]:
+    """Every text in a value, however deep, in order."""
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            yield found
+        elif isinstance(found, list):
+            waiting.extend(reversed(found))
+        elif isinstance(found, dict):
+            waiting.extend(reversed(found.values()))
 
 
 def parse_output(output: Json) -> ParsedOutput:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from .bands import must_be_one
-from .case import Case, ParsedOutput, parse_output
+from .case import Case, ParsedOutput
 from .label import label
 from .metric import Metric
 from .result import Result, Scored, Unavailable
@@ -26,7 +26,7 @@ _FREE_MAPS = ("$.summary.call_extracted_info", "$.emotion")
 """Maps whose keys are data: extracted fields, and emotion → percentage."""
 _NULLABLE = "$.sentiment[].label"
 """The only place where null may stand for a string: missing labels have their own counter."""
-_TEXTS = ("$.detected_keywords", "$.detected_topics", "$.valid_entity_set")
+_TEXTS = ("$.detected_keywords", "$.detected_topics", "$.valid_entity_set", "$.summary.highlights")
 """Lists of strings, whatever the reference's own hold: an empty one says nothing of its items."""
 MAX_STEPS = 300_000
 """Values that one check may compare; a real scorecard has some hundred."""
@@ -80,7 +80,7 @@ def reference(case: Case) -> Json | Unavailable:
     """The expected outcome as JSON; text must parse. Unavailable when there is none."""
     if case.expected_outcome is None:
         return Unavailable("no expected_outcome")
-    parsed = parse_output(case.expected_outcome)
+    parsed = case.expected
     if parsed.error:
         return Unavailable(f"expected_outcome is {parsed.error}")
     return parsed.value

@@ -115,6 +115,14 @@ class Witness:
         differ = bool(written) and bool(self._scripts) and written.isdisjoint(self._scripts)
         return differ and not any(self._places_of(unit, claim) for unit in self._units(claim))
 
+    def has_word(self, word: str) -> bool:
+        """Whether this word stands here, anywhere."""
+        return self._index.has_word(word)
+
+    def uses_script_of(self, word: str) -> bool:
+        """Whether the word is written in a script that is used here."""
+        return _script(word[0]) in self._scripts
+
     def fault_of_anchors(self, claim: Claim) -> str | None:
         """A time stamp that does not exist, a quote that was not said, or not then, or not by the one named."""
         for at in claim.stamps:

@@ -12,12 +12,13 @@ from scoring.verdict import Verdict, reach_verdict
 
 from . import agent, dimensions, entity, qa, quality, translation, workflow
 from . import answer as answer_rubric
+from . import text as text_rubric
 
 RUBRICS: Mapping[str, Rubric] = {
     rubric.id: rubric
     for rubric in (
-        qa.RUBRIC, entity.RUBRIC, translation.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC, agent.RUBRIC,
-        quality.RUBRIC, dimensions.RUBRIC,
+        qa.RUBRIC, entity.RUBRIC, text_rubric.RUBRIC, translation.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC,
+        agent.RUBRIC, quality.RUBRIC, dimensions.RUBRIC,
     )
 }  # fmt: skip
 """Every rubric by its id."""

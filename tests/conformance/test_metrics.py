@@ -37,6 +37,23 @@ TRANSLATION = {
     "domain_terms_handled": [{"term": "KYC", "handled_as": "KYC"}],
     "named_entities_handled": [{"entity": "Priya Sharma", "handled_as": "प्रिया शर्मा"}],
 }
+TEXT = {
+    "sentiment": [{"sentence_id": 1, "text": "I verified your account", "label": "neutral"}],
+    "summary": {
+        "call_purpose": "Refund and billing",
+        "highlights": ["Agent verified the account"],
+        "call_extracted_info": {"resolution": "refund"},
+    },
+    "emotion": {"neutral": 100, "joy": 0},
+}
+OTHER_TEXT = {
+    **TEXT,
+    "summary": {
+        "call_purpose": "A refund",
+        "highlights": ["Account was looked up", "Agent said hello"],
+        "call_extracted_info": {"resolution": "refund given"},
+    },
+}
 FULL = {
     "transcript": (Utterance("Refund and billing: I verified your account", "Agent", "00:01"),),
     "agents_called": ("orchestrator",),
@@ -51,6 +68,8 @@ HONEST = [
     Case(case_id="qa", model_output={"questions": [QUESTION]}, expected_outcome={"questions": [QUESTION]}, **FULL),
     Case(case_id="entity", model_output=ENTITY, expected_outcome=ENTITY, **FULL),
     Case(case_id="translation", model_output=TRANSLATION, expected_outcome=TRANSLATION, **FULL),
+    Case(case_id="text", model_output=TEXT, expected_outcome=TEXT, **FULL),
+    Case(case_id="text in other words", model_output=OTHER_TEXT, expected_outcome=TEXT, **FULL),
 ]
 DEEP: list = []
 for _ in range(3000):
@@ -68,6 +87,15 @@ JUNK = [
             {"source_id": 1, "source_text": EVIL, "translated_text": EVIL[::-1]}, DEEP, {"source_id": DEEP},
         ],
     },
+    {
+        "sentiment": [None, {"sentence_id": [], "label": 1}, {"sentence_id": 1, "label": EVIL}, {"sentence_id": 1}],
+        "summary": {
+            "call_purpose": EVIL, "highlights": [None, "", EVIL] * 60,
+            "call_extracted_info": {EVIL: DEEP, "": [EVIL], "x": 10**400, "n/a": "N/A", "i": float("inf")},
+        },
+        "emotion": {EVIL: 10**400, "a": -1, "b": "60", "c": float("nan"), "d": True, "\ud800": 1},
+    },
+    {"sentiment": {"a": DEEP}, "summary": {"call_purpose": 1, "highlights": EVIL}, "emotion": [EVIL]},
 ]  # fmt: skip
 SCENARIOS = [*JUNK, {"arguments": {"t": {"a": {"matches": "(a+)+$"}}}, "result_use": ["t"], "max_calls": {EVIL: 0}}]
 TOOLS = [
@@ -84,7 +112,7 @@ HOSTILE = [
         config={"keywords": found, "critical_facts": found},
     )
     for found in JUNK
-    for expected in (*JUNK, {"questions": [QUESTION]}, ENTITY, TRANSLATION)
+    for expected in (*JUNK, {"questions": [QUESTION]}, ENTITY, TEXT, TRANSLATION)
 ] + [
     Case(case_id="s", model_output=EVIL, input=DEEP, scenario=scenario, agents_called=(EVIL,), tools_used=tools)
     for scenario in SCENARIOS
@@ -104,6 +132,8 @@ def yes(question):
         "GradeDimension": {"level": "good", "reason": "ok"},
         "VerifyClaims": {"claims": [{"claim": "refunded", "importance": "major", "accurate": True}]},
         "SameEntity": tuple(None for _ in getattr(question, "wanted", ())),
+        "SameIntent": 1.0,
+        "SummaryClaims": ("a claim",),
     }
     return Answer(value=values.get(type(question).__name__, True), method=Method.JUDGE)
 

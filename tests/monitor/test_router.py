@@ -111,7 +111,8 @@ def test_a_scenario_that_the_case_brings_goes_before_the_routes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "rubrics"), [("qa", ("qa",)), ("entity", ("entity",)), ("answer", ("answer",)), ("poetry", None)]
+    ("task", "rubrics"),
+    [("qa", ("qa",)), ("entity", ("entity",)), ("text", ("text",)), ("answer", ("answer",)), ("poetry", None)],
 )
 def test_without_routes_the_task_names_the_rubric(task: str, rubrics: tuple[str, ...] | None) -> None:
     found = Router([], {}).route(Case(case_id="c", model_output=None, task=task))

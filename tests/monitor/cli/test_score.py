@@ -113,8 +113,8 @@ def test_a_task_without_a_rubric_is_reported(tmp_path: Path) -> None:
     done = score(cases, "--out", tmp_path / "v.jsonl")
     assert done.returncode == 1
     assert (
-        b"line 1: task: this version has no rubric for 'poetry' (it has one for qa, entity, answer, workflow)"
-        in done.stderr
+        b"line 1: task: this version has no rubric for 'poetry' (it has one for qa, entity, text, translation, "
+        b"answer, workflow, agent, quality, dimensions)" in done.stderr
     )
     assert (tmp_path / "v.jsonl").read_bytes() == b""
 
@@ -245,7 +245,7 @@ def test_verdicts_against_a_scenario_that_has_changed_are_not_kept(tmp_path: Pat
 def test_a_scenario_that_nobody_knows_is_what_the_verdict_blames(tmp_path: Path) -> None:
     config = tmp_path / "c.yaml"
     config.write_text("scenarios: {call: {tools_should_include: [search]}}")
-    case = {"case_id": "a", "task": "agent", "model_output": "x", "scenario": "cal", "tools_used": ["search"]}
+    case = {"case_id": "a", "task": "chat", "model_output": "x", "scenario": "cal", "tools_used": ["search"]}
     done = score(written(tmp_path / "c.jsonl", [case]), "--out", tmp_path / "v.jsonl", "--config", config)
     assert b"task" not in done.stderr
     (told,) = verdicts(tmp_path / "v.jsonl")
