@@ -182,7 +182,7 @@ async def test_a_wrong_parameter_is_named_and_not_repeated_beyond_reason(client,
     ("query", "error", "remedy"),
     [("rubrik=qa", "rubrik: there is no such parameter", "did you mean rubric?"),
      ("rubric=qa&q=1", "q: there is no such parameter", "the parameters are rubric, service"),
-     ("rubric=qas", "rubric: there is no such rubric", "choose from qa, entity, workflow, answer")],
+     ("rubric=qas", "rubric: there is no such rubric", "choose from qa, entity, text, workflow, answer")],
 )  # fmt: skip
 async def test_what_does_not_exist_is_refused_and_not_ignored(client, view, query, error, remedy):
     answer = await client.get(f"/v1/verdicts?{query}")
