@@ -207,6 +207,7 @@ async def test_a_traces_story_is_told_whatever_the_case_of_its_id(client, view):
 
 
 async def test_a_browser_is_shown_indented_json_and_a_program_compact(client, view):
+    view.stories[TRACE] = {"trace_id": TRACE, "reason": "scored", "verdicts": []}
     for path in (f"/v1/traces/{TRACE}", "/v1/verdicts"):
         person = await client.get(path, headers={"accept": "text/html,*/*"})
         program = await client.get(path)
