@@ -150,3 +150,14 @@ def test_a_shadowed_package_is_refused_before_anything_runs(tmp_path: Path) -> N
     told = entry("check", PYTHONPATH=str(tmp_path))
     assert told.returncode == 2
     assert f"the package 'scoring' is imported from {tmp_path / 'scoring'}" in told.stderr
+
+
+def test_check_takes_its_file_as_an_argument_and_as_the_option_of_all_commands(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text("sampling: {rate: 0.5}\n")
+    argument, option = (
+        CliRunner().invoke(main, ["check", str(path)]),
+        CliRunner().invoke(main, ["check", "--config", str(path)]),
+    )
+    assert argument.output == option.output
+    assert (argument.exit_code, "0.5" in argument.output) == (0, True)
