@@ -129,6 +129,7 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
         "/v1/verdicts", response_model=VerdictsBody, responses=_WRONG, tags=["v1"], dependencies=[Depends(_only_known)]
     )
     async def verdicts(  # noqa: PLR0917  # the framework calls it by name
+        request: Request,
         rubric: Annotated[str | None, Query(max_length=200)] = None,
         service: Annotated[str | None, Query(max_length=2000)] = None,
         environment: Annotated[str | None, Query(max_length=2000)] = None,
@@ -147,7 +148,8 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
                 after=_position(cursor),
             )
         )  # fmt: skip
-        return _json({"verdicts": list(page.verdicts), "next_cursor": str(page.next) if page.next else None})
+        found = {"verdicts": list(page.verdicts), "next_cursor": str(page.next) if page.next else None}
+        return _json(found, request)
 
     unknown: _Responses = {404: {"model": ProblemBody, "description": "Nothing is known of this trace."}, **_WRONG}
 
@@ -169,7 +171,7 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
                 "it was not drawn by sampling, never arrived, or is past store.retention; "
                 f"'sidejudge explain {known} --config FILE' tells what sampling says of it",
             )
-        return _json(story)
+        return _json(story, request)
 
 
 def _pages(app: FastAPI, view: MonitorView) -> None:
@@ -212,12 +214,14 @@ def _rubric(name: str | None) -> str | None:
     return name
 
 
-def _json(body: Mapping[str, Any]) -> Response:
-    # Not validated again on the way out: a thousand verdicts are what they were when they were stored.
+def _json(body: Mapping[str, Any], request: Request) -> Response:
+    """The body as it is (a thousand verdicts are what they were when they were stored); indented for a browser."""
+    person = "text/html" in request.headers.get("accept", "")
     try:
-        return Response(orjson.dumps(body), media_type="application/json")
+        said = orjson.dumps(body, option=orjson.OPT_INDENT_2 if person else 0)
     except TypeError:  # whole numbers beyond 64 bits, lone surrogates: json can write what orjson refuses
-        return Response(json.dumps(body), media_type="application/json")
+        said = json.dumps(body, indent=2 if person else None).encode()
+    return Response(said, media_type="application/json")
 
 
 def _nanoseconds(at: datetime | None) -> int | None:

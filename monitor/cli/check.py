@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
-from .settings import loaded
+from .settings import config_option, loaded
 
 
 @click.command()
-@click.argument("file", required=False, type=click.Path(path_type=Path), envvar="SIDEJUDGE_CONFIG")
-def check(file: Path | None) -> None:
-    """Validate FILE and the environment, and show every value in force and where it comes from.
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@config_option
+def check(file: Path | None, config: Path | None) -> None:
+    """Validate FILE (or --config FILE) and the environment, and show every value in force and where it comes from.
 
     Exit 2 with every mistake at once. What is valid but will disappoint is a warning. Without FILE the
     embedded defaults and the environment are checked.
@@ -22,7 +23,7 @@ def check(file: Path | None) -> None:
 
     from .table import table  # noqa: PLC0415
 
-    resolved = loaded(file)
+    resolved = loaded(file or config)
     click.echo(table(("key", "value", "from"), summary(resolved)))
     for cause, remedy in cautions(resolved.config):
         click.echo(f"{click.style('warning:', fg='yellow')} {cause}\nremedy: {remedy}", err=True)

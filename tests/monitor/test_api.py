@@ -207,6 +207,16 @@ async def test_a_traces_story_is_told_whatever_the_case_of_its_id(client, view):
     assert (answer.json()["reason"], answer.json()["spans"]) == ("scored", 4)
 
 
+async def test_a_browser_is_shown_indented_json_and_a_program_compact(client, view):
+    view.stories[TRACE] = {"trace_id": TRACE, "reason": "scored", "verdicts": []}
+    for path in (f"/v1/traces/{TRACE}", "/v1/verdicts"):
+        person = await client.get(path, headers={"accept": "text/html,*/*"})
+        program = await client.get(path)
+        assert person.json() == program.json()
+        assert b"\n  " in person.content
+        assert b"\n" not in program.content
+
+
 async def test_an_unknown_trace_is_404_and_says_why_it_may_be(client):
     answer = await client.get(f"/v1/traces/{TRACE}")
     assert answer.status_code == 404

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from monitor.cli import COMMANDS
+from monitor.cli import COMMANDS, main
 
 CORPUS = Path(__file__).parents[1] / "config"
 ENTRY = Path(sys.executable).with_name("sidejudge")
@@ -159,3 +160,11 @@ def test_a_shadowed_package_is_refused_before_anything_runs(tmp_path: Path) -> N
     told = entry("check", PYTHONPATH=str(tmp_path))
     assert told.returncode == 2
     assert f"the package 'scoring' is imported from {tmp_path / 'scoring'}" in told.stderr
+
+
+def test_check_takes_its_file_as_an_argument_and_as_the_option_of_all_commands(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text("sampling: {rate: 0.5}\n")
+    argument, option = (CliRunner().invoke(main, ["check", *said]) for said in ([str(path)], ["--config", str(path)]))
+    assert argument.output == option.output
+    assert (argument.exit_code, "0.5" in argument.output) == (0, True)
