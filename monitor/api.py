@@ -113,9 +113,9 @@ def _probes(app: FastAPI, view: MonitorView) -> None:
 
 def _catalogue(app: FastAPI) -> None:
     @app.get("/config/available-metrics", response_model=AvailableMetricsBody, tags=["config"])
-    async def available() -> Response:
+    async def available(request: Request) -> Response:
         """The metrics of `agent`, opt-in included: what each measures, its default weight, what each score means."""
-        return _json(available_metrics())
+        return _json(available_metrics(), request)
 
 
 def _questions(app: FastAPI, view: MonitorView) -> None:
