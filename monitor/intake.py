@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from integrations.otlp.outcome import Overloaded, Receipt, Undecodable
 from integrations.otlp.wire import Chunk, Origin, Split, identify, read_headers, split
-from integrations.store.errors import StoreError
+from integrations.store.sqlite import StoredChunk, StoreError
 from monitor.assembler import Arrival, Assembler
 from monitor.ledger import Ledger, Reason
 from monitor.sampler import Sampler
@@ -33,34 +33,11 @@ _ENTRY_BYTES: Final = 200
 """What remembering one costs beside its own bytes."""
 
 
-class Stored(Protocol):
-    """A chunk as a restart finds it; see the store."""
-
-    @property
-    def trace_id(self) -> bytes: ...
-    @property
-    def received_ns(self) -> int: ...
-    @property
-    def done(self) -> bool: ...
-    @property
-    def service(self) -> str | None: ...
-    @property
-    def environment(self) -> str | None: ...
-    @property
-    def threshold(self) -> int: ...
-    @property
-    def revision(self) -> int | None: ...
-    @property
-    def closed_ns(self) -> int | None: ...
-    @property
-    def payload(self) -> bytes: ...
-
-
 class Committing(Protocol):
     """What the intake asks of a store."""
 
     async def append(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...
-    def recover(self) -> Iterable[Stored]: ...
+    def recover(self) -> Iterable[StoredChunk]: ...
 
 
 @dataclass(slots=True)
@@ -216,7 +193,7 @@ class Intake:
         return self._ledger.open - before
 
 
-def _restored(stored: Stored) -> Chunk:
+def _restored(stored: StoredChunk) -> Chunk:
     return Chunk(
         trace_id=stored.trace_id,
         payload=stored.payload,

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-UNKNOWN_SERVICE: Final = "unknown_service"
-"""The service of a trace whose resource names none, as OpenTelemetry's resource conventions have it."""
-OTHER_SERVICES: Final = "__other__"
-"""What services beyond the first thousand are counted under."""
+from scoring.standing import OTHER, UNKNOWN_SERVICE
+
 _SERVICES: Final = 1_000
+"""Services told apart; those beyond are counted together."""
 _NAME_LENGTH: Final = 200
 
 
@@ -101,7 +100,7 @@ class Ledger:
         service = service[:_NAME_LENGTH]
         if service not in self._services:
             if len(self._services) >= _SERVICES:
-                return OTHER_SERVICES
+                return OTHER
             self._services.add(service)
         return service
 

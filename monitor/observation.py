@@ -8,12 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from scoring.result import Scored
+from scoring.standing import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from scoring.verdict import Selection, Verdict
-
-UNKNOWN_SERVICE = "unknown_service"
-"""The service of a trace that names none, as OpenTelemetry's resource conventions have it."""
-UNKNOWN_ENVIRONMENT = "unknown"
-"""The environment of a trace that names none."""
 
 
 class Key(NamedTuple):

@@ -11,7 +11,6 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
 
@@ -25,6 +24,7 @@ from scoring.verdict import Verdict
 from .assembler import Closing
 from .ending import Ending, reason_of, revise
 from .evaluator import Evaluator
+from .instant import written
 from .ledger import Reason
 from .router import Excluded, Router
 from .sampler import Sampler
@@ -163,8 +163,9 @@ class Pipeline:
         story |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
         case = replace(case, scenario=route.scenario) if route.scenario is not None else case
 
-        at = datetime.fromtimestamp(now_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        verdicts = self.evaluator.evaluate(case, route.rubrics, created_at=at, selection=decision.selection)
+        verdicts = self.evaluator.evaluate(
+            case, route.rubrics, created_at=written(now_ns), selection=decision.selection
+        )
         return ended(reason_of(case, verdicts), scenario=route.scenario_name, verdicts=verdicts)
 
 

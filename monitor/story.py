@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from .config import Config
+from .instant import written
 from .sampler import probability, randomness, threshold
 
 _REASONS = {
@@ -60,7 +60,7 @@ def _arrival(story: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {story['missing_parents']} spans name a parent that never came"
     if story.get("completion"):
         completion = str(story["completion"])
-        at = f" at {_time(story['closed_ns'])}" if isinstance(story.get("closed_ns"), int) else ""
+        at = f" at {written(story['closed_ns'], 'seconds')}" if isinstance(story.get("closed_ns"), int) else ""
         yield f"  it was closed ({completion}){at}: {_COMPLETIONS.get(completion, 'for another reason')}"
     if int(story.get("revision") or 1) > 1:
         yield f"  spans that came late made revision {story['revision']}"
@@ -115,7 +115,3 @@ def sampling_forecast(trace_id: str, config: Config) -> Iterator[str]:
             drawn = random_bits >= threshold(rule.rate)
             verb = "would draw it" if drawn else "would not draw it either"
             yield f"  the rule {rule.name!r} (rate {rule.rate:g}) {verb} if it matches: {rule.match.describe()}"
-
-
-def _time(ns: int) -> str:
-    return datetime.fromtimestamp(ns / 1e9, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

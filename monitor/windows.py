@@ -12,16 +12,13 @@ from array import array
 from collections.abc import Callable
 from typing import NamedTuple
 
-from scoring.standing import Standing
+from scoring.standing import OTHER, Standing
 from scoring.statistics.estimate import Estimate, check_weight, from_sums
 from scoring.statistics.exact_sum import ExactSum
 from scoring.statistics.interval import Z_95_ONE_SIDED
 from scoring.status import Policy, appraise
 
 from .observation import Key, Observation
-
-OTHER = "__other__"
-"""The service and environment of what no key is left for."""
 
 
 class _Held(NamedTuple):

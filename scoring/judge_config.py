@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .judge_metrics import DEFINITIONS
+from .nearest import nearest
 from .span import Json
 
 DEFAULT_PASS_THRESHOLD = 75.0
@@ -75,7 +76,7 @@ def parse_judge_config(data: Json) -> JudgeConfig:
     """Read a configuration from JSON or YAML values, types and all; nothing is converted."""
     if not isinstance(data, dict):
         raise JudgeConfigError(["must be an object with metrics, pass_threshold, model or provider"])
-    problems = [f"{key[:60]}: unknown key{_nearest(key, _FIELDS)}" for key in data if key not in _FIELDS]
+    problems = [f"{key[:60]}: unknown key{nearest(key, _FIELDS)}" for key in data if key not in _FIELDS]
     selected = _read_metrics(data.get("metrics"), problems)
     problems += _selection_problems(selected)
     threshold = data.get("pass_threshold", DEFAULT_PASS_THRESHOLD)
@@ -107,7 +108,7 @@ def _read_selection(value: Json, path: str, problems: list[str]) -> MetricSelect
         problems.append(f"{path}: must be an object {{metric, weight}}")
         return None
     problems += [
-        f"{path}.{key[:60]}: unknown key{_nearest(key, _SELECTION_FIELDS)}"
+        f"{path}.{key[:60]}: unknown key{nearest(key, _SELECTION_FIELDS)}"
         for key in value
         if key not in _SELECTION_FIELDS
     ]
@@ -162,8 +163,3 @@ def _is_number(value: object) -> bool:
 def _known(name: str) -> str:
     near = difflib.get_close_matches(name[:60], list(DEFINITIONS), 1)
     return (f"; did you mean {near[0]}?" if near else "") + f"; known are {', '.join(DEFINITIONS)}"
-
-
-def _nearest(key: str, valid: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(key, valid, 1)
-    return f"; did you mean {near[0]}?" if near else f"; valid are {', '.join(valid)}"

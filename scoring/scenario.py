@@ -28,6 +28,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from .json_schema import Schema, json_equal, parse_schema
+from .nearest import nearest
 from .pattern import MAX_TEXT, Pattern, PatternError, compile_pattern
 from .span import Json
 
@@ -130,7 +131,7 @@ def parse_scenario(name: str, data: Json) -> Scenario:
     """Read a scenario; ``ScenarioError`` lists every problem at once, with its path and the nearest valid key."""
     if not isinstance(data, dict):
         raise ScenarioError(name, ["must be an object with expectations, such as tools_should_include"])
-    problems = [f"{key[:60]}: unknown key{_nearest(key, FIELDS)}" for key in data if key not in FIELDS]
+    problems = [f"{key[:60]}: unknown key{nearest(key, FIELDS)}" for key in data if key not in FIELDS]
     read = _Reader(data, problems)
     scenario = Scenario(
         name=read.text("name") or name,
@@ -146,11 +147,6 @@ def parse_scenario(name: str, data: Json) -> Scenario:
     if problems:
         raise ScenarioError(name, problems)
     return scenario
-
-
-def _nearest(key: str, valid: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(key, valid, 1)
-    return f"; did you mean {near[0]}?" if near else f"; valid are {', '.join(valid)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +197,7 @@ class _Reader:
         if side == "agents":
             unknown = [key for key in value if key not in ("agents", "tools")]
             self.problems.extend(
-                f"closed.{key[:60]}: unknown key{_nearest(key, ('agents', 'tools'))}" for key in unknown
+                f"closed.{key[:60]}: unknown key{nearest(key, ('agents', 'tools'))}" for key in unknown
             )
         chosen = value.get(side)
         if chosen is not None and not isinstance(chosen, bool):
@@ -250,7 +246,7 @@ class _Reader:
             return self.matches(operand, f"{path}.matches")
         if difflib.get_close_matches(operator, _OPERATORS, 1, 0.75):
             self.problems.append(
-                f"{path}.{operator[:60]}: unknown key{_nearest(operator, _OPERATORS)}"
+                f"{path}.{operator[:60]}: unknown key{nearest(operator, _OPERATORS)}"
                 " (write {equals: …} if the object itself is the expected value)"
             )
         return Exactly(value)

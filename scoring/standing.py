@@ -8,6 +8,13 @@ from dataclasses import dataclass, field
 from .statistics.estimate import Estimate
 from .status import Appraisal
 
+UNKNOWN_SERVICE = "unknown_service"
+"""The service of a trace that names none, as OpenTelemetry's resource conventions have it."""
+UNKNOWN_ENVIRONMENT = "unknown"
+"""The environment of a trace that names none."""
+OTHER = "__other__"
+"""What all services and environments are called that are too many to be told apart."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:

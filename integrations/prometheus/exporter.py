@@ -15,17 +15,15 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from scoring.result import Failed, NotApplicable, Scored
 from scoring.rubric import Rubric
-from scoring.standing import Standing
+from scoring.standing import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, Standing
 from scoring.status import Status, Thresholds
 from scoring.verdict import State, Verdict
 
 from . import families as f
 from .collect import Families, Instrument, Sampled, instrument
 from .exposition import expose
-from .labels import OTHER, LabelCap
+from .labels import LabelCap
 
-UNKNOWN_SERVICE = "unknown_service"
-UNKNOWN_ENVIRONMENT = "unknown"
 SELECTIONS = ("random", "forced")
 INCOMPLETE = ("unavailable", "error", "not_applicable")
 IGNORED = ("duplicate", "late")

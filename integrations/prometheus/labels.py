@@ -6,10 +6,10 @@ import logging
 import unicodedata
 from collections.abc import Iterable
 
+from scoring.standing import OTHER
+
 log = logging.getLogger("sidejudge.metrics")
 
-OTHER = "__other__"
-"""The value that stands for all beyond a label's cap."""
 MAX_LENGTH = 128
 """Characters of a label value; longer ones are cut, so that one hostile name cannot fill a scrape."""
 

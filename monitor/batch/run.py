@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Protocol
 
 import orjson
@@ -13,6 +13,7 @@ import orjson
 from integrations.cases import CaseError, read_case
 from monitor.config.match import task_of
 from monitor.evaluator import Evaluator
+from monitor.instant import written
 from monitor.router import TASK_RUBRICS, Excluded, Route, Router
 from scoring.case import Case
 from scoring.result import Failed
@@ -112,7 +113,7 @@ class Batch:
         return route
 
     def _judge(self, case: Case, names: Sequence[str]) -> tuple[Verdict, ...]:
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        now = written(time.time_ns())
         try:
             return self._evaluator.evaluate(case, names, created_at=now)
         except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run

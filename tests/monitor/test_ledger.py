@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.ledger import OTHER_SERVICES, UNKNOWN_SERVICE, Ledger, Reason
+from monitor.ledger import Ledger, Reason
+from scoring.standing import OTHER, UNKNOWN_SERVICE
 
 REASONS = st.sampled_from(Reason)
 EVENTS = st.lists(
@@ -75,7 +76,7 @@ def test_names_of_services_cannot_grow_without_end():
         ledger.ended(f"{n:04}" * 1_000, Reason.SCORED)
     names = {service for service, _ in ledger.by_service}
     assert len(names) == 1_001
-    assert ledger.by_service[OTHER_SERVICES, Reason.SCORED] == 500
+    assert ledger.by_service[OTHER, Reason.SCORED] == 500
     assert max(map(len, names)) == 200
 
 

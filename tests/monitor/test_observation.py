@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import json
 
-from monitor.observation import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, Key, Observation, observe, observe_stored
+from monitor.observation import Key, Observation, observe, observe_stored
 from scoring.result import Scored, Unavailable
+from scoring.standing import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from scoring.verdict import Score, State, Verdict
 
 

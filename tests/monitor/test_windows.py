@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from monitor.observation import Key, Observation
-from monitor.windows import OTHER, Windows
+from monitor.windows import Windows
+from scoring.standing import OTHER
 from scoring.statistics.estimate import estimate
 from scoring.status import SEED, Policy, Status
 

@@ -11,12 +11,11 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from integrations.prometheus.exporter import Exporter, Known, Queue, Snapshot
 from integrations.prometheus.families import FAMILIES
-from integrations.prometheus.labels import OTHER
 from scoring.bands import Blocker, Effect
 from scoring.metric import Metric
 from scoring.result import Failed, NotApplicable, Result, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric
-from scoring.standing import Standing
+from scoring.standing import OTHER, Standing
 from scoring.statistics.estimate import estimate
 from scoring.status import Policy, Status, appraise
 from scoring.verdict import Score, State, Verdict
