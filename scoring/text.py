@@ -56,10 +56,9 @@ def normalise(text: str) -> str:
     >>> normalise("  Straße\u00a0 ४९ ")
     'strasse 49'
     """
-    folded = fold_digits(text).casefold()
-    if not folded.isascii():
-        folded = unicodedata.normalize("NFKC", folded)
-    return " ".join(folded.split())
+    if text.isascii():  # nearly every text, and nothing but case and white space to fold
+        return " ".join(text.lower().split())
+    return " ".join(unicodedata.normalize("NFKC", fold_digits(text).casefold()).split())
 
 
 def tokens(text: str) -> list[str]:
