@@ -26,17 +26,20 @@ from scoring.violations import KINDS, violations
 
 from .api import PROBES, create_app
 from .assembler import Assembler, Limits
+from .backlog import Backlog
 from .catalogue import configured
 from .config import Config
+from .docket import Docket
 from .ending import Ending
 from .evaluator import Evaluator
 from .intake import Intake
 from .ledger import Ledger, Reason
 from .observation import observe, observe_stored
-from .pipeline import Pipeline
+from .pipeline import BATCH, Pipeline
 from .router import Router
 from .sampler import Sampler
 from .server import AddressError, Server, address, bind
+from .trial import Trials
 from .view import REJECTED, View
 from .windows import Windows
 
@@ -64,14 +67,18 @@ class Monitor:
         self.intake = Intake(
             sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
         )
-        self.pipeline = Pipeline(
+        trials = Trials(
             archive=self.store,
-            commit=self._commit,
             sampler=self.sampler,
             router=Router(config.routes, config.scenarios),
-            evaluator=Evaluator(configured(config)),
-            clock_ns=clock_ns,
+            evaluator=_evaluator(config),
             reference_keys=config.reference_keys,
+        )
+        self.pipeline = Pipeline(
+            trials=trials,
+            docket=_docket(config, trials, clock_ns),
+            commit=self._commit,
+            clock_ns=clock_ns,
             listeners=[self._record],
         )
         self.receiver = Receiver(self.intake.consume, config.sources.otlp.max_request_bytes)
@@ -141,6 +148,10 @@ class Monitor:
         if self._judging:
             self._judging.cancel()
             await asyncio.gather(self._judging, return_exceptions=True)  # how it ended is logged; the store is closed
+            try:
+                await self.pipeline.close()
+            except StoreError as error:
+                log.warning("could not write verdicts; they are reached again", extra={"cause": str(error)})
         self.store.close()
         log.info("stopped", extra={"open_traces": self.ledger.open})
 
@@ -159,7 +170,7 @@ class Monitor:
             except Exception:
                 log.exception("judging has ended; this process is not live any more")
                 raise
-            await asyncio.sleep(TICK_S)
+            await self.pipeline.pause(TICK_S)
 
     async def _commit(self, ending: Ending) -> None:
         await self.store.finish(
@@ -231,6 +242,22 @@ def _limits(config: Config) -> Limits:
         late_ns=assembly.late.ns,
         max_open_traces=assembly.max_open_traces,
         max_open_bytes=assembly.max_open_bytes,
+    )
+
+
+def _evaluator(config: Config) -> Evaluator:
+    return Evaluator(configured(config))
+
+
+def _docket(config: Config, trials: Trials, clock_ns: Callable[[], int]) -> Docket:
+    judge = config.answerers.judge
+    return Docket(
+        trials=trials,
+        backlog=Backlog(
+            max_waiting=judge.max_waiting if judge else BATCH, max_wait_ns=judge.max_wait.ns if judge else 10**9
+        ),
+        clock_ns=clock_ns,
+        room=judge.concurrency if judge else BATCH,
     )
 
 

@@ -2,48 +2,59 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from scoring import lexical
 from scoring.case import Case
-from scoring.effects import Question, Reply, run
+from scoring.effects import Question, Reply
 from scoring.rubric import Rubric
-from scoring.verdict import Selection, Verdict, reach_verdict
+from scoring.verdict import Selection, Verdict
+
+from .answerers import Admit, Answerers
+from .hearing import Hearing
 
 
 class Evaluator:
     """Drives all metrics of all chosen rubrics of a case together, so that what two of them ask is asked once.
 
-    ``answer`` is who answers the questions: by default the lexical answerer, which is pure and always there. What it
-    cannot answer honestly stays unanswered, and the metric *unavailable*.
+    ``at_once`` answers first and without waiting: by default the lexical answerer, which is pure and always there.
+    ``others`` are asked what it left open. What nobody can answer honestly stays unanswered, and the metric
+    *unavailable*.
     """
 
     def __init__(
-        self, rubrics: Mapping[str, Rubric], answer: Callable[[Case, Question], Reply] = lexical.answer
+        self,
+        rubrics: Mapping[str, Rubric],
+        at_once: Callable[[Case, Question], Reply] | None = lexical.answer,
+        others: Answerers | None = None,
     ) -> None:
         self._rubrics = rubrics
-        self._answer = answer
+        self._at_once = at_once
+        self.others = others
+
+    def open(self, case: Case, names: Sequence[str]) -> Hearing:
+        """Begin: everything that can be told without waiting. A rubric that is named twice speaks once.
+
+        Where nobody else is configured nothing is left open.
+        """
+        hearing = Hearing(case, [self._rubrics[name] for name in dict.fromkeys(names)], self._at_once)
+        while self.others is None and hearing.open:
+            hearing.give({})
+        return hearing
+
+    async def finish(self, hearing: Hearing, admit: Admit = lambda: None) -> None:
+        """Ask the others, round after round, until nothing is open. Metrics are advanced in a worker thread."""
+        while self.others is not None and (questions := hearing.open):
+            replies = await self.others.ask(hearing.case, questions, admit)
+            if hearing.open:  # it may have been dropped when it was admitted
+                await asyncio.to_thread(hearing.give, replies)
 
     def evaluate(
         self, case: Case, names: Sequence[str], *, created_at: str, selection: Selection = "random", revision: int = 1
     ) -> tuple[Verdict, ...]:
-        """One verdict for each rubric named, in that order; a rubric that is named twice speaks once."""
-        chosen = [self._rubrics[name] for name in dict.fromkeys(names)]
-        started = {
-            (rubric.id, criterion.metric.id): criterion.metric.start(case)
-            for rubric in chosen
-            for criterion in rubric.criteria
-        }
-        results = run(started, partial(self._answer, case))
-        return tuple(
-            reach_verdict(
-                rubric,
-                case,
-                {metric: result for (owner, metric), result in results.items() if owner == rubric.id},
-                created_at=created_at,
-                selection=selection,
-                revision=revision,
-            )
-            for rubric in chosen
-        )
+        """One verdict for each rubric named, in that order, by what can be told without waiting."""
+        hearing = self.open(case, names)
+        while hearing.open:
+            hearing.give({})
+        return hearing.verdicts(created_at=created_at, selection=selection, revision=revision)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scoring.case import Case
 from scoring.scenario import Scenario, parse_scenario
 from scoring.span import Json
 
 from .config import Match, RouteConfig
+from .config.answerers import Priority
 from .config.match import task_of
 
 log = logging.getLogger("sidejudge.router")
@@ -35,12 +36,14 @@ class Route:
 
     It is read already where the configuration has it, and JSON where the case brings its own.
     ``name`` is the route's, as a trace's story tells it; ``scenario_name`` None when the case brings its own inline.
+    ``priority`` says whose judging goes first when the judge's budget does not reach for all.
     """
 
     rubrics: tuple[str, ...]
     scenario: Scenario | dict[str, Json] | None
     name: str
     scenario_name: str | None = None
+    priority: Priority = "normal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class Router:
                 name = route.name or f"routes[{index}]"
                 if not route.rubrics:
                     return Excluded(f"{name} excludes it")
-                return self.to(route.rubrics, name, case, route.scenario)
+                return replace(self.to(route.rubrics, name, case, route.scenario), priority=route.priority)
         return None
 
     def scenario(self, case: Case, default: str | None = None) -> Scenario | dict[str, Json] | None:

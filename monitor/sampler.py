@@ -23,6 +23,10 @@ unbiased, although errors are over-represented: a kept error weighs 1, a kept su
 while the others still weigh 1. An estimate that uses *random* selections only must weigh by
 ``Decision.base_probability`` instead, for that is the chance of being selected at random.
 
+**The third pass** asks what a judge's budget can pay for (``Decision.thinned``): of what was drawn with probability p
+and needs a judge, a share q, on the same R: kept iff R >= T(p·q). q is known before the trace's R is looked at, so p·q
+is the true probability, and weighing by its inverse stays unbiased however q moves with time and load.
+
 An upstream sampler without ``th`` (all of those seen in practice) leaves its probability unknown: every probability
 here is conditional on what reached us.
 """
@@ -103,14 +107,26 @@ class Decision:
 
     ``probability`` in (0, 1] is the chance of being kept in either way, and None when not kept; ``base_probability`` in
     [0, 1] that of being selected at random. ``rule`` names what granted it: a stratum, a content rule, or None (the
-    base rate).
+    base rate). ``randomness`` is the trace's, 56 bits: what decided.
     """
 
     kept: bool
     probability: float | None
     base_probability: float
     selection: Selection
+    randomness: int
     rule: str | None = None
+
+    def thinned(self, share: float) -> float | None:
+        """The third pass: of what was kept, only ``share`` in [0, 1] can be paid for.
+
+        The probability of being kept by all passes, or None when this one does not keep it. Nested like the others: a
+        trace that a small share keeps a larger one keeps too.
+        """
+        if self.probability is None:
+            return None
+        limit = threshold(self.probability * share)
+        return probability(limit) if self.randomness >= limit and limit < NEVER else None
 
 
 class Sampler:
@@ -150,6 +166,7 @@ class Sampler:
             probability=probability(lowest) if kept else None,
             base_probability=probability(base),
             selection="random" if at_random else "forced",
+            randomness=random_bits,
             rule=stratum if at_random else forcing,
         )
 

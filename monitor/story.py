@@ -17,7 +17,8 @@ _REASONS = {
     "incomplete": "it was cut short, and what the rubrics ask cannot be told from what arrived",
     "unavailable": "rubrics ran, but what they need is missing",
     "no_content": "its telemetry carries no message contents",
-    "judge_failed": "a judge was asked and failed",
+    "judge_failed": "a judge was asked and failed, or could not be asked for too long",
+    "over_budget": "its rubrics need a judge, and the budget of the judge did not reach for it",
     "shed": "it was given up under load",
     "undecodable": "its bytes could not be read",
     "error": "judging it failed for a reason of sidejudge's own",
@@ -38,7 +39,10 @@ def told(story: Mapping[str, Any]) -> Iterator[str]:
     if where:
         yield "  from " + ", ".join(where)
     if story.get("reason") is None:
-        yield "  it is still open: its spans are kept, and it will be judged once it is whole"
+        waits = "it waits for the judge" if story.get("waits_for") == "judge" else "it is still open"
+        yield f"  {waits}: its spans are kept, and it will be judged" + (
+            "" if story.get("waits_for") else " once it is whole"
+        )
         return
     yield from _arrival(story)
     yield from _sampling(story.get("sampling"))
@@ -78,6 +82,10 @@ def _sampling(sampling: Mapping[str, Any] | None) -> Iterator[str]:
     by = f" by the rule {sampling['rule']!r}" if sampling.get("rule") else ""
     selection = sampling.get("selection")
     yield f"  it was drawn{by} ({selection}) with probability {chance:g}, and so counts {1 / chance:g}-fold"
+    if sampling.get("judged_share") is not None and float(sampling["judged_share"]) < 1.0:
+        yield f"  the judge's budget reached for {float(sampling['judged_share']):.4g} of such traces"
+    if sampling.get("over_budget"):
+        yield f"  it was not among them, so these rubrics did not judge it: {', '.join(sampling['over_budget'])}"
 
 
 def _why(story: Mapping[str, Any]) -> str:

@@ -95,10 +95,21 @@ class Evaluation(Generic[K]):
 
     def give(self, replies: Mapping[Question, Reply]) -> None:
         """Answer every open question. A question without a reply counts as one that nobody could answer."""
-        waiting, self._running = self._running, {}
-        for name, (steps, asked) in waiting.items():
-            nobody = NoAnswer("no answerer is configured for this question")
-            self._advance(name, steps, [replies.get(q, nobody) for q in asked])
+        nobody = NoAnswer("no answerer is configured for this question")
+        self.advance({question: replies.get(question, nobody) for question in self.questions})
+
+    def advance(self, replies: Mapping[Question, Reply]) -> bool:
+        """Advance the metrics all of whose open questions are answered here, the others wait; whether any did."""
+        ready = {name: running for name, running in self._running.items() if all(q in replies for q in running[1])}
+        for name, (steps, asked) in ready.items():
+            del self._running[name]
+            self._advance(name, steps, [replies[q] for q in asked])
+        return bool(ready)
+
+    @property
+    def running(self) -> tuple[K, ...]:
+        """The names of the metrics that wait for answers."""
+        return tuple(self._running)
 
     def _advance(self, name: K, steps: Steps, replies: Sequence[Reply] | None) -> None:
         try:

@@ -14,8 +14,6 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     GetPydanticSchema,
     ValidationInfo,
@@ -26,7 +24,9 @@ from pydantic_core import core_schema
 
 from scoring.span import Json
 
+from .answerers import Answerers, Priority
 from .match import Match
+from .section import GIVEN_AS_LIST, Section
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
 
 
@@ -58,13 +58,6 @@ FilePath: TypeAlias = Annotated[Path, Field(strict=False)]
 JsonMap: TypeAlias = Annotated[
     dict[str, Json], GetPydanticSchema(lambda _source, _handler: core_schema.dict_schema(strict=True))
 ]
-GIVEN_AS_LIST = Field(strict=False)  # YAML knows lists, the immutable configuration holds tuples
-
-
-class Section(BaseModel):
-    """**Base of all sections**: immutable, exact types, no key that is not declared."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", validate_default=True)
 
 
 class Api(Section):
@@ -170,6 +163,9 @@ class RouteConfig(Section):
         description="rubrics to judge by; an empty list excludes what matches"
     )
     scenario: str | None = Field(default=None, description="name of the scenario that `workflow` checks against")
+    priority: Priority = Field(
+        default="normal", description="whose traces go first when the judge's budget does not reach for all"
+    )
 
     @field_validator("rubrics")
     @classmethod
@@ -220,16 +216,6 @@ class RubricOverride(Section):
         except JudgeConfigError as error:
             raise ValueError("; ".join(error.problems)) from None
         return given
-
-
-class Lexical(Section):
-    """Answers by quotes, numbers, names and token overlap. Always there, nothing to set."""
-
-
-class Answerers(Section):
-    """Who answers the questions that metrics ask."""
-
-    lexical: Lexical = Lexical()
 
 
 class Thresholds(Section):

@@ -18,8 +18,6 @@ NOT_AVAILABLE = frozenset(
         "references[].langfuse_dataset",
         "references[].file",
         "references[].key",
-        "answerers.embedding",
-        "answerers.judge",
         "sinks.langfuse",
         "sinks.otel_events",
         "alerts.notify",

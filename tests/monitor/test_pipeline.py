@@ -9,13 +9,16 @@ import pytest
 from integrations.otlp.wire import Chunk, Origin, split
 from integrations.store.sqlite import Finished, Store, StoreError, StoreUnavailable
 from monitor.assembler import Closing
+from monitor.backlog import Backlog
 from monitor.config import Match, RouteConfig, Rule
 from monitor.config.model import Sampling
+from monitor.docket import Docket
 from monitor.evaluator import Evaluator
 from monitor.ledger import Reason
 from monitor.pipeline import BATCH, Pipeline
 from monitor.router import Router
 from monitor.sampler import Sampler
+from monitor.trial import Trials
 from scoring.metric import Metric
 from scoring.result import Scored, Unavailable
 from scoring.rubric import Criterion, Rubric
@@ -54,12 +57,18 @@ class Bench:
         self.store = Store(path)
         self.told = []
         sampler = Sampler(Sampling(**{"rate": 1.0, **sampling}))
-        self.pipeline = Pipeline(
-            archive=self.store, commit=self.commit, sampler=sampler,
+        trials = Trials(
+            archive=self.store, sampler=sampler,
             router=Router([RouteConfig.model_validate(route) for route in routes], {}),
-            evaluator=Evaluator(RUBRICS), clock_ns=lambda: self.now, reference_keys=("expected_outcome",),
-            listeners=[self.told.append],
+            evaluator=Evaluator(RUBRICS), reference_keys=("expected_outcome",),
         )  # fmt: skip
+        clock_ns = lambda: self.now  # noqa: E731
+        docket = Docket(
+            trials=trials, backlog=Backlog(max_waiting=10, max_wait_ns=10**9), clock_ns=clock_ns, room=4,
+        )  # fmt: skip
+        self.pipeline = Pipeline(
+            trials=trials, docket=docket, commit=self.commit, clock_ns=clock_ns, listeners=[self.told.append]
+        )
 
     async def commit(self, ending):
         await self.store.finish(Finished(

@@ -1,0 +1,141 @@
+"""The sections of the configuration that say who answers the questions that metrics ask."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+
+from .section import GIVEN_AS_LIST, Section
+from .units import PositiveDuration, parse_duration
+
+AnswererName: TypeAlias = Literal["lexical", "embedding", "judge"]
+Priority: TypeAlias = Literal["high", "normal", "low"]
+"""Whose judging goes first when the judge's budget does not reach for all."""
+
+
+def _names_provider(model: str) -> str:
+    provider, _, name = model.partition("/")
+    if not provider or not name or model != model.strip():
+        raise ValueError(f"must name a provider and a model, such as openai/gpt-4.1-mini-2025-04-14, got {model!r}")
+    return model
+
+
+ModelName: TypeAlias = Annotated[str, AfterValidator(_names_provider)]
+Dollars: TypeAlias = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+Budget: TypeAlias = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+
+
+class Lexical(Section):
+    """Answers by quotes, numbers, names and token overlap. Always there, nothing to set."""
+
+
+class Embedding(Section):
+    """Answers by the likeness of meanings, in this process (extra `embeddings`) or at an endpoint (extra `judge`)."""
+
+    model: str = Field(
+        default="sentence-transformers/LaBSE",
+        min_length=1,
+        description="name or path of a sentence-transformers model; with `remote` provider and model",
+    )
+    device: str | None = Field(
+        default=None, min_length=1, description="`cpu`, `cuda`, `mps` …; without it: what the machine has"
+    )
+    batch_size: int = Field(default=32, ge=1, description="texts that are embedded together")
+    cache_entries: int = Field(default=100_000, ge=0, description="vectors that are kept; 0 keeps none")
+    remote: bool = Field(default=False, description="ask an endpoint instead of loading the model into this process")
+    api_base: str | None = Field(
+        default=None, min_length=1, description="address of the endpoint, if not the provider's own"
+    )
+    api_key: SecretStr | None = Field(
+        default=None, description="key of the endpoint, as `${NAME}`; without it the provider's own variable is read"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Embedding:
+        if self.remote:
+            _names_provider(self.model)
+        elif self.api_base is not None or self.api_key is not None:
+            raise ValueError("api_base and api_key are for a remote endpoint; set remote: true, or take them out")
+        return self
+
+
+class Price(Section):
+    """What the judge costs, where the provider's list price is not what is paid, or not known."""
+
+    input_usd_per_million: Dollars = Field(description="US dollars for a million tokens of prompts")
+    output_usd_per_million: Dollars = Field(description="US dollars for a million tokens of answers")
+
+
+class JudgeSection(Section):
+    """Answers by a language model (extra `judge`). The traces' contents that a question shows are sent to it."""
+
+    model: ModelName = Field(description="the judge, as provider/model; a dated version, for a floating name drifts")
+    api_base: str | None = Field(
+        default=None, min_length=1, description="address of the endpoint, if not the provider's own"
+    )
+    api_key: SecretStr | None = Field(
+        default=None, description="key of the provider, as `${NAME}`; without it the provider's own variable is read"
+    )
+    panel: Annotated[tuple[ModelName, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="further judges that are asked the same; each costs as much again"
+    )
+    panel_rule: Literal["majority", "median"] = Field(
+        default="majority", description="what the answers of a panel come to; numbers always by their median"
+    )
+    timeout: PositiveDuration = Field(default=parse_duration("60s"), description="of one attempt")
+    retries: int = Field(default=3, ge=0, le=20, description="further attempts when the provider fails in passing")
+    concurrency: int = Field(default=8, ge=1, le=1000, description="traces that are judged at a time")
+    requests_per_minute: int | None = Field(default=None, ge=1, description="limit of the provider")
+    tokens_per_minute: int | None = Field(default=None, ge=1, description="limit of the provider, prompts and answers")
+    temperature: float = Field(default=0.0, ge=0.0, le=2.0, description="sampling temperature of the model")
+    top_p: float = Field(default=1.0, gt=0.0, le=1.0, description="nucleus of the model's sampling")
+    max_tokens: int = Field(default=1024, ge=64, description="longest answer to one question, tokens")
+    seed: int | None = Field(default=42, description="seed of the model's sampling, where the provider takes one")
+    context_tokens: int | None = Field(
+        default=None,
+        ge=1024,
+        description="tokens that fit into one call; without it: what is known of the model, else 32000",
+    )
+    price: Price | None = Field(
+        default=None, description="what it costs; without it: the list price, where it is known"
+    )
+    budget_usd_per_hour: Budget | None = Field(
+        default=None, description="US dollars an hour; near it a smaller share of the traces is judged"
+    )
+    budget_usd_per_day: Budget | None = Field(default=None, description="the same for a day")
+    cache_entries: int = Field(default=100_000, ge=0, description="answers that are kept in the store; 0 keeps none")
+    max_wait: PositiveDuration = Field(
+        default=parse_duration("1h"),
+        description="how long a trace waits for a judge that is out of reach; then its verdict is incomplete",
+    )
+    max_waiting: int = Field(
+        default=10_000, ge=1, description="traces that wait for the judge; beyond it the oldest waits no longer"
+    )
+
+
+class Answerers(Section):
+    """Who answers the questions that metrics ask, and in which order. The first that answers wins."""
+
+    order: Annotated[tuple[AnswererName, ...], GIVEN_AS_LIST] = Field(
+        default=("lexical", "embedding", "judge"),
+        description="who is asked first; one that is not configured is passed over",
+    )
+    lexical: Lexical = Lexical()
+    embedding: Embedding | None = Field(default=None, description="no embeddings unless this section is there")
+    judge: JudgeSection | None = Field(default=None, description="no judge unless this section is there")
+
+    @field_validator("order")
+    @classmethod
+    def _named_once(cls, order: tuple[str, ...]) -> tuple[str, ...]:
+        twice = next((name for name in order if order.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"names {twice!r} twice; once is enough")
+        return order
+
+    @model_validator(mode="after")
+    def _asks_whom_it_configures(self) -> Answerers:
+        for name, section in (("embedding", self.embedding), ("judge", self.judge)):
+            if section is not None and name not in self.order:
+                raise ValueError(f"order does not name {name!r}, which is configured; name it, or take the section out")
+        return self

@@ -1,0 +1,116 @@
+"""Hearing: one case before its rubrics, advanced as far as answers allow.
+
+It does no I/O and waits for nothing; whoever drives it asks others what is ``open`` and gives it the replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from scoring.case import Case
+from scoring.effects import Answer, Evaluation, NoAnswer, Question, Reply
+from scoring.rubric import Rubric
+from scoring.verdict import Selection, Verdict, reach_verdict
+
+NOBODY = NoAnswer("no answerer is configured for this question")
+
+
+class Hearing:
+    """All metrics of all rubrics of a case, advanced together: what two of them ask, now or later, is asked once.
+
+    ``at_once`` answers without waiting (None: nobody does); metrics are advanced as far as it carries them before
+    anybody else is asked, so that what is left travels together.
+    """
+
+    def __init__(
+        self, case: Case, rubrics: Sequence[Rubric], at_once: Callable[[Case, Question], Reply] | None
+    ) -> None:
+        self.case = case
+        self._rubrics = rubrics
+        self._at_once = at_once
+        self._known: dict[Question, Reply] = {}
+        self._passed: dict[Question, NoAnswer] = {}
+        self._probability: dict[str, float | None] = {}
+        self._evaluation = Evaluation(
+            {
+                (rubric.id, criterion.metric.id): criterion.metric.start(case)
+                for rubric in rubrics
+                for criterion in rubric.criteria
+            }
+        )
+        self._advance()
+
+    @property
+    def open(self) -> tuple[Question, ...]:
+        """What has to be asked now, each question once, in the order in which they were first asked."""
+        return () if self.dropped else tuple(q for q in self._evaluation.questions if q not in self._known)
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Ids of the rubrics that wait for answers."""
+        waiting = {rubric for rubric, _ in self._evaluation.running}
+        return tuple(rubric.id for rubric in self._rubrics if rubric.id in waiting)
+
+    @property
+    def failed(self) -> bool:
+        """Whether somebody was asked and failed."""
+        return any(isinstance(reply, NoAnswer) and reply.failed for reply in self._known.values())
+
+    @property
+    def cost_usd(self) -> float:
+        """What the answers cost, US dollars; a call that answered several questions is paid once."""
+        judgements = [
+            reply.judgement for reply in self._known.values() if isinstance(reply, Answer) and reply.judgement
+        ]
+        return sum({judgement.call: judgement.cost_usd for judgement in judgements}.values())
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Ids of the rubrics that give no verdict, for the case was not drawn for them."""
+        return tuple(rubric for rubric, probability in self._probability.items() if probability is None)
+
+    def draw(self, probability: float | None) -> None:
+        """Say how likely the case was drawn for the rubrics that are undecided; None: it was not, they are dropped.
+
+        What is decided already keeps the probability of the case.
+        """
+        self._probability |= dict.fromkeys(self.undecided, probability)
+
+    def give(self, replies: Mapping[Question, Reply]) -> None:
+        """Answer every open question. One without a reply counts as one that nobody could answer."""
+        for question in self.open:
+            self._known[question] = replies.get(question) or self._passed.get(question, NOBODY)
+        self._advance()
+
+    def _advance(self) -> None:
+        moved = True
+        while moved:
+            for question in self._evaluation.questions:
+                if question not in self._known and question not in self._passed:
+                    reply = self._at_once(self.case, question) if self._at_once is not None else NOBODY
+                    if isinstance(reply, Answer) or reply.failed:
+                        self._known[question] = reply
+                    else:
+                        self._passed[question] = reply
+            moved = self._evaluation.advance(self._known)
+
+    def verdicts(self, *, created_at: str, selection: Selection = "random", revision: int = 1) -> tuple[Verdict, ...]:
+        """A verdict for each rubric that was not dropped, in order. Nothing may be open."""
+        results = self._evaluation.results
+        return tuple(
+            reach_verdict(
+                rubric,
+                self._as_drawn_for(rubric),
+                {metric: result for (owner, metric), result in results.items() if owner == rubric.id},
+                created_at=created_at,
+                selection=selection,
+                revision=revision,
+            )
+            for rubric in self._rubrics
+            if rubric.id not in self.dropped
+        )
+
+    def _as_drawn_for(self, rubric: Rubric) -> Case:
+        probability = self._probability.get(rubric.id)
+        return self.case if probability is None else replace(self.case, sampling_probability=probability)

@@ -1,0 +1,217 @@
+"""Trial: one closed trace on its way to its ending.
+
+``open`` and ``end`` are the two halves of judging that need no waiting: they run in a worker thread. Between them lies
+whatever asking others takes; a trace that needs nobody's answer goes straight through.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from integrations.dialects import lift
+from integrations.otlp.decode import UndecodableError, decode_spans
+from scoring.case import Case
+from scoring.extract import extract
+from scoring.trace import Trace
+from scoring.verdict import State, Verdict
+
+from .assembler import Closing
+from .config.answerers import Priority
+from .ending import Ending, reason_of, revise
+from .evaluator import Evaluator
+from .hearing import Hearing
+from .instant import written
+from .ledger import Reason
+from .router import Excluded, Router
+from .sampler import Decision, Sampler
+
+log = logging.getLogger("sidejudge.pipeline")
+
+
+class Archive(Protocol):
+    """What judging reads of a trace: its kept parts, and what was said of it before."""
+
+    def chunks(self, trace_id: bytes) -> list[bytes]:
+        """The kept parts in order of arrival."""
+
+    def story(self, trace_id: bytes) -> dict[str, Any] | None:
+        """What was told when it ended, with its ``verdicts``; None when it has not ended yet."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Trial:
+    """What is known of a trace so far. ``reason`` is why it ends without a hearing; ``before`` what was said earlier.
+
+    ``chunks`` is how many of its parts were read.
+    """
+
+    closing: Closing
+    chunks: int
+    story: dict[str, object]
+    before: Mapping[str, Any] | None = None
+    service: str | None = None
+    scenario: str | None = None
+    last_span_ns: int | None = None
+    priority: Priority = "normal"
+    decision: Decision | None = None
+    hearing: Hearing | None = None
+    reason: Reason | None = None
+
+    @property
+    def trace_id(self) -> bytes:
+        return self.closing.trace_id
+
+    @property
+    def waits(self) -> bool:
+        """Whether somebody has to be asked."""
+        return self.hearing is not None and bool(self.hearing.open)
+
+    def draw(self, share: float) -> float:
+        """The third pass, for the rubrics that need the judge: the budget can pay for this share of such traces.
+
+        What was drawn once stays drawn at the share that was in force then, however often late spans reopen it; that
+        share is returned.
+        """
+        sampled = (self.before or {}).get("sampling") or {}
+        told = sampled.get("judged_share")
+        share = min(1.0, max(0.0, share if told is None else float(told)))
+        if self.hearing is not None and self.decision is not None:
+            self.hearing.draw(self.decision.thinned(share))
+            over = {"over_budget": list(self.hearing.dropped)} if self.hearing.dropped else {}
+            self.story["sampling"] = {**self.sampled, "judged_share": share, **over}
+        return share
+
+    @property
+    def sampled(self) -> dict[str, object]:
+        """What the story tells of how it was drawn."""
+        decision = self.decision
+        if decision is None:
+            return {}
+        return {"probability": decision.probability, "selection": decision.selection, "rule": decision.rule}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trials:
+    """Opens and ends trials: reading, drawing, routing, and what becomes of the verdicts. Safe in any one thread."""
+
+    archive: Archive
+    sampler: Sampler
+    router: Router
+    evaluator: Evaluator
+    reference_keys: Sequence[str]
+
+    def open(self, closing: Closing) -> Trial:
+        """Everything between a closed trace and the first question to somebody who has to be waited for."""
+        payloads = self.archive.chunks(closing.trace_id)
+        trial = Trial(closing=closing, chunks=len(payloads), story={}, service=closing.origin.service)
+        trial.before = self.archive.story(closing.trace_id)
+        try:
+            self._hear(trial, payloads)
+        except Exception as error:  # noqa: BLE001  # a bug must cost one trace its verdict, not the monitor its life
+            fail(trial, error)
+        return trial
+
+    def end(self, trial: Trial, now_ns: int) -> Ending:
+        """The ending of a trial at which nothing is open, without committing anything."""
+        verdicts: tuple[Verdict, ...] = ()
+        try:
+            if trial.hearing is not None:
+                verdicts = self._verdicts(trial, trial.hearing, now_ns)
+        except Exception as error:  # noqa: BLE001  # as above
+            fail(trial, error)
+        before = trial.before["verdicts"] if trial.before else []
+        current, changed = revise(verdicts, before)
+        return Ending(
+            trace_id=trial.trace_id,
+            service=trial.service,
+            reason=trial.reason or Reason.ERROR,
+            completion=trial.closing.completion,
+            revision=trial.closing.revision,
+            chunks=trial.chunks,
+            ended_ns=now_ns,
+            story=trial.story,
+            verdicts=current,
+            changed=changed,
+            withdrawn=tuple({str(said["rubric"]) for said in before} - {verdict.rubric for verdict in current}),
+            scenario=trial.scenario,
+            last_span_ns=trial.last_span_ns,
+        )
+
+    def _hear(self, trial: Trial, payloads: Sequence[bytes]) -> None:
+        trace, trial.story = _assembled(trial.closing, payloads)
+        if trace is None:
+            trial.reason = Reason.UNDECODABLE
+            return
+        case = extract(trace, reference_keys=self.reference_keys)
+        trial.story |= _identity(case)
+        trial.service = case.service or trial.service
+        trial.last_span_ns = max(s.end_ns for s in trace.spans)
+
+        states = [span.trace_state for span in trace.spans]
+        decision = self.sampler.decide(case, trial.closing.origin.threshold, trial.trace_id, states)
+        trial.decision = decision
+        trial.story["sampling"] = trial.sampled
+        if decision.probability is None:
+            trial.reason = Reason.SAMPLED_OUT
+            return
+        case = replace(case, sampling_probability=decision.probability)
+
+        route = self.router.route(case)
+        if isinstance(route, Excluded):
+            trial.story["excluded"] = route.reason
+            trial.reason = Reason.EXCLUDED
+            return
+        if route is None:
+            trial.reason = Reason.NO_RUBRIC
+            return
+        trial.story |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
+        trial.scenario, trial.priority = route.scenario_name, route.priority
+        case = replace(case, scenario=route.scenario) if route.scenario is not None else case
+        trial.hearing = self.evaluator.open(case, route.rubrics)
+
+    def _verdicts(self, trial: Trial, hearing: Hearing, now_ns: int) -> tuple[Verdict, ...]:
+        selection = trial.decision.selection if trial.decision is not None else "random"
+        verdicts = hearing.verdicts(created_at=written(now_ns), selection=selection)
+        told = any(verdict.state is not State.INCOMPLETE for verdict in verdicts)
+        trial.reason = Reason.OVER_BUDGET if hearing.dropped and not told else reason_of(hearing.case, verdicts)
+        return verdicts
+
+
+def fail(trial: Trial, error: Exception) -> None:
+    """A bug of ours: it is logged, and the trace ends as an error."""
+    log.error("could not judge a trace", extra={"trace_id": trial.trace_id.hex()}, exc_info=error)
+    trial.reason, trial.hearing = Reason.ERROR, None
+    trial.story["error"] = f"{type(error).__name__}: {error}"
+
+
+def _assembled(closing: Closing, payloads: Sequence[bytes]) -> tuple[Trace | None, dict[str, object]]:
+    raws, damaged = [], 0
+    for payload in payloads:
+        try:
+            raws.extend(decode_spans(payload))
+        except UndecodableError:
+            damaged += 1
+    if not raws:
+        return None, {"spans": 0, "damaged_chunks": damaged}
+    trace = Trace.of(closing.trace_id.hex(), [lift(raw) for raw in raws], closing.completion)
+    return trace, {
+        "spans": len(trace.spans),
+        "damaged_chunks": damaged,
+        "dialects": sorted({span.dialect for span in trace.spans}),
+        "complete": trace.complete,
+        "missing_parents": len(trace.missing_parents),
+    }
+
+
+def _identity(case: Case) -> dict[str, object]:
+    """What a reader of the story needs to recognise the trace, and nothing of its contents."""
+    return {
+        "name": case.name,
+        "environment": case.environment,
+        "session_id": case.session_id,
+        "content_captured": case.content_captured,
+        "capture_switch": case.capture_switch,
+    }
