@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test check fmt bench lock reference clean
+.PHONY: run test check fmt bench bench-peers lock reference clean
 
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 	@$(BIN)/sidejudge demo $(ARGS)
@@ -26,6 +26,10 @@ fmt: $(VENV)/.dev ## format, and mend what can be mended
 bench: $(VENV)/.dev ## ratios against a baseline measured in the same run
 	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
+bench-peers: ## what bench_scoring compares with, in an environment of its own (.venv-peers)
+	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip --quiet install "deepeval==4.3.1" "ragas==0.4.3" "langchain-community<0.4"
+
 reference: $(VENV)/.dev ## write the generated reference pages anew
 	$(BIN)/python -m monitor.reference
 
@@ -37,7 +41,7 @@ lock: $(VENV)/.dev ## resolve the dependencies anew, with hashes, naming no inde
 	  --no-emit-index-url -c requirements.lock --custom-compile-command "make lock" -o requirements-dev.lock
 
 clean: ## forget the environment and all caches
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) .venv-peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
 
 $(VENV)/.base: requirements.lock pyproject.toml
 	@echo "setting up $(VENV) (once, about a minute) …"

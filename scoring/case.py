@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from .span import Completion, Json, ToolCall
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .scenario import Scenario
 from .transcript import Moment, moments_of_text, moments_of_turns
 from .witness import MAX_TRANSCRIPT, Witness
+
+T = TypeVar("T")
 
 _FENCE = re.compile("`{3,}|~{3,}")
 _INFO = re.compile(r"[^\S\n]*[\w./+;=:-]*[^\S\n]*")
@@ -98,6 +100,19 @@ class Case:
     def expected(self) -> ParsedOutput:
         """The expected outcome as JSON, read as the output is."""
         return parse_output(self.expected_outcome)
+
+    def once(self, derive: Callable[[Case], T]) -> T:
+        """What ``derive`` makes of this case, made once: the metrics of a rubric read the same lists and sets.
+
+        ``derive`` is a function of a module, which is also the name that the value is kept under.
+        """
+        if derive not in self._derived:
+            self._derived[derive] = derive(self)
+        return cast("T", self._derived[derive])
+
+    @cached_property
+    def _derived(self) -> dict[Callable[[Case], object], object]:
+        return {}
 
     @cached_property
     def transcript_text(self) -> str | None:

@@ -19,7 +19,9 @@ def label(text: str, most: int = MAX_LABEL) -> str:
     >>> label("a very long name", 6)
     'a very…'
     """
-    return (text if len(text) <= most else text[:most] + "…").encode(errors="replace").decode()
+    if len(text) > most:
+        text = text[:most] + "…"
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def labels(names: Iterable[str], most: int = MAX_LABELS) -> list[str]:

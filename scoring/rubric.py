@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from .bands import Bands, Blocker
 from .metric import Metric
@@ -32,7 +33,7 @@ class Criterion:
     component: Callable[[float], float] = _as_it_is
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Rubric:
     """A rubric of the seeds. ``scale`` is the composite's upper end; ``pass_mark`` None means ``passes`` alone decides.
 
@@ -61,7 +62,7 @@ class Rubric:
         if abs(total - 1.0) > 1e-9:
             raise ValueError(f"weights of rubric {self.id!r} sum to {total}, not to 1")
 
-    @property
+    @cached_property
     def version(self) -> str:
         """``qa@3f9c2a71``: the digits change when anything changes that can change a number."""
         said = repr(
@@ -75,7 +76,7 @@ class Rubric:
         )  # fmt: skip
         return f"{self.id}@{hashlib.sha256(said.encode()).hexdigest()[:_VERSION_DIGITS]}"
 
-    @property
+    @cached_property
     def bands(self) -> Bands | None:
         """Bands of the composite: what a case at the lower bounds of *good* (of *acceptable*) everywhere would get."""
         weighed = [(c.metric.bands, c) for c in self.criteria if c.weight]

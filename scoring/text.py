@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 _SPACE = ord(" ")
 _MAX_MARKS = 30
@@ -37,6 +38,8 @@ class _Letters(dict[int, int]):
 
 _DIGITS = _Digits()
 _LETTERS = _Letters()
+_NAME = 48
+"""Characters up to which a text is taken for a name, or a keyword."""
 
 
 def fold_digits(text: str) -> str:
@@ -56,10 +59,17 @@ def normalise(text: str) -> str:
     >>> normalise("  Straße\u00a0 ४९ ")
     'strasse 49'
     """
-    folded = fold_digits(text).casefold()
-    if not folded.isascii():
-        folded = unicodedata.normalize("NFKC", folded)
-    return " ".join(folded.split())
+    return _normalised_name(text) if len(text) <= _NAME else _normalised(text)
+
+
+def _normalised(text: str) -> str:
+    if text.isascii():  # nearly every text, and nothing but case and white space to fold
+        return " ".join(text.lower().split())
+    return " ".join(unicodedata.normalize("NFKC", fold_digits(text).casefold()).split())
+
+
+_normalised_name = lru_cache(maxsize=4096)(_normalised)
+"""Names come again and again: the same keywords are configured, expected and found, case after case."""
 
 
 def tokens(text: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 from scoring.bands import Bands, Blocker, Effect, at_least, count
@@ -25,7 +26,7 @@ _NAMED = 5
 """Entities that a reason names; the details hold more."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Detection:
     """One side of a comparison: precision, recall and F1 of a found set against an expected one.
 
@@ -57,11 +58,18 @@ class Detection:
             return len(self.found & self.expected) / len(side)
         return 0.0 if self.found or self.expected else 1.0
 
+    @cached_property
     def details(self) -> dict[str, object]:
+        """What was missed and what was too much, by name."""
         return {
             "missed": labels(sorted(self.expected - self.found)),
             "extra": labels(sorted(self.found - self.expected)),
         }
+
+    @property
+    def reason(self) -> str:
+        matching = len(self.found & self.expected)
+        return f"{matching} of {len(self.found)} found match, of {len(self.expected)} expected"
 
 
 def names(value: Json, key: str) -> frozenset[str]:
@@ -69,9 +77,37 @@ def names(value: Json, key: str) -> frozenset[str]:
     return frozenset(normalise(item) for item in items(value, key) if isinstance(item, str))
 
 
+def detected_keywords(case: Case) -> frozenset[str]:
+    """Keywords that the model reported."""
+    return names(case.output.value, "detected_keywords")
+
+
+def detected_topics(case: Case) -> frozenset[str]:
+    """Topics that the model reported."""
+    return names(case.output.value, "detected_topics")
+
+
+def expected_keywords(case: Case) -> frozenset[str] | Unavailable:
+    """Keywords of the reference."""
+    return _expected(case, "detected_keywords")
+
+
+def expected_topics(case: Case) -> frozenset[str] | Unavailable:
+    """Topics of the reference."""
+    return _expected(case, "detected_topics")
+
+
 def detected(case: Case) -> frozenset[str]:
     """Keywords and topics that the model reported, together."""
-    return names(case.output.value, "detected_keywords") | names(case.output.value, "detected_topics")
+    return case.once(detected_keywords) | case.once(detected_topics)
+
+
+def expected(case: Case) -> frozenset[str] | Unavailable:
+    """Keywords and topics of the reference, together."""
+    keywords, topics = case.once(expected_keywords), case.once(expected_topics)
+    if isinstance(keywords, Unavailable):
+        return keywords
+    return topics if isinstance(topics, Unavailable) else keywords | topics
 
 
 def configured(case: Case) -> frozenset[str] | Unavailable:
@@ -79,10 +115,10 @@ def configured(case: Case) -> frozenset[str] | Unavailable:
 
     A list that is given and is none (``keywords: "loan"``) is a mistake, and never passed over for the next one.
     """
-    expected = reference(case)
+    truth = reference(case)
     sources: tuple[tuple[str, Json, tuple[str, ...]], ...] = (
         ("config", dict(case.config), ("keywords", "topics", "entities")),
-        ("expected_outcome", None if isinstance(expected, Unavailable) else expected, ("valid_entity_set",)),
+        ("expected_outcome", None if isinstance(truth, Unavailable) else truth, ("valid_entity_set",)),
     )
     for name, source, keys in sources:
         for key in keys:
@@ -92,8 +128,8 @@ def configured(case: Case) -> frozenset[str] | Unavailable:
     listed = names(config, "keywords") | names(config, "topics") or names(config, "entities")
     if listed:
         return listed
-    if isinstance(expected, dict) and expected.get("valid_entity_set") is not None:
-        return names(expected, "valid_entity_set")
+    if isinstance(truth, dict) and truth.get("valid_entity_set") is not None:
+        return names(truth, "valid_entity_set")
     return Unavailable("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
 
 
@@ -101,28 +137,35 @@ def _is_texts(value: Json) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _expected(case: Case, *keys: str) -> frozenset[str] | Unavailable:
-    expected = reference(case)
-    if isinstance(expected, Unavailable):
-        return expected
-    for key in keys:
-        if not isinstance(expected, dict) or not _is_texts(expected.get(key)):
-            return Unavailable(f"expected_outcome.{key} is not a list of strings")
-    return frozenset().union(*(names(expected, key) for key in keys))
+def _expected(case: Case, key: str) -> frozenset[str] | Unavailable:
+    truth = reference(case)
+    if isinstance(truth, Unavailable):
+        return truth
+    if not isinstance(truth, dict) or not _is_texts(truth.get(key)):
+        return Unavailable(f"expected_outcome.{key} is not a list of strings")
+    return names(truth, key)
 
 
-def _detection(key: str, value: Callable[[Detection], float]) -> Callable[[Case], Result]:
+def keyword_detection(case: Case) -> Detection | Unavailable:
+    """The model's keywords against the reference's."""
+    wanted = case.once(expected_keywords)
+    return wanted if isinstance(wanted, Unavailable) else Detection(case.once(detected_keywords), wanted)
+
+
+def topic_detection(case: Case) -> Detection | Unavailable:
+    """The model's topics against the reference's."""
+    wanted = case.once(expected_topics)
+    return wanted if isinstance(wanted, Unavailable) else Detection(case.once(detected_topics), wanted)
+
+
+def _detection(
+    compare: Callable[[Case], Detection | Unavailable], value: Callable[[Detection], float]
+) -> Callable[[Case], Result]:
     def measure(case: Case) -> Result:
-        expected = _expected(case, key)
-        if isinstance(expected, Unavailable):
-            return expected
-        both = Detection(names(case.output.value, key), expected)
-        matching = len(both.found & both.expected)
-        return Scored(
-            value=value(both),
-            reason=f"{matching} of {len(both.found)} found match, of {len(both.expected)} expected",
-            details=both.details(),
-        )
+        both = case.once(compare)
+        if isinstance(both, Unavailable):
+            return both
+        return Scored(value=value(both), reason=both.reason, details=both.details)
 
     return measure
 
@@ -144,10 +187,10 @@ def _compliance(case: Case) -> Result:
 
 
 def _fabricated(case: Case) -> Result:
-    expected = _expected(case, "detected_keywords", "detected_topics")
-    if isinstance(expected, Unavailable):
-        return expected
-    doubtful = detected(case) - expected
+    wanted = expected(case)
+    if isinstance(wanted, Unavailable):
+        return wanted
+    doubtful = detected(case) - wanted
     if doubtful and case.spoken_text is None:
         return Unavailable("no transcript to look entities up in")
     spoken = _Spoken(case.spoken_text or "") if doubtful else None
@@ -173,30 +216,30 @@ class _Spoken:
 
 
 def _cross_language(case: Case) -> Steps:
-    expected = _expected(case, "detected_keywords", "detected_topics")
-    if isinstance(expected, Unavailable):
-        return expected
+    wanted = expected(case)
+    if isinstance(wanted, Unavailable):
+        return wanted
     found = detected(case)
-    by_text = expected & found
-    open_ones = tuple(sorted(expected - found))
+    by_text = wanted & found
+    open_ones = tuple(sorted(wanted - found))
     if not open_ones:
-        return Scored(value=Detection(found, expected).recall, reason=f"all {len(expected)} matched by text")
-    others = tuple(sorted(found - expected))
+        return Scored(value=Detection(found, wanted).recall, reason=f"all {len(wanted)} matched by text")
+    others = tuple(sorted(found - wanted))
     replies = yield (SameEntity(open_ones, others),)
     settled = settle(replies, lambda value: _read_matches(value, len(open_ones), len(others)))
     if not isinstance(settled, tuple):
         return settled
-    (matches,), method, judgement = settled
-    paired = {wanted: others[at] for wanted, at in zip(open_ones, matches, strict=True) if at is not None}
+    (matches,), method, judgements = settled
+    paired = {name: others[at] for name, at in zip(open_ones, matches, strict=True) if at is not None}
     return Scored(
-        value=(len(by_text) + len(paired)) / len(expected),
+        value=(len(by_text) + len(paired)) / len(wanted),
         method=method,
-        reason=f"{len(by_text)} by text and {len(paired)} across languages, of {len(expected)}",
+        reason=f"{len(by_text)} by text and {len(paired)} across languages, of {len(wanted)}",
         details={
-            "matched": {label(wanted): label(found_as) for wanted, found_as in islice(paired.items(), MAX_LABELS)},
-            "missed": labels(wanted for wanted in open_ones if wanted not in paired),
+            "matched": {label(name): label(found_as) for name, found_as in islice(paired.items(), MAX_LABELS)},
+            "missed": labels(name for name in open_ones if name not in paired),
         },
-        judgement=judgement,
+        judgements=judgements,
     )
 
 
@@ -209,7 +252,9 @@ def _read_matches(value: object, wanted: int, found: int) -> tuple[int | None, .
     return tuple(value)
 
 
-def _f1_family(what: str, bands: Bands, first: int) -> tuple[Metric, Metric, Metric]:
+def _f1_family(
+    what: str, compare: Callable[[Case], Detection | Unavailable], bands: Bands, first: int
+) -> tuple[Metric, Metric, Metric]:
     """Precision, recall and F1 of keywords or of topics: one card each."""
     key = f"detected_{what}s"
     title = what.title()
@@ -221,7 +266,7 @@ def _f1_family(what: str, bands: Bands, first: int) -> tuple[Metric, Metric, Met
             meaning=f"Of the {what}s that the model reported, the share that stands in the reference.",
             formula=f"{what}s_also_in_expected_outcome / total_{what}s_model_detected",
             source=f"{SOURCE}, Metric {first}; rubrics §4",
-            measure=_detection(key, lambda both: both.precision),
+            measure=_detection(compare, lambda both: both.precision),
             bands=bands,
             undefined=undefined,
         ),
@@ -231,7 +276,7 @@ def _f1_family(what: str, bands: Bands, first: int) -> tuple[Metric, Metric, Met
             meaning=f"Of the reference's {what}s, the share that the model reported.",
             formula=f"{what}s_also_in_expected_outcome / total_{what}s_in_expected_outcome",
             source=f"{SOURCE}, Metric {first + 1}; rubrics §4",
-            measure=_detection(key, lambda both: both.recall),
+            measure=_detection(compare, lambda both: both.recall),
             bands=bands,
             undefined=undefined,
         ),
@@ -241,7 +286,7 @@ def _f1_family(what: str, bands: Bands, first: int) -> tuple[Metric, Metric, Met
             meaning=f"Harmonic mean of precision and recall of the {what}s.",
             formula="2 × precision × recall / (precision + recall)",
             source=f"{SOURCE}, Metric {first + 2}; rubrics §4",
-            measure=_detection(key, lambda both: both.f1),
+            measure=_detection(compare, lambda both: both.f1),
             bands=bands,
             undefined=undefined,
         ),
@@ -249,17 +294,20 @@ def _f1_family(what: str, bands: Bands, first: int) -> tuple[Metric, Metric, Met
 
 
 def _reference_fault(case: Case) -> Unavailable | None:
-    keys = ["detected_keywords", "detected_topics"]
-    expected = reference(case)
-    if isinstance(expected, dict) and "valid_entity_set" in expected:
-        keys.append("valid_entity_set")
-    usable = _expected(case, *keys)
-    return usable if isinstance(usable, Unavailable) else None
+    wanted = expected(case)
+    if isinstance(wanted, Unavailable):
+        return wanted
+    truth = reference(case)
+    if isinstance(truth, dict) and not _is_texts(truth.get("valid_entity_set", [])):
+        return Unavailable("expected_outcome.valid_entity_set is not a list of strings")
+    return None
 
 
 response_structure_compliance = structure_compliance(_reference_fault)
-keyword_precision, keyword_recall, keyword_f1 = _f1_family("keyword", at_least(good=0.90, acceptable=0.85), 1)
-topic_precision, topic_recall, topic_f1 = _f1_family("topic", at_least(good=0.88, acceptable=0.80), 4)
+keyword_precision, keyword_recall, keyword_f1 = _f1_family(
+    "keyword", keyword_detection, at_least(good=0.90, acceptable=0.85), 1
+)
+topic_precision, topic_recall, topic_f1 = _f1_family("topic", topic_detection, at_least(good=0.88, acceptable=0.80), 4)
 
 configured_entity_compliance = Metric(
     id="configured_entity_compliance",
