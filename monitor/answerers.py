@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from scoring.case import Case
 from scoring.effects import NoAnswer, Question, Reply
@@ -35,14 +35,14 @@ class Judge(Answerer, Protocol):
         """Why it cannot be asked at the moment; None when it can."""
 
     def share(self, priority: Priority) -> float:
-        """A case has come that needs it: the share in [0, 1] of such cases that its budget can pay for now."""
+        """A case has come that needs it: the share in [0, 1] of such cases that its budget can pay for now.
 
-    def drawn(self, priority: Priority) -> None:
-        """A case was drawn, and is going to be judged."""
+        Asked once a case, in the task that then has it answered.
+        """
 
-    def judged(self, priority: Priority, cost_usd: float) -> None:
-        """A case that was drawn is through, for so many US dollars."""
 
+OUTAGE: Final = "judge unavailable"
+"""How the reason of a failed ``NoAnswer`` begins that says nothing of the case: asked later, it may be answered."""
 
 Admit: TypeAlias = Callable[[], NoAnswer | None]
 """Asked before each round of questions to a judge.

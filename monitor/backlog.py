@@ -16,12 +16,14 @@ from .assembler import Closing
 class Place:
     """A trace's place in the order of age. ``since_ns`` is when it first had to wait, in ns since the epoch.
 
-    ``share`` is the judged share at which it was drawn, None before: asked again, it is not drawn again.
+    ``share`` is the judged share at which it was drawn, None before: asked again, it is not drawn again. ``attempts``
+    is how often the judge was asked in vain.
     """
 
     since_ns: int
     number: int
     share: float | None = None
+    attempts: int = 0
 
 
 class Backlog:

@@ -1,7 +1,8 @@
-"""Cautions: what a valid configuration asks for and will not get."""
+"""Cautions: what a valid configuration asks for and will not get, or not for long."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from scoring.result import Method
@@ -9,27 +10,46 @@ from scoring.rubrics import RUBRICS
 
 from .config import Config
 
+_PINNED = re.compile(r"\d{4}-?\d{2}-?\d{2}|\d{2}-\d{4}|sha256:[0-9a-f]{8}|[-@]\d{3,4}\b|-v\d+:\d+\b|:[^:/]*\d+b\b")
+"""What pins a model: a date, a digest, a numbered release, or the size of an open model."""
+_NAMES = {Method.JUDGE: ("a judge", "answerers.judge"), Method.EMBEDDING: ("embeddings", "answerers.embedding")}
+
 
 def cautions(config: Config) -> Iterator[tuple[str, str]]:
-    """(cause, remedy) of each. This version has no judge: what only a judge can tell stays unavailable."""
+    """(cause, remedy) of each: verdicts that will be incomplete, judges that drift, money without a limit."""
     for index, route in enumerate(config.routes):
         for name in route.rubrics:
-            missing = _only_judged(name)
-            if missing:
-                cause = f"{_all(missing)} a judge, which this version does not have"
-                yield (
-                    f"routes[{index}].rubrics: {name}: {cause}, so that these verdicts are incomplete",
-                    "expect incomplete verdicts, or take the rubric out of the route",
-                )
+            yield from _untold(f"routes[{index}].rubrics: {name}", name, config)
+    judge = config.answerers.judge
+    if judge is None:
+        return
+    for key, model in (("model", judge.model), *((f"panel[{n}]", model) for n, model in enumerate(judge.panel))):
+        if not _PINNED.search(model.rpartition("/")[2]):
+            yield (
+                f"answerers.judge.{key}: {model} names no version, so that the provider may change the judge unseen",
+                "name a dated version of the model",
+            )
+    if judge.budget_usd_per_hour is None and judge.budget_usd_per_day is None:
+        yield (
+            "answerers.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
+            "set budget_usd_per_hour or budget_usd_per_day",
+        )
 
 
-def _only_judged(name: str) -> list[str]:
-    """Weighed metrics of a rubric that nobody but a judge can tell."""
-    return [
-        criterion.metric.id
-        for criterion in RUBRICS[name].criteria
-        if criterion.weight and tuple(criterion.metric.methods) == (Method.JUDGE,)
-    ]
+def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:
+    """Weighed metrics of a rubric that nobody who is configured can tell."""
+    answerers = config.answerers
+    sections = {Method.JUDGE: answerers.judge, Method.EMBEDDING: answerers.embedding}
+    absent = [method for method, section in sections.items() if section is None]
+    untold = [c.metric for c in RUBRICS[name].criteria if c.weight and set(c.metric.methods) <= set(absent)]
+    if untold:
+        could = [_NAMES[method] for method in absent if any(method in metric.methods for metric in untold)]
+        who, keys = " or ".join(who for who, _ in could), " or ".join(key for _, key in could)
+        yield (
+            f"{where}: {_all([metric.id for metric in untold])} {who}, which no section configures, "
+            "so that these verdicts are incomplete",
+            f"add {keys}, or take the rubric out of the route, or expect incomplete verdicts",
+        )
 
 
 def _all(names: list[str]) -> str:

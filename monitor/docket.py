@@ -17,7 +17,7 @@ from typing import Final
 
 from scoring.effects import NoAnswer
 
-from .answerers import Judge, PostponedError
+from .answerers import OUTAGE, Judge, PostponedError
 from .assembler import Closing
 from .backlog import Backlog, Place
 from .ending import Ending
@@ -25,6 +25,8 @@ from .trial import Trial, Trials, fail
 
 log = logging.getLogger("sidejudge.pipeline")
 
+_ATTEMPTS: Final = 3
+"""How often a trace is asked about while the judge fails and yet is not taken for out of reach."""
 _NOT_DRAWN: Final = NoAnswer("the judge's budget did not reach for it")
 
 
@@ -98,7 +100,7 @@ class Docket:
         """Begin what waits as far as there is room, oldest first, and give up what is beyond the bounds."""
         for place, closing in self.backlog.overdue(self.clock_ns()):
             why = self._outage or "more waits for it than it can answer"
-            instead = NoAnswer(f"the judge could not be asked in time: {why}", failed=True)
+            instead = NoAnswer(f"{OUTAGE}: it could not be asked in time: {why}", failed=True)
             self._given_up.append(_GivenUp(closing, place, instead))
         while self._given_up and self.under_way < self.room:
             given_up = self._given_up.popleft()
@@ -153,7 +155,6 @@ class Docket:
         trial = way.trial
         try:
             if await self._asked(way):
-                self._settle(way)
                 self.through[trial.trace_id] = await asyncio.to_thread(self.trials.end, trial, self.clock_ns())
             else:
                 self.backlog.park(trial.closing, way.place)
@@ -175,18 +176,13 @@ class Docket:
         except Exception as error:  # noqa: BLE001  # a bug must cost one trace its verdict, not the monitor its life
             fail(way.trial, error)
             return True
-        if way.asked and self._outage is not None and hearing is not None and hearing.failed:
-            self._careful = True
-            return False  # the outage began while it was asked: it is asked again
+        if way.asked and hearing is not None and any(why.startswith(OUTAGE) for why in hearing.failures):
+            self._careful = self._outage is not None
+            way.place = replace(way.place, attempts=way.place.attempts + 1)
+            return not self._careful and way.place.attempts >= _ATTEMPTS
         if way.asked:
             self._careful = False
         return True
-
-    def _settle(self, way: _Way) -> None:
-        """Tell the judge's budget what a trace that was drawn came to."""
-        hearing = way.trial.hearing
-        if self._judge is not None and way.place.share is not None and not (hearing and hearing.dropped):
-            self._judge.judged(way.trial.priority, hearing.cost_usd if hearing is not None else 0.0)
 
     def _admit(self, way: _Way) -> NoAnswer | None:
         if way.instead is not None:
@@ -204,7 +200,4 @@ class Docket:
     def _draw(self, way: _Way, judge: Judge) -> None:
         """The third pass. A trace that comes back was drawn already, and is paid for."""
         priority, before = way.trial.priority, way.place.share
-        share = way.trial.draw(judge.share(priority) if before is None else before)
-        way.place = replace(way.place, share=share)
-        if before is None and way.trial.waits:
-            judge.drawn(priority)
+        way.place = replace(way.place, share=way.trial.draw(judge.share(priority) if before is None else before))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from scoring.case import Case
 from scoring.result import Failed
@@ -80,8 +81,13 @@ def revise(
 def _substance(verdict: Mapping[str, object]) -> dict[str, object]:
     """A verdict without what differs between two sayings of the same thing, as it reads back once it was written.
 
-    What was said before has been through JSON, which knows neither tuples nor keys that are not text.
+    What was said before has been through JSON, which knows neither tuples nor keys that are not text. Whether an answer
+    was paid for or came out of the cache does not change it.
     """
-    said = {key: value for key, value in verdict.items() if key not in ("created_at", "revision")}
-    read: dict[str, object] = json.loads(json.dumps(said, default=str))
+    said = {key: value for key, value in verdict.items() if key not in ("created_at", "revision", "judge")}
+    read: dict[str, Any] = json.loads(json.dumps(said, default=str))
+    for score in read.get("scores", []):
+        judge = score.get("judge", {})
+        for paid in ("cost_usd", "cached"):
+            judge.pop(paid, None)
     return read

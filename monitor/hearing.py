@@ -53,17 +53,9 @@ class Hearing:
         return tuple(rubric.id for rubric in self._rubrics if rubric.id in waiting)
 
     @property
-    def failed(self) -> bool:
-        """Whether somebody was asked and failed."""
-        return any(isinstance(reply, NoAnswer) and reply.failed for reply in self._known.values())
-
-    @property
-    def cost_usd(self) -> float:
-        """What the answers cost, US dollars; a call that answered several questions is paid once."""
-        judgements = [
-            reply.judgement for reply in self._known.values() if isinstance(reply, Answer) and reply.judgement
-        ]
-        return sum({judgement.call: judgement.cost_usd for judgement in judgements}.values())
+    def failures(self) -> tuple[str, ...]:
+        """Why those failed who were asked and failed."""
+        return tuple(reply.reason for reply in self._known.values() if isinstance(reply, NoAnswer) and reply.failed)
 
     @property
     def dropped(self) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 from urllib.error import HTTPError
@@ -16,17 +15,13 @@ from urllib.request import ProxyHandler, build_opener
 
 from .config import Config, ConfigError, Loaded
 from .config.units import Address
+from .extras import EXTRAS, installed, needed
 from .origin import origins, shadowed
 
 Grade = Literal["ok", "warn", "fail"]
 MIN_FREE_BYTES = 1 << 30
 EPOCH_OF_THIS_CODE = 1_760_000_000
 """A clock before October 2025 has not been set."""
-EXTRAS = {
-    "judge": ("litellm", "judged metrics"),
-    "embeddings": ("sentence_transformers", "embedding answers"),
-    "grpc": ("grpc", "OTLP over gRPC"),
-}
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # to ask oneself, where one listens everywhere
 
 
@@ -46,7 +41,7 @@ def examine(loaded: Loaded | None, error: ConfigError | None) -> Iterator[Findin
     yield _python()
     yield _clock()
     yield _protobuf()
-    yield from _extras()
+    yield from _extras(loaded.config if loaded is not None else None)
     if error is not None or loaded is None:
         found = error.problems if error is not None else ()
         text = str(found[0]) if len(found) == 1 else f"{len(found)} mistakes" if found else "not loaded"
@@ -55,6 +50,8 @@ def examine(loaded: Loaded | None, error: ConfigError | None) -> Iterator[Findin
     yield Finding("configuration", "ok", str(loaded.file) if loaded.file else "embedded defaults and environment")
     yield from _ports(loaded.config)
     yield from _store(loaded.config.store.path)
+    if loaded.config.answerers.judge is not None:
+        yield from _judge(loaded.config.answerers.judge)
 
 
 def _packages() -> Finding:
@@ -89,10 +86,16 @@ def _protobuf() -> Finding:
     return Finding("protobuf", "ok", f"upb {__version__}")
 
 
-def _extras() -> Iterator[Finding]:
-    for extra, (module, what) in EXTRAS.items():
-        present = find_spec(module) is not None
-        yield Finding(f"extra {extra}", "ok", "installed" if present else f"not installed (only for {what})")
+def _extras(config: Config | None) -> Iterator[Finding]:
+    wanted = {extra: key for key, extra in needed(config)} if config is not None else {}
+    for extra in EXTRAS:
+        subject = f"extra {extra.name}"
+        if installed(extra):
+            yield Finding(subject, "ok", "installed")
+        elif extra in wanted:
+            yield Finding(subject, "fail", f"not installed, and {wanted[extra]} needs it", extra.remedy)
+        else:
+            yield Finding(subject, "ok", f"not installed (only for {extra.purpose})")
 
 
 def _ports(config: Config) -> Iterator[Finding]:

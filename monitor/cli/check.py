@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .settings import config_option, loaded
+from .settings import config_option, runnable
 
 
 @click.command()
@@ -23,7 +23,7 @@ def check(file: Path | None, config: Path | None) -> None:
 
     from .table import table  # noqa: PLC0415
 
-    resolved = loaded(file or config)
+    resolved = runnable(file or config)
     click.echo(table(("key", "value", "from"), summary(resolved)))
     for cause, remedy in cautions(resolved.config):
         click.echo(f"{click.style('warning:', fg='yellow')} {cause}\nremedy: {remedy}", err=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from .errors import DATA, CommandError
-from .settings import config_option, loaded
+from .settings import config_option, runnable
 
 if TYPE_CHECKING:
     from monitor.batch.tally import Tally
@@ -36,7 +36,7 @@ def score(cases: Path, out: Path, chosen: tuple[str, ...], overwrite: bool, conf
     from monitor.catalogue import configured  # noqa: PLC0415
     from monitor.router import Router  # noqa: PLC0415
 
-    settings = loaded(config).config
+    settings = runnable(config).config
     rubrics = configured(settings)
     for name in chosen:
         if name not in rubrics:

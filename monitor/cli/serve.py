@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import CommandError
-from .settings import config_option, loaded
+from .settings import config_option, runnable
 
 if TYPE_CHECKING:
     from monitor.config import Config
@@ -29,7 +29,7 @@ def serve(config: Path | None) -> None:
             click.echo(line)
         await asyncio.Event().wait()
 
-    run(loaded(config).config, announce)
+    run(runnable(config).config, announce)
 
 
 def run(config: Config, beside: Companion) -> None:

@@ -40,3 +40,13 @@ def loaded(path: Path | None) -> Loaded:
         if all(problem.unreadable for problem in error.problems):
             remedy = "check the path and the permissions"
         raise CommandError(str(error), remedy) from error
+
+
+def runnable(path: Path | None) -> Loaded:
+    """The same for a command that judges: refused as well when a part that it needs is not installed."""
+    from monitor.extras import missing  # noqa: PLC0415
+
+    found = loaded(path)
+    for cause, remedy in missing(found.config):
+        raise CommandError(cause, remedy)
+    return found

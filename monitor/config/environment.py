@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from scoring.span import Json
 
@@ -26,7 +26,7 @@ PREFIX = "SIDEJUDGE_"
 NOT_KEYS = frozenset({"SIDEJUDGE_CONFIG", "SIDEJUDGE_URL", "SIDEJUDGE_SHARED"})
 """Variables of ours that are no configuration keys: the file to read, the monitor to ask, the corpus for tests."""
 
-_TEXTS = (str, Path, Address, Duration)
+_TEXTS = (str, Path, Address, Duration, SecretStr)
 # Kubernetes puts these into every pod of a namespace that has a Service whose name begins with "sidejudge".
 _SERVICE_LINK = re.compile(
     r"SIDEJUDGE(_[A-Z0-9]+)*?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9]+)*|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"

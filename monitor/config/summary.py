@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.json_schema import GenerateJsonSchema
 
 from scoring.span import Json
@@ -51,6 +51,10 @@ def _item(item: BaseModel) -> str:
 def _text(value: object) -> str:
     if value is None:
         return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, SecretStr):
+        return "set, not shown"
     if isinstance(value, dict):
         return ", ".join(value) or "-"
     if isinstance(value, tuple):

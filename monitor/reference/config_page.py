@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticUndefined
 
 from monitor.config import Config, Match
@@ -86,7 +86,10 @@ def _default(name: str, value: object) -> str:
     if isinstance(value, Match):
         return "anything"
     if isinstance(value, tuple):
-        return "`" + ", ".join(str(item.model_dump(mode="json")) for item in value) + "`"
+        shown = (item.model_dump(mode="json") if isinstance(item, BaseModel) else item for item in value)
+        return "`" + ", ".join(map(str, shown)) + "`"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
@@ -95,7 +98,7 @@ def _kind(annotation: object) -> str:
         return "duration"
     if annotation is Address:
         return "address"
-    known = {float: "number", int: "whole number", str: "text", Path: "path"}
+    known = {float: "number", int: "whole number", str: "text", bool: "`true` · `false`", Path: "path", SecretStr: "secret"}
     if isinstance(annotation, type) and annotation in known:
         return known[annotation]
     arguments = getattr(annotation, "__args__", ())

@@ -36,9 +36,6 @@ class Scripted:
     def share(self, _):
         return 1.0
 
-    def drawn(self, _): ...
-    def judged(self, *_): ...
-
 
 async def ask(*order, judge=None, admit=lambda: None):
     return await Answerers(order=order, judge=judge).ask(CASE, (ONE, TWO, THREE), admit)

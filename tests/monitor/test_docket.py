@@ -9,7 +9,7 @@ import pytest
 
 from integrations.otlp.wire import Origin, split
 from integrations.store.sqlite import Finished, Store, StoreError
-from monitor.answerers import Answerers
+from monitor.answerers import OUTAGE, Answerers
 from monitor.assembler import Closing
 from monitor.backlog import Backlog
 from monitor.config import RouteConfig
@@ -23,7 +23,7 @@ from monitor.sampler import NEVER, Sampler, randomness
 from monitor.trial import Trials
 from scoring.effects import Answer, GradeAnswer, NoAnswer
 from scoring.metric import Metric
-from scoring.result import Judgement, Method, Scored
+from scoring.result import Method, Scored
 from scoring.rubric import Criterion, Rubric
 from scoring.settle import settle
 from tests.otlp_requests import HIGH, S, request, span, trace
@@ -62,8 +62,7 @@ class Scripted:
         self.gate = asyncio.Event()
         self.gate.set()
         self.most = self.now = 0
-        self.budget: Counter = Counter()
-        self.spent = 0.0
+        self.came: Counter = Counter()
 
     async def answer(self, case, questions):
         self.asked.append(case.trace_id)
@@ -80,15 +79,8 @@ class Scripted:
         return isinstance(question, GradeAnswer)
 
     def share(self, priority):
-        self.budget["came", priority] += 1
+        self.came[priority] += 1
         return self.shares[priority]
-
-    def drawn(self, priority):
-        self.budget["drawn", priority] += 1
-
-    def judged(self, priority, cost_usd):
-        self.budget["judged", priority] += 1
-        self.spent += cost_usd
 
 
 class Bench:
@@ -230,7 +222,7 @@ async def test_what_was_being_asked_when_the_outage_began_is_asked_again_and_sta
     for number in range(4):
         await b.close(number)
     await b.drained()
-    b.judge.outage, b.judge.reply = "overloaded", NoAnswer("overloaded", failed=True)
+    b.judge.outage, b.judge.reply = "overloaded", NoAnswer(f"{OUTAGE}: overloaded", failed=True)
     b.judge.gate.set()
     await b.drained()
     assert (b.told, b.docket.waiting) == ([], 4)
@@ -417,24 +409,18 @@ async def test_what_was_drawn_before_an_outage_is_not_drawn_again_after_it(bench
     b.judge.gate.clear()
     await b.close(1)
     await b.drained()
-    b.judge.outage, b.judge.reply = "overloaded", NoAnswer("overloaded", failed=True)
+    b.judge.outage, b.judge.reply = "overloaded", NoAnswer(f"{OUTAGE}: overloaded", failed=True)
     b.judge.gate.set()
     await b.drained()
     b.judge.outage, b.judge.reply, b.judge.shares["normal"] = None, YES, 1.0
-    assert b.judge.budget == {("came", "normal"): 1, ("drawn", "normal"): 1}
     await b.ended(1)
     assert b.told[0].verdicts[0].sampling_probability == 0.5
-    assert b.judge.budget == {("came", "normal"): 1, ("drawn", "normal"): 1, ("judged", "normal"): 1}
+    assert b.judge.came == {"normal": 1}, "the budget was asked once"
 
 
-async def test_the_budget_hears_of_each_case_that_came_was_drawn_and_is_through_and_of_its_cost(bench):
-    b = bench(routes=[{"match": {"name": "vip"}, "rubrics": ["answer"], "priority": "high"}, {"rubrics": ["answer"]}])
-    b.judge.shares["normal"] = 0.0
-    paid = Judgement(model="m", prompt_version="p", cost_usd=0.25, call="1")
-    b.judge.reply = Answer(value=True, method=Method.JUDGE, judgement=paid)
-    await b.close(1, name="vip")
-    await b.close(2)
-    await b.ended(2)
-    high, normal = "high", "normal"
-    assert b.judge.budget == {("came", high): 1, ("drawn", high): 1, ("judged", high): 1, ("came", normal): 1}
-    assert b.judge.spent == 0.25
+async def test_a_failure_in_passing_is_tried_again_a_few_times_and_then_ends_it(bench):
+    b = bench()
+    b.judge.reply = NoAnswer(f"{OUTAGE}: timeout", failed=True)
+    await b.close(1)
+    await b.ended(1)
+    assert (b.asked(), b.told[0].reason) == ([1, 1, 1], Reason.JUDGE_FAILED)

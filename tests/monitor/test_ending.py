@@ -93,6 +93,17 @@ def test_a_verdict_that_differs_in_anything_but_its_date_is_the_next_revision(ch
     assert current == changed == (replace(now, revision=3),)
 
 
+def test_an_answer_out_of_the_cache_is_the_answer_that_was_paid_for():
+    paid = Judgement(model="m", prompt_version="p", cost_usd=0.5, call="c")
+    cached = replace(paid, cost_usd=0.0, call="")
+    other = replace(paid, model="n")
+    before, again, differs = (
+        verdict("qa", Scored(value=1.0, method=Method.JUDGE, judgements=(each,))) for each in (paid, cached, other)
+    )
+    assert revise([again], written(before))[1] == ()
+    assert len(revise([differs], written(before))[1]) == 1
+
+
 def test_each_rubric_is_compared_with_its_own_past_whatever_the_order():
     before = written(verdict("entity", revision=2), verdict("qa"))
     now = [verdict("qa"), verdict("entity", passed=False), verdict("answer")]

@@ -67,12 +67,12 @@ def test_what_nobody_answers_says_why_the_last_one_could_not():
         hearing.give(replies)
         (verdict,) = hearing.verdicts(created_at=AT)
         assert (type(verdict.scores[0].result), verdict.scores[0].result.reason) == (kind, reason)
-        assert hearing.failed is (kind is Failed)
+        assert hearing.failures == (() if kind is Unavailable else (reason,))
 
 
 def test_a_failure_at_once_is_final():
     hearing = Hearing(CASE, [asking((HARD,))], lambda *_: NoAnswer("broken", failed=True))
-    assert (hearing.open, hearing.failed) == ((), True)
+    assert (hearing.open, hearing.failures) == ((), ("broken",))
 
 
 @pytest.mark.parametrize("probability", [0.25, None])

@@ -1,0 +1,49 @@
+"""Extras: the parts of the installation that a configuration needs and a plain installation leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from .config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """An extra of the package: the module that it brings, and what that is for."""
+
+    name: str
+    module: str
+    purpose: str
+
+    @property
+    def remedy(self) -> str:
+        return f"install it: pip install 'sidejudge[{self.name}]'"
+
+
+JUDGE = Extra("judge", "litellm", "a judge and remote embeddings")
+EMBEDDINGS = Extra("embeddings", "sentence_transformers", "embeddings in this process")
+GRPC = Extra("grpc", "grpc", "OTLP over gRPC")
+EXTRAS = (JUDGE, EMBEDDINGS, GRPC)
+
+
+def installed(extra: Extra) -> bool:
+    """Whether the module can be found; it is not imported."""
+    return find_spec(extra.module) is not None
+
+
+def needed(config: Config) -> Iterator[tuple[str, Extra]]:
+    """Which key of the configuration needs which extra."""
+    answerers = config.answerers
+    if answerers.judge is not None:
+        yield "answerers.judge", JUDGE
+    if answerers.embedding is not None:
+        yield "answerers.embedding", JUDGE if answerers.embedding.remote else EMBEDDINGS
+
+
+def missing(config: Config, has: Callable[[Extra], bool] = installed) -> Iterator[tuple[str, str]]:
+    """(cause, remedy) for each part that is configured and not installed."""
+    for key, extra in needed(config):
+        if not has(extra):
+            yield f"{key}: needs the extra {extra.name!r} ({extra.module}), which is not installed", extra.remedy
