@@ -50,3 +50,13 @@ def frame(title: str, body: str, *, refresh_s: int | None = None, icon: str = "#
         f'<link rel="icon" href="data:image/svg+xml,{dot}">\n'
         f"<style>{stylesheet()}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
+
+
+def duration(seconds: float) -> str:
+    """``90`` → ``1 min 30 s``: the two largest units that are not zero."""
+    left, parts = round(max(0.0, seconds)), []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"

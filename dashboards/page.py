@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
 
-from .html import escape, frame
+from .html import duration, escape, frame
+from .judge_card import judge_card
 
 REFRESH_S = 10
 _ICONS = {
@@ -40,11 +42,12 @@ class StatusPage:
     now: str
     uptime_s: float
     failures: Sequence[Mapping[str, object]] = ()
+    judge: JudgeStanding | None = None
 
 
 def status_page(page: StatusPage) -> str:
     """The page as HTML. Every value is escaped: names of services and reasons come from traces."""
-    body = "\n".join([_head(page), _tiles(page), _standings(page), _failures(page), _ledger(page), _links()])
+    body = "\n".join([_head(page), _tiles(page), _standings(page), judge_card(page.judge), _failures(page), _ledger(page), _links()])
     title = f"{_NAMES[page.overall]} · sidejudge"
     return frame(title, body, refresh_s=REFRESH_S, icon=_ICONS[page.overall])
 
@@ -67,7 +70,7 @@ def _tiles(page: StatusPage) -> str:
         (f"{scored:,}", "traces scored"),
         (f"{page.open:,}", "traces open"),
         (f"{page.sampling_rate:.4g}", "base sampling rate"),
-        (_duration(page.uptime_s), "up"),
+        (duration(page.uptime_s), "up"),
     )
     return '<div class="tiles">' + "".join(
         f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for value, name in tiles
@@ -78,7 +81,7 @@ def _standings(page: StatusPage) -> str:
     bounds = page.policy.thresholds
     number = "upper bound" if page.policy.mode == "bound" else "pass ratio"
     note = (
-        f"last {_duration(page.window_s)} · warning when the {number} is below {bounds.warning:g}, "
+        f"last {duration(page.window_s)} · warning when the {number} is below {bounds.warning:g}, "
         f"critical below {bounds.critical:g}"
     )
     head = f'<div class="head"><h2>Pass ratio</h2><span class="soft">{escape(note)}</span></div>'
@@ -179,13 +182,3 @@ def _ledger(page: StatusPage) -> str:
 def _links() -> str:
     links = (("/v1/status", "status as JSON"), ("/v1/verdicts", "verdicts"), ("/metrics", "metrics"), ("/docs", "API"))
     return "<nav>" + "".join(f'<a href="{path}">{name}</a>' for path, name in links) + "</nav>"
-
-
-def _duration(seconds: float) -> str:
-    """``90`` → ``1 min 30 s``: the two largest units that are not zero."""
-    left, parts = round(max(0.0, seconds)), []
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
-        count, left = divmod(left, size)
-        if count:
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:2]) or "0 s"

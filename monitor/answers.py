@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from scoring.judge_metrics import Tier
+from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.verdict import Selection, State
@@ -68,6 +69,7 @@ class StandingBody(_Body):
     effective_n: Annotated[float, Field(ge=0)] = Field(description="Kish's effective sample size")
     traffic: Annotated[float, Field(ge=0)] = Field(description="traces that these verdicts stand for (sum of weights)")
     incomplete: Count = Field(description="verdicts in the window that neither passed nor failed")
+    judge_failed: Count = Field(description="those of them that did not because the judge failed")
     forced: Count = Field(description="verdicts in the window that only a sampling rule drew")
     composite_mean: Ratio | None = Field(description="weighted mean composite, normalised to 0-1")
     metric_means: dict[str, float] = Field(description="weighted mean of each metric, in its own unit")
@@ -84,7 +86,7 @@ class StandingBody(_Body):
             upper=told.upper if told else None, confidence=told.confidence if told else None,
             n=told.n if told else 0, failures=told.failures if told else 0,
             effective_n=told.effective_n if told else 0.0, traffic=told.weight_sum if told else 0.0,
-            incomplete=standing.incomplete, forced=standing.forced, composite_mean=standing.composite_mean,
+            incomplete=standing.incomplete, judge_failed=standing.judge_failed, forced=standing.forced, composite_mean=standing.composite_mean,
             metric_means=dict(standing.metric_means), thresholds=thresholds, window_s=window_s,
         )  # fmt: skip
 
@@ -121,6 +123,60 @@ class AlertsBody(_Body):
         )
 
 
+class JudgeModelBody(_Body):
+    """One judge and its circuit breaker."""
+
+    model: str
+    state: Literal["closed", "open", "half_open"] = Field(
+        description="`closed`: it is asked; `open`: it is not; `half_open`: it is tried"
+    )
+    reason: str | None = Field(description="why it is not closed")
+    since: datetime | None
+    next_probe: datetime | None = Field(description="when it is tried again")
+
+
+class JudgeBudgetBody(_Body):
+    """US dollars since the running hour or day (UTC) began; `limit_usd` is null without a budget."""
+
+    period: Literal["hour", "day"]
+    spent_usd: Annotated[float, Field(ge=0)]
+    limit_usd: float | None
+
+
+class JudgeBody(_Body):
+    """The judge: whether it can be asked, what it costs, what waits for it."""
+
+    name: str = Field(description="the model, or the panel")
+    outage: str | None = Field(description="why no answer can be had now; null when one can")
+    models: list[JudgeModelBody]
+    budgets: list[JudgeBudgetBody]
+    shares: dict[str, float] = Field(
+        description="share of the cases that need the judge that its budget can pay for now, by priority"
+    )
+    in_flight: Count = Field(description="cases that are being judged")
+    waiting: Count = Field(description="cases that wait until the judge can be asked")
+    oldest_since: datetime | None = Field(description="since when the oldest of them waits")
+
+    @classmethod
+    def of(cls, judge: JudgeStanding) -> JudgeBody:
+        return cls(
+            name=judge.name, outage=judge.outage,
+            models=[
+                JudgeModelBody(
+                    model=each.model, state=each.circuit, reason=each.reason or None, since=_at(each.since_s),
+                    next_probe=_at(each.next_probe_s),
+                )
+                for each in judge.models
+            ],
+            budgets=[
+                JudgeBudgetBody(period=each.period, spent_usd=each.spent_usd, limit_usd=each.limit_usd)
+                for each in judge.spending
+            ],
+            shares=dict(judge.shares), in_flight=judge.under_way, waiting=judge.waiting,
+            oldest_since=_at(judge.oldest_s),
+        )  # fmt: skip
+
+
 class StatusBody(_Body):
     """The state of this process at one moment."""
 
@@ -131,6 +187,7 @@ class StatusBody(_Body):
     sampling: SamplingBody
     alerts: AlertsBody
     window_s: Annotated[float, Field(gt=0)]
+    judge: JudgeBody | None = Field(description="null where no judge is configured")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
     config_fingerprint: str = Field(description="first digits of the SHA-256 of the configuration in force")
@@ -150,6 +207,7 @@ class StatusBody(_Body):
             open_traces=report.open,
             sampling=SamplingBody(rate=report.sampling_rate, rules=list(report.sampling_rules)),
             alerts=alerts, window_s=window_s, window_shortened=report.shortened,
+            judge=JudgeBody.of(report.judge) if report.judge is not None else None,
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),
             uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),
@@ -221,6 +279,10 @@ class ProblemBody(_Body):
 def _text(name: str) -> str:
     """A name from a trace as Unicode that can be written: JSON may have carried half of a surrogate pair."""
     return name.encode("utf-8", "replace").decode()
+
+
+def _at(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 def _instant(ns: int) -> datetime:

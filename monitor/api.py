@@ -184,7 +184,7 @@ def _pages(app: FastAPI, view: MonitorView) -> None:
             window_s=report.window_ns / 1e9, seen=report.seen, open=report.open, ended=report.ended,
             sampling_rate=report.sampling_rate, version=report.version, fingerprint=report.fingerprint,
             now=datetime.fromtimestamp(report.now_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
-            uptime_s=(report.now_ns - report.started_ns) / 1e9, failures=failed.verdicts,
+            uptime_s=(report.now_ns - report.started_ns) / 1e9, failures=failed.verdicts, judge=report.judge,
         )  # fmt: skip
         return HTMLResponse(status_page(page).encode("utf-8", "replace"))
 

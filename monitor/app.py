@@ -24,6 +24,7 @@ from integrations.store.sqlite import Finished, Store, StoreError
 from scoring.status import Policy, Thresholds
 from scoring.violations import KINDS, violations
 
+from .answering import answering, judge_standing, known_judge
 from .api import PROBES, create_app
 from .assembler import Assembler, Limits
 from .backlog import Backlog
@@ -67,11 +68,14 @@ class Monitor:
         self.intake = Intake(
             sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
         )
+        self.answering = answering(
+            config, memory=self.store, observer=self.exporter.judge, clock_ns=clock_ns
+        )
         trials = Trials(
             archive=self.store,
             sampler=self.sampler,
             router=Router(config.routes, config.scenarios),
-            evaluator=_evaluator(config),
+            evaluator=Evaluator(configured(config), self.answering.at_once, self.answering.others),
             reference_keys=config.reference_keys,
         )
         self.pipeline = Pipeline(
@@ -96,6 +100,7 @@ class Monitor:
             exporter=self.exporter,
             clock_ns=clock_ns,
             working=self._works,
+            judge=lambda: judge_standing(config, self.answering.judge, self.pipeline.docket, clock_ns() / 1e9),
             started_ns=clock_ns(),
         )
         self.exporter.watch(self.view.snapshot)
@@ -105,6 +110,7 @@ class Monitor:
         self._scheduler = AsyncIOScheduler(timezone="UTC")
         self._servers: list[Server] = []
         self._judging: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
 
     @property
     def _one_audience(self) -> bool:
@@ -131,6 +137,7 @@ class Monitor:
         for server in self._servers:
             await server.start()
         self._judging = asyncio.create_task(self._judge_what_is_due())
+        self._warming = asyncio.create_task(self.answering.warm()) if self.answering.judge else None
         self._scheduler.add_job(self._purge, "interval", minutes=1, coalesce=True, max_instances=1)
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
@@ -152,6 +159,9 @@ class Monitor:
                 await self.pipeline.close()
             except StoreError as error:
                 log.warning("could not write verdicts; they are reached again", extra={"cause": str(error)})
+        if self._warming:
+            await asyncio.gather(self._warming, return_exceptions=True)
+        await self.answering.close()
         self.store.close()
         log.info("stopped", extra={"open_traces": self.ledger.open})
 
@@ -245,10 +255,6 @@ def _limits(config: Config) -> Limits:
     )
 
 
-def _evaluator(config: Config) -> Evaluator:
-    return Evaluator(configured(config))
-
-
 def _docket(config: Config, trials: Trials, clock_ns: Callable[[], int]) -> Docket:
     judge = config.answerers.judge
     return Docket(
@@ -282,6 +288,7 @@ def _known(config: Config, policy: Policy) -> Known:
         violations=dict.fromkeys(config.scenarios, KINDS),
         thresholds=policy.thresholds,
         sampling_rate=config.sampling.rate,
+        judge=known_judge(config),
         version=version("sidejudge"),
         python=platform.python_version(),
         fingerprint=config.fingerprint[:12],

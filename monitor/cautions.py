@@ -45,9 +45,9 @@ def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:
     if untold:
         could = [_NAMES[method] for method in absent if any(method in metric.methods for metric in untold)]
         who, keys = " or ".join(who for who, _ in could), " or ".join(key for _, key in could)
+        needed = _all([metric.id for metric in untold])
         yield (
-            f"{where}: {_all([metric.id for metric in untold])} {who}, which no section configures, "
-            "so that these verdicts are incomplete",
+            f"{where}: {needed} {who}, which no section configures, so that these verdicts are incomplete",
             f"add {keys}, or take the rubric out of the route, or expect incomplete verdicts",
         )
 

@@ -14,8 +14,9 @@ from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 from .config import Config, ConfigError, Loaded
+from .config.answerers import JudgeSection
 from .config.units import Address
-from .extras import EXTRAS, installed, needed
+from .extras import EXTRAS, JUDGE, installed, needed
 from .origin import origins, shadowed
 
 Grade = Literal["ok", "warn", "fail"]
@@ -151,3 +152,18 @@ def _store(path: Path) -> Iterator[Finding]:
         yield Finding("disk space", "warn", gib, "free some: sampled spans wait there until they are judged")
     else:
         yield Finding("disk space", "ok", gib)
+
+
+def _judge(section: JudgeSection) -> Iterator[Finding]:
+    """Whether the judge answers: one short question is put to each model."""
+    from .answering import judge_settings  # noqa: PLC0415
+    from .judge.trial_call import try_model  # noqa: PLC0415
+
+    if not installed(JUDGE):
+        return
+    for model in judge_settings(section).models:
+        why = try_model(model)
+        if why is None:
+            yield Finding(f"judge {model.name}", "ok", "answers")
+        else:
+            yield Finding(f"judge {model.name}", "fail", why, "check answerers.judge: model, api_base and api_key")

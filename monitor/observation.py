@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from scoring.result import Scored
+from scoring.result import Failed, Scored
 from scoring.standing import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from scoring.verdict import Selection, Verdict
 
@@ -25,7 +25,8 @@ class Observation:
     """One verdict in a window.
 
     ``identity`` is the trace's id (the case's, without a trace); with the rubric it tells what a revision replaces.
-    ``passed`` None (incomplete) stays out of the pass ratio. ``weight`` is the inverse of the inclusion probability.
+    ``passed`` None (incomplete) stays out of the pass ratio; ``judge_failed`` says that a metric that was tried and
+    failed is why. ``weight`` is the inverse of the inclusion probability.
     ``composite`` is normalised to [0, 1]; ``metrics`` holds the scored values, in their units.
     """
 
@@ -36,6 +37,7 @@ class Observation:
     selection: Selection = "random"
     revision: int = 1
     composite: float | None = None
+    judge_failed: bool = False
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -64,6 +66,8 @@ def _observation(said: Mapping[str, object]) -> tuple[Key, Observation]:
         selection="forced" if said.get("selection") == "forced" else "random",
         revision=int(said.get("revision", 1)),  # type: ignore[call-overload]  # a whole number
         composite=said["composite_norm"],  # type: ignore[arg-type]  # a number or None
+        judge_failed=said["passed"] is None
+        and any(score["status"] == Failed.status and score["weight"] for score in scores),
         metrics={
             str(score["metric"]): float(score["value"])  # type: ignore[arg-type]  # scored: a number
             for score in scores

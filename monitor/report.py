@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.verdict import State
@@ -22,6 +23,7 @@ class Report:
     """Everything at one moment. Times are ns since the epoch; ``ended`` counts traces by the reason they ended with.
 
     ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
+    ``judge`` is None where none is configured.
     """
 
     standings: Sequence[Standing]
@@ -38,6 +40,7 @@ class Report:
     started_ns: int
     now_ns: int
     shortened: int = 0
+    judge: JudgeStanding | None = None
 
     @property
     def overall(self) -> Status:

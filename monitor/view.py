@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 from integrations.otlp.decode import UndecodableError, decode_spans
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
 from integrations.raw import RawSpan
+from scoring.judge_standing import JudgeStanding
 from scoring.status import Policy
 
 from .assembler import Assembler
@@ -82,6 +83,7 @@ class View:
     exporter: Exporter
     clock_ns: Callable[[], int]
     working: Callable[[], bool]
+    judge: Callable[[], JudgeStanding | None] = lambda: None
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
@@ -113,6 +115,7 @@ class View:
             started_ns=self.started_ns,
             now_ns=now_ns,
             shortened=self.windows.shortened,
+            judge=self.judge(),
         )
 
     async def verdicts(self, query: VerdictQuery) -> VerdictPage:
@@ -139,7 +142,9 @@ class View:
     async def story(self, trace_id: str, *, caller: str | None) -> Mapping[str, object] | None:
         wanted = bytes.fromhex(trace_id)
         told = await asyncio.to_thread(self.store.story, wanted)
-        if told is None and self.assembler.knows(wanted):
+        if told is None and self.pipeline.docket.knows(wanted):
+            told = {"trace_id": trace_id, "reason": None, "verdicts": [], "waits_for": "judge"}
+        elif told is None and self.assembler.knows(wanted):
             told = {"trace_id": trace_id, "reason": None, "verdicts": []}
         if told is not None:
             may_see = shows_contents(self.config.api.contents, caller)
@@ -177,6 +182,8 @@ class View:
         """The gauges of this moment."""
         now_ns = self.clock_ns()
         oldest_ns = self.assembler.oldest_ns
+        judge = self.judge()
+        waits_for_judge = {} if judge is None else {"judge": Queue(items=judge.waiting, oldest_s=judge.oldest_s)}
         return Snapshot(
             standings=self.windows.standings(now_ns, self.policy),
             traces_open=self.ledger.open,
@@ -185,8 +192,10 @@ class View:
                     items=self.assembler.open_traces, oldest_s=None if oldest_ns is None else oldest_ns / 1e9
                 ),
                 "judging": Queue(items=len(self.pipeline.waiting)),
+                **waits_for_judge,
             },
             spool_bytes=self.store.size,
+            judge=judge,
         )
 
     def _count_up(self) -> None:

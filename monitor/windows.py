@@ -28,6 +28,7 @@ class _Held(NamedTuple):
     passed: bool | None
     weight: float
     forced: bool
+    judge_failed: bool
     revision: int
     composite: float | None
     metrics: tuple[str, ...]
@@ -56,15 +57,15 @@ class _Window:
     """The sums over one key's observations, and their order in time."""
 
     __slots__ = (
-        "composite", "expiry", "failed_weight", "failures", "forced", "incomplete", "members", "metrics", "n", "names",
-        "squared_weight", "weight",
+        "composite", "expiry", "failed_weight", "failures", "forced", "incomplete", "judge_failed", "members",
+        "metrics", "n", "names", "squared_weight", "weight",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.members: dict[str, _Held] = {}
         self.names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.expiry: list[tuple[int, str]] = []
-        self.n = self.failures = self.incomplete = self.forced = 0
+        self.n = self.failures = self.incomplete = self.judge_failed = self.forced = 0
         self.weight, self.failed_weight, self.squared_weight = ExactSum(), ExactSum(), ExactSum()
         self.composite = _Mean()
         self.metrics: dict[str, _Mean] = {}
@@ -74,7 +75,8 @@ class _Window:
             self.names.clear()
         names = tuple(seen.metrics)
         held = _Held(
-            seen.at_ns, seen.passed, seen.weight, seen.selection == "forced", seen.revision, seen.composite,
+            seen.at_ns, seen.passed, seen.weight, seen.selection == "forced", seen.judge_failed,
+            seen.revision, seen.composite,
             self.names.setdefault(names, names), array("d", seen.metrics.values()),
         )  # fmt: skip
         self._move(held, 1)
@@ -100,6 +102,7 @@ class _Window:
 
     def _move(self, seen: _Held, sign: int) -> None:
         self.forced += sign * seen.forced
+        self.judge_failed += sign * seen.judge_failed
         if seen.passed is None:
             self.incomplete += sign
         else:
@@ -206,7 +209,8 @@ class Windows:
         return Standing(
             service=key.service, environment=key.environment, rubric=key.rubric,
             estimate=estimate, appraisal=appraise(estimate, policy),
-            incomplete=window.incomplete if window else 0, forced=window.forced if window else 0,
+            incomplete=window.incomplete if window else 0, judge_failed=window.judge_failed if window else 0,
+            forced=window.forced if window else 0,
             composite_mean=self.composite_mean(key, now_ns), metric_means=self.metric_means(key, now_ns),
         )  # fmt: skip
 

@@ -21,8 +21,9 @@ class Standing:
     """The window of one (service, environment, rubric).
 
     ``estimate`` is ``None`` without a verdict that passed or failed. ``incomplete`` counts verdicts that did neither,
-    ``forced`` those that only a sampling rule drew. Means are weighted as the estimate is: ``composite_mean`` over the
-    verdicts with a composite, in [0, 1]; ``metric_means`` over those with a value, in the metric's unit.
+    ``judge_failed`` those of them that did not because the judge failed, ``forced`` those that only a sampling rule
+    drew. Means are weighted as the estimate is: ``composite_mean`` over the verdicts with a composite, in [0, 1];
+    ``metric_means`` over those with a value, in the metric's unit.
     """
 
     service: str
@@ -31,6 +32,7 @@ class Standing:
     estimate: Estimate | None
     appraisal: Appraisal
     incomplete: int = 0
+    judge_failed: int = 0
     forced: int = 0
     composite_mean: float | None = None
     metric_means: Mapping[str, float] = field(default_factory=dict)

@@ -7,12 +7,13 @@ soon as it is first seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from scoring.judge_standing import JudgeStanding
 from scoring.result import Failed, NotApplicable, Scored
 from scoring.rubric import Rubric
 from scoring.standing import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, Standing
@@ -22,6 +23,7 @@ from scoring.verdict import State, Verdict
 from . import families as f
 from .collect import Families, Instrument, Sampled, instrument
 from .exposition import expose
+from .judge_metrics import JudgeMetrics, KnownJudge, Series, gauges
 from .labels import LabelCap
 
 SELECTIONS = ("random", "forced")
@@ -49,6 +51,7 @@ class Snapshot:
     traces_open: int = 0
     queues: Mapping[str, Queue] = field(default_factory=dict)
     spool_bytes: int | None = None
+    judge: JudgeStanding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,7 @@ class Known:
     violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
     thresholds: Thresholds = field(default_factory=Thresholds)
     sampling_rate: float | None = None
+    judge: KnownJudge | None = None
     version: str = "unknown"
     revision: str = "unknown"
     python: str = "unknown"
@@ -105,6 +109,7 @@ class Exporter:
             f.BUILD_INFO: {"version": known.version, "revision": known.revision, "python": known.python},
             f.CONFIG_INFO: {"fingerprint": known.fingerprint},
         }
+        self.judge = JudgeMetrics(self._counted, known.judge, label_cap=label_cap) if known.judge is not None else None
         self._zeros()
         registry.register(Families(f.FAMILIES, self._counted, infos, self._sample))
 
@@ -264,8 +269,16 @@ class Exporter:
                 sampled[f.QUEUE_OLDEST].append(((name,), queue.oldest_s))
         if seen.spool_bytes is not None:
             sampled[f.SPOOL_BYTES].append(((), seen.spool_bytes))
+        for family, values, value in gauges(seen.judge) if seen.judge is not None else ():
+            sampled[family].append((values, value))
+        for family, values, value in self._windows(seen.standings):
+            sampled[family].append((values, value))
+        return sampled
+
+    def _windows(self, standings: Iterable[Standing]) -> Iterator[Series]:
         shown: set[tuple[str, ...]] = set()
-        for standing in seen.standings:
+        shown: set[tuple[str, ...]] = set()
+        for standing in standings:
             service, environment = self._place(standing.service, standing.environment)
             who = (service, environment, self._label("rubric", standing.rubric))
             folded = (service == OTHER != standing.service) or (environment == OTHER != standing.environment)
@@ -273,9 +286,7 @@ class Exporter:
             if folded or who in shown:
                 continue
             shown.add(who)
-            for family, values, value in _gauges(who, standing):
-                sampled[family].append((values, value))
-        return sampled
+            yield from _gauges(who, standing)
 
     def _place(self, service: str | None, environment: str | None) -> tuple[str, str]:
         where = (
@@ -300,13 +311,16 @@ class Exporter:
         return counter.labels(*labels) if labels else counter
 
 
-def _gauges(who: tuple[str, str, str], standing: Standing) -> Iterable[tuple[f.Family, tuple[str, ...], float]]:
+def _gauges(who: tuple[str, str, str], standing: Standing) -> Iterator[Series]:
     estimate = standing.estimate
     yield f.EFFECTIVE_SAMPLES, who, estimate.effective_n if estimate else 0.0
     if estimate:
         yield f.PASS_RATIO, who, estimate.pass_ratio
         yield f.PASS_LOWER_RATIO, who, estimate.lower
         yield f.PASS_UPPER_RATIO, who, estimate.upper
+    decided = estimate.n if estimate else 0
+    if decided + standing.incomplete:
+        yield f.VERDICTS_JUDGE_FAILED, who, standing.judge_failed / (decided + standing.incomplete)
     if standing.composite_mean is not None:
         yield f.COMPOSITE_MEAN, who, standing.composite_mean
     for metric, mean in standing.metric_means.items():

@@ -13,8 +13,9 @@ from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 Label: TypeAlias = Literal[
-    "code", "destination", "environment", "fingerprint", "kind", "level", "metric", "python", "queue", "reason",
-    "revision", "rubric", "scenario", "selection", "service", "status", "version",
+    "code", "destination", "direction", "environment", "fingerprint", "flag", "kind", "level", "metric", "model",
+    "period", "priority", "python", "queue", "reason", "revision", "rubric", "scenario", "selection", "service",
+    "state", "status", "version",
 ]  # fmt: skip
 
 LABELS: Mapping[Label, str] = MappingProxyType(
@@ -31,6 +32,12 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "kind": "what was violated; capped",
         "code": "HTTP status of the answer",
         "queue": "a queue of the monitor; a closed list",
+        "model": "a judge of the configuration",
+        "direction": "`input`: prompts; `output`: answers",
+        "flag": "`contradiction`: an answer contradicts what is decidable; `disagreement`: the members of a panel differ",
+        "state": "of a circuit breaker: `closed` (calls pass), `open` (none does), `half_open` (one does, as a probe)",
+        "period": "`hour` or `day`, UTC",
+        "priority": "`high`, `normal` or `low`, as the route says",
         "destination": "where verdicts are written to; a closed list",
         "version": "sidejudge's version",
         "revision": "commit that this build was made from; `unknown` when it was not recorded",
@@ -57,6 +64,9 @@ class Family:
     buckets: tuple[float, ...] = ()
     note: str = ""
 
+
+JUDGING_S = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0)
+"""Bounds of the judge's durations in seconds: up to twice the default time-out."""
 
 _WHO: tuple[Label, ...] = ("service", "environment", "rubric")
 _PROCESS = "This process's window; do not average over processes, sum the verdict counters instead."
@@ -97,6 +107,11 @@ VERDICTS_INCOMPLETE = Family(
     help="Verdicts that neither passed nor failed, because too little could be scored.",
     note="`unavailable`: what metrics need is missing; `error`: a metric was tried and failed; `not_applicable`: there "
     "was nothing to measure. First verdicts only.",
+)  # fmt: skip
+VERDICTS_JUDGE_FAILED = Family(
+    name="sidejudge_verdicts_judge_failed_ratio", kind="gauge", labels=_WHO,
+    help=f"Share of the window's verdicts that are incomplete because the judge failed, unweighted. {_PROCESS}",
+    note="They are in no pass ratio. Absent while the window holds no verdict.",
 )  # fmt: skip
 VERDICTS_REVISED = Family(
     name="sidejudge_verdicts_revised_total", kind="counter", labels=("service", "rubric"),
@@ -216,6 +231,60 @@ EXPORT_LAST_SUCCESS = Family(
     name="sidejudge_exports_last_success_timestamp_seconds", kind="gauge", labels=("destination",),
     help="When a destination last accepted a verdict. Absent until it has.",
 )  # fmt: skip
+JUDGE_REQUESTS = Family(
+    name="sidejudge_judge_requests_total", kind="counter", labels=("model",),
+    help="Requests sent to a judge, attempts that were repeated among them.",
+)  # fmt: skip
+JUDGE_REQUESTS_FAILED = Family(
+    name="sidejudge_judge_requests_failed_total", kind="counter", labels=("model", "reason"),
+    help="Requests that brought no answer, or none that could be read (`parse_error`).",
+)  # fmt: skip
+JUDGE_TOKENS = Family(
+    name="sidejudge_judge_tokens_total", kind="counter", labels=("model", "direction"),
+    help="Tokens that the judge's provider counted.",
+)  # fmt: skip
+JUDGE_COST = Family(
+    name="sidejudge_judge_cost_usd_total", kind="counter", labels=("model",),
+    help="US dollars that judging cost, as far as a price is known.",
+)  # fmt: skip
+JUDGE_CACHE_HITS = Family(
+    name="sidejudge_judge_cache_hits_total", kind="counter",
+    help="Questions to the judge that were answered by the cache.",
+)  # fmt: skip
+JUDGE_CACHE_MISSES = Family(
+    name="sidejudge_judge_cache_misses_total", kind="counter",
+    help="Questions to the judge that the cache did not know.",
+)  # fmt: skip
+JUDGE_DURATION = Family(
+    name="sidejudge_judge_duration_seconds", kind="histogram", labels=("model",), buckets=JUDGING_S,
+    help="Time that a request to a judge took, successful or not.",
+)  # fmt: skip
+JUDGE_FLAGS = Family(
+    name="sidejudge_judge_flags_total", kind="counter", labels=("model", "flag"),
+    help="Judged answers that are doubtful, by why.",
+)  # fmt: skip
+JUDGE_BREAKER = Family(
+    name="sidejudge_judge_breaker_state", kind="gauge", labels=("model", "state"),
+    help="1 for the state that the circuit breaker of a judge is in, 0 for the others.",
+    note="`/v1/status` says why it is open.",
+)  # fmt: skip
+JUDGE_BUDGET_SPENT = Family(
+    name="sidejudge_judge_budget_spent_usd", kind="gauge", labels=("period",),
+    help="US dollars spent on judging since the running hour or day began.",
+)  # fmt: skip
+JUDGE_BUDGET_LIMIT = Family(
+    name="sidejudge_judge_budget_limit_usd", kind="gauge", labels=("period",),
+    help="US dollars that may be spent on judging in an hour or a day. Absent without a budget.",
+)  # fmt: skip
+JUDGE_SHARE = Family(
+    name="sidejudge_judge_share_ratio", kind="gauge", labels=("priority",),
+    help="Share of the cases that need the judge that its budget can pay for now.",
+    note="Below 1 the others end as `over_budget`; verdicts carry the true probability.",
+)  # fmt: skip
+JUDGE_IN_FLIGHT = Family(
+    name="sidejudge_judge_in_flight", kind="gauge",
+    help="Cases that are being judged. Those that wait for it are the queue `judge`.",
+)  # fmt: skip
 BUILD_INFO = Family(
     name="sidejudge_build_info", kind="info", labels=("version", "revision", "python"),
     help="What is running; always 1.",
@@ -227,11 +296,14 @@ CONFIG_INFO = Family(
 
 FAMILIES = (
     TRACES, TRACES_SEEN, TRACES_KEPT, TRACES_OPEN, SAMPLING_RATE,
-    VERDICTS, VERDICTS_FAILED, VERDICTS_INCOMPLETE, VERDICTS_REVISED,
+    VERDICTS, VERDICTS_FAILED, VERDICTS_INCOMPLETE, VERDICTS_JUDGE_FAILED, VERDICTS_REVISED,
     VERDICT_WEIGHT, VERDICT_FAILED_WEIGHT, VERDICT_WEIGHT_SQUARED,
     PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES, STATUS, PASS_RATIO_THRESHOLD,
     METRIC_SCORE, METRIC_MEAN, COMPOSITE_MEAN, BLOCKERS, WORKFLOW_VIOLATIONS,
     REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED,
+    JUDGE_REQUESTS, JUDGE_REQUESTS_FAILED, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST,
+    JUDGE_CACHE_HITS, JUDGE_CACHE_MISSES, JUDGE_FLAGS, JUDGE_BREAKER,
+    JUDGE_BUDGET_SPENT, JUDGE_BUDGET_LIMIT, JUDGE_SHARE, JUDGE_IN_FLIGHT,
     EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
     EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, BUILD_INFO, CONFIG_INFO,
 )  # fmt: skip

@@ -82,8 +82,8 @@ class JudgeSection(Section):
     )
     panel_rule: Literal["majority", "median"] = Field(
         default="majority",
-        description="`majority`: what more than half of the panel say; `median`: the answer in the middle, a yes or no by "
-        "majority; a panel that is split has no answer",
+        description="`majority`: what more than half of the panel say; `median`: the answer in the middle, a yes or no "
+        "by majority; a panel that is split has no answer",
     )
     timeout: PositiveDuration = Field(default=parse_duration("60s"), description="of one attempt")
     retries: int = Field(default=3, ge=0, le=20, description="further attempts when the provider fails in passing")

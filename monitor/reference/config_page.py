@@ -98,7 +98,8 @@ def _kind(annotation: object) -> str:
         return "duration"
     if annotation is Address:
         return "address"
-    known = {float: "number", int: "whole number", str: "text", bool: "`true` · `false`", Path: "path", SecretStr: "secret"}
+    known = {float: "number", int: "whole number", str: "text", Path: "path"}
+    known |= {bool: "`true` · `false`", SecretStr: "secret"}
     if isinstance(annotation, type) and annotation in known:
         return known[annotation]
     arguments = getattr(annotation, "__args__", ())

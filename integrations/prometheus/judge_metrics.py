@@ -1,0 +1,93 @@
+"""Judge metrics: what judging does, counted as it does it, and how the judge stands at a scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, cast
+
+from prometheus_client import Counter, Histogram
+
+from scoring.judge_standing import CIRCUITS, JudgeStanding
+
+from . import families as f
+from .collect import Instrument
+from .labels import LabelCap
+
+_DIRECTIONS = ("input", "output")
+Series: TypeAlias = tuple[f.Family, tuple[str, ...], float]
+
+
+class Consumed(Protocol):
+    """What a request consumed; ``cost_usd`` None where no price is known."""
+
+    @property
+    def input_tokens(self) -> int: ...
+    @property
+    def output_tokens(self) -> int: ...
+    @property
+    def cost_usd(self) -> float | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownJudge:
+    """What is known before anything happens: the models, why requests to them may fail, how answers may be flagged."""
+
+    models: Iterable[str]
+    failures: Iterable[str]
+    flags: Iterable[str]
+
+
+class JudgeMetrics:
+    """Hears of everything that judging does. Lives on the event loop."""
+
+    def __init__(self, counted: Mapping[f.Family, Instrument], known: KnownJudge, *, label_cap: int) -> None:
+        self._counted = counted
+        self._reasons = LabelCap("reason", label_cap, known.failures)
+        for model in known.models:
+            for family in (f.JUDGE_REQUESTS, f.JUDGE_COST):
+                self._counter(family, model)
+            for direction in _DIRECTIONS:
+                self._counter(f.JUDGE_TOKENS, model, direction)
+            for failure in known.failures:
+                self._counter(f.JUDGE_REQUESTS_FAILED, model, failure)
+            for flag in known.flags:
+                self._counter(f.JUDGE_FLAGS, model, flag)
+            cast("Histogram", counted[f.JUDGE_DURATION]).labels(model)
+
+    def attempted(self, model: str, *, duration_s: float, usage: Consumed, failure: str | None) -> None:
+        """One request to a model is over; ``failure`` says why it brought nothing, None when it did."""
+        self._counter(f.JUDGE_REQUESTS, model).inc()
+        if failure is not None:
+            self._counter(f.JUDGE_REQUESTS_FAILED, model, self._reasons.bound(failure, "unknown")).inc()
+        cast("Histogram", self._counted[f.JUDGE_DURATION]).labels(model).observe(max(0.0, duration_s))
+        self._counter(f.JUDGE_TOKENS, model, "input").inc(usage.input_tokens)
+        self._counter(f.JUDGE_TOKENS, model, "output").inc(usage.output_tokens)
+        self._counter(f.JUDGE_COST, model).inc(usage.cost_usd or 0.0)
+
+    def looked_up(self, *, hits: int, misses: int) -> None:
+        """So many questions were answered by the cache, so many not."""
+        self._counter(f.JUDGE_CACHE_HITS).inc(hits)
+        self._counter(f.JUDGE_CACHE_MISSES).inc(misses)
+
+    def flagged(self, model: str, flag: str) -> None:
+        """An answer is doubtful."""
+        self._counter(f.JUDGE_FLAGS, model, flag).inc()
+
+    def _counter(self, family: f.Family, *labels: str) -> Counter:
+        counter = cast("Counter", self._counted[family])
+        return counter.labels(*labels) if labels else counter
+
+
+def gauges(standing: JudgeStanding) -> Iterator[Series]:
+    """The judge at this moment."""
+    for model in standing.models:
+        for state in CIRCUITS:
+            yield f.JUDGE_BREAKER, (model.model, state), float(state == model.circuit)
+    for spending in standing.spending:
+        yield f.JUDGE_BUDGET_SPENT, (spending.period,), spending.spent_usd
+        if spending.limit_usd is not None:
+            yield f.JUDGE_BUDGET_LIMIT, (spending.period,), spending.limit_usd
+    for priority, share in standing.shares.items():
+        yield f.JUDGE_SHARE, (priority,), share
+    yield f.JUDGE_IN_FLIGHT, (), standing.under_way

@@ -1,0 +1,167 @@
+"""Answering: the configured answerers, put together. What is not configured is not imported."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from integrations.prometheus.judge_metrics import KnownJudge
+from integrations.provider.errors import Kind, ProviderError
+from scoring import lexical
+from scoring.case import Case
+from scoring.effects import Question, Reply
+from scoring.judge_standing import JudgeStanding, ModelStanding, Spending
+
+from .answerers import Answerer, Answerers, Synchronous
+from .config import Config
+from .config.answerers import JudgeSection
+
+if TYPE_CHECKING:
+    from integrations.judge.client import Model
+    from integrations.provider.library import LiteLLM
+
+    from .docket import Docket
+    from .judge.answerer import JudgeAnswerer, JudgeSettings, Memory
+    from .judge.observer import Observer
+
+log = logging.getLogger("sidejudge.judge")
+
+PARSE_ERROR = "parse_error"
+FLAGS = ("contradiction", "disagreement")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """Who answers: ``at_once`` without waiting, the ``others`` after that."""
+
+    at_once: Callable[[Case, Question], Reply] | None
+    others: Answerers | None = None
+    judge: JudgeAnswerer | None = None
+    library: LiteLLM | None = None
+
+    async def warm(self) -> None:
+        """Load what is slow to load, before the first case needs it. What fails is told again when it is needed."""
+        if self.library is not None:
+            try:
+                await self.library.start()
+            except ProviderError as error:
+                log.error("the judge cannot be loaded", extra={"cause": str(error)})  # noqa: TRY400  # the cause says all
+
+    async def close(self) -> None:
+        """End what was loaded."""
+        if self.library is not None:
+            await self.library.close()
+
+
+def answering(
+    config: Config, *, memory: Memory, observer: Observer | None, clock_ns: Callable[[], int]
+) -> Answering:
+    """The answerers of a configuration, in its order. Nothing is loaded and nobody asked yet."""
+    section = config.answerers
+    if section.judge is None:
+        return Answering(at_once=lexical.answer if "lexical" in section.order else None)
+    from integrations.judge.client import JudgeClient  # noqa: PLC0415
+    from integrations.provider.library import LiteLLM  # noqa: PLC0415
+
+    from .judge.answerer import JudgeAnswerer  # noqa: PLC0415
+    from .judge.observer import Unobserved  # noqa: PLC0415
+    from .judge_watch import JudgeWatch  # noqa: PLC0415
+
+    library = LiteLLM()
+    watch = JudgeWatch(observer or Unobserved(), lambda: clock_ns() / 1e9)
+    judge = JudgeAnswerer(
+        judge_settings(section.judge), client=JudgeClient(library), memory=memory, observer=watch, clock_ns=clock_ns
+    )
+    watch.watch(judge)
+    known: dict[str, Answerer] = {"lexical": Synchronous(lexical.answer), "judge": judge}
+    order = [name for name in section.order if name in known]
+    first = order[0] == "lexical"
+    return Answering(
+        at_once=lexical.answer if first else None,
+        others=Answerers(order=tuple(known[name] for name in order[first:]), judge=judge),
+        judge=judge,
+        library=library,
+    )
+
+
+def judge_settings(section: JudgeSection) -> JudgeSettings:
+    """The configured judge as the runtime knows it."""
+    from .judge.answerer import JudgeSettings  # noqa: PLC0415
+
+    return JudgeSettings(
+        models=tuple(_model(name, section) for name in (section.model, *section.panel)),
+        panel_rule=section.panel_rule,
+        retries=section.retries,
+        concurrency=section.concurrency,
+        requests_per_minute=section.requests_per_minute,
+        tokens_per_minute=section.tokens_per_minute,
+        context_tokens=section.context_tokens,
+        budget_usd_per_hour=section.budget_usd_per_hour,
+        budget_usd_per_day=section.budget_usd_per_day,
+        cache_entries=section.cache_entries,
+    )
+
+
+def _model(name: str, section: JudgeSection) -> Model:
+    """One judge. Address, key and price are those of ``model``: a panel's members of other providers have their own."""
+    from integrations.judge.client import Model, Price  # noqa: PLC0415
+
+    own = name.partition("/")[0] == section.model.partition("/")[0]
+    price = section.price
+    return Model(
+        name=name,
+        api_base=section.api_base if own else None,
+        api_key=section.api_key.get_secret_value() if section.api_key is not None and own else None,
+        timeout_s=section.timeout.seconds,
+        temperature=section.temperature,
+        top_p=section.top_p,
+        max_tokens=section.max_tokens,
+        seed=section.seed,
+        price=Price(
+            input_usd_per_million=price.input_usd_per_million, output_usd_per_million=price.output_usd_per_million
+        )
+        if price is not None and name == section.model
+        else None,
+    )
+
+
+def known_judge(config: Config) -> KnownJudge | None:
+    """What metrics know of the judge before it is asked; None without one."""
+    section = config.answerers.judge
+    if section is None:
+        return None
+    return KnownJudge(models=(section.model, *section.panel), failures=(*Kind, PARSE_ERROR), flags=FLAGS)
+
+
+def judge_standing(config: Config, judge: JudgeAnswerer | None, docket: Docket, now_s: float) -> JudgeStanding | None:
+    """How the judge stands; None without one."""
+    section = config.answerers.judge
+    if judge is None or section is None:
+        return None
+    from .judge.budget import DAY_S, HOUR_S, Priority  # noqa: PLC0415
+
+    oldest_ns = docket.backlog.oldest_ns
+    return JudgeStanding(
+        name=judge.name,
+        models=tuple(
+            ModelStanding(
+                model=name,
+                circuit=state.circuit.value,
+                reason=state.reason,
+                since_s=state.since,
+                next_probe_s=state.next_probe,
+            )
+            for name, state in judge.states().items()
+        ),
+        outage=judge.outage,
+        spending=(
+            Spending(period="hour", spent_usd=judge.budget.spent(HOUR_S, now_s), limit_usd=section.budget_usd_per_hour),
+            Spending(period="day", spent_usd=judge.budget.spent(DAY_S, now_s), limit_usd=section.budget_usd_per_day),
+        ),
+        shares={priority: judge.budget.q(priority, now_s) for priority in ("high", "normal", "low")},
+        under_way=docket.under_way,
+        waiting=docket.waiting,
+        oldest_s=oldest_ns / 1e9 if oldest_ns is not None else None,
+    )

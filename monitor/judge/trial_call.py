@@ -1,0 +1,43 @@
+"""Trial call: does a model answer at all? One short question, for people who set up a judge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from integrations.judge.client import JudgeClient, Model
+from integrations.provider.errors import ProviderError
+from integrations.provider.library import LiteLLM
+
+_SCHEMA: Mapping[str, object] = {
+    "type": "object",
+    "properties": {"ready": {"type": "boolean"}},
+    "required": ["ready"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Greeting:
+    messages: tuple[Mapping[str, str], ...] = ({"role": "user", "content": 'Answer with the JSON {"ready": true}.'},)
+    schema: Mapping[str, object] = _SCHEMA  # noqa: RUF009  # a constant
+    schema_name: str = "ready"
+    questions: tuple[object, ...] = ()
+    answer_tokens: int = 64
+
+
+def try_model(model: Model) -> str | None:
+    """Why the model does not answer; None when it does. The key is never part of it."""
+    return asyncio.run(_try(model))
+
+
+async def _try(model: Model) -> str | None:
+    library = LiteLLM()
+    try:
+        await JudgeClient(library).complete(_Greeting(), model)
+    except ProviderError as error:
+        return str(error)
+    finally:
+        await library.close()
+    return None

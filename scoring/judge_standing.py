@@ -1,0 +1,54 @@
+"""Judge standing: whether the judge can be asked, what it has cost, and what waits for it, at one moment.
+
+Metrics, API and status page show the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+CircuitName: TypeAlias = Literal["closed", "open", "half_open"]
+"""Calls pass; none does; one does, as a probe."""
+CIRCUITS: tuple[CircuitName, ...] = ("closed", "open", "half_open")
+Period: TypeAlias = Literal["hour", "day"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStanding:
+    """One model: its circuit breaker, and why that is not closed (empty when it is). Times in s since the epoch."""
+
+    model: str
+    circuit: CircuitName
+    reason: str = ""
+    since_s: float | None = None
+    next_probe_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """US dollars since the running hour or day (UTC) began; ``limit_usd`` None where there is no budget."""
+
+    period: Period
+    spent_usd: float
+    limit_usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeStanding:
+    """The judge, or the panel of judges.
+
+    ``outage`` says why no answer can be had now, None when one can. ``shares`` are the shares in [0, 1] of the cases
+    that need the judge that its budget can pay for now, by priority. ``under_way`` cases are being judged, ``waiting``
+    ones wait until they can be, the oldest since ``oldest_s``.
+    """
+
+    name: str
+    models: tuple[ModelStanding, ...]
+    outage: str | None
+    spending: tuple[Spending, ...]
+    shares: Mapping[str, float]
+    under_way: int
+    waiting: int
+    oldest_s: float | None = None
