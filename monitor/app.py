@@ -69,7 +69,7 @@ class Monitor:
             sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
         )
         self.answering = answering(
-            config, memory=self.store, observer=self.exporter.judge, clock_ns=clock_ns
+            config, memory=self.store.judged, observer=self.exporter.judge, clock_ns=clock_ns
         )
         trials = Trials(
             archive=self.store,

@@ -277,7 +277,6 @@ class Exporter:
 
     def _windows(self, standings: Iterable[Standing]) -> Iterator[Series]:
         shown: set[tuple[str, ...]] = set()
-        shown: set[tuple[str, ...]] = set()
         for standing in standings:
             service, environment = self._place(standing.service, standing.environment)
             who = (service, environment, self._label("rubric", standing.rubric))

@@ -1,0 +1,211 @@
+"""A monitor with a live judge: litellm over a socket to a provider that misbehaves on demand."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections import Counter
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from tests.fakes.judge import judges
+from tests.fakes.openai import Provider, error, unauthorised
+from tests.otlp_requests import HIGH, S, request, span, trace
+
+pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed")
+
+KEY = "sk-not-to-be-shown-1234567890"
+
+
+@pytest.fixture
+def provider():
+    with Provider(judges()) as running:
+        yield running
+
+
+MODEL = "openai/gpt-4.1-mini-2025-04-14"
+PRICE = {"input_usd_per_million": 1, "output_usd_per_million": 4}
+DEAR = {"input_usd_per_million": 50, "output_usd_per_million": 200}
+
+
+def asked(number: int, *, trace_number: int | None = None, tail: bytes = HIGH, name: str = "step") -> bytes:
+    said = {
+        "langfuse.observation.input": f"When does order {number} come?",
+        "langfuse.observation.output": f"Order {number} comes tomorrow.",
+        "langfuse.trace.metadata.expected_outcome": f"Order {number} comes tomorrow.",
+    }
+    trace_id = trace(number if trace_number is None else trace_number, tail)
+    return request([S(trace_id=trace_id, span_id=span(1), name=name, attributes=said)])
+
+
+def judged_by(provider: Provider, rubrics=("quality",), **judge: Any) -> dict[str, Any]:
+    section = {
+        "model": MODEL, "api_base": provider.url, "api_key": KEY, "retries": 0,
+        "timeout": "5s", **judge,
+    }  # fmt: skip
+    return {"routes": [{"rubrics": list(rubrics)}], "answerers": {"judge": section}}
+
+
+def samples(monitor) -> dict[str, float]:
+    found = {}
+    for line in monitor.http.get(monitor.api + "/metrics").text.splitlines():
+        if not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            found[name] = float(value)
+    return found
+
+
+def judge_of(monitor) -> dict[str, Any]:
+    return monitor.get("/v1/status")["judge"]
+
+
+def number_of(seen) -> int:
+    """The order that a request to the judge is about."""
+    found = re.search(r"Order (\d+) comes", seen.messages[-1]["content"])
+    assert found is not None
+    return int(found[1])
+
+
+def test_what_needs_judgement_is_judged_and_everything_that_asks_is_told(serving, provider):
+    monitor = serving(**judged_by(provider, ("answer", "quality"), price=PRICE))
+    for number in range(5):
+        monitor.post(asked(number))
+    assert monitor.settled(5)["ended"]["scored"] == 5
+    verdicts = monitor.verdicts()
+    assert Counter(v["rubric"] for v in verdicts) == {"answer": 5, "quality": 5}
+    assert {v["sampling_probability"] for v in verdicts} == {1.0}
+    judged = [score for v in verdicts for score in v["scores"] if score["method"] == "judge"]
+    assert {"accuracy_score", "faithfulness_score"} < {score["metric"] for score in judged}
+    assert {score["judge"]["model"] for score in judged} == {MODEL}
+    calls = {v["judge"]["calls"] for v in verdicts}
+    assert calls == {1}, "all metrics of a rubric travel in one call"
+    assert all(v["judge"]["cost_usd"] > 0 for v in verdicts)
+
+    found = samples(monitor)
+    sent = len(provider.seen)
+    assert found[f'sidejudge_judge_requests_total{{model="{MODEL}"}}'] == sent == 10  # the grade of 002 travels alone
+    assert found[f'sidejudge_judge_tokens_total{{direction="input",model="{MODEL}"}}'] > 0
+    spent = found[f'sidejudge_judge_cost_usd_total{{model="{MODEL}"}}']
+    assert spent == pytest.approx(sum(v["judge"]["cost_usd"] for v in verdicts))
+    assert found['sidejudge_judge_budget_spent_usd{period="hour"}'] == pytest.approx(spent)
+    assert found[f'sidejudge_judge_breaker_state{{model="{MODEL}",state="closed"}}'] == 1
+    assert found[f'sidejudge_judge_requests_failed_total{{model="{MODEL}",reason="parse_error"}}'] == 0
+    assert found["sidejudge_judge_cache_misses_total"] > 0
+
+    told = judge_of(monitor)
+    assert (told["name"], told["outage"], told["waiting"], told["in_flight"]) == (MODEL, None, 0, 0)
+    assert told["budgets"][0]["spent_usd"] == pytest.approx(spent)
+    assert all(s["judge_failed"] == 0 for s in monitor.get("/v1/status")["standings"])
+
+    # The same again, by another trace: it costs nothing.
+    monitor.post(asked(3, trace_number=100))
+    monitor.settled(6)
+    assert len(provider.seen) == sent
+    again = monitor.verdicts(trace_id=trace(100).hex())
+    assert {v["judge"]["calls"] for v in again} == {0}
+    assert KEY not in everything_said(monitor)
+
+
+def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age(serving, provider):
+    provider.standing = error(503, "overloaded")
+    routes = [{"match": {"name": "plain"}, "rubrics": ["workflow"], "scenario": "any"}, {"rubrics": ["quality"]}]
+    monitor = serving(**{**judged_by(provider), "routes": routes, "scenarios": {"any": {}}})
+    for number in range(12):
+        monitor.post(asked(number))
+        time.sleep(0.05)
+    monitor.until(lambda: judge_of(monitor)["waiting"] == 12, "not everything waits")
+    monitor.post(asked(12, name="plain"))
+    monitor.until(lambda: monitor.ledger()["ended"]["scored"] == 1, "what needs no judge waited")
+    told = judge_of(monitor)
+    assert (told["models"][0]["state"] in {"open", "half_open"}, told["in_flight"]) == (True, 0)
+    assert "overloaded" in told["models"][0]["reason"]
+    assert samples(monitor)['sidejudge_queue_items{queue="judge"}'] == 12
+    assert monitor.get(f"/v1/traces/{trace(5).hex()}")["waits_for"] == "judge"
+    page = monitor.http.get(monitor.api + "/").text
+    assert "out of reach" in page or "being tried" in page
+
+    before = len(provider.seen)
+    provider.standing = judges()
+    ledger = monitor.settled(13)
+    assert (ledger["ended"]["scored"], ledger["ended"]["judge_failed"]) == (13, 0), "nothing was lost"
+    order = [number_of(seen) for seen in provider.seen[before:]]
+    assert order[0] == 0, "the oldest goes first and alone"
+    assert sorted(order) == list(range(12))
+    assert all(abs(place - number) < 8 for place, number in enumerate(order)), "as far as eight at a time tell it"
+    logged = [line["message"] for line in monitor.logged() if line.get("logger") == "sidejudge.judge"]
+    assert logged == ["the judge is out of reach; what needs it waits", "the judge answers again"]
+
+
+def test_killed_during_an_outage_and_started_again_each_trace_is_judged_once(serving, provider):
+    provider.standing = error(503, "overloaded")
+    monitor = serving(**judged_by(provider))
+    for number in range(8):
+        monitor.post(asked(number))
+    monitor.until(lambda: judge_of(monitor)["waiting"] == 8, "not everything waits")
+    monitor.stop(signal.SIGKILL)
+    before = len(provider.seen)
+    provider.standing = judges()
+    monitor.start()
+    ledger = monitor.settled(8)
+    assert ledger["ended"]["scored"] == ledger["seen"] == 8
+    assert Counter(number_of(seen) for seen in provider.seen[before:]) == dict.fromkeys(range(8), 1)
+    assert Counter(v["trace_id"] for v in monitor.verdicts()) == {trace(n).hex(): 1 for n in range(8)}
+
+
+def test_a_key_that_is_refused_is_told_everywhere_and_shown_nowhere(serving, provider):
+    provider.standing = unauthorised()
+    monitor = serving(**judged_by(provider, max_waiting=2))
+    for number in range(5):
+        monitor.post(asked(number))
+    monitor.until(lambda: monitor.ledger()["ended"]["judge_failed"] == 3, "what is too much still waits")
+    told = judge_of(monitor)
+    assert told["outage"].startswith("authentication failed")
+    assert (told["waiting"], told["models"][0]["state"]) == (2, "open")
+    found = samples(monitor)
+    assert found[f'sidejudge_judge_breaker_state{{model="{MODEL}",state="open"}}'] == 1
+    assert found[f'sidejudge_judge_requests_failed_total{{model="{MODEL}",reason="authentication failed"}}'] >= 1
+    who = 'environment="unknown",rubric="quality",service="shop"'
+    assert found[f"sidejudge_verdicts_judge_failed_ratio{{{who}}}"] == 1.0
+    assert f"sidejudge_pass_ratio{{{who}}}" not in found, "a failure of the judge is in no pass ratio"
+    assert "authentication failed" in monitor.http.get(monitor.api + "/").text
+    assert "authentication failed" in monitor.verdicts()[0]["reason"]
+    assert KEY not in everything_said(monitor)
+
+
+def test_what_the_budget_does_not_reach_for_balances_in_the_ledger_and_the_weights_are_true(serving, provider):
+    monitor = serving(**judged_by(provider, price=DEAR, budget_usd_per_hour=1.0, cache_entries=0))
+    for number in range(60):
+        monitor.post(asked(number, tail=spread(number, 60)))
+        if number % 10 == 9:
+            monitor.settled(number + 1)
+    ledger = monitor.settled(60)
+    print({k: v for k, v in ledger["ended"].items() if v}, judge_of(monitor))
+    ended = {reason: count for reason, count in ledger["ended"].items() if count}
+    assert set(ended) <= {"scored", "over_budget", "judge_failed"}
+    assert sum(ended.values()) == ledger["seen"] == 60
+    assert ended["over_budget"] > 0
+    assert judge_of(monitor)["budgets"][0]["spent_usd"] <= 1.05
+    verdicts = monitor.verdicts()
+    for verdict in verdicts:
+        assert int(verdict["trace_id"][18:], 16) >= 2**56 * (1 - verdict["sampling_probability"])
+    story = next(
+        told
+        for number in range(60)
+        if (told := monitor.get(f"/v1/traces/{trace(number, spread(number, 60)).hex()}"))["reason"] == "over_budget"
+    )
+    assert story["sampling"]["over_budget"] == ["quality"]
+    assert story["verdicts"] == []
+    assert samples(monitor)['sidejudge_traces_total{reason="over_budget",service="shop"}'] == ended["over_budget"]
+
+
+def spread(number: int, of: int) -> bytes:
+    """The tail of a trace id whose randomness lies so far up the scale, in an order that is not that of its number."""
+    return b"\x01\x00" + (((number * 37) % of) * 2**56 // of).to_bytes(7, "big")
+
+
+def everything_said(monitor) -> str:
+    answers = [monitor.http.get(monitor.api + path).text for path in ("/", "/v1/status", "/v1/verdicts", "/metrics")]
+    return "\n".join((*answers, monitor.log()))
