@@ -1,4 +1,4 @@
-"""Judge card: whether the judge can be asked, what it has cost, and what waits for it, as a section of the status page."""
+"""Judge card: whether the judge can be asked, what it costs, and what waits for it; a section of the status page."""
 
 from __future__ import annotations
 

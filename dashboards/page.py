@@ -47,7 +47,9 @@ class StatusPage:
 
 def status_page(page: StatusPage) -> str:
     """The page as HTML. Every value is escaped: names of services and reasons come from traces."""
-    body = "\n".join([_head(page), _tiles(page), _standings(page), judge_card(page.judge), _failures(page), _ledger(page), _links()])
+    body = "\n".join(
+        [_head(page), _tiles(page), _standings(page), judge_card(page.judge), _failures(page), _ledger(page), _links()]
+    )
     title = f"{_NAMES[page.overall]} · sidejudge"
     return frame(title, body, refresh_s=REFRESH_S, icon=_ICONS[page.overall])
 

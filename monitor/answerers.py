@@ -41,6 +41,8 @@ class Judge(Answerer, Protocol):
         """
 
 
+OVER_BUDGET: Final = "over budget"
+"""How the reason of a failed ``NoAnswer`` begins where the budget of the judge is spent: the hard stop."""
 OUTAGE: Final = "judge unavailable"
 """How the reason of a failed ``NoAnswer`` begins that says nothing of the case: asked later, it may be answered."""
 

@@ -55,9 +55,7 @@ class Answering:
             await self.library.close()
 
 
-def answering(
-    config: Config, *, memory: Memory, observer: Observer | None, clock_ns: Callable[[], int]
-) -> Answering:
+def answering(config: Config, *, memory: Memory, observer: Observer | None, clock_ns: Callable[[], int]) -> Answering:
     """The answerers of a configuration, in its order. Nothing is loaded and nobody asked yet."""
     section = config.answerers
     if section.judge is None:
@@ -140,7 +138,7 @@ def judge_standing(config: Config, judge: JudgeAnswerer | None, docket: Docket, 
     section = config.answerers.judge
     if judge is None or section is None:
         return None
-    from .judge.budget import DAY_S, HOUR_S, Priority  # noqa: PLC0415
+    from .judge.budget import DAY_S, HOUR_S  # noqa: PLC0415
 
     oldest_ns = docket.backlog.oldest_ns
     return JudgeStanding(

@@ -86,8 +86,9 @@ class StandingBody(_Body):
             upper=told.upper if told else None, confidence=told.confidence if told else None,
             n=told.n if told else 0, failures=told.failures if told else 0,
             effective_n=told.effective_n if told else 0.0, traffic=told.weight_sum if told else 0.0,
-            incomplete=standing.incomplete, judge_failed=standing.judge_failed, forced=standing.forced, composite_mean=standing.composite_mean,
-            metric_means=dict(standing.metric_means), thresholds=thresholds, window_s=window_s,
+            incomplete=standing.incomplete, judge_failed=standing.judge_failed, forced=standing.forced,
+            composite_mean=standing.composite_mean, metric_means=dict(standing.metric_means), thresholds=thresholds,
+            window_s=window_s,
         )  # fmt: skip
 
 

@@ -68,9 +68,7 @@ class Monitor:
         self.intake = Intake(
             sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
         )
-        self.answering = answering(
-            config, memory=self.store.judged, observer=self.exporter.judge, clock_ns=clock_ns
-        )
+        self.answering = answering(config, memory=self.store.judged, observer=self.exporter.judge, clock_ns=clock_ns)
         trials = Trials(
             archive=self.store,
             sampler=self.sampler,

@@ -17,7 +17,7 @@ from typing import Final
 
 from scoring.effects import NoAnswer
 
-from .answerers import OUTAGE, Judge, PostponedError
+from .answerers import OUTAGE, OVER_BUDGET, Judge, PostponedError
 from .assembler import Closing
 from .backlog import Backlog, Place
 from .ending import Ending
@@ -182,6 +182,8 @@ class Docket:
             return not self._careful and way.place.attempts >= _ATTEMPTS
         if way.asked:
             self._careful = False
+            if hearing is not None and any(why.startswith(OVER_BUDGET) for why in hearing.failures):
+                hearing.withdraw()
         return True
 
     def _admit(self, way: _Way) -> NoAnswer | None:

@@ -69,6 +69,10 @@ class Hearing:
         """
         self._probability |= dict.fromkeys(self.undecided, probability)
 
+    def withdraw(self) -> None:
+        """Drop after all what it was drawn for: it could not be paid for."""
+        self._probability = dict.fromkeys(self._probability)
+
     def give(self, replies: Mapping[Question, Reply]) -> None:
         """Answer every open question. One without a reply counts as one that nobody could answer."""
         for question in self.open:

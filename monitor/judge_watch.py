@@ -36,7 +36,9 @@ class JudgeWatch:
         for name, state in self._watched.states().items() if self._watched is not None else ():
             if state.circuit is Circuit.OPEN and name not in self._out:
                 self._out[name] = state.since
-                log.warning("the judge is out of reach; what needs it waits", extra={"judge": name, "cause": state.reason})
+                log.warning(
+                    "the judge is out of reach; what needs it waits", extra={"judge": name, "cause": state.reason}
+                )
             elif state.circuit is Circuit.CLOSED and name in self._out:
                 seconds = round(self._clock_s() - self._out.pop(name), 1)
                 log.info("the judge answers again", extra={"judge": name, "outage_s": seconds})

@@ -80,8 +80,7 @@ class Trial:
         share = min(1.0, max(0.0, share if told is None else float(told)))
         if self.hearing is not None and self.decision is not None:
             self.hearing.draw(self.decision.thinned(share))
-            over = {"over_budget": list(self.hearing.dropped)} if self.hearing.dropped else {}
-            self.story["sampling"] = {**self.sampled, "judged_share": share, **over}
+            self.story["sampling"] = {**self.sampled, "judged_share": share}
         return share
 
     @property
@@ -175,9 +174,15 @@ class Trials:
     def _verdicts(self, trial: Trial, hearing: Hearing, now_ns: int) -> tuple[Verdict, ...]:
         selection = trial.decision.selection if trial.decision is not None else "random"
         verdicts = hearing.verdicts(created_at=written(now_ns), selection=selection)
+        if hearing.dropped:
+            trial.story["sampling"] = {**_told(trial.story.get("sampling")), "over_budget": list(hearing.dropped)}
         told = any(verdict.state is not State.INCOMPLETE for verdict in verdicts)
         trial.reason = Reason.OVER_BUDGET if hearing.dropped and not told else reason_of(hearing.case, verdicts)
         return verdicts
+
+
+def _told(sampling: object) -> dict[str, object]:
+    return dict(sampling) if isinstance(sampling, dict) else {}
 
 
 def fail(trial: Trial, error: Exception) -> None:

@@ -34,7 +34,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "queue": "a queue of the monitor; a closed list",
         "model": "a judge of the configuration",
         "direction": "`input`: prompts; `output`: answers",
-        "flag": "`contradiction`: an answer contradicts what is decidable; `disagreement`: the members of a panel differ",
+        "flag": "`contradiction`: it contradicts what is decidable; `disagreement`: the members of a panel differ",
         "state": "of a circuit breaker: `closed` (calls pass), `open` (none does), `half_open` (one does, as a probe)",
         "period": "`hour` or `day`, UTC",
         "priority": "`high`, `normal` or `low`, as the route says",

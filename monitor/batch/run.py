@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 import orjson
 
 from integrations.cases import CaseError, read_case
+from monitor.answering import Answering
 from monitor.config.match import task_of
 from monitor.evaluator import Evaluator
 from monitor.instant import written
@@ -23,6 +26,7 @@ from scoring.verdict import Verdict, reach_verdict
 
 from .digest import case_digest
 from .duplicates import Duplicates
+from .in_flight import JudgeOutError, finish, in_order
 from .lines import MAX_LINE, Line
 from .tally import Tally
 
@@ -35,12 +39,23 @@ class Verdicts(Protocol):
     def append(self, verdict: bytes) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A case and the rubrics whose verdicts on it are missing."""
+
+    case: Case
+    digest: str
+    names: Sequence[str]
+
+
 @dataclass(slots=True, kw_only=True)
 class Batch:
     """Judges cases. ``chosen`` rubrics judge every case; without any, the routes (or the case's task) choose.
 
     ``scenarios`` are those of the configuration, by name. ``complain`` hears one line of text for every line of the
-    input that gives no verdict though it should, and one for the first case id that stands twice.
+    input that gives no verdict though it should, and one for the first case id that stands twice. ``answering`` is who
+    answers (default: by words alone). Where somebody has to be waited for, ``at_most`` cases are judged at a time, and
+    a judge that is out of reach is waited for, ``max_wait_s`` at most.
     """
 
     rubrics: Mapping[str, Rubric]
@@ -49,37 +64,67 @@ class Batch:
     chosen: Sequence[str]
     complain: Callable[[str], None]
     by_task: bool
+    answering: Answering | None = None
+    at_most: int = 1
+    max_wait_s: float = 0.0
     tally: Tally = field(default_factory=Tally)
     _evaluator: Evaluator = field(init=False)
     _versions: dict[str, str] = field(init=False)
     _duplicates: Duplicates = field(default_factory=Duplicates)
 
     def __post_init__(self) -> None:
-        self._evaluator = Evaluator(self.rubrics)
+        chosen = self.answering
+        self._evaluator = (
+            Evaluator(self.rubrics) if chosen is None else Evaluator(self.rubrics, chosen.at_once, chosen.others)
+        )
         self._versions = {name: rubric.version for name, rubric in self.rubrics.items()}
 
     def run(self, source: Iterable[Line], verdicts: Verdicts, progress: Callable[[int], None]) -> Tally:
         """Judge everything; ``progress`` hears how many bytes have been read."""
-        for line in source:
-            self._line(line, verdicts)
-            progress(line.read)
+        if self._evaluator.others is None:
+            for line in source:
+                task = self._task(line, verdicts)
+                if task is not None:
+                    self._take(task, self._judge(task), verdicts)
+                progress(line.read)
+        else:
+            asyncio.run(self._run_in_flight(source, verdicts, progress))
         verdicts.all_walked()
         self.tally.repeated = self._duplicates.count
         return self.tally
 
-    def _line(self, line: Line, verdicts: Verdicts) -> None:
+    async def _run_in_flight(self, source: Iterable[Line], verdicts: Verdicts, progress: Callable[[int], None]) -> None:
+        """The same with several cases in flight. A line is prepared when it is read: what stands, stands in order."""
+
+        def start(line: Line) -> Awaitable[tuple[_Task, tuple[Verdict, ...]]] | None:
+            task = self._task(line, verdicts)
+            return None if task is None else self._judged(task)
+
+        def done(line: Line, came: tuple[_Task, tuple[Verdict, ...]] | None) -> None:
+            if came is not None:
+                self._take(*came, verdicts)
+            progress(line.read)
+
+        try:
+            await in_order(source, start, done, self.at_most)
+        finally:
+            if self.answering is not None:
+                await self.answering.close()
+
+    def _task(self, line: Line, verdicts: Verdicts) -> _Task | None:
+        """What is to be judged of a line; None when nothing is."""
         if line.text is None:
             self._bad(f"line {line.number}: is longer than {MAX_LINE} bytes")
-            return
+            return None
         try:
             case = read_case(line.text, line.number)
         except CaseError as error:
             self._bad(str(error))
-            return
+            return None
         self._compare(case.case_id, line.number)
         route = self._route(case, line.number)
         if route is None:
-            return
+            return None
         named = self.scenarios.get(route.scenario_name) if route.scenario_name is not None else None
         digest = case_digest(line.text, named)
         case = replace(case, scenario=route.scenario) if route.scenario is not None else case
@@ -90,11 +135,13 @@ class Batch:
                 missing.append(name)
             else:
                 self.tally.add(said)
-        if missing:
-            for verdict in self._judge(case, missing):
-                told = {**verdict.to_json(), "case_digest": digest}
-                self.tally.add(told)
-                verdicts.append(_dumped(told))
+        return _Task(case, digest, missing) if missing else None
+
+    def _take(self, task: _Task, reached: tuple[Verdict, ...], verdicts: Verdicts) -> None:
+        for verdict in reached:
+            told = {**verdict.to_json(), "case_digest": task.digest}
+            self.tally.add(told)
+            verdicts.append(_dumped(told))
 
     def _route(self, case: Case, number: int) -> Route | None:
         if self.chosen:
@@ -112,17 +159,30 @@ class Batch:
                 self.complain(f"line {number}: task: {_no_rubric(task_of(case))}")
         return route
 
-    def _judge(self, case: Case, names: Sequence[str]) -> tuple[Verdict, ...]:
+    def _judge(self, task: _Task) -> tuple[Verdict, ...]:
         now = written(time.time_ns())
         try:
-            return self._evaluator.evaluate(case, names, created_at=now)
+            return self._evaluator.evaluate(task.case, task.names, created_at=now)
         except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
-            why = Failed(f"{type(error).__name__}: {error}")
-            chosen = [self.rubrics[name] for name in names]
-            return tuple(
-                reach_verdict(rubric, case, {c.metric.id: why for c in rubric.criteria}, created_at=now)
-                for rubric in chosen
-            )
+            return self._failed(task, error, now)
+
+    async def _judged(self, task: _Task) -> tuple[_Task, tuple[Verdict, ...]]:
+        begin = partial(self._evaluator.open, task.case, task.names)
+        try:
+            hearing = await finish(self._evaluator, begin, max_wait_s=self.max_wait_s)
+            return task, hearing.verdicts(created_at=written(time.time_ns()))
+        except JudgeOutError:
+            raise
+        except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
+            return task, self._failed(task, error, written(time.time_ns()))
+
+    def _failed(self, task: _Task, error: Exception, now: str) -> tuple[Verdict, ...]:
+        why = Failed(f"{type(error).__name__}: {error}")
+        chosen = [self.rubrics[name] for name in task.names]
+        return tuple(
+            reach_verdict(rubric, task.case, {c.metric.id: why for c in rubric.criteria}, created_at=now)
+            for rubric in chosen
+        )
 
     def _compare(self, case_id: str, number: int) -> None:
         first = self._duplicates.first_line(case_id, number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -29,9 +30,13 @@ def score(cases: Path, out: Path, chosen: tuple[str, ...], overwrite: bool, conf
     Rubrics are those of --rubric, else of the configured routes, else of the case's task. Memory stays constant. A run
     that was cut off goes on where it ended when it is called again in the same way; verdicts that other cases, rubrics
     or scenarios gave are refused, not kept. Lines that are no cases are reported and skipped, and the exit code is 1.
+    With a judge configured several cases are judged at a time; one that is out of reach is waited for.
     """
+    from monitor.answering import answering  # noqa: PLC0415
+    from monitor.batch.in_flight import JudgeOutError  # noqa: PLC0415
     from monitor.batch.lines import lines  # noqa: PLC0415
     from monitor.batch.run import Batch  # noqa: PLC0415
+    from monitor.batch.transient import Transient  # noqa: PLC0415
     from monitor.batch.verdict_file import AnotherRunError, VerdictFile, VerdictStream  # noqa: PLC0415
     from monitor.catalogue import configured  # noqa: PLC0415
     from monitor.router import Router  # noqa: PLC0415
@@ -45,8 +50,12 @@ def score(cases: Path, out: Path, chosen: tuple[str, ...], overwrite: bool, conf
         raise CommandError(f"--out: {out} is the file of cases itself", "name another file")
     if overwrite and out.is_file():
         out.write_bytes(b"")
+    judge = settings.answerers.judge
     batch = Batch(
         rubrics=rubrics,
+        answering=answering(settings, memory=Transient(), observer=None, clock_ns=time.time_ns),
+        at_most=judge.concurrency if judge is not None else 1,
+        max_wait_s=judge.max_wait.seconds if judge is not None else 0.0,
         router=Router(settings.routes, settings.scenarios),
         scenarios=settings.scenarios,
         chosen=tuple(dict.fromkeys(chosen)),
@@ -57,6 +66,9 @@ def score(cases: Path, out: Path, chosen: tuple[str, ...], overwrite: bool, conf
     try:
         with _opened(cases) as source, verdicts, _progress(cases) as progress:
             tally = batch.run(lines(source), verdicts, progress)
+    except JudgeOutError as error:
+        again = "mend it and call again: what was judged stands, and the run goes on from there"
+        raise CommandError(f"answerers.judge: {error}", again, DATA) from None
     except AnotherRunError as error:
         raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
     _report(tally, verdicts.resumed)

@@ -51,6 +51,8 @@ def _show(answer: Mapping[str, Any]) -> None:
         if each["status"] in ("warning", "critical"):  # of the others the table says it all
             where = f"{each['service']}, {each['environment']}, {each['rubric']}"
             click.echo(visible(f"  {where}: {each['reason']}"))
+    if answer.get("judge") is not None:
+        _show_judge(answer["judge"])
     ledger, alerts = answer["ledger"], answer["alerts"]
     ended = ", ".join(f"{reason} {count}" for reason, count in ledger["ended"].items() if count) or "none"
     thresholds = alerts["thresholds"]
@@ -66,3 +68,21 @@ def _show(answer: Mapping[str, Any]) -> None:
         nl=False,
     )
     click.echo(visible(f"configuration {answer['config_fingerprint']}, up {answer['uptime_s']:.0f} s"))
+
+
+def _show_judge(judge: Mapping[str, Any]) -> None:
+    from .table import visible  # noqa: PLC0415
+
+    spent = ", ".join(
+        f"${each['spent_usd']:.2f} this {each['period']}"
+        + (f" of ${each['limit_usd']:.2f}" if each["limit_usd"] is not None else "")
+        for each in judge["budgets"]
+    )
+    click.echo(visible(f"\njudge {judge['name']}: {judge['in_flight']} in flight, {judge['waiting']} waiting, {spent}"))
+    for model in judge["models"]:
+        if model["state"] != "closed":
+            click.echo(visible(f"  {model['model']} is {model['state'].replace('_', ' ')}: {model['reason']}"))
+    thinned = {priority: share for priority, share in judge["shares"].items() if share < 1.0}
+    if thinned:
+        told = ", ".join(f"{share:.0%} of priority {priority}" for priority, share in thinned.items())
+        click.echo(f"  the budget reaches for {told}")

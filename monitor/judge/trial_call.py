@@ -21,7 +21,7 @@ _SCHEMA: Mapping[str, object] = {
 @dataclass(frozen=True, slots=True)
 class _Greeting:
     messages: tuple[Mapping[str, str], ...] = ({"role": "user", "content": 'Answer with the JSON {"ready": true}.'},)
-    schema: Mapping[str, object] = _SCHEMA  # noqa: RUF009  # a constant
+    schema: Mapping[str, object] = _SCHEMA
     schema_name: str = "ready"
     questions: tuple[object, ...] = ()
     answer_tokens: int = 64

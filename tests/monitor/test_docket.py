@@ -9,7 +9,7 @@ import pytest
 
 from integrations.otlp.wire import Origin, split
 from integrations.store.sqlite import Finished, Store, StoreError
-from monitor.answerers import OUTAGE, Answerers
+from monitor.answerers import OUTAGE, OVER_BUDGET, Answerers
 from monitor.assembler import Closing
 from monitor.backlog import Backlog
 from monitor.config import RouteConfig
@@ -424,3 +424,15 @@ async def test_a_failure_in_passing_is_tried_again_a_few_times_and_then_ends_it(
     await b.close(1)
     await b.ended(1)
     assert (b.asked(), b.told[0].reason) == ([1, 1, 1], Reason.JUDGE_FAILED)
+
+
+async def test_what_was_drawn_and_could_not_be_paid_for_after_all_is_over_budget_and_no_failure(bench):
+    b = bench(routes=[{"rubrics": ["answer"], "match": {"name": "a"}}, {"rubrics": ["workflow", "answer"]}])
+    b.judge.reply = NoAnswer(f"{OVER_BUDGET}: the budget for judging is spent", failed=True)
+    await b.close(1, name="a")
+    await b.close(2, name="b")
+    await b.ended(2)
+    told = {ending.trace_id: ending for ending in b.told}
+    assert (told[trace(1)].reason, told[trace(1)].verdicts) == (Reason.OVER_BUDGET, ())
+    assert [verdict.rubric for verdict in told[trace(2)].verdicts] == ["workflow"]
+    assert told[trace(2)].story["sampling"]["over_budget"] == ["answer"]

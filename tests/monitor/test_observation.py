@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from monitor.observation import Key, Observation, observe, observe_stored
-from scoring.result import Scored, Unavailable
+from scoring.result import Failed, Scored, Unavailable
 from scoring.standing import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from scoring.verdict import Score, State, Verdict
 
@@ -29,6 +29,15 @@ def test_a_verdict_becomes_what_a_window_remembers():
         identity="ab" * 16, at_ns=1_500_000_000, passed=True, weight=4.0, selection="forced", revision=2,
         composite=0.88, metrics={"a": 0.5},
     )  # fmt: skip
+
+
+def test_a_verdict_that_is_incomplete_for_a_metric_that_failed_says_so():
+    failed = Score(metric="a", weight=1.0, result=Failed("timeout"), rating=None)
+    weightless = Score(metric="b", weight=0.0, result=Failed("timeout"), rating=None)
+    incomplete = {"passed": None, "composite_norm": None, "state": State.INCOMPLETE}
+    assert observe(verdict(scores=(failed,), **incomplete))[1].judge_failed
+    assert not observe(verdict(scores=(weightless,), **incomplete))[1].judge_failed
+    assert not observe(verdict(scores=(failed,)))[1].judge_failed, "it passed all the same"
 
 
 def test_a_stored_verdict_becomes_the_same():

@@ -11,7 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from integrations.prometheus.exporter import Exporter, Known, Queue, Snapshot
 from integrations.prometheus.families import FAMILIES
+from integrations.prometheus.judge_metrics import KnownJudge
 from scoring.bands import Blocker, Effect
+from scoring.judge_standing import JudgeStanding, ModelStanding, Spending
 from scoring.metric import Metric
 from scoring.result import Failed, NotApplicable, Result, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric
@@ -44,9 +46,11 @@ RUBRIC = Rubric(
         Criterion(metric=metric("mistakes", (0.0, None))),
     ),
 )  # fmt: skip
+JUDGE = KnownJudge(models=["openai/m"], failures=["timeout"], flags=["contradiction"])
 KNOWN = Known(
     rubrics=[RUBRIC], ended_reasons=["scored", "sampled_out"], rejected_reasons=["no_ids"], destinations=["jsonl"],
-    violations={"call": ["tool_missing"]}, sampling_rate=0.05, version="1.2.3", revision="abc", python="3.11",
+    violations={"call": ["tool_missing"]}, sampling_rate=0.05,
+    judge=JUDGE, version="1.2.3", revision="abc", python="3.11",
     fingerprint="0123456789ab",
 )  # fmt: skip
 
@@ -344,6 +348,11 @@ def populated() -> Exporter:
         lambda: Snapshot(
             standings=[standing(composite_mean=0.5, metric_means={"accuracy": 0.5})],
             queues={"evaluation": Queue(items=1, oldest_s=1.0)}, spool_bytes=1,
+            judge=JudgeStanding(
+                name="openai/m", models=(ModelStanding(model="openai/m", circuit="closed"),), outage=None,
+                spending=(Spending(period="hour", spent_usd=1, limit_usd=2),), shares={"high": 1.0}, under_way=1,
+                waiting=0,
+            ),
         )
     )  # fmt: skip
     return exporter

@@ -10,6 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from monitor.cli import COMMANDS, main
+from monitor.config import resolve
+from monitor.config.answerers import Embedding
+from monitor.extras import missing
 
 CORPUS = Path(__file__).parents[1] / "config"
 ENTRY = Path(sys.executable).with_name("sidejudge")
@@ -125,6 +128,43 @@ def test_check_warns_of_a_route_whose_rubric_needs_a_judge(call, tmp_path: Path)
     assert remedy.startswith("remedy: ")
     path.write_text("routes: [{rubrics: [qa]}]")
     assert call("check", path).stderr == ""
+
+
+def test_check_says_of_a_judge_what_will_drift_and_what_has_no_limit_and_never_its_key(call, tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    judge = "model: openai/gpt-4.1, api_key: sk-very-secret"
+    path.write_text(f"routes: [{{rubrics: [qa, answer]}}]\nanswerers: {{judge: {{{judge}}}}}")
+    told = call("check", path)
+    assert told.exit_code == 0
+    assert [line for line in told.stderr.splitlines() if line.startswith("warning: ")] == [
+        (
+            "warning: answerers.judge.model: openai/gpt-4.1 names no version, "
+            "so that the provider may change the judge unseen"
+        ),
+        "warning: answerers.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
+    ]
+    assert "sk-very-secret" not in told.stdout + told.stderr
+    assert "set, not shown" in told.stdout
+    path.write_text("answerers: {judge: {model: openai/gpt-4.1-2025-04-14, budget_usd_per_day: 1}}")
+    assert call("check", path).stderr == ""
+
+
+def test_check_refuses_what_needs_a_part_that_is_not_installed(call, tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("answerers: {judge: {model: openai/gpt-4.1-2025-04-14}, embedding: {}}")
+    config = resolve(path, {}).config
+    assert list(missing(config, has=lambda _: True)) == []
+    assert list(missing(config, has=lambda extra: extra.name != "judge")) == [
+        (
+            "answerers.judge: needs the extra 'judge' (litellm), which is not installed",
+            "install it: pip install 'sidejudge[judge]'",
+        )
+    ]
+    remote = config.answerers.model_copy(update={"judge": None, "embedding": Embedding(remote=True, model="a/b")})
+    ((cause, _),) = missing(
+        config.model_copy(update={"answerers": remote}), has=lambda extra: extra.name == "embeddings"
+    )
+    assert cause.startswith("answerers.embedding: needs the extra 'judge'")
 
 
 @pytest.mark.parametrize("rubric", ["agent", "quality", "dimensions"])

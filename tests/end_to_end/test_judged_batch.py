@@ -1,0 +1,88 @@
+"""``sidejudge score`` with a live judge: several cases in flight, verdicts in order, resumable, honest in an outage."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.fakes.judge import judges
+from tests.fakes.openai import Provider, error, unauthorised
+
+pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed")
+
+KEY = "sk-not-to-be-shown-1234567890"
+
+
+@pytest.fixture
+def provider():
+    with Provider(judges(delay_s=0.05)) as running:
+        yield running
+
+
+def score(folder: Path, provider: Provider, cases: int, *options: str, **judge) -> subprocess.CompletedProcess[str]:
+    section = {"model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": KEY, "retries": 0}
+    config = {"answerers": {"judge": {**section, **judge}}}
+    (folder / "c.yaml").write_text(yaml.safe_dump(config))
+    lines = [
+        {
+            "case_id": f"case-{n}", "input": f"When does order {n} come?", "model_output": f"Order {n} comes tomorrow.",
+            "context": ["All orders come tomorrow."],
+        }
+        for n in range(cases)
+    ]  # fmt: skip
+    (folder / "cases.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    command = [sys.executable, "-P", "-m", "monitor", "score", "cases.jsonl", "--out", "v.jsonl"]
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")}
+    return subprocess.run(
+        [*command, "--config", "c.yaml", "--rubric", "quality", *options],
+        cwd=folder, capture_output=True, text=True, check=False, env=environ, timeout=60,
+    )  # fmt: skip
+
+
+def verdicts(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "v.jsonl").read_text().splitlines()]
+
+
+def test_several_cases_are_in_flight_and_their_verdicts_stand_in_order(tmp_path, provider):
+    told = score(tmp_path, provider, 40, concurrency=6)
+    assert told.returncode == 0, told.stderr
+    assert [v["case_id"] for v in verdicts(tmp_path)] == [f"case-{n}" for n in range(40)]
+    assert {v["judge"]["calls"] for v in verdicts(tmp_path)} == {1}
+    assert 2 <= provider.most_at_once <= 6
+
+
+def test_a_run_that_an_outage_ended_goes_on_where_it_stopped(tmp_path, provider):
+    provider.next.extend([judges()] * 10)
+    provider.standing = unauthorised()
+    told = score(tmp_path, provider, 20, concurrency=1)
+    assert told.returncode == 1
+    cause, remedy = told.stderr.strip().splitlines()[-2:]
+    assert cause.startswith("error: answerers.judge: authentication failed")
+    assert remedy.startswith("remedy: mend it and call again")
+    assert KEY not in told.stdout + told.stderr
+    assert len(verdicts(tmp_path)) == 10
+
+    provider.standing = judges()
+    again = score(tmp_path, provider, 20, concurrency=4)
+    assert again.returncode == 0, again.stderr
+    assert "10 verdicts stood already" in again.stderr
+    assert [v["case_id"] for v in verdicts(tmp_path)] == [f"case-{n}" for n in range(20)]
+    assert {v["state"] for v in verdicts(tmp_path)} == {"valid"}
+
+
+def test_a_judge_that_is_out_of_reach_for_a_while_is_waited_for(tmp_path, provider):
+    provider.will(*[error(503, "overloaded")] * 6)
+    told = score(tmp_path, provider, 6, concurrency=3)
+    assert told.returncode == 0, told.stderr
+    assert {v["state"] for v in verdicts(tmp_path)} == {"valid"}
+    order = [int(re.search(r"Order (\d+) comes", seen.messages[-1]["content"])[1]) for seen in provider.seen[6:]]
+    assert Counter(order) == dict.fromkeys(range(6), 1)
