@@ -9,6 +9,7 @@ from scoring.judge_config import parse_judge_config
 from scoring.rubric import Criterion, Rubric
 from scoring.rubrics import RUBRICS
 from scoring.rubrics.agent import agent_rubric
+from scoring.score_name import score_name
 
 from .config import Config
 from .config.model import RubricOverride
@@ -24,6 +25,11 @@ class Card:
     @property
     def id(self) -> str:
         return self.criterion.metric.id
+
+    @property
+    def score_name(self) -> str:
+        """What its score is called where verdicts are written back."""
+        return score_name(self.rubric.id, self.criterion.metric)
 
     @property
     def weight(self) -> str:
@@ -54,7 +60,7 @@ class Card:
         bands, blocker = metric.bands, criterion.blocker
         return {
             "id": metric.id, "rubric": self.rubric.id, "rubric_version": self.rubric.version,
-            "title": metric.title, "meaning": metric.meaning, "formula": metric.formula,
+            "score_name": self.score_name, "title": metric.title, "meaning": metric.meaning, "formula": metric.formula,
             "unit": metric.unit, "bounds": list(metric.bounds), "weight": criterion.weight,
             "bands": None if bands is None else {
                 "steps": [list(step) for step in bands.steps], "otherwise": bands.otherwise,

@@ -84,6 +84,7 @@ def _card(card: Card) -> Iterator[str]:
     yield f"  {metric.meaning}"
     rows = (
         ("rubric", f"{card.rubric.id} ({card.rubric.version})"),
+        ("score name", card.score_name),
         ("formula", metric.formula),
         ("weight", card.weight),
         ("unit", f"{metric.unit}, in {card.range}"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from monitor.catalogue import Card, cards
 from scoring.rubric import Rubric
 from scoring.rubrics import RUBRICS
+from scoring.score_name import composite_name, pass_name
 
 _METRICS_HEAD = """\
 # Metrics
@@ -17,6 +18,8 @@ Generated from the declarations in `scoring/rubrics/`; do not edit. `sidejudge e
 - A blocker makes the composite *invalid* (no number) or the verdict *disqualified* (the number stands); neither passes.
 - Where parts of the weight have no value, the others are renormalised as long as the coverage suffices; below that the
   verdict is *incomplete*: it neither passes nor fails, and enters no pass rate.
+- A score name is what a score is called where verdicts are written back: `<rubric>_<metric>`, at most 35 characters; a
+  longer one is made of the metric's fixed short form.
 """
 
 
@@ -37,7 +40,8 @@ def _rubric_section(rubric: Rubric, of_rubric: list[Card]) -> str:
     return (
         f"## {rubric.id}\n\n**{rubric.title}.** {rubric.source}. Version `{rubric.version}`.\n\n"
         f"- Formula: {rubric.formula}\n- Scale: 0–{rubric.scale:g}\n- Pass mark: {mark}\n"
-        f"- Minimum coverage: {rubric.min_coverage:g}\n\n"
+        f"- Minimum coverage: {rubric.min_coverage:g}\n- Score names: composite `{composite_name(rubric.id)}`, pass "
+        f"`{pass_name(rubric.id)}`\n\n"
         f"| metric | weight | bands | blocker |\n|---|---|---|---|\n{table}\n\n"
         + "\n".join(map(_metric_section, of_rubric))
     )
@@ -49,7 +53,7 @@ def _metric_section(card: Card) -> str:
         f"### {card.rubric.id} {card.id}\n\n{metric.title}. {metric.meaning}\n\n"
         f"- Formula: {metric.formula}\n- Unit: {metric.unit}, in {card.range}\n- Weight: {_weight(card)}\n"
         f"- Bands: {card.bands}\n- Blocker: {card.blocker}\n"
-        f"- Decided by: {', '.join(method.value for method in metric.methods)}\n"
+        f"- Score name: `{card.score_name}`\n- Decided by: {', '.join(method.value for method in metric.methods)}\n"
         f"- Undefined: {metric.undefined}\n- Source: {metric.source}\n"
     )
 
