@@ -183,7 +183,7 @@ def reach_verdict(
         session_id=case.session_id,
         selection=selection,
         revision=revision,
-        extra=rubric.detail(results) if rubric.detail else {},
+        extra=rubric.detail(case, composite, results) if rubric.detail else {},
     )
 
 

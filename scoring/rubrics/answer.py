@@ -10,7 +10,7 @@ from scoring.bands import Bands, at_most
 from scoring.case import Case
 from scoring.effects import GradeAnswer, Steps
 from scoring.metric import Metric
-from scoring.result import Method, Result, Scored, Unavailable
+from scoring.result import Failed, Method, NotApplicable, Result, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric
 from scoring.settle import settle
 
@@ -59,8 +59,15 @@ def parse_grade(value: object) -> Grade:
     )
 
 
+def _is_non_responsive(case: Case) -> bool:
+    """Whether there is no answer for certain: blank text, or nothing when the time was out. Null alone may be lost."""
+    if isinstance(case.model_output, str):
+        return not case.model_output.strip()
+    return case.model_output is None and case.timed_out and case.content_captured
+
+
 def _graded(case: Case, field: str) -> Steps:
-    if case.output.error is None and case.model_output is None:
+    if case.model_output is None:
         return Unavailable("no answer to grade: model_output is null")
     replies = yield (GradeAnswer(),)
     settled = settle(replies, parse_grade)
@@ -71,10 +78,14 @@ def _graded(case: Case, field: str) -> Steps:
 
 
 def _accuracy(case: Case) -> Steps:
+    if _is_non_responsive(case):
+        return Scored(value=0, reason="no answer" + (": timed out" if case.timed_out else ""))
     return (yield from _graded(case, "accuracy_score"))
 
 
 def _faithfulness(case: Case) -> Steps:
+    if _is_non_responsive(case):
+        return NotApplicable("no answer, so nothing is claimed")
     return (yield from _graded(case, "faithfulness_score"))
 
 
@@ -143,20 +154,67 @@ def _passes(_: float, results: Mapping[str, Result]) -> bool | None:
     return None if None in told else True
 
 
+def evaluator_error(accuracy: Result, faithfulness: Result) -> str | None:
+    """Why a sample has no grade: ``parse_error`` (§2.2), ``error`` or ``unavailable`` (no judge); ``None``: it has one.
+
+    >>> evaluator_error(Failed("parse_error: not JSON"), Failed("parse_error: not JSON"))
+    'parse_error'
+    """
+    for result in (accuracy, faithfulness):
+        if isinstance(result, Failed):
+            return "parse_error" if result.reason.startswith("parse_error") else result.status
+        if isinstance(result, Unavailable):
+            return result.status
+    return None
+
+
+def _sample(case: Case, composite: float | None, results: Mapping[str, Result]) -> dict[str, object]:
+    """Every per-sample field under the seed's name, under ``answer``: all that a run's aggregates need.
+
+    What has no value is null. ``sample_score`` (§3.3) is the composite.
+    """
+    values = {name: result.value if isinstance(result, Scored) else None for name, result in results.items()}
+    norms = {
+        norm: None if (value := values[metric.id]) is None else component(value)
+        for norm, metric, component in (
+            ("accuracy_norm", accuracy_score, accuracy_norm),
+            ("faithfulness_norm", faithfulness_score, accuracy_norm),
+            ("latency_norm", latency_e2e_ms, latency_norm),
+            ("token_efficiency_norm", total_tokens, token_efficiency_norm),
+        )
+    }
+    return {
+        "answer": {
+            "accuracy_score": values[accuracy_score.id],
+            "faithfulness_score": values[faithfulness_score.id],
+            "evaluator_error": evaluator_error(results[accuracy_score.id], results[faithfulness_score.id]),
+            "latency_e2e_ms": values[latency_e2e_ms.id],
+            "latency_model_ms": values[latency_model_ms.id],
+            "timed_out": case.timed_out,
+            "input_tokens": case.input_tokens,
+            "output_tokens": case.output_tokens,
+            "total_tokens": values[total_tokens.id],
+            "token_efficiency_ratio": values[token_efficiency_ratio.id],
+            **norms,
+            "sample_score": composite,
+        }
+    }
+
+
 _SCORE_BANDS = Bands((("good", 2.0), ("acceptable", 1.0)), "fail")
 
 accuracy_score = Metric(
     id="accuracy_score",
     title="Accuracy",
     meaning="2 fully correct and complete, 1 partially correct, 0 incorrect or non-responsive.",
-    formula="judge's grade in {0, 1, 2}; accuracy_norm = accuracy_score / 2",
+    formula="judge's grade in {0, 1, 2}, 0 for a blank answer and for none in time; accuracy_norm = accuracy_score / 2",
     source=f"{SOURCE} §1.1, §2; rubrics §8",
     measure=_accuracy,
     bands=_SCORE_BANDS,
     unit="points",
     bounds=(0.0, 2.0),
-    methods=(Method.JUDGE,),
-    undefined="there is no judge, or its answer twice broke the contract",
+    methods=(Method.EXACT, Method.JUDGE),
+    undefined="there is no judge, or its answer twice broke the contract; model_output is null and not timed out",
 )
 faithfulness_score = Metric(
     id="faithfulness_score",
@@ -169,7 +227,7 @@ faithfulness_score = Metric(
     unit="points",
     bounds=(0.0, 2.0),
     methods=(Method.JUDGE,),
-    undefined="there is no judge, or its answer twice broke the contract",
+    undefined="there is no judge, or its answer twice broke the contract; not applicable without an answer",
 )
 latency_e2e_ms = Metric(
     id="latency_e2e_ms",
@@ -233,4 +291,5 @@ RUBRIC = Rubric(
     ),
     pass_mark=None,
     passes=_passes,
+    detail=_sample,
 )
