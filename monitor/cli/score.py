@@ -22,13 +22,29 @@ if TYPE_CHECKING:
 @click.option("--out", required=True, type=click.Path(allow_dash=True, path_type=Path), help="Verdicts (JSON Lines).")
 @click.option("--rubric", "chosen", multiple=True, metavar="NAME", help="Judge every case by this rubric; repeatable.")
 @click.option("--overwrite", is_flag=True, help="Begin anew where verdicts stand already.")
+@click.option(
+    "--repeat", type=click.IntRange(min=1), metavar="N", help="Judge each case N times; each verdict says its run."
+)
+@click.option("--keep-outputs", is_flag=True, help="Have each verdict carry its model_output, for audits.")
 @config_option
-def score(cases: Path, out: Path, chosen: tuple[str, ...], overwrite: bool, config: Path | None) -> int:  # noqa: FBT001
+def score(
+    *,
+    cases: Path,
+    out: Path,
+    chosen: tuple[str, ...],
+    overwrite: bool,
+    repeat: int | None,
+    keep_outputs: bool,
+    config: Path | None,
+) -> int:
     """Score CASES (JSON Lines, '-' for standard input) and write one verdict a case and rubric.
 
     Rubrics are those of --rubric, else of the configured routes, else of the case's task. Memory stays constant. A run
     that was cut off goes on where it ended when it is called again in the same way; verdicts that other cases, rubrics
     or scenarios gave are refused, not kept. Lines that are no cases are reported and skipped, and the exit code is 1.
+
+    --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
+    and score each run's cases to a file of its own: 'gate' takes both.
     """
     from monitor.batch.lines import lines  # noqa: PLC0415
     from monitor.batch.run import Batch  # noqa: PLC0415
@@ -52,6 +68,8 @@ def score(cases: Path, out: Path, chosen: tuple[str, ...], overwrite: bool, conf
         chosen=tuple(dict.fromkeys(chosen)),
         complain=lambda text: click.echo(text, err=True),
         by_task=not settings.routes,
+        repeat=repeat,
+        keep_outputs=keep_outputs,
     )
     verdicts = VerdictStream(sys.stdout.buffer) if str(out) == "-" else VerdictFile(out)
     try:
