@@ -107,18 +107,22 @@ def _template(runs: Runs) -> str:
 def _show(decision: Release) -> None:
     from .table import table, visible  # noqa: PLC0415
 
-    gates = [(run, result) for run in decision.runs for result in run.gates]
+    runs = [(f"run {number}", run) for number, run in enumerate(decision.runs, 1)]
+    for label, run in runs:
+        click.echo(visible(f"{label}: {run.name}"))
     rows = [
-        ("ok" if g.met else "fail", run.name, g.gate.figure, _shown(g.value), g.gate.comparison, f"{g.gate.bound:g}")
-        for run, g in gates
+        ("ok" if g.met else "fail", label, g.gate.figure, _shown(g.value), f"{g.gate.comparison} {g.gate.bound:g}")
+        for label, run in runs
+        for g in run.gates
     ]
-    click.echo(table(("", "run", "gate", "value", "", "bound"), rows))
-    for run, result in gates:
-        if not result.met:
-            click.echo(visible(f"  {run.name}: {result.gate.figure} {result.reason}"))
-    click.echo("\n" + table(*_figures(decision.runs[:_MOST_COLUMNS])))
-    if len(decision.runs) > _MOST_COLUMNS:
-        click.echo(f"  and {len(decision.runs) - _MOST_COLUMNS} runs more: --format json shows all")
+    click.echo("\n" + table(("", "run", "gate", "value", "bound"), rows))
+    for label, run in runs:
+        for result in run.gates:
+            if not result.met:
+                click.echo(visible(f"  {label}: {result.gate.figure}: {result.reason}"))
+    click.echo("\n" + table(*_figures(runs[:_MOST_COLUMNS])))
+    if len(runs) > _MOST_COLUMNS:
+        click.echo(f"  and {len(runs) - _MOST_COLUMNS} runs more: --format json shows all")
     click.echo("\n" + table(("over runs", "mean", "sd", ""), [_spread(*each) for each in decision.repeats.items()]))
     click.echo()
     for refusal in decision.refusals:
@@ -128,11 +132,11 @@ def _show(decision: Release) -> None:
     click.echo(click.style(*(("release-ready", "green") if decision.ready else ("not release-ready", "red"))))
 
 
-def _figures(runs: Sequence[RunReport]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    told = [run.aggregates for run in runs]
+def _figures(runs: Sequence[tuple[str, RunReport]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    told = [run.aggregates for _, run in runs]
     rows = [(name, *(str(getattr(each, name)) for each in told)) for name in _COUNTS]
     rows += [(name, *(_shown(each.figures[name]) for each in told)) for name in told[0].figures]
-    return ("figure", *(run.name for run in runs)), rows
+    return ("figure", *(label for label, _ in runs)), rows
 
 
 def _spread(figure: str, found: Spread | Unavailable) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ DEFAULTS: Mapping[str, float] = {"temperature": 0, "top_p": 1, "max_tokens": 102
 _MODELS = (("model_id", "model_version"), ("evaluator_model_id", "evaluator_model_version"))
 _FLOATING = re.compile(r"(?:^|[^a-z0-9])latest\s*$", re.IGNORECASE)
 _NEAR = 0.8
+_MOST = 1e15
 _SHA = re.compile(r"[0-9a-fA-F]{7,64}")
 
 
@@ -130,7 +130,7 @@ def _parameter_faults(params: Mapping[str, object]) -> list[str]:
 
 
 def _finite(value: float) -> bool:
-    return -math.inf < value < math.inf
+    return -_MOST <= value <= _MOST
 
 
 def _or_null(name: str) -> str:
@@ -170,7 +170,10 @@ def template(known: Mapping[str, str]) -> str:
     for name, meaning in REQUIRED.items():
         if name == "generation_params":
             lines.append(f"{name}:")
-            lines += [f"  {each}:  # the value that was used ({default:g})" for each, default in DEFAULTS.items()]
+            lines += [
+                f'  {each}: ""  # the number that was used [{default:g}]{_or_null(each)}'
+                for each, default in DEFAULTS.items()
+            ]
         else:
             lines.append(f"{name}: {json.dumps(known[name])}" if name in known else f'{name}: ""  # {meaning}')
     return "\n".join(lines)

@@ -2,8 +2,8 @@
 
 The deviation divides by n − 1 (ddof 1): the runs are a sample of the runs that might have been.
 
->>> spread([0.8, 0.9, 1.0])
-Spread(n=3, mean=0.9, sd=0.1)
+>>> spread([2.0, 4.0, 6.0])
+Spread(n=3, mean=4.0, sd=2.0)
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def spread(values: Sequence[float]) -> Spread | None:
     n = len(values)
     if n < 2:
         return None
-    # Divided before they are summed, and scaled: neither a sum nor a square of large values overflows.
-    mean = min(max(math.fsum(value / n for value in values), min(values)), max(values))
+    mean = min(max(math.fsum(values) / n, min(values)), max(values))
     away = [value - mean for value in values]
     largest = max(map(abs, away))
     if largest == 0:
         return Spread(n, mean, 0.0)
+    # Scaled, so that no square overflows or vanishes.
     return Spread(n, mean, largest * math.sqrt(math.fsum((each / largest) ** 2 for each in away) / (n - 1)))
