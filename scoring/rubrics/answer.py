@@ -213,7 +213,7 @@ accuracy_score = Metric(
     bands=_SCORE_BANDS,
     unit="points",
     bounds=(0.0, 2.0),
-    methods=(Method.EXACT, Method.JUDGE),
+    methods=(Method.JUDGE,),
     undefined="there is no judge, or its answer twice broke the contract; model_output is null and not timed out",
 )
 faithfulness_score = Metric(
