@@ -10,7 +10,7 @@ from scoring.bands import Bands, at_most
 from scoring.case import Case
 from scoring.effects import GradeAnswer, Steps
 from scoring.metric import Metric
-from scoring.result import Failed, Method, NotApplicable, Result, Scored, Unavailable
+from scoring.result import Failed, Method, Result, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric
 from scoring.settle import settle
 
@@ -59,15 +59,17 @@ def parse_grade(value: object) -> Grade:
     )
 
 
-def _is_non_responsive(case: Case) -> bool:
-    """Whether there is no answer for certain: blank text, or nothing when the time was out. Null alone may be lost."""
-    if isinstance(case.model_output, str):
-        return not case.model_output.strip()
-    return case.model_output is None and case.timed_out and case.content_captured
+def _may_be_lost(case: Case) -> bool:
+    """Whether the answer may exist and not be known here. A request that timed out has none: the judge sees it empty.
+
+    No answer at all is *missing* by the seed, and the judge says so, as of any other answer. Were it decided here, a
+    monitor without a judge would know of failures alone, and its pass rate would be 0.
+    """
+    return case.model_output is None and not (case.timed_out and case.content_captured)
 
 
 def _graded(case: Case, field: str) -> Steps:
-    if case.model_output is None:
+    if _may_be_lost(case):
         return Unavailable("no answer to grade: model_output is null")
     replies = yield (GradeAnswer(),)
     settled = settle(replies, parse_grade)
@@ -78,14 +80,10 @@ def _graded(case: Case, field: str) -> Steps:
 
 
 def _accuracy(case: Case) -> Steps:
-    if _is_non_responsive(case):
-        return Scored(value=0, reason="no answer" + (": timed out" if case.timed_out else ""))
     return (yield from _graded(case, "accuracy_score"))
 
 
 def _faithfulness(case: Case) -> Steps:
-    if _is_non_responsive(case):
-        return NotApplicable("no answer, so nothing is claimed")
     return (yield from _graded(case, "faithfulness_score"))
 
 
@@ -207,14 +205,14 @@ accuracy_score = Metric(
     id="accuracy_score",
     title="Accuracy",
     meaning="2 fully correct and complete, 1 partially correct, 0 incorrect or non-responsive.",
-    formula="judge's grade in {0, 1, 2}, 0 for a blank answer and for none in time; accuracy_norm = accuracy_score / 2",
+    formula="judge's grade in {0, 1, 2}; accuracy_norm = accuracy_score / 2",
     source=f"{SOURCE} §1.1, §2; rubrics §8",
     measure=_accuracy,
     bands=_SCORE_BANDS,
     unit="points",
     bounds=(0.0, 2.0),
     methods=(Method.JUDGE,),
-    undefined="there is no judge, or its answer twice broke the contract; model_output is null and not timed out",
+    undefined="there is no judge, or its answer twice broke the contract; the answer is not known",
 )
 faithfulness_score = Metric(
     id="faithfulness_score",
@@ -227,7 +225,7 @@ faithfulness_score = Metric(
     unit="points",
     bounds=(0.0, 2.0),
     methods=(Method.JUDGE,),
-    undefined="there is no judge, or its answer twice broke the contract; not applicable without an answer",
+    undefined="there is no judge, or its answer twice broke the contract; the answer is not known",
 )
 latency_e2e_ms = Metric(
     id="latency_e2e_ms",

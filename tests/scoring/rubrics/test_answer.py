@@ -176,11 +176,10 @@ def test_a_sample_without_a_grade_has_nulls_and_says_why(answer, why):
 
 
 @pytest.mark.parametrize("more", [{"model_output": " \n"}, {"model_output": None, "timed_out": True}])
-def test_no_answer_at_all_is_wrong_without_asking_a_judge(more):
-    found = verdict(replace(case(), **more), lambda *_: pytest.fail("nobody is to be asked"))
-    assert found.passed is False
-    assert [s.result.status for s in found.scores[:2]] == ["scored", "not_applicable"]
-    assert found.to_json()["answer"]["evaluator_error"] is None
+def test_no_answer_at_all_is_for_the_judge_to_grade(more):
+    asked = replace(case(), **more)
+    assert verdict(asked, judge(accuracy=0)).passed is False
+    assert verdict(asked, lambda *_: NoAnswer("no judge is configured")).state is State.INCOMPLETE
 
 
 @pytest.mark.parametrize(
