@@ -126,15 +126,6 @@ def test_the_fields_that_the_contract_names_are_enough():
     assert isinstance(run.figures["token_efficiency_ratio_mean"], Unavailable)
 
 
-def test_an_answer_that_never_came_is_no_error_of_the_evaluator():
-    said = score(
-        Case(case_id="c", model_output=None, timed_out=True, latency_e2e_ms=9e4), RUBRICS["answer"], created_at=AT
-    )
-    run = aggregated([said])
-    assert (run.evaluator_errors, run.figures["accuracy_mean"]) == (0, 0)
-    assert isinstance(run.figures["faithfulness_mean"], Unavailable)
-
-
 def test_why_the_first_sample_has_no_grade_is_kept():
     run = aggregated([verdict({}, (2, 2)), verdict({}, None)])
     assert run.evaluator_error == "accuracy_score error: parse_error: not JSON"
