@@ -41,11 +41,14 @@ def frame(title: str, body: str, *, refresh_s: int | None = None, icon: str = "#
     return _page(title, body, head=refresh, style=stylesheet(), icon=icon)
 
 
-def standalone(title: str, body: str, *, style: str) -> str:
-    """A whole page that is a file: ``style`` follows the common style sheet, and the policy stands in the page."""
+def standalone(title: str, body: str, *, style: str, layout: str = "") -> str:
+    """A whole page that is a file: ``style`` follows the common style sheet, and the policy stands in the page.
+
+    ``layout`` is the class of the page's one column.
+    """
     styles = stylesheet() + style
     policy = f'<meta http-equiv="Content-Security-Policy" content="{_only_style(styles)}">\n'
-    return _page(title, body, head=policy, style=styles, icon="#5d6675")
+    return _page(title, body, head=policy, style=styles, icon="#5d6675", layout=layout)
 
 
 def _only_style(style: str) -> str:
@@ -53,12 +56,13 @@ def _only_style(style: str) -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
-def _page(title: str, body: str, *, head: str, style: str, icon: str) -> str:
+def _page(title: str, body: str, *, head: str, style: str, icon: str, layout: str = "") -> str:
     dot = f"%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'%3E%3Ccircle cx='4' cy='4' r='4' fill='%23{icon[1:]}'/%3E%3C/svg%3E"  # noqa: E501
+    column = f' class="{escape(layout)}"' if layout else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"{head}<title>{escape(title)}</title>\n"
         f'<link rel="icon" href="data:image/svg+xml,{dot}">\n'
-        f"<style>{style}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<style>{style}</style>\n</head>\n<body>\n<main{column}>\n{body}\n</main>\n</body>\n</html>\n"
     )

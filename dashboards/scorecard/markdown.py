@@ -16,20 +16,26 @@ _MAX_NOTE = 300
 _MEANT = re.compile(r"[\\`*<|\[\]~@]")
 """What would be read as Markdown, as HTML or as the end of a cell."""
 
+_BETWEEN = re.compile(r"(?<!\\)\|")
 
-def markdown(card: Scorecard) -> str:
-    """The whole scorecard: the table, what the signs mean, and a note for every cell that needs one."""
+
+def markdown(card: Scorecard, *, aligned: bool = False) -> str:
+    """The whole scorecard: the table, what the signs mean, and a note for every cell that needs one.
+
+    ``aligned`` pads the cells, for those who read it as it stands.
+    """
     notes = shown.Footnotes()
     names = [inert(model) for model in card.models]
+    filled = [_row(row, [_cell(row, cell, notes) for cell in cells], len(names)) for row, cells in card.rows]
+    table = [_line("Metric", names, "Threshold"), "|" + "---|" * (len(names) + 2), *filled]
+    cases = list(_cases(card, names))
     lines = [
-        "# Scorecard", "", LEGEND, "",
-        _line("Metric", names, "Threshold"), "|" + "---|" * (len(names) + 2),
-        *(_row(row, [_cell(row, cell, notes) for cell in cells], len(names)) for row, cells in card.rows),
+        "# Scorecard", "", LEGEND, "", *(_aligned(table) if aligned else table),
         "", shown.LEGEND.replace("[!]", "`[!]`").replace("~", "`~`"),
         "", shown.HOW.replace("[!]", "`[!]`"), "",
         *(f"- Option {option.id}: {option.formula}" for option in card.options),
         *(f"- Note: {inert(note)}" for note in card.notes),
-        "", *_cases(card, names), "",
+        "", *(_aligned(cases) if aligned else cases), "",
         *(f"[^{number}]: {inert(text)}" for number, text in notes),
     ]  # fmt: skip
     return "\n".join(lines).rstrip() + "\n"
@@ -44,6 +50,16 @@ def inert(text: str) -> str:
     """Foreign text on one line, cut, with nothing in it that Markdown, HTML or a terminal would act upon."""
     text = "".join(c if c.isprintable() else " " for c in label(text, _MAX_NOTE))
     return _MEANT.sub(r"\\\g<0>", text).replace("://", r":\//").replace("www.", r"www\.").strip()
+
+
+def _aligned(table: Sequence[str]) -> list[str]:
+    """The lines of a table with its columns made equally wide."""
+    rows = [[cell.strip() for cell in _BETWEEN.split(line)[1:-1]] for line in table]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    rows[1] = ["-" * width for width in widths]
+    return [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+    ]
 
 
 def _row(row: Row, cells: Sequence[str], models: int) -> str:

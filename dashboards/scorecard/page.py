@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -9,11 +10,13 @@ from pathlib import Path
 from dashboards.html import escape, standalone
 from scoring.runs.cells import Cell
 from scoring.runs.scorecard import Scorecard
-from scoring.runs.template import SHOWN, Kind, Row
+from scoring.runs.template import LEGEND, SHOWN, Kind, Row
 
 from . import shown
 
 _MAX_NAME = 60
+_FEW = 4
+"""Models that a page has room for at full width."""
 
 
 @cache
@@ -21,20 +24,27 @@ def _style() -> str:
     return Path(__file__).with_name("scorecard.css").read_text(encoding="utf-8")
 
 
-def scorecard_page(card: Scorecard, *, made: str = "") -> str:
-    """The page as HTML. ``made`` says by whom and when, in words."""
+def scorecard_page(card: Scorecard) -> str:
+    """The page as HTML."""
     notes = shown.Footnotes()
     rows = "".join(_row(row, cells, notes, len(card.models)) for row, cells in card.rows)
     names = "".join(
         f'<th scope="col" class="model" title="{escape(model)}">{escape(model, limit=_MAX_NAME)}'
         for model in card.models
     )
+    head = f'<th scope="col">Metric{names}<th scope="col" class="threshold">Threshold'
+    legend = escape(LEGEND.replace("`", ""))
     body = (
-        f'<header><h1>Scorecard</h1><span class="soft">{escape(made)}</span></header>{_warnings(card)}'
-        f'<table class="scorecard"><thead><tr><th scope="col">Metric{names}<th scope="col">Threshold</tr></thead>'
-        f"{rows}</tbody></table>{_legend(card)}{_cases(card)}{_notes(notes)}"
+        f'<header><h1>Scorecard</h1><span class="soft">{legend}</span></header>{_warnings(card)}'
+        f'<table class="scorecard"><thead><tr>{head}</tr></thead>{rows}</tbody></table>'
+        f"{_legend(card)}{_cases(card)}{_notes(notes)}"
     )
-    return standalone("Scorecard", body, style=_style())
+    return standalone("Scorecard", body, style=_style(), layout="wide" if len(card.models) > _FEW else "")
+
+
+def _name(model: str) -> str:
+    """A model's name, which may break after its parts: ``provider/model@version``."""
+    return re.sub(r"[/@:_-]", r"\g<0><wbr>", escape(model, limit=_MAX_NAME))
 
 
 def _warnings(card: Scorecard) -> str:
@@ -60,10 +70,11 @@ def _cell(row: Row, cell: Cell, notes: shown.Footnotes) -> str:
     told = (
         "; ".join((f"{cell.rating or 'not rated'}, n = {cell.n:,}", *cell.notes)) if cell.n else "; ".join(cell.notes)
     )
-    note = f'<sup><a href="#note-{number}">{number}</a></sup>' if number else ""
+    note = f'<a href="#note-{number}">{number}</a>' if number else ""
     return (
         f'<td class="{rating}" title="{escape(told)}"><span class="value">{escape(shown.value_text(row, cell))}</span>'
-        f'<span class="sign">{escape(sign)}</span>{note}' + (f'<span class="raw">{escape(raw)}</span>' if raw else "")
+        f'<span class="sign">{escape(sign)}</span><sup>{note}</sup>'
+        + (f'<span class="raw">{escape(raw)}</span>' if raw else "")
     )
 
 
@@ -78,7 +89,7 @@ def _legend(card: Scorecard) -> str:
 
 
 def _cases(card: Scorecard) -> str:
-    head = "".join(f'<th scope="col" class="model">{escape(model, limit=_MAX_NAME)}' for model in card.models)
+    head = "".join(f'<th scope="col" class="model">{_name(model)}' for model in card.models)
     rows = "".join(
         f'<tr><th scope="row">{escape(rubric)}'
         + "".join(f"<td>{escape(shown.cases_text(card, model, rubric))}" for model in card.models)

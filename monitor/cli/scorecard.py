@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -59,7 +60,7 @@ def scorecard(
     card = filled(tallies, costs=told, options=options)
     for note in card.notes:
         click.echo(f"warning: {note}", err=True)
-    text = _rendered(card, form)
+    text = _rendered(card, form, aligned=out is None and sys.stdout.isatty())
     if out is None:
         click.echo(text, nl=False)
     else:
@@ -161,7 +162,7 @@ def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _rendered(card: Scorecard, form: str) -> str:
+def _rendered(card: Scorecard, form: str, *, aligned: bool) -> str:
     if form == "json":
         import json  # noqa: PLC0415
 
@@ -172,4 +173,4 @@ def _rendered(card: Scorecard, form: str) -> str:
         return scorecard_page(card)
     from dashboards.scorecard.markdown import markdown  # noqa: PLC0415
 
-    return markdown(card)
+    return markdown(card, aligned=aligned)

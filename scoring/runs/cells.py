@@ -136,9 +136,9 @@ def cost_cell(tally: ModelTally, told: float | None) -> Cell:
         return Cell(notes=("no verdict carries cost_usd; name the cost with --cost",))
     total = known + tally.costless
     if known / total < MIN_COVERAGE:
-        return Cell(notes=(f"only {known} of {_cases(total)} carry cost_usd; name the cost with --cost",))
+        return Cell(notes=(f"only {known} of {total} verdicts carry cost_usd; name the cost with --cost",))
     value = round((tally.cost.value or 0.0) * _CALLS, 9)
-    return Cell(value=value, n=known, notes=(f"from cost_usd of {known} of {_cases(total)}",))
+    return Cell(value=value, n=known, notes=(f"from cost_usd of {known} of {total} verdicts",))
 
 
 def rank_cell(place: Ranked, used: Final) -> Cell:
@@ -153,13 +153,16 @@ def blocker_cell(tally: ModelTally) -> Cell:
     judged = {name: tally.rubrics[name] for name in SHOWN if name in tally.rubrics}
     if not judged:
         return Cell(notes=("no verdict of any task",))
-    blocked = sum(t.states[State.INVALID] + t.states[State.DISQUALIFIED] for t in judged.values())
-    n = sum(t.n for t in judged.values())
-    if blocked:
-        named = sorted({name for found in judged.values() for name, metric in found.metrics.items() if metric.blocked})
-        return Cell(
-            value=True, rating=BLOCKER, n=n, blocked=blocked, notes=(f"{', '.join(named)}: {blocked} of {_cases(n)}",)
-        )
+    blocked = sum(found.states[State.INVALID] + found.states[State.DISQUALIFIED] for found in judged.values())
+    n = sum(found.n for found in judged.values())
+    reached = [
+        f"{row.rubric}.{row.metric}"
+        for row in ROWS
+        if row.blocker and judged_cell(row, tally.rubrics.get(str(row.rubric))).rating == BLOCKER
+    ]
+    if blocked or reached:
+        named = ", ".join(reached) or "a blocker that is not shown"
+        return Cell(value=True, rating=BLOCKER, n=n, blocked=blocked, notes=(f"{named}; {blocked} of {n} verdicts",))
     unchecked = [
         f"{row.rubric}.{row.metric}"
         for row in ROWS

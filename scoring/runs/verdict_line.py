@@ -32,8 +32,9 @@ class ScoreLine:
 class VerdictLine:
     """One verdict. ``identity`` (trace, else case) and ``rubric`` tell what a later ``revision`` replaces.
 
-    ``run`` numbers the runs of a batch that judged each case several times. ``composite`` is in [0, 1] whatever the rubric's scale, None when invalid or incomplete. ``weight`` is the inverse
-    of the inclusion probability. ``cost_usd`` is what the judged call cost, None where unknown.
+    ``run`` numbers the runs of a batch that judged each case several times, None where it was one. ``composite`` is in
+    [0, 1] whatever the rubric's scale, None when invalid or incomplete. ``weight`` is the inverse of the inclusion
+    probability. ``cost_usd`` is what the judged call cost, None where unknown.
     """
 
     identity: str
