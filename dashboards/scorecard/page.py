@@ -28,10 +28,7 @@ def scorecard_page(card: Scorecard) -> str:
     """The page as HTML."""
     notes = shown.Footnotes()
     rows = "".join(_row(row, cells, notes, len(card.models)) for row, cells in card.rows)
-    names = "".join(
-        f'<th scope="col" class="model" title="{escape(model)}">{escape(model, limit=_MAX_NAME)}'
-        for model in card.models
-    )
+    names = "".join(f'<th scope="col" class="model" title="{escape(model)}">{_name(model)}' for model in card.models)
     head = f'<th scope="col">Metric{names}<th scope="col" class="threshold">Threshold'
     legend = escape(LEGEND.replace("`", ""))
     body = (

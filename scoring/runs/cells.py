@@ -12,7 +12,7 @@ from scoring.verdict import State
 from .cost import Ranked
 from .final import MIN_COVERAGE, Final
 from .tally import MetricTally, ModelTally, RubricTally
-from .template import ROWS, SHOWN, Row
+from .template import ROWS, SHOWN, Kind, Row
 
 BLOCKER = "blocker"
 """The rating of a cell whose blocker was reached."""
@@ -62,7 +62,7 @@ def judged_cell(row: Row, tally: RubricTally | None) -> Cell:
         rating=_metric_rating(criterion_of(row), metric),
         n=n,
         blocked=metric.blocked,
-        raw=metric.raw.value,
+        raw=metric.raw.value if row.kind is Kind.BENCHMARK else None,
         notes=(*_blocked(metric.blocked, n), *notes),
     )
 
