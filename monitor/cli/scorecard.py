@@ -56,10 +56,12 @@ def scorecard(
 
     from scoring.runs.scorecard import scorecard as filled  # noqa: PLC0415
 
+    from .table import visible  # noqa: PLC0415
+
     tallies, clean = _read(files)
     card = filled(tallies, costs=told, options=options)
     for note in card.notes:
-        click.echo(f"warning: {note}", err=True)
+        _say(f"{click.style('warning:', fg='yellow')} {visible(note)}")
     text = _rendered(card, form, aligned=out is None and sys.stdout.isatty())
     if out is None:
         click.echo(text, nl=False)

@@ -81,6 +81,8 @@ def _metric_rating(criterion: Criterion | None, metric: MetricTally) -> str | No
         return None
     if criterion.blocker is not None and criterion.blocker.blocks(value):
         return BLOCKER
+    if criterion.prerequisite and value < 1:
+        return BLOCKER
     return criterion.metric.bands.rating(value) if criterion.metric.bands else None
 
 

@@ -239,8 +239,8 @@ def test_a_real_browser_shows_it_without_sideways_scrolling_under_a_head_that_st
         done = subprocess.run(
             [
                 browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-                "--no-first-run", f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,1000", "--virtual-time-budget=4000",
-                "--dump-dom", f"http://{at}/",
+                "--no-first-run", f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1400,1000",
+                "--virtual-time-budget=4000", "--dump-dom", f"http://{at}/",
             ],
             capture_output=True, text=True, timeout=100, check=True,
         )  # fmt: skip
