@@ -75,6 +75,7 @@ def _pairs(what: str, given: Sequence[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for each in given:
         name, sign, value = each.partition("=")
+        name = name.encode(errors="replace").decode()  # bytes that are no UTF-8 can be given, and not written
         if not (sign and name.strip() and value):
             raise CommandError(f"{what}: {each!r} is not NAME=VALUE", f"write {what if '=' in what else 'NAME=VALUE'}")
         if len(name) > _MAX_NAME:

@@ -134,9 +134,10 @@ def cost_cell(tally: ModelTally, told: float | None) -> Cell:
     if told is not None:
         return Cell(value=told)
     known = tally.cost.n
-    if not known:
-        return Cell(notes=("no verdict carries cost_usd; name the cost with --cost",))
     total = known + tally.costless
+    if not known:
+        what = "no verdict carries cost_usd" if total else "no verdict of a call task"
+        return Cell(notes=(f"{what}; name the cost with --cost",))
     if known / total < MIN_COVERAGE:
         return Cell(notes=(f"only {known} of {total} verdicts carry cost_usd; name the cost with --cost",))
     value = round((tally.cost.value or 0.0) * _CALLS, 9)

@@ -77,7 +77,7 @@ def read_verdict(said: object) -> VerdictLine:
     return VerdictLine(
         identity=said["trace_id"] if isinstance(said.get("trace_id"), str) else _text(said, "case_id"),
         rubric=rubric,
-        rubric_version=str(said.get("rubric_version") or rubric),
+        rubric_version=label(str(said.get("rubric_version") or rubric)),
         revision=revision,
         run=said["run"] if isinstance(said.get("run"), int) else None,
         state=state,
