@@ -36,15 +36,20 @@ class VerdictSource:
     def read_into(self, tally: ModelTally, progress: Callable[[int], None]) -> None:
         """Count every verdict that stands; ``progress`` hears the bytes read, twice the size of the file in all."""
         read = 0
-        for line, found in self._verdicts(tell=True):
+        for line in self._lines():
             read = line.read
-            if found is not None:
-                self._revisions.hear(found)
+            self._hear(line)
             progress(read)
         seen = Duplicates()
-        for line, found in self._verdicts(tell=False):
+        for line in self._lines():
+            if line.read > read:
+                break  # a running monitor has appended since; what it revises is not known
             progress(read + line.read)
-            if found is None:
+            try:
+                found = _parsed(line)
+            except VerdictLineError as error:
+                self.bad_lines += 1
+                self.complain(f"line {line.number}: {error}")
                 continue
             if not self._revisions.stands(found):
                 self.replaced += 1
@@ -53,17 +58,20 @@ class VerdictSource:
             tally.add(found)
         self.repeated = seen.count
 
-    def _verdicts(self, *, tell: bool) -> Iterator[tuple[Line, VerdictLine | None]]:
+    def _lines(self) -> Iterator[Line]:
         with self.path.open("rb", buffering=1 << 20) as file:
-            for line in lines(file):
-                try:
-                    found = _parsed(line)
-                except VerdictLineError as error:
-                    found = None
-                    if tell:
-                        self.bad_lines += 1
-                        self.complain(f"line {line.number}: {error}")
-                yield line, found
+            yield from lines(file)
+
+    def _hear(self, line: Line) -> None:
+        """Take note of a line that revises another; every other is left to the second reading."""
+        if line.text is None or b'"revision"' not in line.text:
+            return
+        try:
+            said = _loaded(line.text)
+            if isinstance(said, dict) and said.get("revision") != 1:
+                self._revisions.hear(read_verdict(said))
+        except (orjson.JSONDecodeError, VerdictLineError):
+            return  # the second reading says so
 
 
 def _parsed(line: Line) -> VerdictLine:
