@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from .errors import DATA, CommandError
+from .progress import bar
 from .settings import config_option, loaded
 
 if TYPE_CHECKING:
@@ -71,9 +72,10 @@ def score(
         repeat=repeat,
         keep_outputs=keep_outputs,
     )
+    size = cases.stat().st_size if cases.is_file() else None
     verdicts = VerdictStream(sys.stdout.buffer) if str(out) == "-" else VerdictFile(out)
     try:
-        with _opened(cases) as source, verdicts, _progress(cases) as progress:
+        with _opened(cases) as source, verdicts, bar(size) as progress:
             tally = batch.run(lines(source), verdicts, progress)
     except AnotherRunError as error:
         raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
@@ -88,29 +90,6 @@ def _opened(cases: Path) -> Iterator[BinaryIO]:
     else:
         with cases.open("rb", buffering=1 << 20) as file:
             yield file
-
-
-@contextlib.contextmanager
-def _progress(cases: Path) -> Iterator[Callable[[int], None]]:
-    """A bar over the bytes of the file, on a terminal only."""
-    if not sys.stderr.isatty() or not cases.is_file():
-        yield lambda _: None
-        return
-    from rich.console import Console  # noqa: PLC0415  # only where there is someone to see it
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
-
-    columns = (BarColumn(bar_width=None), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5) as bar:
-        task = bar.add_task("", total=cases.stat().st_size)
-        drawn = 0
-
-        def step(read: int) -> None:
-            nonlocal drawn
-            if read - drawn >= 1 << 16:
-                drawn = read
-                bar.update(task, completed=read)
-
-        yield step
 
 
 def _report(tally: Tally, resumed: int) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from monitor.catalogue import Card, cards
+from monitor.catalogue import Card, cards, range_text
 from scoring.rubric import Rubric
 from scoring.rubrics import RUBRICS
+from scoring.runs.scores import FINAL, RUN_SCORES, RunScore
 from scoring.score_name import composite_name, pass_name
 
+_WEIGHTS = {name: parts for score in RUN_SCORES for name, parts in score.weights.items()}
 _METRICS_HEAD = """\
 # Metrics
 
@@ -29,7 +31,28 @@ def metrics_page() -> str:
     for rubric in RUBRICS.values():
         of_rubric = [card for card in cards() if card.rubric is rubric]
         parts.append(_rubric_section(rubric, of_rubric))
+    parts.append(_final_section())
     return "\n".join(parts)
+
+
+def _final_section() -> str:
+    table = "\n".join(
+        f"| {part} | " + " | ".join(f"{of[part]:.0%}" if part in of else "–" for of in _WEIGHTS.values()) + " |"
+        for part in next(iter(_WEIGHTS.values()))
+    )
+    return (
+        f"## {FINAL}\n\n**Scores of a run**, which `sidejudge scorecard` computes from verdicts.\n\n"
+        f"| weight of | {' | '.join(_WEIGHTS)} |\n|---|---|---|\n{table}\n\n"
+        + "\n".join(map(_run_score_section, RUN_SCORES))
+    )
+
+
+def _run_score_section(score: RunScore) -> str:
+    return (
+        f"### {FINAL} {score.id}\n\n{score.title}. {score.meaning}\n\n- Formula: {score.formula}\n"
+        f"- Unit: {score.unit}, in {range_text(score.bounds)}\n- Undefined: {score.undefined}\n"
+        f"- Source: {score.source}\n"
+    )
 
 
 def _rubric_section(rubric: Rubric, of_rubric: list[Card]) -> str:
