@@ -38,14 +38,14 @@ def highlight_recall(case: Case) -> Steps:
     settled = settle(answered, truth)
     if not isinstance(settled, tuple):
         return settled
-    _, method, judgement = settled
+    _, method, judgements = settled
     certain = _largest(len(missed), replies, open_ones=False)
     if len(certain) < len(_largest(len(missed), replies, open_ones=True)):
         # A pair that nobody could judge would matter.
         refused = settle([reply for reply in replies if isinstance(reply, NoAnswer)], truth)
         return refused if isinstance(refused, Unavailable | Failed) else Unavailable("a pair was not judged")
     left = [one for at, one in enumerate(missed) if at not in certain]
-    return _recall(wanted, left, method, judgement)
+    return _recall(wanted, left, method, judgements)
 
 
 def _equal(wanted: Sequence[str], found: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -74,14 +74,14 @@ def _largest(wanted: int, replies: Sequence[Reply], *, open_ones: bool) -> dict[
     return maximum_matching([[j for j in range(across) if holds[i * across + j]] for i in range(wanted)])
 
 
-def _recall(wanted: Sequence[str], missed: list[str], method: Method, judgement: Judgement | None = None) -> Scored:
+def _recall(wanted: Sequence[str], missed: list[str], method: Method, judgements: tuple[Judgement, ...] = ()) -> Scored:
     matched = len(wanted) - len(missed)
     return Scored(
         value=matched / len(wanted),
         method=method,
         reason=f"{matched} of {len(wanted)} highlights" + (f"; missed: {shown(missed)[0]}" if missed else ""),
         details={"missed": shown(missed)},
-        judgement=judgement,
+        judgements=judgements,
     )
 
 
@@ -102,7 +102,7 @@ def highlight_correctness(case: Case) -> Steps:
     settled = settle(replies, truth)
     if not isinstance(settled, tuple):
         return settled
-    values, method, judgement = settled
+    values, method, judgements = settled
     refuted = {one for one, held in zip(open_ones, values, strict=True) if not held}
     wrong = [one for one in found if one in refuted]
     return Scored(
@@ -111,5 +111,5 @@ def highlight_correctness(case: Case) -> Steps:
         reason=f"{len(found) - len(wrong)} of {len(found)} highlights"
         + (f"; wrong: {shown(wrong)[0]} ({why(replies, values)})" if wrong else ""),
         details={"wrong": shown(wrong)},
-        judgement=judgement,
+        judgements=judgements,
     )
