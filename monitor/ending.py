@@ -13,6 +13,8 @@ from scoring.verdict import State, Verdict
 
 from .ledger import Reason
 
+_NOT_SUBSTANCE = ("created_at", "revision", "cost_usd")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
@@ -80,8 +82,9 @@ def revise(
 def _substance(verdict: Mapping[str, object]) -> dict[str, object]:
     """A verdict without what differs between two sayings of the same thing, as it reads back once it was written.
 
+    What the call cost is no judgement: late spans that only add to it change nothing that was judged.
     What was said before has been through JSON, which knows neither tuples nor keys that are not text.
     """
-    said = {key: value for key, value in verdict.items() if key not in ("created_at", "revision")}
+    said = {key: value for key, value in verdict.items() if key not in _NOT_SUBSTANCE}
     read: dict[str, object] = json.loads(json.dumps(said, default=str))
     return read

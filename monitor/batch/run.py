@@ -25,12 +25,13 @@ from .digest import case_digest
 from .duplicates import Duplicates
 from .lines import MAX_LINE, Line
 from .tally import Tally
+from .wanted import Wanted
 
 
 class Verdicts(Protocol):
     """Where verdicts stand and go."""
 
-    def standing(self, case_id: str, rubric: str, version: str, digest: str) -> Mapping[str, object] | None: ...
+    def standing(self, wanted: Wanted) -> Mapping[str, object] | None: ...
     def all_walked(self) -> None: ...
     def append(self, verdict: bytes) -> None: ...
 
@@ -41,6 +42,8 @@ class Batch:
 
     ``scenarios`` are those of the configuration, by name. ``complain`` hears one line of text for every line of the
     input that gives no verdict though it should, and one for the first case id that stands twice.
+    ``repeat`` judges each case that often, and each verdict then says in which ``run``. ``keep_outputs`` has each
+    verdict carry the ``model_output`` that it is about, for audits.
     """
 
     rubrics: Mapping[str, Rubric]
@@ -49,6 +52,8 @@ class Batch:
     chosen: Sequence[str]
     complain: Callable[[str], None]
     by_task: bool
+    repeat: int | None = None
+    keep_outputs: bool = False
     tally: Tally = field(default_factory=Tally)
     _evaluator: Evaluator = field(init=False)
     _versions: dict[str, str] = field(init=False)
@@ -76,6 +81,9 @@ class Batch:
         except CaseError as error:
             self._bad(str(error))
             return
+        if self.keep_outputs and not _can_be_kept(case.model_output):
+            self._bad(f"line {line.number}: model_output: is nested too deeply to be kept; leave out --keep-outputs")
+            return
         self._compare(case.case_id, line.number)
         route = self._route(case, line.number)
         if route is None:
@@ -83,16 +91,22 @@ class Batch:
         named = self.scenarios.get(route.scenario_name) if route.scenario_name is not None else None
         digest = case_digest(line.text, named)
         case = replace(case, scenario=route.scenario) if route.scenario is not None else case
+        extra: dict[str, object] = {"model_output": case.model_output} if self.keep_outputs else {}
+        for run in (None,) if self.repeat is None else range(1, self.repeat + 1):
+            self._run(case, route.rubrics, {"case_digest": digest, **({"run": run} if run else {}), **extra}, verdicts)
+
+    def _run(self, case: Case, rubrics: Sequence[str], extra: Mapping[str, object], verdicts: Verdicts) -> None:
+        """Judge a case once by each rubric whose verdict does not stand; ``extra`` goes into each verdict."""
         missing: list[str] = []
-        for name in route.rubrics:
-            said = verdicts.standing(case.case_id, name, self._versions[name], digest)
+        for name in rubrics:
+            said = verdicts.standing(Wanted(case.case_id, name, self._versions[name], extra))
             if said is None:
                 missing.append(name)
             else:
                 self.tally.add(said)
         if missing:
             for verdict in self._judge(case, missing):
-                told = {**verdict.to_json(), "case_digest": digest}
+                told = {**verdict.to_json(), **extra}
                 self.tally.add(told)
                 verdicts.append(_dumped(told))
 
@@ -145,6 +159,15 @@ def _no_rubric(task: str | None) -> str:
         f"this version has no rubric for {task[:100]!r} (it has one for {tasks}); "
         "name one with --rubric, or configure routes"
     )
+
+
+def _can_be_kept(output: Json) -> bool:
+    """Whether a verdict can carry it: what can be read may be nested more deeply than what can be written."""
+    try:
+        orjson.dumps({"model_output": output})
+    except orjson.JSONEncodeError:
+        return False
+    return True
 
 
 def _dumped(verdict: Mapping[str, object]) -> bytes:
