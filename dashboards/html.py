@@ -25,11 +25,7 @@ def stylesheet() -> str:
 @cache
 def security_policy() -> str:
     """The content security policy of all pages."""
-    digest = base64.b64encode(hashlib.sha256(stylesheet().encode()).digest()).decode()
-    return (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
+    return f"{_only_style(stylesheet())}; frame-ancestors 'none'"
 
 
 def escape(value: object, limit: int = _CLIP) -> str:
@@ -41,14 +37,34 @@ def escape(value: object, limit: int = _CLIP) -> str:
 
 def frame(title: str, body: str, *, refresh_s: int | None = None, icon: str = "#5d6675") -> str:
     """A whole page around ``body``, which is HTML already."""
-    dot = f"%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'%3E%3Ccircle cx='4' cy='4' r='4' fill='%23{icon[1:]}'/%3E%3C/svg%3E"  # noqa: E501
     refresh = f'<meta http-equiv="refresh" content="{refresh_s}">\n' if refresh_s else ""
+    return _page(title, body, head=refresh, style=stylesheet(), icon=icon)
+
+
+def standalone(title: str, body: str, *, style: str, layout: str = "") -> str:
+    """A whole page that is a file: ``style`` follows the common style sheet, and the policy stands in the page.
+
+    ``layout`` is the class of the page's one column.
+    """
+    styles = stylesheet() + style
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{_only_style(styles)}">\n'
+    return _page(title, body, head=policy, style=styles, icon="#5d6675", layout=layout)
+
+
+def _only_style(style: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def _page(title: str, body: str, *, head: str, style: str, icon: str, layout: str = "") -> str:
+    dot = f"%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 8 8'%3E%3Ccircle cx='4' cy='4' r='4' fill='%23{icon[1:]}'/%3E%3C/svg%3E"  # noqa: E501
+    column = f' class="{escape(layout)}"' if layout else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"{refresh}<title>{escape(title)}</title>\n"
+        f"{head}<title>{escape(title)}</title>\n"
         f'<link rel="icon" href="data:image/svg+xml,{dot}">\n'
-        f"<style>{stylesheet()}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<style>{style}</style>\n</head>\n<body>\n<main{column}>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 

@@ -251,6 +251,7 @@ class VerdictBody(BaseModel):
     selection: Selection
     revision: Annotated[int, Field(ge=1)]
     sampling_probability: Annotated[float, Field(gt=0, le=1)]
+    cost_usd: float | None = Field(default=None, description="what the judged call cost; null: unknown")
     created_at: datetime
 
 

@@ -9,6 +9,8 @@ from scoring.judge_config import parse_judge_config
 from scoring.rubric import Criterion, Rubric
 from scoring.rubrics import RUBRICS
 from scoring.rubrics.agent import agent_rubric
+from scoring.runs.scores import FINAL, RunScore
+from scoring.score_name import score_name
 
 from .config import Config
 from .config.model import RubricOverride
@@ -24,6 +26,11 @@ class Card:
     @property
     def id(self) -> str:
         return self.criterion.metric.id
+
+    @property
+    def score_name(self) -> str:
+        """What its score is called where verdicts are written back."""
+        return score_name(self.rubric.id, self.criterion.metric)
 
     @property
     def weight(self) -> str:
@@ -46,15 +53,14 @@ class Card:
 
     @property
     def range(self) -> str:
-        low, high = self.criterion.metric.bounds
-        return f"[{low:g}, {high:g}]" if high is not None else f"[{low:g}, ∞)"
+        return range_text(self.criterion.metric.bounds)
 
     def to_json(self) -> dict[str, object]:
         metric, criterion = self.criterion.metric, self.criterion
         bands, blocker = metric.bands, criterion.blocker
         return {
             "id": metric.id, "rubric": self.rubric.id, "rubric_version": self.rubric.version,
-            "title": metric.title, "meaning": metric.meaning, "formula": metric.formula,
+            "score_name": self.score_name, "title": metric.title, "meaning": metric.meaning, "formula": metric.formula,
             "unit": metric.unit, "bounds": list(metric.bounds), "weight": criterion.weight,
             "bands": None if bands is None else {
                 "steps": [list(step) for step in bands.steps], "otherwise": bands.otherwise,
@@ -66,6 +72,21 @@ class Card:
             "prerequisite": criterion.prerequisite, "methods": [method.value for method in metric.methods],
             "undefined": metric.undefined, "source": metric.source,
         }  # fmt: skip
+
+
+def range_text(bounds: tuple[float, float | None]) -> str:
+    """``[0, 1]``, or ``[0, ∞)``."""
+    low, high = bounds
+    return f"[{low:g}, {high:g}]" if high is not None else f"[{low:g}, ∞)"
+
+
+def run_score_json(score: RunScore) -> dict[str, object]:
+    """The card of a score of a run, with the keys that a metric's card has for the same things."""
+    return {
+        "id": score.id, "rubric": FINAL, "title": score.title, "meaning": score.meaning, "formula": score.formula,
+        "unit": score.unit, "bounds": list(score.bounds), "undefined": score.undefined, "source": score.source,
+        "weights": {name: dict(parts) for name, parts in score.weights.items()},
+    }  # fmt: skip
 
 
 def cards(rubrics: Mapping[str, Rubric] = RUBRICS) -> list[Card]:

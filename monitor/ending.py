@@ -14,6 +14,8 @@ from scoring.verdict import State, Verdict
 
 from .ledger import Reason
 
+_NOT_SUBSTANCE = ("created_at", "revision", "cost_usd", "judge")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
@@ -81,10 +83,11 @@ def revise(
 def _substance(verdict: Mapping[str, object]) -> dict[str, object]:
     """A verdict without what differs between two sayings of the same thing, as it reads back once it was written.
 
-    What was said before has been through JSON, which knows neither tuples nor keys that are not text. Whether an answer
-    was paid for or came out of the cache does not change it.
+    What the call cost is no judgement: late spans that only add to it change nothing that was judged. Nor is whether an
+    answer was paid for or came out of the cache.
+    What was said before has been through JSON, which knows neither tuples nor keys that are not text.
     """
-    said = {key: value for key, value in verdict.items() if key not in ("created_at", "revision", "judge")}
+    said = {key: value for key, value in verdict.items() if key not in _NOT_SUBSTANCE}
     read: dict[str, Any] = json.loads(json.dumps(said, default=str))
     for score in read.get("scores", []):
         judge = score.get("judge", {})

@@ -23,7 +23,7 @@ class Metric:
 
     ``id`` is its name everywhere (YAML, Langfuse, Prometheus, documentation); ``formula`` is the seed's, in words;
     ``bounds`` are (low, high) with None for unbounded; ``methods`` says who can decide it; ``undefined`` says when it
-    has no value.
+    has no value. ``short`` stands for the id in score names that would else be too long (``score_name``).
     """
 
     id: str
@@ -37,6 +37,7 @@ class Metric:
     bounds: tuple[float, float | None] = (0.0, 1.0)
     methods: tuple[Method, ...] = (Method.EXACT,)
     undefined: str = "never"
+    short: str | None = None
 
     def start(self, case: Case) -> Steps:
         """The metric's steps for this case; a plain function is lifted to steps that ask nothing."""

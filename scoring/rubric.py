@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from .bands import Bands, Blocker
+from .case import Case
 from .metric import Metric
 from .result import Result
 
@@ -39,7 +40,8 @@ class Rubric:
 
     ``passes`` gets the composite and the results and says whether the case passes, beyond the pass mark; ``None`` when
     what it needs is unknown and nothing has failed yet, which leaves the verdict incomplete.
-    ``detail`` makes top-level fields of the verdict from the results (the workflow result in its seed's shape).
+    ``detail`` makes top-level fields of the verdict from the case, the composite and the results (the workflow result
+    in its seed's shape).
     ``good_mark`` is the composite that is rated *good*, None: derived. ``opt_in`` are criteria that a configuration
     may add; they are not measured.
     """
@@ -53,7 +55,7 @@ class Rubric:
     scale: float = 1.0
     min_coverage: float = 0.90
     passes: Callable[[float, Mapping[str, Result]], bool | None] | None = None
-    detail: Callable[[Mapping[str, Result]], Mapping[str, object]] | None = None
+    detail: Callable[[Case, float | None, Mapping[str, Result]], Mapping[str, object]] | None = None
     good_mark: float | None = None
     opt_in: tuple[Criterion, ...] = ()
 

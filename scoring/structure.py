@@ -297,6 +297,7 @@ _UNDEFINED = "there is no expected outcome, or none that can be used; or the com
 
 response_structure_compliance = Metric(
     id="response_structure_compliance",
+    short="structure_compliance",
     title="Response Structure Compliance",
     meaning="Whether the output has exactly the keys and JSON kinds of the expected outcome; 1 or 0.",
     formula="1 if structure matches expected_outcome exactly; 0 if any key is missing, renamed, or extra",

@@ -84,6 +84,7 @@ class Verdict:
 
     ``coverage`` is the scored share of the applicable weight, in [0, 1]. ``sampling_probability`` is the chance that
     the case was drawn at all; an estimate weighs the verdict by its inverse. ``revision`` counts re-scores from 1.
+    ``cost_usd`` is what the judged call cost, not its judgement.
     """
 
     case_id: str
@@ -108,6 +109,7 @@ class Verdict:
     session_id: str | None = None
     selection: Selection = "random"
     revision: int = 1
+    cost_usd: float | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
@@ -128,7 +130,8 @@ class Verdict:
             },
             "service": self.service, "environment": self.environment, "session_id": self.session_id,
             "selection": self.selection, "revision": self.revision,
-            "sampling_probability": self.sampling_probability, "created_at": self.created_at,
+            "sampling_probability": self.sampling_probability, "cost_usd": self.cost_usd,
+            "created_at": self.created_at,
             **self.extra,
         }  # fmt: skip
 
@@ -200,7 +203,8 @@ def reach_verdict(
         session_id=case.session_id,
         selection=selection,
         revision=revision,
-        extra=rubric.detail(results) if rubric.detail else {},
+        cost_usd=case.cost_usd,
+        extra=rubric.detail(case, composite, results) if rubric.detail else {},
     )
 
 

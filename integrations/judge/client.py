@@ -13,12 +13,11 @@ from typing import Any, Final, Protocol
 from integrations.provider.errors import Kind, ProviderError, Usage, read_error
 from integrations.provider.library import LiteLLM
 
-_TOKENS_PER_FURTHER_ANSWER: Final = 256
 _UNKNOWN_CONTEXT: Final = 32_000
 
 
 class Asking(Protocol):
-    """What the client needs of a request: messages, the JSON schema of the answer, its name, how many are asked for."""
+    """What the client needs of a request: messages, the schema of the answer and its name, and how long that may be."""
 
     @property
     def messages(self) -> Sequence[Mapping[str, str]]: ...
@@ -27,7 +26,7 @@ class Asking(Protocol):
     @property
     def schema_name(self) -> str: ...
     @property
-    def questions(self) -> Sequence[object]: ...
+    def answer_tokens(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +44,8 @@ class Price:
 class Model:
     """A model and how it is asked (seed 002 §2.1: temperature 0, top_p 1, 1024 tokens, seed 42).
 
-    ``name`` is ``provider/model`` as litellm writes it. ``max_tokens`` is for one answer; a request for several may use
-    256 more for each further one. ``timeout_s`` is that of one attempt.
+    ``name`` is ``provider/model`` as litellm writes it. ``max_tokens`` bounds the answer, unless the request says that
+    its answers need more. ``timeout_s`` is that of one attempt.
     """
 
     name: str
@@ -67,10 +66,6 @@ class Model:
         """What limits are kept for: the part before the slash."""
         return self.name.partition("/")[0]
 
-    def answer_tokens(self, questions: int) -> int:
-        """The most tokens that an answer to so many questions may take."""
-        return self.max_tokens + _TOKENS_PER_FURTHER_ANSWER * max(0, questions - 1)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
@@ -88,6 +83,7 @@ class JudgeClient:
 
     def __init__(self, library: LiteLLM) -> None:
         self._library = library
+        self._models: dict[str, Mapping[str, Any]] = {}
 
     async def complete(self, request: Asking, model: Model) -> Completion:
         """Ask once. Raises ``ProviderError`` for everything that is not a text from the model."""
@@ -98,7 +94,7 @@ class JudgeClient:
             "api_key": model.api_key,
             "temperature": model.temperature,
             "top_p": model.top_p,
-            "max_tokens": model.answer_tokens(len(request.questions)),
+            "max_tokens": max(model.max_tokens, request.answer_tokens),
             "seed": model.seed,
             "timeout": model.timeout_s,
             "num_retries": 0,
@@ -143,7 +139,9 @@ class JudgeClient:
             except Exception:  # noqa: BLE001  # it says that it does not know the model in several ways
                 return {}
 
-        return await self._library.run(work)
+        if model.name not in self._models:
+            self._models[model.name] = await self._library.run(work)
+        return self._models[model.name]
 
 
 def _read(response: Any, model: Model, duration_s: float) -> Completion:

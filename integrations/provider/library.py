@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import threading
+import warnings
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any, Final, TypeVar
@@ -23,6 +24,7 @@ _ENVIRONMENT: Final = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else its import asks the network for prices
     "LITELLM_MODE": "PRODUCTION",  # else its import reads a .env file from somewhere above
 }
+_NOTHING: Final = [{"role": "user", "content": "nothing"}]
 _LOGGERS: Final = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 
 
@@ -72,10 +74,14 @@ class LiteLLM:
     def _load(self) -> None:
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-        try:
-            module: Any = import_module("litellm")
-        except ModuleNotFoundError as error:
-            raise ProviderError(Kind.NOT_INSTALLED, "pip install 'sidejudge[judge]'") from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about its own code, which only its authors can mend
+            try:
+                module: Any = import_module("litellm")
+            except ModuleNotFoundError as error:
+                raise ProviderError(Kind.NOT_INSTALLED, "pip install 'sidejudge[judge]'") from error
+            # A call that asks nobody, for it loads half of itself with the first.
+            module.completion(model="openai/gpt-4o-mini", messages=_NOTHING, api_key="none", mock_response="nothing")
         module.telemetry = False  # older versions have it
         module.suppress_debug_info = True  # it prints advice to standard output
         for name in _LOGGERS:  # they would log requests, which hold what traces said

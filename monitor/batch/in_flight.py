@@ -28,17 +28,17 @@ class JudgeOutError(Exception):
 
 
 async def in_order(
-    source: Iterable[T], start: Callable[[T], Awaitable[R] | None], done: Callable[[T, R | None], None], at_most: int
+    source: Iterable[T], work: Callable[[T], Awaitable[R]], done: Callable[[T, R], None], at_most: int
 ) -> None:
-    """``start`` work on each item, ``at_most`` at a time, and hear what came of it in the order of the items.
+    """Work on ``at_most`` items at a time, and hear what came of each in the order of the items.
 
-    None from ``start``: nothing is to be done for this item. The source may block; it is read in a thread.
+    ``work`` is called in that order too. The source may block; it is read in a thread.
     """
-    under_way: deque[tuple[T, asyncio.Task[R | None]]] = deque()
+    under_way: deque[tuple[T, asyncio.Future[R]]] = deque()
     items: Iterator[T] = iter(source)
     try:
         while (found := await asyncio.to_thread(_next, items)) is not None:
-            under_way.append((found[0], asyncio.create_task(_come_to(start(found[0])))))
+            under_way.append((found[0], asyncio.ensure_future(work(found[0]))))
             while len(under_way) >= at_most or (under_way and under_way[0][1].done()):
                 item, task = under_way.popleft()
                 done(item, await task)
@@ -53,10 +53,6 @@ async def in_order(
 
 def _next(items: Iterator[T]) -> tuple[T] | None:
     return next(((item,) for item in items), None)
-
-
-async def _come_to(work: Awaitable[R] | None) -> R | None:
-    return None if work is None else await work
 
 
 async def finish(evaluator: Evaluator, begin: Callable[[], Hearing], *, max_wait_s: float) -> Hearing:
@@ -77,8 +73,10 @@ async def finish(evaluator: Evaluator, begin: Callable[[], Hearing], *, max_wait
         spent = next((why for why in hearing.failures if why.startswith(OVER_BUDGET)), None)
         if spent is not None:
             raise JudgeOutError(spent)
-        attempt += 1
-        if attempt == _ATTEMPTS or not any(why.startswith(OUTAGE) for why in hearing.failures):
+        if not any(why.startswith(OUTAGE) for why in hearing.failures):
+            return hearing
+        attempt += judge is None or judge.outage is None  # an outage is waited for, and not counted
+        if attempt >= _ATTEMPTS:
             return hearing
         await _until_back(judge, waits_until)
 

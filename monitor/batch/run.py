@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -29,23 +29,24 @@ from .duplicates import Duplicates
 from .in_flight import JudgeOutError, finish, in_order
 from .lines import MAX_LINE, Line
 from .tally import Tally
+from .wanted import Wanted
 
 
 class Verdicts(Protocol):
     """Where verdicts stand and go."""
 
-    def standing(self, case_id: str, rubric: str, version: str, digest: str) -> Mapping[str, object] | None: ...
+    def standing(self, wanted: Wanted) -> Mapping[str, object] | None: ...
     def all_walked(self) -> None: ...
     def append(self, verdict: bytes) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A case and the rubrics whose verdicts on it are missing."""
+    """A case and the rubrics whose verdicts on it are missing; ``extra`` goes into each verdict."""
 
     case: Case
-    digest: str
     names: Sequence[str]
+    extra: Mapping[str, object]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,9 +54,11 @@ class Batch:
     """Judges cases. ``chosen`` rubrics judge every case; without any, the routes (or the case's task) choose.
 
     ``scenarios`` are those of the configuration, by name. ``complain`` hears one line of text for every line of the
-    input that gives no verdict though it should, and one for the first case id that stands twice. ``answering`` is who
-    answers (default: by words alone). Where somebody has to be waited for, ``at_most`` cases are judged at a time, and
-    a judge that is out of reach is waited for, ``max_wait_s`` at most.
+    input that gives no verdict though it should, and one for the first case id that stands twice.
+    ``repeat`` judges each case that often, and each verdict then says in which ``run``. ``keep_outputs`` has each
+    verdict carry the ``model_output`` that it is about, for audits.
+    ``answering`` is who answers (default: by words alone). Where somebody has to be waited for, ``at_most`` cases are
+    judged at a time, and a judge that is out of reach is waited for, ``max_wait_s`` at most.
     """
 
     rubrics: Mapping[str, Rubric]
@@ -64,6 +67,8 @@ class Batch:
     chosen: Sequence[str]
     complain: Callable[[str], None]
     by_task: bool
+    repeat: int | None = None
+    keep_outputs: bool = False
     answering: Answering | None = None
     at_most: int = 1
     max_wait_s: float = 0.0
@@ -73,18 +78,15 @@ class Batch:
     _duplicates: Duplicates = field(default_factory=Duplicates)
 
     def __post_init__(self) -> None:
-        chosen = self.answering
-        self._evaluator = (
-            Evaluator(self.rubrics) if chosen is None else Evaluator(self.rubrics, chosen.at_once, chosen.others)
-        )
+        who = self.answering
+        self._evaluator = Evaluator(self.rubrics, who.at_once, who.others) if who else Evaluator(self.rubrics)
         self._versions = {name: rubric.version for name, rubric in self.rubrics.items()}
 
     def run(self, source: Iterable[Line], verdicts: Verdicts, progress: Callable[[int], None]) -> Tally:
         """Judge everything; ``progress`` hears how many bytes have been read."""
         if self._evaluator.others is None:
             for line in source:
-                task = self._task(line, verdicts)
-                if task is not None:
+                for task in self._tasks(line, verdicts):
                     self._take(task, self._judge(task), verdicts)
                 progress(line.read)
         else:
@@ -96,50 +98,63 @@ class Batch:
     async def _run_in_flight(self, source: Iterable[Line], verdicts: Verdicts, progress: Callable[[int], None]) -> None:
         """The same with several cases in flight. A line is prepared when it is read: what stands, stands in order."""
 
-        def start(line: Line) -> Awaitable[tuple[_Task, tuple[Verdict, ...]]] | None:
-            task = self._task(line, verdicts)
-            return None if task is None else self._judged(task)
+        async def judged(tasks: Sequence[_Task]) -> list[tuple[_Task, tuple[Verdict, ...]]]:
+            return [(task, await self._judge_waiting(task)) for task in tasks]
 
-        def done(line: Line, came: tuple[_Task, tuple[Verdict, ...]] | None) -> None:
-            if came is not None:
-                self._take(*came, verdicts)
+        def done(line: Line, came: Sequence[tuple[_Task, tuple[Verdict, ...]]]) -> None:
+            for task, reached in came:
+                self._take(task, reached, verdicts)
             progress(line.read)
 
         try:
-            await in_order(source, start, done, self.at_most)
+            await in_order(source, lambda line: judged(self._tasks(line, verdicts)), done, self.at_most)
         finally:
             if self.answering is not None:
                 await self.answering.close()
 
-    def _task(self, line: Line, verdicts: Verdicts) -> _Task | None:
-        """What is to be judged of a line; None when nothing is."""
+    def _tasks(self, line: Line, verdicts: Verdicts) -> list[_Task]:
+        """What is to be judged of a line: the verdicts that stand already are only counted."""
         if line.text is None:
             self._bad(f"line {line.number}: is longer than {MAX_LINE} bytes")
-            return None
+            return []
         try:
             case = read_case(line.text, line.number)
         except CaseError as error:
             self._bad(str(error))
-            return None
+            return []
+        if self.keep_outputs and not _can_be_kept(case.model_output):
+            self._bad(f"line {line.number}: model_output: is nested too deeply to be kept; leave out --keep-outputs")
+            return []
         self._compare(case.case_id, line.number)
         route = self._route(case, line.number)
         if route is None:
-            return None
+            return []
         named = self.scenarios.get(route.scenario_name) if route.scenario_name is not None else None
         digest = case_digest(line.text, named)
         case = replace(case, scenario=route.scenario) if route.scenario is not None else case
+        kept: dict[str, object] = {"model_output": case.model_output} if self.keep_outputs else {}
+        tasks = []
+        for run in (None,) if self.repeat is None else range(1, self.repeat + 1):
+            extra = {"case_digest": digest, **({"run": run} if run else {}), **kept}
+            tasks.append(_Task(case, self._missing(case, route.rubrics, extra, verdicts), extra))
+        return [task for task in tasks if task.names]
+
+    def _missing(
+        self, case: Case, rubrics: Sequence[str], extra: Mapping[str, object], verdicts: Verdicts
+    ) -> Sequence[str]:
+        """The rubrics whose verdict does not stand yet."""
         missing: list[str] = []
-        for name in route.rubrics:
-            said = verdicts.standing(case.case_id, name, self._versions[name], digest)
+        for name in rubrics:
+            said = verdicts.standing(Wanted(case.case_id, name, self._versions[name], extra))
             if said is None:
                 missing.append(name)
             else:
                 self.tally.add(said)
-        return _Task(case, digest, missing) if missing else None
+        return missing
 
-    def _take(self, task: _Task, reached: tuple[Verdict, ...], verdicts: Verdicts) -> None:
+    def _take(self, task: _Task, reached: Iterable[Verdict], verdicts: Verdicts) -> None:
         for verdict in reached:
-            told = {**verdict.to_json(), "case_digest": task.digest}
+            told = {**verdict.to_json(), **task.extra}
             self.tally.add(told)
             verdicts.append(_dumped(told))
 
@@ -166,15 +181,15 @@ class Batch:
         except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
             return self._failed(task, error, now)
 
-    async def _judged(self, task: _Task) -> tuple[_Task, tuple[Verdict, ...]]:
+    async def _judge_waiting(self, task: _Task) -> tuple[Verdict, ...]:
         begin = partial(self._evaluator.open, task.case, task.names)
         try:
             hearing = await finish(self._evaluator, begin, max_wait_s=self.max_wait_s)
-            return task, hearing.verdicts(created_at=written(time.time_ns()))
+            return hearing.verdicts(created_at=written(time.time_ns()))
         except JudgeOutError:
             raise
-        except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
-            return task, self._failed(task, error, written(time.time_ns()))
+        except Exception as error:  # noqa: BLE001  # likewise
+            return self._failed(task, error, written(time.time_ns()))
 
     def _failed(self, task: _Task, error: Exception, now: str) -> tuple[Verdict, ...]:
         why = Failed(f"{type(error).__name__}: {error}")
@@ -205,6 +220,15 @@ def _no_rubric(task: str | None) -> str:
         f"this version has no rubric for {task[:100]!r} (it has one for {tasks}); "
         "name one with --rubric, or configure routes"
     )
+
+
+def _can_be_kept(output: Json) -> bool:
+    """Whether a verdict can carry it: what can be read may be nested more deeply than what can be written."""
+    try:
+        orjson.dumps({"model_output": output})
+    except orjson.JSONEncodeError:
+        return False
+    return True
 
 
 def _dumped(verdict: Mapping[str, object]) -> bytes:

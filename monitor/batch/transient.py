@@ -9,9 +9,13 @@ from collections.abc import Mapping, Sequence
 
 
 class Transient:
-    """A cache of judged answers, the least lately used forgotten first, and dollars by the hour."""
+    """A cache of judged answers, the least lately used forgotten first, and dollars by the hour.
 
-    def __init__(self) -> None:
+    ``forgetful``: no answer is kept.
+    """
+
+    def __init__(self, *, forgetful: bool = False) -> None:
+        self._forgetful = forgetful
         self._answers: dict[str, str] = {}
         self._spent: dict[int, float] = {}
 
@@ -21,6 +25,8 @@ class Transient:
         return found
 
     async def put(self, answers: Mapping[str, str], now_ns: int, most: int) -> None:  # noqa: ARG002  # likewise
+        if self._forgetful:
+            return
         self._answers.update(answers)
         for key in list(self._answers)[: max(0, len(self._answers) - most)]:
             del self._answers[key]

@@ -16,6 +16,8 @@ from typing import BinaryIO, Self
 
 import orjson
 
+from .wanted import Wanted
+
 BLOCK_BYTES = 256 * 1024
 BLOCK_S = 0.5
 """Verdicts are written when a block is full or this old: a kill costs at most this much work, never a verdict twice."""
@@ -58,25 +60,14 @@ class VerdictFile:
                 self._old.close()
             self._new.close()
 
-    def standing(self, case_id: str, rubric: str, version: str, digest: str) -> Mapping[str, object] | None:
-        """The next verdict of the file when it is this one; ``None`` once the file has come to its end.
-
-        ``digest`` is that of the case as it would be judged now: a verdict on another wording of it does not stand.
-        """
+    def standing(self, wanted: Wanted) -> Mapping[str, object] | None:
+        """The next verdict of the file when it is this one; ``None`` once the file has come to its end."""
         said = self._next()
         if said is None:
             return None
-        found = (said.get("case_id"), said.get("rubric"), said.get("rubric_version"))
-        if found != (case_id, rubric, version):
-            raise AnotherRunError(
-                f"{self._path}, line {self._line}: holds the verdict of case {found[0]!r} by {found[2] or found[1]}, "
-                f"where case {case_id!r} by {version} is next"
-            )
-        if said.get("case_digest") != digest:
-            raise AnotherRunError(
-                f"{self._path}, line {self._line}: case {case_id!r} or its scenario has changed since this verdict was "
-                f"reached (case_digest {said.get('case_digest')}, now {digest})"
-            )
+        fault = wanted.fault(said)
+        if fault is not None:
+            raise AnotherRunError(f"{self._path}, line {self._line}: {fault}")
         self.resumed += 1
         return said
 
@@ -134,7 +125,7 @@ class VerdictStream:
     def __exit__(self, *_: object) -> None:
         self.flush()
 
-    def standing(self, case_id: str, rubric: str, version: str, digest: str) -> Mapping[str, object] | None:  # noqa: ARG002
+    def standing(self, wanted: Wanted) -> Mapping[str, object] | None:  # noqa: ARG002
         return None
 
     def all_walked(self) -> None:

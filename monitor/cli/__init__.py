@@ -16,6 +16,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("monitor.cli.demo:demo", "Run the monitor with sample traffic."),
     "inspect": ("monitor.cli.inspect:inspect", "Show what is seen in recorded OTLP."),
     "score": ("monitor.cli.score:score", "Score a file of cases."),
+    "gate": ("monitor.cli.gate:gate", "Hold verdicts against the release gates."),
+    "scorecard": ("monitor.cli.scorecard:scorecard", "Compare models: final scores, cost rank, every metric."),
     "explain": ("monitor.cli.explain:explain", "Tell a trace's story, or show a metric's card."),
     "status": ("monitor.cli.status:status", "Show the status of a running monitor."),
     "metrics": ("monitor.cli.metrics:metrics", "List every metric with its weight, bands and source."),

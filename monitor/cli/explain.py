@@ -15,6 +15,7 @@ from .settings import config_option, loaded
 
 if TYPE_CHECKING:
     from monitor.catalogue import Card
+    from scoring.runs.scores import RunScore
 
 _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 
@@ -33,11 +34,13 @@ def explain(what: str, store: Path | None, url: str, config: Path | None) -> int
     if _TRACE_ID.fullmatch(what):
         return _trace(what.lower(), store, url, config)
     from monitor.catalogue import cards  # noqa: PLC0415
+    from scoring.runs.scores import FINAL, RUN_SCORES  # noqa: PLC0415
 
-    found = [card for card in cards() if card.id == what]
+    found = [_card(card) for card in cards() if card.id == what]
+    found += [_run_score(score) for score in RUN_SCORES if what in (score.id, FINAL)]
     if not found:
         raise CommandError(f"{what!r} is neither a trace id (32 hex digits) nor a metric", _near(what))
-    click.echo("\n\n".join("\n".join(_card(card)) for card in found))
+    click.echo("\n\n".join("\n".join(lines) for lines in found))
     return 0
 
 
@@ -73,8 +76,9 @@ def _from_store(store: Path, trace_id: str) -> dict[str, Any] | None:
 def _near(what: str) -> str:
     from monitor.catalogue import cards  # noqa: PLC0415
     from monitor.config.errors import nearest  # noqa: PLC0415
+    from scoring.runs.scores import FINAL, RUN_SCORES  # noqa: PLC0415
 
-    near = nearest(what, [card.id for card in cards()])
+    near = nearest(what, [*(card.id for card in cards()), FINAL, *(score.id for score in RUN_SCORES)])
     return f"did you mean {near!r}?" if near else "'sidejudge metrics' lists every metric"
 
 
@@ -84,6 +88,7 @@ def _card(card: Card) -> Iterator[str]:
     yield f"  {metric.meaning}"
     rows = (
         ("rubric", f"{card.rubric.id} ({card.rubric.version})"),
+        ("score name", card.score_name),
         ("formula", metric.formula),
         ("weight", card.weight),
         ("unit", f"{metric.unit}, in {card.range}"),
@@ -92,6 +97,26 @@ def _card(card: Card) -> Iterator[str]:
         ("decided by", ", ".join(method.value for method in metric.methods)),
         ("undefined", metric.undefined),
         ("source", metric.source),
+    )
+    for name, value in rows:
+        yield f"  {name + ':':12} {value}"
+
+
+def _run_score(score: RunScore) -> Iterator[str]:
+    from monitor.catalogue import range_text  # noqa: PLC0415
+
+    yield click.style(score.id, bold=True) + f" · {score.title}"
+    yield f"  {score.meaning}"
+    rows = (
+        ("computed", "over a run, by 'sidejudge scorecard'"),
+        *(
+            (name.lower(), ", ".join(f"{part} {share:.0%}" for part, share in of.items()))
+            for name, of in score.weights.items()
+        ),
+        ("formula", score.formula),
+        ("unit", f"{score.unit}, in {range_text(score.bounds)}"),
+        ("undefined", score.undefined),
+        ("source", score.source),
     )
     for name, value in rows:
         yield f"  {name + ':':12} {value}"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from .errors import DATA, CommandError
+from .progress import bar
 from .settings import config_option, runnable
 
 if TYPE_CHECKING:
@@ -23,14 +24,30 @@ if TYPE_CHECKING:
 @click.option("--out", required=True, type=click.Path(allow_dash=True, path_type=Path), help="Verdicts (JSON Lines).")
 @click.option("--rubric", "chosen", multiple=True, metavar="NAME", help="Judge every case by this rubric; repeatable.")
 @click.option("--overwrite", is_flag=True, help="Begin anew where verdicts stand already.")
+@click.option(
+    "--repeat", type=click.IntRange(min=1), metavar="N", help="Judge each case N times; each verdict says its run."
+)
+@click.option("--keep-outputs", is_flag=True, help="Have each verdict carry its model_output, for audits.")
 @config_option
-def score(cases: Path, out: Path, chosen: tuple[str, ...], overwrite: bool, config: Path | None) -> int:  # noqa: FBT001
+def score(
+    *,
+    cases: Path,
+    out: Path,
+    chosen: tuple[str, ...],
+    overwrite: bool,
+    repeat: int | None,
+    keep_outputs: bool,
+    config: Path | None,
+) -> int:
     """Score CASES (JSON Lines, '-' for standard input) and write one verdict a case and rubric.
 
     Rubrics are those of --rubric, else of the configured routes, else of the case's task. Memory stays constant. A run
     that was cut off goes on where it ended when it is called again in the same way; verdicts that other cases, rubrics
     or scenarios gave are refused, not kept. Lines that are no cases are reported and skipped, and the exit code is 1.
     With a judge configured several cases are judged at a time; one that is out of reach is waited for.
+
+    --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
+    and score each run's cases to a file of its own: 'gate' takes both.
     """
     from monitor.answering import answering  # noqa: PLC0415
     from monitor.batch.in_flight import JudgeOutError  # noqa: PLC0415
@@ -51,9 +68,11 @@ def score(cases: Path, out: Path, chosen: tuple[str, ...], overwrite: bool, conf
     if overwrite and out.is_file():
         out.write_bytes(b"")
     judge = settings.answerers.judge
+    # What is judged again, to see how much the judge varies, must not come out of the cache.
+    memory = Transient(forgetful=repeat is not None)
     batch = Batch(
         rubrics=rubrics,
-        answering=answering(settings, memory=Transient(), observer=None, clock_ns=time.time_ns),
+        answering=answering(settings, memory=memory, observer=None, clock_ns=time.time_ns),
         at_most=judge.concurrency if judge is not None else 1,
         max_wait_s=judge.max_wait.seconds if judge is not None else 0.0,
         router=Router(settings.routes, settings.scenarios),
@@ -61,10 +80,13 @@ def score(cases: Path, out: Path, chosen: tuple[str, ...], overwrite: bool, conf
         chosen=tuple(dict.fromkeys(chosen)),
         complain=lambda text: click.echo(text, err=True),
         by_task=not settings.routes,
+        repeat=repeat,
+        keep_outputs=keep_outputs,
     )
+    size = cases.stat().st_size if cases.is_file() else None
     verdicts = VerdictStream(sys.stdout.buffer) if str(out) == "-" else VerdictFile(out)
     try:
-        with _opened(cases) as source, verdicts, _progress(cases) as progress:
+        with _opened(cases) as source, verdicts, bar(size) as progress:
             tally = batch.run(lines(source), verdicts, progress)
     except JudgeOutError as error:
         again = "mend it and call again: what was judged stands, and the run goes on from there"
@@ -82,29 +104,6 @@ def _opened(cases: Path) -> Iterator[BinaryIO]:
     else:
         with cases.open("rb", buffering=1 << 20) as file:
             yield file
-
-
-@contextlib.contextmanager
-def _progress(cases: Path) -> Iterator[Callable[[int], None]]:
-    """A bar over the bytes of the file, on a terminal only."""
-    if not sys.stderr.isatty() or not cases.is_file():
-        yield lambda _: None
-        return
-    from rich.console import Console  # noqa: PLC0415  # only where there is someone to see it
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
-
-    columns = (BarColumn(bar_width=None), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5) as bar:
-        task = bar.add_task("", total=cases.stat().st_size)
-        drawn = 0
-
-        def step(read: int) -> None:
-            nonlocal drawn
-            if read - drawn >= 1 << 16:
-                drawn = read
-                bar.update(task, completed=read)
-
-        yield step
 
 
 def _report(tally: Tally, resumed: int) -> None:

@@ -3,8 +3,8 @@
 What judging everything would cost is forecast for each priority (``forecast``). What may be spent is what is left of
 the hour and of the day, spread over the time left of each (UTC); the smaller counts. Where the forecast exceeds it,
 the share ``q`` of cases that is judged falls, low priorities first; each keeps a twentieth of the allowance, so that
-none falls silent. A case is judged with probability ``q``, which its verdict's inclusion probability records, so estimates stay
-unbiased (Horvitz–Thompson). When nothing is left nothing is judged (q = 0): that time is not covered, and said so.
+none falls silent. A case is judged with probability ``q``, which its verdict's inclusion probability records, so
+estimates stay unbiased (Horvitz–Thompson). When nothing is left nothing is judged (q = 0): that time is not covered.
 
 Pure given ``now``: seconds since the epoch.
 """
@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from .forecast import Demand
 
@@ -25,12 +24,9 @@ KEPT: Final = 0.05
 _SHORTEST_S: Final = 1.0
 
 
-class Priority(StrEnum):
-    """Whose cases are thinned last, to first."""
-
-    HIGH = "high"
-    NORMAL = "normal"
-    LOW = "low"
+Priority: TypeAlias = Literal["high", "normal", "low"]
+PRIORITIES: Final[tuple[Priority, ...]] = ("high", "normal", "low")
+"""Whose cases are thinned last, to whose are thinned first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +49,7 @@ class Budget:
         self._limits = [(length, usd) for length, usd in ((HOUR_S, per_hour), (DAY_S, per_day)) if usd is not None]
         self._spent = dict(spent or {})
         self._reserved = 0.0
-        self._demand = {priority: Demand() for priority in Priority}
-        self._drawn = dict.fromkeys(Priority, 0)
+        self._demand: dict[Priority, Demand] = {priority: Demand() for priority in PRIORITIES}
 
     @property
     def limited(self) -> bool:
@@ -66,14 +61,9 @@ class Budget:
         self._demand[priority].arrived(now)
         return self.q(priority, now)
 
-    def drawn(self, priority: Priority) -> None:
-        """A case is going to be judged; until ``judged`` its expected cost counts as spent."""
-        self._drawn[priority] += 1
-
-    def judged(self, priority: Priority, cost_usd: float) -> None:
-        """A drawn case was judged, for so much (0 when the cache answered it all)."""
-        self._drawn[priority] = max(0, self._drawn[priority] - 1)
-        self._demand[priority].judged(cost_usd)
+    def judged(self, priority: Priority, cost_usd: float, *, again: bool = False) -> None:
+        """A case was judged for so much (0 when the cache answered it all); ``again``: it is one counted before."""
+        self._demand[priority].judged(cost_usd, again=again)
 
     def q(self, priority: Priority, now: float) -> float:
         """The share of this priority's cases that may be judged now, in [0, 1]."""
@@ -82,10 +72,10 @@ class Budget:
         allowance = self.allowance(now)
         if self._left(now) <= (self._mean_usd(priority) or 0.0):
             return 0.0  # before the draw: a case that is drawn and then refused would be missing from the estimate
-        forecast = {each: self.forecast(each, now) for each in Priority}
-        kept = {each: min(forecast[each], KEPT * allowance) for each in Priority}
+        forecast = {each: self.forecast(each, now) for each in PRIORITIES}
+        kept = {each: min(forecast[each], KEPT * allowance) for each in PRIORITIES}
         free = allowance - sum(kept.values())
-        for each in Priority:
+        for each in PRIORITIES:
             granted = min(forecast[each], kept[each] + free)
             free -= granted - kept[each]
             if each is priority:
@@ -99,8 +89,7 @@ class Budget:
     def allowance(self, now: float) -> float:
         """Dollars a second that may be spent now: the least of what is left over the time left; inf without a limit."""
         left = [
-            (limit - self.spent(length, now) - self._committed(), length - now % length)
-            for length, limit in self._limits
+            (limit - self.spent(length, now) - self._reserved, length - now % length) for length, limit in self._limits
         ]
         return min((max(0.0, usd) / max(_SHORTEST_S, seconds) for usd, seconds in left), default=float("inf"))
 
@@ -126,14 +115,9 @@ class Budget:
         return sum(usd for hour, usd in self._spent.items() if begun <= hour <= now)
 
     def _left(self, now: float) -> float:
-        return min(limit - self.spent(length, now) - self._committed() for length, limit in self._limits)
+        return min(limit - self.spent(length, now) - self._reserved for length, limit in self._limits)
 
     def _mean_usd(self, priority: Priority) -> float | None:
         """Mean cost of a case of this priority; while none was judged, the dearest of the others."""
         own = self._demand[priority].mean_usd
         return own if own is not None else max((d.mean_usd for d in self._demand.values() if d.mean_usd), default=None)
-
-    def _committed(self) -> float:
-        """What is under way will cost: its reservations, or what cases like those drawn cost, whichever is more."""
-        expected = sum(number * (self._mean_usd(priority) or 0.0) for priority, number in self._drawn.items())
-        return max(self._reserved, expected)

@@ -50,7 +50,11 @@ class Demand:
         self._long.add(now)
         self._short.add(now)
 
-    def judged(self, cost_usd: float) -> None:
+    def judged(self, cost_usd: float, *, again: bool = False) -> None:
+        """A case cost so much; ``again``: so much more than was said of it before."""
+        if again and self.mean_usd is not None:
+            self.mean_usd += cost_usd / self._judged
+            return
         self._judged = min(self._judged + 1, _CASES_REMEMBERED)
         mean = self.mean_usd or 0.0
         self.mean_usd = mean + (cost_usd - mean) / self._judged

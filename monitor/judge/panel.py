@@ -2,8 +2,9 @@
 
 ``majority``: what more than half of them say. ``median``: the answer in the middle; of two in the middle, their mean
 where the answer is a plain number. A yes or no is decided by majority under either rule. An answer of several parts (a
-score, a failure code, a rationale) is never mixed from several judges: the member whose decisive parts lie closest to all others' speaks, so
-that its parts belong together. Decisive are numbers, truth values and words; a text with white space is wording.
+score, a failure code, a rationale) is never mixed from several judges: the member whose decisive parts lie closest to
+all others' speaks, so that its parts belong together. Decisive are numbers, truth values and words; a text with white
+space is wording.
 
 A panel that is split has no answer.
 """
@@ -83,13 +84,13 @@ def _decisive(value: object) -> Decisive:
         match part:
             case Mapping():
                 waiting.extend((f"{place}.{name}", each) for name, each in part.items())
-            case [*items] if items and all(isinstance(item, Mapping) for item in items):
-                told = [each for item in items for each in item.values() if isinstance(each, bool)]
+            case [*items] if verdicts := [item for item in items if isinstance(item, Mapping)]:
+                told = [each for item in verdicts for each in item.values() if isinstance(each, bool)]
                 found[place] = sum(told) / len(told) if told else len(items)
             case [*items] if any(_is_wording(item) for item in items):
                 pass
             case [*items]:
-                found[place] = tuple(items)
+                found[place] = repr(items)
             case _ if not _is_wording(part):
                 found[place] = part
     return tuple(sorted(found.items()))

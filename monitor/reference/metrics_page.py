@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from monitor.catalogue import Card, cards
+from monitor.catalogue import Card, cards, range_text
 from scoring.rubric import Rubric
 from scoring.rubrics import RUBRICS
+from scoring.runs.scores import FINAL, RUN_SCORES, RunScore
+from scoring.score_name import composite_name, pass_name
 
+_WEIGHTS = {name: parts for score in RUN_SCORES for name, parts in score.weights.items()}
 _METRICS_HEAD = """\
 # Metrics
 
@@ -17,6 +20,8 @@ Generated from the declarations in `scoring/rubrics/`; do not edit. `sidejudge e
 - A blocker makes the composite *invalid* (no number) or the verdict *disqualified* (the number stands); neither passes.
 - Where parts of the weight have no value, the others are renormalised as long as the coverage suffices; below that the
   verdict is *incomplete*: it neither passes nor fails, and enters no pass rate.
+- A score name is what a score is called where verdicts are written back: `<rubric>_<metric>`, at most 35 characters; a
+  longer one is made of the metric's fixed short form.
 """
 
 
@@ -26,7 +31,28 @@ def metrics_page() -> str:
     for rubric in RUBRICS.values():
         of_rubric = [card for card in cards() if card.rubric is rubric]
         parts.append(_rubric_section(rubric, of_rubric))
+    parts.append(_final_section())
     return "\n".join(parts)
+
+
+def _final_section() -> str:
+    table = "\n".join(
+        f"| {part} | " + " | ".join(f"{of[part]:.0%}" if part in of else "–" for of in _WEIGHTS.values()) + " |"
+        for part in next(iter(_WEIGHTS.values()))
+    )
+    return (
+        f"## {FINAL}\n\n**Scores of a run**, which `sidejudge scorecard` computes from verdicts.\n\n"
+        f"| weight of | {' | '.join(_WEIGHTS)} |\n|---|---|---|\n{table}\n\n"
+        + "\n".join(map(_run_score_section, RUN_SCORES))
+    )
+
+
+def _run_score_section(score: RunScore) -> str:
+    return (
+        f"### {FINAL} {score.id}\n\n{score.title}. {score.meaning}\n\n- Formula: {score.formula}\n"
+        f"- Unit: {score.unit}, in {range_text(score.bounds)}\n- Undefined: {score.undefined}\n"
+        f"- Source: {score.source}\n"
+    )
 
 
 def _rubric_section(rubric: Rubric, of_rubric: list[Card]) -> str:
@@ -37,7 +63,8 @@ def _rubric_section(rubric: Rubric, of_rubric: list[Card]) -> str:
     return (
         f"## {rubric.id}\n\n**{rubric.title}.** {rubric.source}. Version `{rubric.version}`.\n\n"
         f"- Formula: {rubric.formula}\n- Scale: 0–{rubric.scale:g}\n- Pass mark: {mark}\n"
-        f"- Minimum coverage: {rubric.min_coverage:g}\n\n"
+        f"- Minimum coverage: {rubric.min_coverage:g}\n- Score names: composite `{composite_name(rubric.id)}`, pass "
+        f"`{pass_name(rubric.id)}`\n\n"
         f"| metric | weight | bands | blocker |\n|---|---|---|---|\n{table}\n\n"
         + "\n".join(map(_metric_section, of_rubric))
     )
@@ -49,7 +76,7 @@ def _metric_section(card: Card) -> str:
         f"### {card.rubric.id} {card.id}\n\n{metric.title}. {metric.meaning}\n\n"
         f"- Formula: {metric.formula}\n- Unit: {metric.unit}, in {card.range}\n- Weight: {_weight(card)}\n"
         f"- Bands: {card.bands}\n- Blocker: {card.blocker}\n"
-        f"- Decided by: {', '.join(method.value for method in metric.methods)}\n"
+        f"- Score name: `{card.score_name}`\n- Decided by: {', '.join(method.value for method in metric.methods)}\n"
         f"- Undefined: {metric.undefined}\n- Source: {metric.source}\n"
     )
 

@@ -6,20 +6,18 @@ leave no doubt, so silence says nothing. All in bounded work: what is too long t
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from scoring import lexical
 from scoring.case import Case
-from scoring.claims import claims, words_of
+from scoring.claims import claims
 from scoring.conversation import turns
 from scoring.effects import Answer, BorneOut, CitesTranscript, GradeAnswer, Question
-from scoring.facts import Number, amounts, dates, numbers, same_date
+from scoring.facts import MAX_TEXT, amounts
 from scoring.grounds import called_tools, ground_truth, sources, stated_scenario, written
 from scoring.judge_metrics import ACCEPTABLE_SCORE
 from scoring.label import label
-from scoring.numerals import spoken_numbers
 from scoring.questions.agent import GradeAgent
 from scoring.questions.dimensions import VerifyClaims
 from scoring.questions.quality import GradeQuality
@@ -27,13 +25,13 @@ from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, 
 from scoring.questions.translation import KeepsFact, OutcomeDrift
 from scoring.result import Unavailable
 from scoring.statement import MAX_STATEMENT, contradicts, read_statement, says_the_same
-from scoring.text import WordIndex, normalise, same, tokens
+from scoring.text import WordIndex, same, tokens
 
-_LONGEST = 200_000
-"""Characters of a text in which figures are looked up."""
-_FIGURES = 200
+from .figures import absent_from, disagree, figures
+
 _WORD_FOR_WORD = 3
 """Words from which a text that stands word for word elsewhere is no chance."""
+_CLAIMS = 200
 _ALL_SUPPORTED = 0.95
 """Seed 003: 1.0 all information supported by sources, 0.8 minor unsupported claims."""
 
@@ -96,7 +94,7 @@ def _of_reason(case: Case, reason: str, value: object) -> str | None:
 def _of_claim(case: Case, claim: str, value: object) -> str | None:
     if value is True:
         known = _known(case.transcript_text, case.expected_outcome)
-        absent = _absent(claim, known) if known is not None and case.transcript is not None else None
+        absent = absent_from(claim, known) if known is not None and case.transcript is not None else None
         return f"held to be true, and {absent} stands neither in transcript nor in reference" if absent else None
     if value is False and len(tokens(claim)) >= _WORD_FOR_WORD:
         stated = case.reference_witness is not None and WordIndex(written(case.expected_outcome)).has_phrase(claim)
@@ -110,7 +108,7 @@ def _of_pair(expected: str, found: str, value: object) -> str | None:
     wanted, given = read_statement(expected), read_statement(found)
     if value in (False, 0) and says_the_same(wanted, given) and (wanted.roots or wanted.figures):
         return "held to differ, in the same words"
-    if value in (True, 1) and (contradicts(given, wanted) or _disagree(amounts(expected), amounts(found))):
+    if value in (True, 1) and (contradicts(given, wanted) or disagree(amounts(expected), amounts(found))):
         return "held to be the same, with other figures"
     return None
 
@@ -118,7 +116,7 @@ def _of_pair(expected: str, found: str, value: object) -> str | None:
 def _of_extraction(facts: Sequence[str], value: object) -> str | None:
     if not isinstance(value, tuple | list):
         return None
-    absent = _absent(" ; ".join(one for one in value if isinstance(one, str)), "\n".join(facts))
+    absent = absent_from(" ; ".join(one for one in value if isinstance(one, str)), "\n".join(facts))
     return f"a claim states {absent}, which the summary does not" if absent else None
 
 
@@ -161,10 +159,10 @@ def _of_grade(case: Case, output: str, value: Mapping[str, object]) -> str | Non
     reference = written(case.expected_outcome)
     if accuracy == 0 and same(output, reference):
         return "no credit for the reference's own words"
-    if accuracy == 2 and _disagree(_figures(reference), _figures(output)):
+    if accuracy == 2 and disagree(figures(reference), figures(output)):
         return "full credit, with none of the reference's figures"
     known = _known(case.transcript_text, reference, case.input, *_texts(sources(case)))
-    absent = _absent(output, known) if faithfulness == 2 and known is not None else None
+    absent = absent_from(output, known) if faithfulness == 2 and known is not None else None
     return f"held to be fully faithful, and {absent} stands in no source" if absent else None
 
 
@@ -177,7 +175,7 @@ def _of_quality(case: Case, output: str, value: Mapping[str, object]) -> str | N
     if isinstance(known, Unavailable) or not isinstance(correct, int | float) or correct < _ALL_SUPPORTED:
         return None
     stated = _known(case.input, case.expected_outcome, case.transcript_text, *known)
-    absent = _absent(output, stated) if stated is not None else None
+    absent = absent_from(output, stated) if stated is not None else None
     return f"held to be all supported, and {absent} stands in no source" if absent else None
 
 
@@ -187,13 +185,14 @@ def _of_checked_claims(case: Case, output: str, value: Mapping[str, object]) -> 
     known = None if isinstance(truth, Unavailable) else _known(case.input, *truth)
     if not isinstance(listed, list | tuple) or known is None:
         return None
-    for one in listed[:_FIGURES]:
+    said = f"{output}\n{known}"
+    for one in listed[:_CLAIMS]:
         claim = one.get("claim") if isinstance(one, Mapping) else None
         if not isinstance(claim, str):
             continue
-        if absent := _absent(claim, f"{output[:_LONGEST]}\n{known}"):
+        if absent := absent_from(claim, said):
             return f"a claim states {absent}, which the output does not"
-        if one.get("accurate") is True and (absent := _absent(claim, known)):
+        if one.get("accurate") is True and (absent := absent_from(claim, known)):
             return f"held to be accurate, and {absent} stands nowhere in the ground truth"
     return None
 
@@ -221,43 +220,8 @@ def _known(*stated: object) -> str | None:
     """All that is known, as one text; None when it is too long to be looked up, or there is none."""
     texts = [written(one) for one in stated if one is not None]  # type: ignore[arg-type]  # JSON values of a case
     known = "\n".join(text for text in texts if text)
-    return known if 0 < len(known) <= _LONGEST else None
+    return known if 0 < len(known) <= MAX_TEXT else None
 
 
 def _texts(found: tuple[str, ...] | Unavailable) -> tuple[str, ...]:
     return () if isinstance(found, Unavailable) else found
-
-
-def _absent(text: str, known: str) -> str | None:
-    """A figure or a date of a text that does not stand in what is known."""
-    if len(text) > _LONGEST or len(known) > _LONGEST * 2:
-        return None
-    figures, days = _figures(text), dates(text)[:_FIGURES]
-    if figures:
-        stated = {value for number in numbers(known) for value in number.values}
-        stated.update(spoken_numbers(words_of(known)))
-        # Figures that are dictated, or written in groups or within a code, stand there too.
-        joined = re.sub(r"[\s\W_]+", "", normalise(known))
-        for number in figures:
-            if stated.isdisjoint(number.values) and re.sub(r"\D", "", number.text) not in joined:
-                return f"the figure {label(number.text, 30)}"
-    known_days = dates(known) if days else []
-    for day in days:
-        if day and not any(same_date(day, other) for other in known_days):
-            return f"the date {min(day)}"
-    return None
-
-
-def _is_specific(number: Number) -> bool:
-    """An amount, or a number of two digits or more: smaller ones are counted, spelt out, or number a list."""
-    return number.currency is not None or len(number.text) > 1
-
-
-def _figures(text: str) -> list[Number]:
-    return [number for number in numbers(text[:_LONGEST]) if _is_specific(number)][:_FIGURES]
-
-
-def _disagree(left: Iterable[Number], right: Iterable[Number]) -> bool:
-    """Whether both give figures, and not one in common."""
-    mine, theirs = list(left), list(right)
-    return bool(mine) and bool(theirs) and not any(one.agrees(other) for one in mine for other in theirs)

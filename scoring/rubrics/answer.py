@@ -10,7 +10,7 @@ from scoring.bands import Bands, at_most
 from scoring.case import Case
 from scoring.effects import GradeAnswer, Steps
 from scoring.metric import Metric
-from scoring.result import Method, Result, Scored, Unavailable
+from scoring.result import Failed, Method, Result, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric
 from scoring.settle import settle
 
@@ -59,8 +59,17 @@ def parse_grade(value: object) -> Grade:
     )
 
 
+def _may_be_lost(case: Case) -> bool:
+    """Whether the answer may exist and not be known here. A request that timed out has none: the judge sees it empty.
+
+    No answer at all is *missing* by the seed, and the judge says so, as of any other answer. Were it decided here, a
+    monitor without a judge would know of failures alone, and its pass rate would be 0.
+    """
+    return case.model_output is None and not (case.timed_out and case.content_captured)
+
+
 def _graded(case: Case, field: str) -> Steps:
-    if case.output.error is None and case.model_output is None:
+    if _may_be_lost(case):
         return Unavailable("no answer to grade: model_output is null")
     replies = yield (GradeAnswer(),)
     settled = settle(replies, parse_grade)
@@ -143,6 +152,53 @@ def _passes(_: float, results: Mapping[str, Result]) -> bool | None:
     return None if None in told else True
 
 
+def evaluator_error(accuracy: Result, faithfulness: Result) -> str | None:
+    """Why a sample has no grade: ``parse_error`` (§2.2), ``error`` or ``unavailable`` (no judge); ``None``: it has one.
+
+    >>> evaluator_error(Failed("parse_error: not JSON"), Failed("parse_error: not JSON"))
+    'parse_error'
+    """
+    for result in (accuracy, faithfulness):
+        if isinstance(result, Failed):
+            return "parse_error" if result.reason.startswith("parse_error") else result.status
+        if isinstance(result, Unavailable):
+            return result.status
+    return None
+
+
+def _sample(case: Case, composite: float | None, results: Mapping[str, Result]) -> dict[str, object]:
+    """Every per-sample field under the seed's name, under ``answer``: all that a run's aggregates need.
+
+    What has no value is null. ``sample_score`` (§3.3) is the composite.
+    """
+    values = {name: result.value if isinstance(result, Scored) else None for name, result in results.items()}
+    norms = {
+        norm: None if (value := values[metric.id]) is None else component(value)
+        for norm, metric, component in (
+            ("accuracy_norm", accuracy_score, accuracy_norm),
+            ("faithfulness_norm", faithfulness_score, accuracy_norm),
+            ("latency_norm", latency_e2e_ms, latency_norm),
+            ("token_efficiency_norm", total_tokens, token_efficiency_norm),
+        )
+    }
+    return {
+        "answer": {
+            "accuracy_score": values[accuracy_score.id],
+            "faithfulness_score": values[faithfulness_score.id],
+            "evaluator_error": evaluator_error(results[accuracy_score.id], results[faithfulness_score.id]),
+            "latency_e2e_ms": values[latency_e2e_ms.id],
+            "latency_model_ms": values[latency_model_ms.id],
+            "timed_out": case.timed_out,
+            "input_tokens": case.input_tokens,
+            "output_tokens": case.output_tokens,
+            "total_tokens": values[total_tokens.id],
+            "token_efficiency_ratio": values[token_efficiency_ratio.id],
+            **norms,
+            "sample_score": composite,
+        }
+    }
+
+
 _SCORE_BANDS = Bands((("good", 2.0), ("acceptable", 1.0)), "fail")
 
 accuracy_score = Metric(
@@ -156,7 +212,7 @@ accuracy_score = Metric(
     unit="points",
     bounds=(0.0, 2.0),
     methods=(Method.JUDGE,),
-    undefined="there is no judge, or its answer twice broke the contract",
+    undefined="there is no judge, or its answer twice broke the contract; the answer is not known",
 )
 faithfulness_score = Metric(
     id="faithfulness_score",
@@ -169,7 +225,7 @@ faithfulness_score = Metric(
     unit="points",
     bounds=(0.0, 2.0),
     methods=(Method.JUDGE,),
-    undefined="there is no judge, or its answer twice broke the contract",
+    undefined="there is no judge, or its answer twice broke the contract; the answer is not known",
 )
 latency_e2e_ms = Metric(
     id="latency_e2e_ms",
@@ -233,4 +289,5 @@ RUBRIC = Rubric(
     ),
     pass_mark=None,
     passes=_passes,
+    detail=_sample,
 )

@@ -146,7 +146,7 @@ completeness = _metric(
 )
 
 
-def _detail(results: Mapping[str, Result]) -> dict[str, object]:
+def _detail(_case: Case, _composite: float | None, results: Mapping[str, Result]) -> dict[str, object]:
     """The seed's result object under ``quality``; absent unless all three are scored."""
     scored = {name: result for name, result in results.items() if isinstance(result, Scored)}
     if len(scored) != len(results):

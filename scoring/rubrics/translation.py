@@ -282,6 +282,7 @@ _UNDEFINED = "there is no expected outcome with sentence_translations"
 
 translation_completeness_rate = Metric(
     id="translation_completeness_rate",
+    short="completeness_rate",
     title="Translation Completeness Rate",
     meaning="Share of the source's sentences that the model translated; blank or copied from the source is not.",
     formula="translated_sentence_count / total_source_sentences",
@@ -296,6 +297,7 @@ def sentence_meaning_accuracy_by(embedding_model: str) -> Metric:
     """The metric with the cosines of one embedding model, whose name is part of its formula."""
     return Metric(
         id="sentence_meaning_accuracy",
+        short="meaning_accuracy",
         title="Sentence-Level Meaning Accuracy",
         meaning="How close in meaning each sentence is to the reference's, on average; a missing one is 0.",
         formula="mean over the reference's sentences of cosine_similarity(embedding(model_sentence), "
@@ -324,6 +326,7 @@ target_language_fluency = Metric(
 )
 domain_term_preservation_rate = Metric(
     id="domain_term_preservation_rate",
+    short="domain_term_rate",
     title="Domain Term Preservation Rate",
     meaning="Share of the reference's codes, product and brand names that are handled as it handles them, in the text.",
     formula="correctly_handled_domain_terms / total_domain_terms_in_expected_outcome",
@@ -334,6 +337,7 @@ domain_term_preservation_rate = Metric(
 )
 proper_noun_preservation_rate = Metric(
     id="proper_noun_preservation_rate",
+    short="proper_noun_rate",
     title="Proper Noun Preservation Rate",
     meaning="Share of the reference's names of people and places that are rendered as it renders them, in the text.",
     formula="correctly_preserved_proper_nouns / total_proper_nouns_in_expected_outcome",
@@ -344,6 +348,7 @@ proper_noun_preservation_rate = Metric(
 )
 critical_fact_preservation_rate = Metric(
     id="critical_fact_preservation_rate",
+    short="critical_fact_rate",
     title="Critical Fact Preservation Rate",
     meaning="Whether numbers, dates, amounts, codes and outcomes are the reference's; a changed one counts once.",
     formula="1 − added_or_omitted_critical_facts / total_critical_facts_in_expected_outcome, at least 0",

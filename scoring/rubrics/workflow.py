@@ -257,7 +257,7 @@ def _passes(_: float, results: Mapping[str, Result]) -> bool | None:
     return None if None in told else True
 
 
-def _detail(results: Mapping[str, Result]) -> dict[str, object]:
+def _detail(_case: Case, _composite: float | None, results: Mapping[str, Result]) -> dict[str, object]:
     """The seed's result object under ``workflow``; absent when a side, or the pass, cannot be told."""
     sides = {
         name: dict(result.details) for name in (agents.id, tools.id) if isinstance(result := results[name], Scored)

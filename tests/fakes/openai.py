@@ -167,6 +167,7 @@ class Provider:
         self._loop = asyncio.new_event_loop()
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._run, name="fake-provider", daemon=True)
+        self._started = threading.Event()
         self._hanging: asyncio.Event
 
     @property
@@ -179,6 +180,7 @@ class Provider:
 
     def __enter__(self) -> Self:
         self._thread.start()
+        self._started.wait()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -189,13 +191,18 @@ class Provider:
     def _run(self) -> None:
         self._hanging = asyncio.Event()
         server = self._loop.run_until_complete(asyncio.start_server(self._serve, sock=self._socket))
+        self._loop.call_soon(self._started.set)
         self._loop.run_forever()
-        server.close()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*asyncio.all_tasks(self._loop), return_exceptions=True))
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.run_until_complete(self._end(server))
         self._loop.close()
+
+    async def _end(self, server: asyncio.Server) -> None:
+        server.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # transports close in the loop's next turn
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

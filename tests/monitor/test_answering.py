@@ -69,7 +69,7 @@ from monitor.app import Monitor
 from monitor.config import Config
 from monitor.config.model import StoreSection
 monitor = Monitor(Config(store=StoreSection(path={str(state)!r})))
-heavy = ("litellm", "openai", "httpx", "monitor.judge", "integrations.judge", "scoring.judging", "sentence_transformers")
+heavy = ("litellm", "openai", "monitor.judge", "integrations.judge", "scoring.judging", "sentence_transformers")
 print(json.dumps([[n for n in sys.modules if n.startswith(heavy)], [t.name for t in threading.enumerate()]]))
 monitor.store.close()
 """

@@ -67,6 +67,12 @@ def test_a_verdict_on_what_was_not_judged_before_is_new_and_keeps_its_number():
     assert revise([said], written(verdict("entity"))) == ((said,), (said,))
 
 
+def test_what_the_call_cost_is_no_judgement_and_makes_no_revision():
+    first = verdict(cost_usd=None)
+    again = verdict(cost_usd=0.5)
+    assert revise([again], written(first)) == ((again,), ())
+
+
 def test_the_same_verdict_said_again_keeps_its_revision_and_its_date_and_is_not_changed():
     first = verdict(revision=3)
     again = verdict(created_at="2026-01-02T00:00:00.000Z")

@@ -328,3 +328,51 @@ def test_a_line_too_long_to_hold_is_skipped_and_the_next_is_read() -> None:
     found = list(lines(io.BytesIO(b"a\n" + b"x" * 100 + b"\n\n  \nb"), limit=10))
     assert [(line.number, line.text) for line in found] == [(1, b"a\n"), (2, None), (5, b"b")]
     assert found[-1].read == 108
+
+
+def test_each_case_is_judged_as_often_as_asked_and_each_verdict_says_its_run(tmp_path: Path) -> None:
+    cases, out = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)]), tmp_path / "v.jsonl"
+    assert score(cases, "--out", out, "--rubric", "qa", "--rubric", "answer", "--repeat", 2).returncode == 0
+    assert [(each["case_id"], each["run"], each["rubric"]) for each in verdicts(out)] == [
+        (case, run, rubric) for case in ("call-1", "call-2") for run in (1, 2) for rubric in ("qa", "answer")
+    ]
+    plain = tmp_path / "plain.jsonl"
+    score(cases, "--out", plain, "--rubric", "qa", "--rubric", "answer")
+    assert not any({"run", "model_output"} & set(each) for each in verdicts(plain))
+
+
+@pytest.mark.parametrize("cut", [1, 2500, 7000])
+def test_repeats_that_were_cut_off_go_on_in_the_run_where_they_were(tmp_path: Path, cut: int) -> None:
+    cases, out = written(tmp_path / "c.jsonl", [qa_case(n) for n in range(3)]), tmp_path / "v.jsonl"
+    arguments = (cases, "--out", out, "--repeat", 3, "--keep-outputs")
+    score(*arguments)
+    whole = verdicts(out)
+    assert len(whole) == 9
+    out.write_bytes(out.read_bytes()[:cut])
+    assert score(*arguments).returncode == 0
+    assert verdicts(out) == whole
+
+
+def test_repeats_are_not_mixed_with_what_was_judged_otherwise(tmp_path: Path) -> None:
+    cases, out = written(tmp_path / "c.jsonl", [qa_case(1)]), tmp_path / "v.jsonl"
+    assert score(cases, "--out", out, "--repeat", 2).returncode == 0
+    for arguments, cause in (
+        ((), b"in run 1, where case 'call-1'"),
+        (("--repeat", 1), b"goes on after the last"),
+        (("--repeat", 2, "--keep-outputs"), b"was written without --keep-outputs"),
+    ):
+        done = score(cases, "--out", out, *arguments)
+        assert done.returncode == 2
+        assert cause in done.stderr
+    assert score(cases, "--out", out, "--repeat", 0).returncode == 2
+
+
+def test_outputs_are_kept_as_they_were_where_asked(tmp_path: Path) -> None:
+    outputs = [{"questions": [{"a": None}]}, "text ₹४९ \u0000", None, 1.5]
+    cases = [{"case_id": str(n), "task": "qa", "model_output": output} for n, output in enumerate(outputs)]
+    out = tmp_path / "v.jsonl"
+    deep = '{"case_id": "deep", "task": "qa", "model_output": ' + "[" * 300 + "]" * 300 + "}"
+    done = score(written(tmp_path / "c.jsonl", [*cases, deep]), "--out", out, "--keep-outputs")
+    assert [each["model_output"] for each in verdicts(out)] == outputs
+    assert done.returncode == 1
+    assert b"line 5: model_output: is nested too deeply to be kept" in done.stderr

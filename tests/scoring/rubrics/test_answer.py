@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -146,3 +147,43 @@ def test_every_breach_of_the_judges_contract_is_a_parse_error(broken):
 
 def test_eighty_words_are_allowed():
     assert parse_grade(GOOD | {"rationale": "word " * 80})
+
+
+def test_the_verdict_carries_every_per_sample_field_of_the_seed():
+    about = case(latency_e2e_ms=6000.0, latency_model_ms=800.0)
+    assert verdict(about, judge(accuracy=1)).to_json()["answer"] == {
+        "accuracy_score": 1, "faithfulness_score": 2, "evaluator_error": None,
+        "latency_e2e_ms": 6000.0, "latency_model_ms": 800.0, "timed_out": False,
+        "input_tokens": 1500, "output_tokens": 300, "total_tokens": 1800, "token_efficiency_ratio": 0.2,
+        "accuracy_norm": 0.5, "faithfulness_norm": 1.0, "latency_norm": 0.5, "token_efficiency_norm": 1.0,
+        "sample_score": pytest.approx(0.45 * 0.5 + 0.30 + 0.15 * 0.5 + 0.10),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (lambda *_: NoAnswer("no judge is configured"), "unavailable"),
+        (lambda *_: NoAnswer("timeout", failed=True), "error"),
+        (lambda *_: Answer(value="nonsense", method=Method.JUDGE), "parse_error"),
+    ],
+)
+def test_a_sample_without_a_grade_has_nulls_and_says_why(answer, why):
+    said = verdict(case(output_tokens=None), answer).to_json()["answer"]
+    assert said["evaluator_error"] == why
+    assert (said["accuracy_score"], said["accuracy_norm"], said["sample_score"]) == (None, None, None)
+    assert (said["input_tokens"], said["output_tokens"], said["total_tokens"]) == (1500, None, None)
+
+
+@pytest.mark.parametrize("more", [{"model_output": " \n"}, {"model_output": None, "timed_out": True}])
+def test_no_answer_at_all_is_for_the_judge_to_grade(more):
+    asked = replace(case(), **more)
+    assert verdict(asked, judge(accuracy=0)).passed is False
+    assert verdict(asked, lambda *_: NoAnswer("no judge is configured")).state is State.INCOMPLETE
+
+
+@pytest.mark.parametrize(
+    "more", [{"model_output": None}, {"model_output": None, "timed_out": True, "content_captured": False}]
+)
+def test_an_answer_that_may_merely_be_lost_is_not_wrong(more):
+    assert verdict(replace(case(), **more)).state is State.INCOMPLETE

@@ -1,0 +1,98 @@
+"""Verdicts of one model read from their file: every line checked, revised ones replaced, in constant memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from scoring.runs.revisions import Revisions
+from scoring.runs.tally import ModelTally
+from scoring.runs.verdict_line import VerdictLine, VerdictLineError, read_verdict
+
+from .duplicates import Duplicates
+from .lines import MAX_LINE, Line, lines
+
+
+@dataclass(slots=True, kw_only=True)
+class VerdictSource:
+    """A verdict file. It is read twice: what a later line revises is known only at the end of the first reading.
+
+    ``complain`` hears one line of text for each line that is no verdict. ``bad_lines``, ``replaced`` (verdicts that
+    a later revision stands for) and ``repeated`` (verdicts on a case that has one by the same rubric already; all
+    count) are known once it has been read.
+    """
+
+    path: Path
+    complain: Callable[[str], None]
+    bad_lines: int = 0
+    replaced: int = 0
+    repeated: int = 0
+    _revisions: Revisions = field(default_factory=Revisions)
+
+    def read_into(self, tally: ModelTally, progress: Callable[[int], None]) -> None:
+        """Count every verdict that stands; ``progress`` hears the bytes read, twice the size of the file in all."""
+        read = 0
+        for line in self._lines():
+            read = line.read
+            self._hear(line)
+            progress(read)
+        seen = Duplicates()
+        for line in self._lines():
+            if line.read > read:
+                break  # a running monitor has appended since; what it revises is not known
+            progress(read + line.read)
+            try:
+                found = _parsed(line)
+            except VerdictLineError as error:
+                self.bad_lines += 1
+                self.complain(f"line {line.number}: {error}")
+                continue
+            if not self._revisions.stands(found):
+                self.replaced += 1
+                continue
+            seen.first_line(f"{found.rubric}\0{found.run}\0{found.identity}", line.number)
+            tally.add(found)
+        self.repeated = seen.count
+
+    def _lines(self) -> Iterator[Line]:
+        with self.path.open("rb", buffering=1 << 20) as file:
+            yield from lines(file)
+
+    def _hear(self, line: Line) -> None:
+        """Take note of a line that revises another; every other is left to the second reading."""
+        if line.text is None or b'"revision"' not in line.text:
+            return
+        try:
+            said = _loaded(line.text)
+            if isinstance(said, dict) and said.get("revision") != 1:
+                self._revisions.hear(read_verdict(said))
+        except (orjson.JSONDecodeError, VerdictLineError):
+            return  # the second reading says so
+
+
+def _parsed(line: Line) -> VerdictLine:
+    if line.text is None:
+        raise VerdictLineError(f"is longer than {MAX_LINE} bytes")
+    try:
+        return read_verdict(_loaded(line.text))
+    except orjson.JSONDecodeError as error:
+        raise VerdictLineError(f"is not JSON: {error.msg}") from None
+
+
+def _loaded(text: bytes) -> object:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        try:
+            return json.loads(text, parse_constant=_refused)  # halves of surrogate pairs, which a verdict may quote
+        except (ValueError, RecursionError):
+            pass
+        raise
+
+
+def _refused(constant: str) -> float:
+    raise ValueError(constant)

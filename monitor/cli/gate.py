@@ -1,0 +1,151 @@
+"""``sidejudge gate``: may what was run be released?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .errors import DATA, CommandError
+
+if TYPE_CHECKING:
+    from monitor.batch.runs import Runs
+    from scoring.result import Unavailable
+    from scoring.runs.metadata import MetadataReport
+    from scoring.runs.release import Release, RunReport
+    from scoring.statistics.spread import Spread
+
+_COUNTS = ("n", "passed", "failed", "incomplete", "evaluator_errors", "timed_out")
+_MOST_COLUMNS = 5
+
+
+@click.command()
+@click.argument("verdicts", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--run-metadata", "metadata", type=click.Path(path_type=Path), help="The run's metadata (YAML or JSON).")
+@click.option("--release", is_flag=True, help="A release, no rehearsal: metadata and pinned models are required.")
+@click.option("--metadata-template", is_flag=True, help="Print run metadata to be filled in, and do nothing else.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def gate(
+    *, verdicts: tuple[Path, ...], metadata: Path | None, release: bool, metadata_template: bool, form: str
+) -> int:
+    """Hold the verdicts of 'answer' in VERDICTS (JSON Lines) against the release gates, each with value and bound.
+
+    Several files are several runs of one benchmark, and so are the runs that 'score --repeat' writes into one; every
+    run must meet every gate. From three runs on, mean and standard deviation are told. What cannot be computed meets no
+    gate. Exit 0 when release-ready, 1 when not, 2 when the input is unusable.
+    """
+    from monitor.batch.runs import Runs  # noqa: PLC0415
+    from scoring.runs.release import decide  # noqa: PLC0415
+
+    runs = Runs()
+    if metadata_template:
+        _read(runs, verdicts)
+        click.echo(_template(runs))
+        return 0
+    if not verdicts:
+        raise CommandError("VERDICTS: no file of verdicts is named", "name what 'sidejudge score --out' wrote")
+    if release and metadata is None:
+        raise CommandError(
+            "--run-metadata: a release needs the run's metadata", "'sidejudge gate --metadata-template' prints a page"
+        )
+    report = None if metadata is None else _metadata(metadata)
+    _read(runs, verdicts)
+    decision = decide(runs.aggregates(), report, strict=release, remarks=runs.remarks())
+    if form == "json":
+        import json  # noqa: PLC0415
+
+        click.echo(json.dumps(decision.to_json(), indent=2, ensure_ascii=False))
+    else:
+        _show(decision)
+    return 0 if decision.ready else DATA
+
+
+def _read(runs: Runs, files: tuple[Path, ...]) -> None:
+    from monitor.batch.lines import lines  # noqa: PLC0415
+    from monitor.batch.runs import UnusableError  # noqa: PLC0415
+
+    known: set[Path] = set()
+    for path in files:
+        if path.resolve() in known:
+            raise CommandError(f"VERDICTS: {path} is named twice", "name each run once")
+        known.add(path.resolve())
+        try:
+            with path.open("rb", buffering=1 << 20) as file:
+                runs.read(str(path), lines(file))
+        except UnusableError as error:
+            raise CommandError(str(error), "name a file that 'sidejudge score --rubric answer' wrote") from None
+
+
+def _metadata(path: Path) -> MetadataReport:
+    from monitor.batch.run_metadata import MetadataError, read_metadata  # noqa: PLC0415
+    from scoring.runs.metadata import check_metadata  # noqa: PLC0415
+
+    try:
+        return check_metadata(read_metadata(path, os.environ))
+    except MetadataError as error:
+        raise CommandError(
+            f"--run-metadata: {error}", "write a YAML or JSON object; --metadata-template prints one"
+        ) from None
+
+
+def _template(runs: Runs) -> str:
+    from scoring.runs.metadata import template  # noqa: PLC0415
+
+    first = runs.first or {}
+    judge = first.get("judge")
+    said = {
+        "timestamp_utc": first.get("created_at"),
+        "evaluator_model_id": judge.get("model") if isinstance(judge, dict) else None,
+        "evaluator_prompt_template_version_or_hash": judge.get("prompt_version") if isinstance(judge, dict) else None,
+    }
+    return template({name: value for name, value in said.items() if isinstance(value, str)})
+
+
+def _show(decision: Release) -> None:
+    from .table import table, visible  # noqa: PLC0415
+
+    runs = [(f"run {number}", run) for number, run in enumerate(decision.runs, 1)]
+    for label, run in runs:
+        click.echo(visible(f"{label}: {run.name}"))
+    rows = [
+        ("ok" if g.met else "fail", label, g.gate.figure, _shown(g.value), f"{g.gate.comparison} {g.gate.bound:g}")
+        for label, run in runs
+        for g in run.gates
+    ]
+    click.echo("\n" + table(("", "run", "gate", "value", "bound"), rows))
+    for label, run in runs:
+        for result in run.gates:
+            if not result.met:
+                click.echo(visible(f"  {label}: {result.gate.figure}: {result.reason}"))
+    click.echo("\n" + table(*_figures(runs[:_MOST_COLUMNS])))
+    if len(runs) > _MOST_COLUMNS:
+        click.echo(f"  and {len(runs) - _MOST_COLUMNS} runs more: --format json shows all")
+    click.echo("\n" + table(("over runs", "mean", "sd", ""), [_spread(*each) for each in decision.repeats.items()]))
+    click.echo()
+    for refusal in decision.refusals:
+        click.echo(visible(f"refused: {refusal}"))
+    for warning in decision.warnings:
+        click.echo(f"{click.style('warning:', fg='yellow')} {visible(warning)}", err=True)
+    click.echo(click.style(*(("release-ready", "green") if decision.ready else ("not release-ready", "red"))))
+
+
+def _figures(runs: Sequence[tuple[str, RunReport]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    told = [run.aggregates for _, run in runs]
+    rows = [(name, *(str(getattr(each, name)) for each in told)) for name in _COUNTS]
+    rows += [(name, *(_shown(each.figures[name]) for each in told)) for name in told[0].figures]
+    return ("figure", *(label for label, _ in runs)), rows
+
+
+def _spread(figure: str, found: Spread | Unavailable) -> tuple[str, ...]:
+    from scoring.result import Unavailable  # noqa: PLC0415
+
+    if isinstance(found, Unavailable):
+        return figure, "-", "-", found.reason
+    return figure, _shown(found.mean), _shown(found.sd), f"of {found.n} runs"
+
+
+def _shown(value: object) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value) if isinstance(value, int) else "-"

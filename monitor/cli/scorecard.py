@@ -1,0 +1,179 @@
+"""``sidejudge scorecard``: verdict files of several models beside each other."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .errors import DATA, CommandError
+from .progress import bar
+
+if TYPE_CHECKING:
+    from scoring.runs.final import Option
+    from scoring.runs.scorecard import Scorecard
+    from scoring.runs.tally import ModelTally
+
+_MAX_NAME = 60
+_READINGS = 2
+
+
+@click.command()
+@click.argument("models", nargs=-1, required=True, metavar="MODEL=VERDICTS.jsonl...")
+@click.option("--cost", "costs", multiple=True, metavar="MODEL=USD", help="US dollars per 1000 calls; repeatable.")
+@click.option("--weight", "weights", multiple=True, metavar="TASK=SHARE", help="Share of your calls; repeatable.")
+@click.option(
+    "--format", "form", type=click.Choice(["markdown", "html", "json"]), default="markdown", show_default=True
+)
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write here, not to standard output.")
+def scorecard(
+    models: tuple[str, ...], costs: tuple[str, ...], weights: tuple[str, ...], form: str, out: Path | None
+) -> int:
+    """Compare models by their verdicts: every metric, final score (option A or B), cost-adjusted rank, blockers.
+
+    Each MODEL=FILE is one column: verdicts as 'score' writes them, of the rubrics qa, entity, text, translation and
+    benchmarks. The cost is what --cost says, else the mean cost_usd of the calls. --weight divides the tasks' weight as
+    your production workload is divided (qa=0.5 entity=0.5: the others count nothing). A later revision of a verdict
+    replaces the earlier one. What is unknown is a dash with its reason. Bad lines are reported, and the exit code is 1.
+    """
+    files = {name: Path(file) for name, file in _pairs("MODEL=VERDICTS.jsonl", models).items()}
+    told = {name: _positive("--cost", name, text) for name, text in _pairs("--cost", costs).items()}
+    for name in told:
+        if name not in files:
+            raise CommandError(f"--cost: there is no model {name!r}", f"choose from {', '.join(files)}")
+    options = _options({name: _share(name, text) for name, text in _pairs("--weight", weights).items()})
+    for name, file in files.items():
+        if not file.is_file():
+            cause = "is no regular file, and it is read twice" if file.exists() else "does not exist"
+            raise CommandError(f"{name}: {file} {cause}", "name a file of verdicts, as 'sidejudge score' writes it")
+        if out is not None and out.exists() and out.samefile(file):
+            raise CommandError(f"--out: {out} is the verdicts of {name}", "name another file")
+
+    from scoring.runs.scorecard import scorecard as filled  # noqa: PLC0415
+
+    from .table import visible  # noqa: PLC0415
+
+    tallies, clean = _read(files)
+    card = filled(tallies, costs=told, options=options)
+    for note in card.notes:
+        _say(f"{click.style('warning:', fg='yellow')} {visible(note)}")
+    text = _rendered(card, form, aligned=out is None and sys.stdout.isatty())
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+    return 0 if clean else DATA
+
+
+def _pairs(what: str, given: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` arguments by name."""
+    pairs: dict[str, str] = {}
+    for each in given:
+        name, sign, value = each.partition("=")
+        name = name.encode(errors="replace").decode()  # bytes that are no UTF-8 can be given, and not written
+        if not (sign and name.strip() and value):
+            raise CommandError(f"{what}: {each!r} is not NAME=VALUE", f"write {what if '=' in what else 'NAME=VALUE'}")
+        if len(name) > _MAX_NAME:
+            raise CommandError(f"{what}: a name of {len(name)} characters", f"use {_MAX_NAME} at most")
+        if name in pairs:
+            raise CommandError(f"{what}: {name!r} is given twice", "give each name once")
+        pairs[name] = value
+    return pairs
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _positive(option: str, name: str, text: str) -> float:
+    number = _number(text)
+    if number is None or not 0 < number <= 1e12:
+        raise CommandError(f"{option}: {name}={text!r} is not a cost", "give US dollars per 1000 calls, above 0")
+    return number
+
+
+def _share(name: str, text: str) -> float:
+    number = _number(text)
+    if number is None:
+        raise CommandError(f"--weight: {name}={text!r} is not a number", "give each task its share, together 1")
+    return number
+
+
+def _options(split: Mapping[str, float]) -> tuple[Option, Option]:
+    from scoring.runs.final import OPTION_A, OPTION_B, TASKS, with_split  # noqa: PLC0415
+
+    if not split:
+        return OPTION_A, OPTION_B
+    try:
+        return with_split(OPTION_A, split), with_split(OPTION_B, split)
+    except ValueError as error:
+        raise CommandError(f"--weight: {error}", f"give {', '.join(TASKS)} their shares, together 1") from None
+
+
+def _read(files: Mapping[str, Path]) -> tuple[dict[str, ModelTally], bool]:
+    """The tally of each model, and whether every line was a verdict."""
+    from scoring.runs.scorecard import empty_tally  # noqa: PLC0415
+
+    tallies, clean, before = {}, True, 0
+    sizes = {name: _READINGS * file.stat().st_size for name, file in files.items()}
+    with bar(sum(sizes.values())) as progress:
+        for name, file in files.items():
+            tallies[name] = empty_tally()
+            clean &= _read_one(name, file, tallies[name], partial(_step, progress, before))
+            before += sizes[name]
+    return tallies, clean
+
+
+def _step(progress: Callable[[int], None], before: int, read: int) -> None:
+    progress(before + read)
+
+
+def _read_one(name: str, file: Path, tally: ModelTally, progress: Callable[[int], None]) -> bool:
+    from monitor.batch.verdict_source import VerdictSource  # noqa: PLC0415
+
+    from .table import visible  # noqa: PLC0415
+
+    source = VerdictSource(path=file, complain=lambda text: _say(visible(f"{name}: {file}, {text}")))
+    source.read_into(tally, progress)
+    others = ", ".join(sorted(tally.others))
+    for count, words in (
+        (source.bad_lines, "no verdicts, and were skipped"),
+        (source.replaced, "replaced by a later revision"),
+        (source.repeated, "about a case that has a verdict of the same rubric already; all count"),
+        (tally.others.total(), f"of rubrics that the scorecard does not show ({others})"),
+    ):
+        if count:
+            _say(visible(f"{name}: lines that are {words}: {count}"))
+    if not tally.rubrics:
+        raise CommandError(
+            visible(f"{name}: {file} has no verdict that the scorecard shows"),
+            "score the cases with --rubric qa, entity, text, translation or benchmarks",
+        )
+    return not source.bad_lines
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _rendered(card: Scorecard, form: str, *, aligned: bool) -> str:
+    if form == "json":
+        import json  # noqa: PLC0415
+
+        return json.dumps(card.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if form == "html":
+        from dashboards.scorecard.page import scorecard_page  # noqa: PLC0415
+
+        return scorecard_page(card)
+    from dashboards.scorecard.markdown import markdown  # noqa: PLC0415
+
+    return markdown(card, aligned=aligned)

@@ -1,0 +1,1 @@
+"""Runs: what is said of many verdicts together."""

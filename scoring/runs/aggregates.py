@@ -1,0 +1,139 @@
+"""Aggregates of a run of ``answer``, by the names of seed 002 §1 and §3.3, accumulated sample by sample.
+
+Means and totals are exact sums; p50 and p95 are exact too, for which the latencies are kept: at most 16 bytes a sample
+while they come in, and about 40 more for one of the two while it is sorted. A figure is over the samples that have what
+it needs (``known`` says how many those are), and *unavailable* with its reason when none has.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from scoring.result import Unavailable
+from scoring.statistics.exact_sum import ExactSum
+from scoring.statistics.percentile import p50, p95
+
+from .sample import Sample
+
+Figure: TypeAlias = float | int | Unavailable
+
+_MEANS = ("sample_score", "accuracy_score", "faithfulness_score", "token_efficiency_ratio")
+_TOTALS = ("input_tokens", "output_tokens", "total_tokens")
+_LATENCIES = ("latency_e2e_ms", "latency_model_ms")
+FIELDS = (*_MEANS, *_LATENCIES, *_TOTALS)
+"""The fields of a sample that may be unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregates:
+    """What one run comes to. ``figures`` are by name, in the order of the seed; ``known`` counts samples by field.
+
+    ``n == passed + failed + incomplete``. ``evaluator_errors`` counts samples without a grade, ``evaluator_error`` is
+    why the first of them has none. Latencies are in ms, rates and scores in [0, 1], grades in [0, 2].
+    """
+
+    n: int
+    passed: int
+    failed: int
+    incomplete: int
+    evaluator_errors: int
+    evaluator_error: str | None
+    timed_out: int
+    known: Mapping[str, int]
+    figures: Mapping[str, Figure]
+
+    def to_json(self) -> dict[str, object]:
+        """Counts and figures; what cannot be computed is null, with its reason under ``unavailable``."""
+        return {
+            "n": self.n, "passed": self.passed, "failed": self.failed, "incomplete": self.incomplete,
+            "evaluator_errors": self.evaluator_errors, "timed_out": self.timed_out, "known": dict(self.known),
+            **{name: None if isinstance(value, Unavailable) else value for name, value in self.figures.items()},
+            "unavailable": {n: value.reason for n, value in self.figures.items() if isinstance(value, Unavailable)},
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Accumulator:
+    """Takes in samples; ``aggregates`` says what they come to so far."""
+
+    _n: int = 0
+    _ungraded: int = 0
+    _why: str | None = None
+    _timed_out: int = 0
+    _passed: Counter[bool | None] = field(default_factory=Counter)
+    _known: Counter[str] = field(default_factory=Counter)
+    _sums: dict[str, ExactSum] = field(default_factory=lambda: {name: ExactSum() for name in (*_MEANS, *_TOTALS)})
+    _latencies: dict[str, array[float]] = field(default_factory=lambda: {name: array("d") for name in _LATENCIES})
+    _full_credit: int = 0
+    _unfaithful: int = 0
+
+    def add(self, sample: Sample) -> None:
+        """Take in one sample."""
+        self._n += 1
+        self._passed[sample.passed] += 1
+        self._timed_out += sample.timed_out
+        self._full_credit += sample.accuracy_score == 2
+        self._unfaithful += sample.faithfulness_score == 0
+        if sample.ungraded is not None:
+            self._ungraded += 1
+            self._why = self._why or sample.ungraded
+        for name in FIELDS:
+            value: float | None = getattr(sample, name)
+            if value is None:
+                continue
+            self._known[name] += 1
+            if name in self._latencies:
+                self._latencies[name].append(value)
+            else:
+                self._sums[name].add(value)
+
+    def aggregates(self) -> Aggregates:
+        """What the samples come to."""
+        decided = self._passed[True] + self._passed[False]
+        graded, faithful = self._known["accuracy_score"], self._known["faithfulness_score"]
+        figures: dict[str, Figure] = {
+            "accuracy_mean": self._mean("accuracy_score"),
+            "accuracy_full_credit_rate": _share(self._full_credit, graded, "no sample has an accuracy_score"),
+            "faithfulness_mean": self._mean("faithfulness_score"),
+            "faithfulness_failure_rate": _share(self._unfaithful, faithful, "no sample has a faithfulness_score"),
+        }
+        for name, values in self._latencies.items():
+            for quantile, of in (("p50", p50), ("p95", p95)):
+                figure = of(values)
+                figures[f"{name.removesuffix('_ms')}_{quantile}_ms"] = _none(name) if figure is None else figure
+        figures["total_input_tokens"] = self._total("input_tokens")
+        figures["total_output_tokens"] = self._total("output_tokens")
+        figures["total_tokens"] = total = self._total("total_tokens")
+        figures["token_efficiency_ratio_mean"] = self._mean("token_efficiency_ratio")
+        figures["tokens_per_correct_answer"] = (
+            total if isinstance(total, Unavailable) else
+            _none("accuracy_score") if not graded else total / max(self._full_credit, 1)
+        )  # fmt: skip
+        figures["aggregate_score"] = self._mean("sample_score")
+        figures["pass_rate"] = _share(self._passed[True], decided, "no sample passes or fails: all are incomplete")
+        figures["evaluator_error_rate"] = _share(self._ungraded, self._n, "there is no sample")
+        figures["incomplete_rate"] = _share(self._passed[None], self._n, "there is no sample")
+        return Aggregates(
+            n=self._n, passed=self._passed[True], failed=self._passed[False], incomplete=self._passed[None],
+            evaluator_errors=self._ungraded, evaluator_error=self._why, timed_out=self._timed_out,
+            known={name: self._known[name] for name in FIELDS}, figures=figures,
+        )  # fmt: skip
+
+    def _mean(self, name: str) -> Figure:
+        return self._sums[name].value / self._known[name] if self._known[name] else _none(name)
+
+    def _total(self, name: str) -> Figure:
+        value = self._sums[name].value
+        return (int(value) if value.is_integer() else value) if self._known[name] else _none(name)
+
+
+def _share(part: int, whole: int, otherwise: str) -> Figure:
+    return part / whole if whole else Unavailable(otherwise)
+
+
+def _none(name: str) -> Unavailable:
+    return Unavailable(f"no sample has a {name}")

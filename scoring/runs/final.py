@@ -1,0 +1,107 @@
+"""final: one number for a model over the four call tasks, and what it costs (seed 000, Final Scoring; rubrics §7).
+
+The seed calls Option B a proportional redistribution of Option A's benchmark weight. Its numbers are not one (QA would
+be 25/70 = 35.7 %); the numbers win.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+MIN_COVERAGE = 0.90
+"""Share of an option's weight that has to be scored for a final score to exist (rubrics §1.5)."""
+_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One of the seed's two formulas: the weight of each part, by the id of the rubric that scores it."""
+
+    id: str
+    title: str
+    weights: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        if any(not (math.isfinite(weight) and weight >= 0) for weight in self.weights.values()):
+            raise ValueError(f"weights of Option {self.id} must be finite and not negative, got {dict(self.weights)}")
+        if abs(math.fsum(self.weights.values()) - 1.0) > 1e-9:
+            raise ValueError(f"weights of Option {self.id} sum to {math.fsum(self.weights.values()):g}, not to 1")
+
+    @property
+    def formula(self) -> str:
+        """The formula in words: ``0.35 × qa + 0.3 × entity + …``."""
+        return " + ".join(f"{weight:.12g} × {part}" for part, weight in self.weights.items())
+
+
+OPTION_A = Option(
+    id="A",
+    title="With Standard Benchmarks",
+    weights={"qa": 0.25, "entity": 0.20, "text": 0.15, "translation": 0.10, "benchmarks": 0.30},
+)
+OPTION_B = Option(
+    id="B",
+    title="Without Standard Benchmarks",
+    weights={"qa": 0.35, "entity": 0.30, "text": 0.20, "translation": 0.15},
+)
+BENCHMARKS = "benchmarks"
+TASKS = tuple(OPTION_B.weights)
+"""The four call tasks, in the seed's order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Final:
+    """A final score in [0, 1], or None with the ``reason``. ``coverage`` is the scored share of the weight.
+
+    Below full coverage a value is *partial*: the weights of the scored parts were renormalised, and ``reason`` says so.
+    """
+
+    option: Option
+    value: float | None
+    coverage: float
+    reason: str = ""
+
+
+def with_split(option: Option, split: Mapping[str, float]) -> Option:
+    """The option with the tasks' share of the weight divided as the production workload is (seed 000: "adjust").
+
+    ``split`` gives each task its share of the tasks; a task that it leaves out has none. Shares sum to 1, else
+    ``ValueError``. The benchmarks keep their weight.
+
+    >>> with_split(OPTION_A, {"qa": 0.5, "text": 0.5}).formula
+    '0.35 × qa + 0 × entity + 0.35 × text + 0 × translation + 0.3 × benchmarks'
+    """
+    unknown = sorted(set(split) - set(TASKS))
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is no call task")
+    if any(not (math.isfinite(share) and share >= 0) for share in split.values()):
+        raise ValueError("a share must be a number from 0 to 1")
+    if abs(math.fsum(split.values()) - 1.0) > 1e-9:
+        raise ValueError(f"the shares sum to {math.fsum(split.values()):g}, not to 1")
+    of_tasks = math.fsum(option.weights[task] for task in TASKS)
+    shares = {task: round(split.get(task, 0.0) * of_tasks, _DIGITS) for task in TASKS}
+    return replace(option, weights={**option.weights, **shares})
+
+
+def final_score(option: Option, scores: Mapping[str, float | None]) -> Final:
+    """The weighted mean of the parts' scores, each in [0, 1]; a part that is absent or None was not evaluated.
+
+    A task whose composite is invalid is a score of 0, not a missing one. Missing parts follow rubrics §1.5.
+
+    >>> final_score(OPTION_B, {"qa": 0.882, "entity": 0.9142, "text": 0.842, "translation": 0.897}).value
+    0.88591
+    """
+    counted = {part: weight for part, weight in option.weights.items() if weight}
+    parts = [(weight, score) for part, weight in counted.items() if (score := scores.get(part)) is not None]
+    missing = [part for part in counted if scores.get(part) is None]
+    coverage = round(math.fsum(weight for weight, _ in parts), _DIGITS)
+    if not missing:
+        coverage = 1.0
+    what = f"no score of {' and '.join(missing)}" if missing else ""
+    if coverage < MIN_COVERAGE:
+        why = f"{what}: {coverage:.0%} of the weight is covered, {MIN_COVERAGE:.0%} is needed"
+        return Final(option=option, value=None, coverage=coverage, reason=why)
+    value = round(math.fsum(weight * score for weight, score in parts) / coverage, _DIGITS)
+    why = f"{what}: the other weights, {coverage:.0%} of all, are renormalised" if missing else ""
+    return Final(option=option, value=min(1.0, max(0.0, value)), coverage=coverage, reason=why)

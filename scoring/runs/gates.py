@@ -1,0 +1,81 @@
+"""Gates: what must hold of a run that is to be released (seed 002 §3.4; rubrics §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from scoring.result import Unavailable
+
+from .aggregates import Aggregates
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A bound on one figure; a value at the bound meets it, compared after rounding to 9 decimals (rubrics §1.3)."""
+
+    figure: str
+    comparison: Literal[">=", "<="]
+    bound: float
+    source: str
+
+    def holds(self, value: float) -> bool:
+        """Whether a value meets the bound."""
+        rounded = round(value, 9)
+        return rounded >= self.bound if self.comparison == ">=" else rounded <= self.bound
+
+
+GATES = (
+    Gate("aggregate_score", ">=", 0.80, "seed 002 §3.4"),
+    Gate("pass_rate", ">=", 0.85, "seed 002 §3.4"),
+    Gate("faithfulness_failure_rate", "<=", 0.05, "seed 002 §3.4"),
+    Gate("latency_e2e_p95_ms", "<=", 10_000.0, "seed 002 §3.4"),
+    Gate("evaluator_error_rate", "<=", 0.05, "rubrics §8"),
+    # Ours, with the bound of the one above: whatever keeps samples from a decision, the rest must not speak for them.
+    Gate("incomplete_rate", "<=", 0.05, "rubrics §1.5"),
+)
+"""All of them must be met. The first four are the seed's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """A gate held against a run. ``value`` is None when it cannot be computed; the gate is then not met.
+
+    ``reason`` says why a gate is not met, and is empty when it is.
+    """
+
+    gate: Gate
+    value: float | None
+    met: bool
+    reason: str
+
+    def to_json(self) -> dict[str, object]:
+        gate = self.gate
+        return {
+            "gate": gate.figure, "value": self.value, "comparison": gate.comparison, "bound": gate.bound,
+            "met": self.met, "reason": self.reason, "source": gate.source,
+        }  # fmt: skip
+
+
+def check_gates(run: Aggregates, gates: Sequence[Gate] = GATES) -> tuple[GateResult, ...]:
+    """Every gate, in order."""
+    return tuple(_check(gate, run) for gate in gates)
+
+
+def _check(gate: Gate, run: Aggregates) -> GateResult:
+    value = run.figures[gate.figure]
+    if isinstance(value, Unavailable):
+        return GateResult(gate=gate, value=None, met=False, reason=f"cannot be computed: {value.reason}")
+    met = gate.holds(value)
+    return GateResult(gate=gate, value=value, met=met, reason="" if met else _why(gate, run, value))
+
+
+def _why(gate: Gate, run: Aggregates, value: float) -> str:
+    if gate.figure == "evaluator_error_rate":
+        return f"{run.evaluator_errors} of {run.n} samples have no grade; the first: {run.evaluator_error}"
+    if gate.figure == "incomplete_rate":
+        return f"{run.incomplete} of {run.n} samples neither pass nor fail"
+    # As many digits as it takes to tell the value from the bound.
+    shown = next((text for d in (4, 9) if (text := f"{value:.{d}g}") != f"{gate.bound:.{d}g}"), repr(value))
+    return f"{shown} is {'below' if gate.comparison == '>=' else 'above'} {gate.bound:g}"

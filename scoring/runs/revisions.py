@@ -1,0 +1,24 @@
+"""Revisions: which line of a verdict file stands, where late spans changed what was said (formats §2)."""
+
+from __future__ import annotations
+
+from .verdict_line import VerdictLine
+
+
+class Revisions:
+    """Hears every line once, then tells which of them stand: those that no later revision replaces.
+
+    It remembers the verdicts that were revised, which are few, and not the others.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str], int] = {}
+
+    def hear(self, line: VerdictLine) -> None:
+        if line.revision > 1:
+            key = (line.identity, line.rubric)
+            self._last[key] = max(line.revision, self._last.get(key, 1))
+
+    def stands(self, line: VerdictLine) -> bool:
+        """Whether no later revision of this verdict was heard."""
+        return line.revision >= self._last.get((line.identity, line.rubric), 1)

@@ -1,0 +1,136 @@
+"""The gates, the repeats and the decision."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scoring.result import Unavailable
+from scoring.runs.aggregates import FIELDS, Aggregates
+from scoring.runs.gates import GATES, check_gates
+from scoring.runs.metadata import MetadataReport
+from scoring.runs.release import decide
+from scoring.runs.repeats import over_runs
+
+AT_EVERY_BOUND = {gate.figure: gate.bound for gate in GATES}
+
+
+def run(n=100, **figures):
+    return Aggregates(
+        n=n, passed=n, failed=0, incomplete=0, evaluator_errors=0, evaluator_error=None, timed_out=0,
+        known=dict.fromkeys(FIELDS, n), figures={**AT_EVERY_BOUND, **figures},
+    )  # fmt: skip
+
+
+def unmet(found):
+    return {result.gate.figure: result.reason for result in check_gates(found) if not result.met}
+
+
+def test_the_gates_are_the_seeds_and_those_against_samples_that_say_nothing():
+    assert [(g.figure, g.comparison, g.bound) for g in GATES] == [
+        ("aggregate_score", ">=", 0.80),
+        ("pass_rate", ">=", 0.85),
+        ("faithfulness_failure_rate", "<=", 0.05),
+        ("latency_e2e_p95_ms", "<=", 10_000),
+        ("evaluator_error_rate", "<=", 0.05),
+        ("incomplete_rate", "<=", 0.05),
+    ]
+
+
+def test_a_value_at_its_bound_meets_the_gate():
+    assert unmet(run()) == {}
+
+
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.figure)
+@pytest.mark.parametrize("away", [1e-6, 1e-3])
+def test_a_value_beyond_its_bound_does_not(gate, away):
+    value = gate.bound * (1 - away if gate.comparison == ">=" else 1 + away)
+    assert list(unmet(run(**{gate.figure: value}))) == [gate.figure]
+
+
+def test_rounding_noise_fails_no_gate():
+    assert unmet(run(aggregate_score=0.7999999999999, faithfulness_failure_rate=0.05000000000001)) == {}
+
+
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.figure)
+def test_what_cannot_be_computed_meets_no_gate_and_says_why(gate):
+    reasons = unmet(run(**{gate.figure: Unavailable("nobody measured it")}))
+    assert reasons == {gate.figure: "cannot be computed: nobody measured it"}
+
+
+def test_the_reason_shows_the_value_apart_from_its_bound():
+    assert unmet(run(aggregate_score=0.79999)) == {"aggregate_score": "0.79999 is below 0.8"}
+    assert unmet(run(latency_e2e_p95_ms=10_000.4)) == {"latency_e2e_p95_ms": "10000.4 is above 10000"}
+
+
+def test_samples_without_a_grade_are_told_with_the_first_reason():
+    found = replace(run(evaluator_error_rate=0.06), evaluator_errors=6, evaluator_error="parse_error: not JSON")
+    assert unmet(found)["evaluator_error_rate"] == "6 of 100 samples have no grade; the first: parse_error: not JSON"
+
+
+def test_three_runs_have_a_mean_and_the_sample_standard_deviation():
+    values = [0.81, 0.84, 0.9]
+    found = over_runs([run(aggregate_score=value) for value in values], "aggregate_score")
+    assert (found.n, found.mean) == (3, pytest.approx(np.mean(values)))
+    assert found.sd == pytest.approx(np.std(values, ddof=1))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_fewer_than_three_runs_have_none(count):
+    found = over_runs([run()] * count, "aggregate_score")
+    assert isinstance(found, Unavailable)
+    assert "needs at least 3 runs" in found.reason
+
+
+def test_a_run_without_the_figure_leaves_it_without_a_spread():
+    runs = [run(), run(aggregate_score=Unavailable("no sample has a sample_score")), run()]
+    assert over_runs(runs, "aggregate_score").reason == "run 2 of 3 has none: no sample has a sample_score"
+
+
+def test_every_run_must_meet_every_gate_whatever_the_mean():
+    good, bad = run(aggregate_score=1.0), run(aggregate_score=0.79)
+    assert decide({"a": good, "b": good, "c": good}, None, strict=False).ready
+    decision = decide({"a": good, "b": bad, "c": good}, None, strict=False)
+    assert not decision.ready
+    assert [each.ready for each in decision.runs] == [True, False, True]
+    assert decision.repeats["aggregate_score"].mean > 0.8
+
+
+def test_no_run_is_not_ready():
+    assert not decide({}, None, strict=False).ready
+
+
+def test_without_metadata_the_gates_decide_and_a_warning_says_so():
+    decision = decide({"a": run()}, None, strict=False)
+    assert decision.ready
+    assert "metadata" in decision.warnings[0]
+
+
+def test_missing_metadata_refuses_and_a_floating_name_only_where_it_is_a_release():
+    problem = MetadataReport(problems=("run_id is missing",))
+    floating = MetadataReport(unpinned=("model_id 'x-latest' is a floating alias",))
+    assert decide({"a": run()}, problem, strict=False).refusals == problem.problems
+    assert not decide({"a": run()}, problem, strict=False).ready
+    assert decide({"a": run()}, floating, strict=False).ready
+    assert floating.unpinned[0] in decide({"a": run()}, floating, strict=False).warnings
+    assert not decide({"a": run()}, floating, strict=True).ready
+
+
+def test_runs_of_different_sizes_and_samples_with_gaps_are_told():
+    gaps = replace(run(), known={**dict.fromkeys(FIELDS, 100), "latency_e2e_ms": 97})
+    warnings = " ".join(decide({"a": gaps, "b": run(n=60)}, None, strict=False).warnings)
+    assert "a: of 100 samples only some have latency_e2e_ms 97" in warnings
+    assert "runs differ in size (60, 100 samples)" in warnings
+
+
+def test_the_decision_is_plain_json():
+    runs = {"a": run(pass_rate=Unavailable("nothing decided"))}
+    said = json.loads(json.dumps(decide(runs, None, strict=False).to_json(), allow_nan=False))
+    assert said["release_ready"] is False
+    assert said["runs"][0]["aggregates"]["pass_rate"] is None
+    assert said["runs"][0]["aggregates"]["unavailable"] == {"pass_rate": "nothing decided"}
+    assert said["runs"][0]["gates"][1]["met"] is False
+    assert said["repeats"]["aggregate_score"]["sd"] is None
