@@ -11,6 +11,7 @@ from monitor.api import create_app
 from monitor.observation import Key, Observation
 from monitor.report import Position, Report, VerdictPage
 from monitor.windows import Windows
+from scoring.judge_standing import JudgeStanding, ModelStanding, Spending
 from scoring.result import Scored
 from scoring.rubrics import RUBRICS
 from scoring.status import Policy
@@ -118,6 +119,31 @@ async def test_status_tells_where_every_service_stands_and_that_the_books_balanc
     assert (answer["open_traces"], answer["uptime_s"], answer["version"]) == (1, 90, "1.2.3")
     assert answer["config_fingerprint"] == "0123456789ab"
     assert answer["sampling"] == {"rate": 0.05, "rules": ["errors"]}
+
+
+async def test_status_and_page_tell_how_the_judge_stands(client, view):
+    assert (await client.get("/v1/status")).json()["judge"] is None
+    view.report = replace(view.report, judge=JudgeStanding(
+        name="openai/m",
+        models=(
+            ModelStanding(
+                model="openai/m", circuit="open", reason="authentication failed", since_s=NOW / 1e9, next_probe_s=None
+            ),
+        ),
+        outage="authentication failed",
+        spending=(Spending(period="hour", spent_usd=0.5, limit_usd=2.0),),
+        shares={"high": 1.0, "normal": 0.25, "low": 0.1}, under_way=3, waiting=7, oldest_s=NOW / 1e9 - 60,
+    ))  # fmt: skip
+    answer = (await client.get("/v1/status")).json()
+    StatusBody.model_validate(answer)
+    judge = answer["judge"]
+    (model,) = judge["models"]
+    assert (model["state"], model["reason"], model["next_probe"]) == ("open", "authentication failed", None)
+    assert (judge["outage"], judge["in_flight"], judge["waiting"]) == ("authentication failed", 3, 7)
+    assert judge["budgets"] == [{"period": "hour", "spent_usd": 0.5, "limit_usd": 2.0}]
+    assert judge["shares"]["normal"] == 0.25
+    assert judge["oldest_since"] < model["since"]
+    assert "authentication failed" in (await client.get("/")).text
 
 
 async def test_status_without_a_verdict_is_insufficient_data_and_null_not_zero(client, view):

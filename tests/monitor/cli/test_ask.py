@@ -111,6 +111,17 @@ def test_the_story_of_a_trace_is_told_without_its_terminal_escapes(call, monitor
 
 def test_a_story_of_few_words_is_told_as_well() -> None:
     assert list(told({"trace_id": TRACE, "reason": None}))[-1].startswith("  it is still open")
+    waits = list(told({"trace_id": TRACE, "reason": None, "waits_for": "judge"}))
+    assert waits[-1] == "  it waits for the judge: its spans are kept, and it will be judged"
+    over = told({
+        "trace_id": TRACE, "reason": "over_budget",
+        "sampling": {"probability": 0.5, "selection": "random", "judged_share": 0.25, "over_budget": ["answer"]},
+    })  # fmt: skip
+    assert list(over)[-3:] == [
+        "  the judge's budget reached for 0.25 of such traces",
+        "  it was not among them, so these rubrics did not judge it: answer",
+        "  it ended as over_budget: its rubrics need a judge, and the budget of the judge did not reach for it",
+    ]
     assert "undecodable" in "\n".join(told({"trace_id": TRACE, "reason": "undecodable"}))
 
 
