@@ -14,7 +14,7 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
     """(cause, remedy) of each. This version has no judge: what only a judge can tell stays unavailable."""
     for index, route in enumerate(config.routes):
         for name in route.rubrics:
-            missing = _only_judged(name)
+            missing = only_judged(name)
             if missing:
                 cause = f"{_all(missing)} a judge, which this version does not have"
                 yield (
@@ -23,7 +23,7 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
                 )
 
 
-def _only_judged(name: str) -> list[str]:
+def only_judged(name: str) -> list[str]:
     """Weighed metrics of a rubric that nobody but a judge can tell."""
     return [
         criterion.metric.id

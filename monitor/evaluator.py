@@ -8,6 +8,7 @@ from functools import partial
 from scoring import lexical
 from scoring.case import Case
 from scoring.effects import Question, Reply, run
+from scoring.result import Failed
 from scoring.rubric import Rubric
 from scoring.verdict import Selection, Verdict, reach_verdict
 
@@ -47,3 +48,14 @@ class Evaluator:
             )
             for rubric in chosen
         )
+
+    def verdicts(self, case: Case, names: Sequence[str], *, created_at: str) -> tuple[Verdict, ...]:
+        """As ``evaluate``; a bug in a metric costs this case its values, not the run that it is part of."""
+        try:
+            return self.evaluate(case, names, created_at=created_at)
+        except Exception as error:  # noqa: BLE001  # what it is stands in every verdict
+            why = Failed(f"{type(error).__name__}: {error}")
+            return tuple(
+                reach_verdict(rubric, case, {c.metric.id: why for c in rubric.criteria}, created_at=created_at)
+                for rubric in (self._rubrics[name] for name in dict.fromkeys(names))
+            )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,15 +10,14 @@ from typing import Protocol
 import orjson
 
 from integrations.cases import CaseError, read_case
+from integrations.jsonl import line as json_line
 from monitor.config.match import task_of
 from monitor.evaluator import Evaluator
 from monitor.instant import written
 from monitor.router import TASK_RUBRICS, Excluded, Route, Router
 from scoring.case import Case
-from scoring.result import Failed
 from scoring.rubric import Rubric
 from scoring.span import Json
-from scoring.verdict import Verdict, reach_verdict
 
 from .digest import case_digest
 from .duplicates import Duplicates
@@ -105,17 +103,14 @@ class Batch:
             else:
                 self.tally.add(said)
         if missing:
-            for verdict in self._judge(case, missing):
+            for verdict in self._evaluator.verdicts(case, missing, created_at=written(time.time_ns())):
                 told = {**verdict.to_json(), **extra}
                 self.tally.add(told)
-                verdicts.append(_dumped(told))
+                verdicts.append(json_line(told))
 
     def _route(self, case: Case, number: int) -> Route | None:
         if self.chosen:
-            found = self.router.to(tuple(self.chosen), "chosen", case)
-            if found.scenario is None and isinstance(other := self.router.route(case), Route):
-                found = replace(found, scenario=other.scenario, scenario_name=other.scenario_name)
-            return found
+            return self.router.chosen(self.chosen, case)
         route = self.router.route(case)
         if isinstance(route, Excluded):
             self.tally.excluded += 1
@@ -125,18 +120,6 @@ class Batch:
             if self.by_task:
                 self.complain(f"line {number}: task: {_no_rubric(task_of(case))}")
         return route
-
-    def _judge(self, case: Case, names: Sequence[str]) -> tuple[Verdict, ...]:
-        now = written(time.time_ns())
-        try:
-            return self._evaluator.evaluate(case, names, created_at=now)
-        except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
-            why = Failed(f"{type(error).__name__}: {error}")
-            chosen = [self.rubrics[name] for name in names]
-            return tuple(
-                reach_verdict(rubric, case, {c.metric.id: why for c in rubric.criteria}, created_at=now)
-                for rubric in chosen
-            )
 
     def _compare(self, case_id: str, number: int) -> None:
         first = self._duplicates.first_line(case_id, number)
@@ -168,10 +151,3 @@ def _can_be_kept(output: Json) -> bool:
     except orjson.JSONEncodeError:
         return False
     return True
-
-
-def _dumped(verdict: Mapping[str, object]) -> bytes:
-    try:
-        return orjson.dumps(verdict)
-    except TypeError:  # whole numbers beyond 64 bits and lone surrogates, which JSON may hold
-        return json.dumps(verdict, ensure_ascii=True, allow_nan=False).encode()

@@ -16,6 +16,18 @@ class Count:
     composites: float = 0.0
     with_composite: int = 0
 
+    def add(self, passed: object, composite: object) -> None:
+        """Count one that passed, failed, or (``None``) did neither; a composite that is no number is not summed."""
+        if passed is None:
+            self.incomplete += 1
+        elif passed:
+            self.passed += 1
+        else:
+            self.failed += 1
+        if isinstance(composite, int | float):
+            self.composites += composite
+            self.with_composite += 1
+
     @property
     def n(self) -> int:
         return self.passed + self.failed + self.incomplete
@@ -44,14 +56,4 @@ class Tally:
 
     def add(self, verdict: Mapping[str, object]) -> None:
         """Count one verdict, as its JSON says it."""
-        count = self.rubrics.setdefault(str(verdict["rubric"]), Count())
-        passed, composite = verdict.get("passed"), verdict.get("composite")
-        if passed is None:
-            count.incomplete += 1
-        elif passed:
-            count.passed += 1
-        else:
-            count.failed += 1
-        if isinstance(composite, int | float):
-            count.composites += composite
-            count.with_composite += 1
+        self.rubrics.setdefault(str(verdict["rubric"]), Count()).add(verdict.get("passed"), verdict.get("composite"))

@@ -47,9 +47,10 @@ def score(
     --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
     and score each run's cases to a file of its own: 'gate' takes both.
     """
+    from monitor.batch.append_file import AnotherRunError  # noqa: PLC0415
     from monitor.batch.lines import lines  # noqa: PLC0415
     from monitor.batch.run import Batch  # noqa: PLC0415
-    from monitor.batch.verdict_file import AnotherRunError, VerdictFile, VerdictStream  # noqa: PLC0415
+    from monitor.batch.verdict_file import VerdictFile, VerdictStream  # noqa: PLC0415
     from monitor.catalogue import configured  # noqa: PLC0415
     from monitor.router import Router  # noqa: PLC0415
 

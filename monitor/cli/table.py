@@ -42,3 +42,8 @@ def _coloured(line: str, row: Sequence[str]) -> str:
 def number(value: float | None, digits: int = 3) -> str:
     """A number for people; ``-`` where there is none."""
     return "-" if value is None else f"{value:.{digits}f}"
+
+
+def share(value: float | None) -> str:
+    """A ratio as a percentage for people; ``-`` where there is none."""
+    return "-" if value is None else f"{100 * value:.1f} %"

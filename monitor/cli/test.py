@@ -1,0 +1,196 @@
+"""``sidejudge test``: a test set is put to an agent, and what it answers is judged."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .errors import DATA, CommandError
+from .settings import config_option, loaded
+
+if TYPE_CHECKING:
+    from monitor.testing.run import Agent, Finished, Results
+    from scoring.runs.test_set import TestSet
+
+
+@click.command()
+@click.argument("testset", type=click.Path(path_type=Path))
+@click.option("--agent", "spec", required=True, metavar="http://…|python:module:function", help="Who is tested.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only tests with this tag; repeatable: with all.")
+@click.option(
+    "--where", multiple=True, metavar="KEY=VALUE", help="Only tests whose field is this; repeatable: all hold."
+)
+@click.option("--rubric", "chosen", multiple=True, metavar="NAME", help="Judge every test by this rubric; repeatable.")
+@click.option("--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Run every test so often.")
+@click.option("--concurrency", type=click.IntRange(1, 256), default=4, show_default=True, help="Tests at a time.")
+@click.option("--timeout", default="60s", show_default=True, help="Longest that a test may take, all attempts.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Results (JSON Lines); a run that was cut off goes on there."
+)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@config_option
+def test(  # noqa: PLR0917  # click passes options by name
+    testset: Path,
+    spec: str,
+    tags: tuple[str, ...],
+    where: tuple[str, ...],
+    chosen: tuple[str, ...],
+    repeat: int,
+    concurrency: int,
+    timeout: str,  # it is an option of the command line
+    out: Path | None,
+    form: str,
+    config: Path | None,
+) -> int:
+    """Put every test of TESTSET (YAML, JSON or JSON Lines) to an agent and judge what it answers.
+
+    An agent at http://… gets POST {"input", "test_id", "metadata"} and answers text or {"output": …, …}; one at
+    python:module:function is called with the input. monitor/testing/TEST_SETS.md describes tests and answers.
+
+    Rubrics are those of --rubric, else of the configured routes, else of the test's task, else 'dimensions' (with
+    'workflow' where a test has a scenario). Called again with the same --out, tests that were answered and have not
+    changed are not put to the agent again. The exit code is 1 unless every test passed.
+    """
+    from monitor.batch.append_file import AnotherRunError  # noqa: PLC0415
+    from monitor.catalogue import configured  # noqa: PLC0415
+    from monitor.testing.judge import Judge  # noqa: PLC0415
+    from monitor.testing.run import Runner, UnreachableError  # noqa: PLC0415
+    from scoring.runs.summary import repeats, summarize  # noqa: PLC0415
+
+    from .test_report import report  # noqa: PLC0415
+
+    seconds = _seconds(timeout)
+    settings = loaded(config).config
+    rubrics = configured(settings)
+    for name in chosen:
+        if name not in rubrics:
+            raise CommandError(f"--rubric: there is no rubric {name!r}", f"choose from {', '.join(rubrics)}")
+    tests = _tests(testset, tuple(settings.scenarios), tags, where)
+    if out is not None and out.exists() and out.samefile(testset):
+        raise CommandError(f"--out: {out} is the test set itself", "name another file")
+    # What an agent prints is not our result.
+    with contextlib.redirect_stdout(sys.stderr):
+        agent = _agent(spec, concurrency)
+        try:
+            with _results(out, agent.name) as results, _progress(len(tests.tests) * repeat) as heard:
+                runner = Runner(
+                    agent=agent,
+                    judge=Judge(rubrics, settings.routes, settings.scenarios, chosen),
+                    results=results,
+                    concurrency=concurrency,
+                    timeout_s=seconds,
+                    heard=heard,
+                )
+                found = asyncio.run(runner.run(tests.tests, repeat))
+        except AnotherRunError as error:
+            raise CommandError(str(error), "name another --out, or move the file away") from None
+        except UnreachableError as error:
+            raise CommandError(
+                f"no agent answers at {agent.name}: {error}", "start the agent, or correct --agent"
+            ) from None
+    results_ = [one.tested for one in found]
+    summary = summarize(results_)
+    if repeat > 1:
+        summary["repeats"] = repeats(results_)
+    if form == "json":
+        click.echo(json.dumps(summary, indent=2, ensure_ascii=True))
+    else:
+        report(tests, found, summary)
+    return 0 if summary.get("passed") == summary.get("total_tests") else DATA
+
+
+def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Sequence[str]) -> TestSet:
+    from monitor.testing.select import SelectionError, selected  # noqa: PLC0415
+    from monitor.testing.test_file import TestSetError, read_test_set  # noqa: PLC0415
+
+    pairs = []
+    for text in where:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise CommandError(f"--where: {text!r} is not KEY=VALUE", "for example --where complexity=high")
+        pairs.append((key, value))
+    try:
+        tests = read_test_set(path, scenarios)
+        found = selected(tests, tags, pairs)
+    except TestSetError as error:
+        remedy = "mend all of these" if len(error.problems) > 1 else "mend it"
+        remedy += "; monitor/testing/TEST_SETS.md describes test sets"
+        if any(problem.unreadable for problem in error.problems):
+            remedy = "check the path and the permissions"
+        raise CommandError(str(error), remedy) from None
+    except SelectionError as error:
+        raise CommandError(str(error), "correct it, or leave it out") from None
+    if not found.tests:
+        raise CommandError(f"no test of {path} is all of these", "leave out some of --tag and --where")
+    return found
+
+
+def _agent(spec: str, concurrency: int) -> Agent:
+    from integrations.agents.reply import NoSuchAgentError  # noqa: PLC0415
+
+    try:
+        if spec.startswith(("http://", "https://")):
+            from integrations.agents.http import HttpAgent  # noqa: PLC0415  # a client is only needed where it asks
+
+            return HttpAgent(spec, concurrency)
+        if spec.startswith("python:"):
+            from integrations.agents.python import PythonAgent  # noqa: PLC0415
+
+            return PythonAgent(spec)
+    except NoSuchAgentError as error:
+        raise CommandError(f"--agent: {error.cause}", error.remedy) from error
+    raise CommandError(f"--agent: {spec!r} is no agent", "write http://HOST:PORT/PATH or python:module:function")
+
+
+def _seconds(text: str) -> float:
+    from monitor.config.units import parse_duration  # noqa: PLC0415
+
+    try:
+        seconds = parse_duration(text).seconds
+    except ValueError as error:
+        raise CommandError(f"--timeout: {error}", "for example --timeout 90s") from None
+    if seconds <= 0:
+        raise CommandError("--timeout: must be more than 0", "for example --timeout 90s")
+    return seconds
+
+
+@contextlib.contextmanager
+def _results(out: Path | None, agent: str) -> Iterator[Results]:
+    from monitor.testing.results_file import NoResults, ResultsFile  # noqa: PLC0415
+
+    if out is None:
+        yield NoResults()
+    else:
+        with ResultsFile(out, agent) as results:
+            yield results
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Callable[[Finished], None]]:
+    """A bar over the tests with how many passed and failed, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415  # only where there is someone to see it
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (BarColumn(bar_width=None), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5) as bar:
+        task = bar.add_task("", total=total)
+        counts = {True: 0, False: 0, None: 0}
+
+        def heard(finished: Finished) -> None:
+            counts[finished.tested.evaluation.passed] += 1
+            told = (
+                f"[green]{counts[True]} passed[/] [red]{counts[False]} failed[/] [yellow]{counts[None]} incomplete[/]"
+            )
+            bar.update(task, advance=1, description=told)
+
+        yield heard
