@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -29,6 +30,7 @@ MAX_WAIT_S = 30.0
 _REFUSED_WAIT_S = 0.25
 """Before the second attempt after a refused connection; doubled before the third."""
 _SHOWN = 200
+_LAST_PORT = 65535
 
 
 class _TryAgainError(Exception):
@@ -47,6 +49,8 @@ class HttpAgent:
             raise NoSuchAgentError(f"{url!r} is no address: {error}", "for example http://127.0.0.1:8000/ask") from None
         if not self._url.host or self._url.scheme not in ("http", "https"):
             raise NoSuchAgentError(f"{url!r} names no host", "for example http://127.0.0.1:8000/ask")
+        if self._url.port is not None and self._url.port > _LAST_PORT:
+            raise NoSuchAgentError(f"{url!r}: there is no port {self._url.port}", f"ports end at {_LAST_PORT}")
         self.name = str(self._url.copy_with(userinfo=b""))
         self._limits = httpx.Limits(max_connections=connections)
         self._client: httpx.AsyncClient
@@ -146,8 +150,9 @@ def _said(error: BaseException) -> str:
     """What the system said at the bottom of it, else what the client says."""
     below: BaseException | None = error
     while below is not None:
-        if isinstance(below, OSError) and below.strerror:
-            return label(below.strerror, _SHOWN)
+        if isinstance(below, OSError) and below.errno:
+            # asyncio words what the system said anew; a name that was not found has numbers of its own.
+            return label(os.strerror(below.errno) if below.errno > 0 else str(below.strerror), _SHOWN)
         below = below.__cause__ or below.__context__
     return label(str(error) or type(error).__name__, _SHOWN)
 

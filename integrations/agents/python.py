@@ -124,9 +124,7 @@ def _found(spec: str) -> Callable[..., Any]:
             )
         found = getattr(found, name)
     if inspect.isclass(found):
-        raise NoSuchAgentError(
-            f"{spec!r} is a class", "name a function, or an object of it that has run or can be called"
-        )
+        raise NoSuchAgentError(f"{spec!r} is a class", "name a function, or an object with a method run")
     call: Callable[..., Any] | None = found if callable(found) else getattr(found, "run", None)
     if not callable(call):
         raise NoSuchAgentError(f"{spec!r} is {type(found).__name__} and cannot be called", "name a function")

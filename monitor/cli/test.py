@@ -95,10 +95,10 @@ def test(  # noqa: PLR0917  # click passes options by name
             raise CommandError(
                 f"no agent answers at {agent.name}: {error}", "start the agent, or correct --agent"
             ) from None
-    results_ = [one.tested for one in found]
-    summary = summarize(results_)
+    outcomes = [one.outcome for one in found]
+    summary = summarize(outcomes)
     if repeat > 1:
-        summary["repeats"] = repeats(results_)
+        summary["repeats"] = repeats(outcomes)
     if form == "json":
         click.echo(json.dumps(summary, indent=2, ensure_ascii=True))
     else:
@@ -187,7 +187,7 @@ def _progress(total: int) -> Iterator[Callable[[Finished], None]]:
         counts = {True: 0, False: 0, None: 0}
 
         def heard(finished: Finished) -> None:
-            counts[finished.tested.evaluation.passed] += 1
+            counts[finished.outcome.evaluation.passed] += 1
             told = (
                 f"[green]{counts[True]} passed[/] [red]{counts[False]} failed[/] [yellow]{counts[None]} incomplete[/]"
             )

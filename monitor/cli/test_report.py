@@ -28,10 +28,10 @@ def report(tests: TestSet, found: Sequence[Finished], summary: Mapping[str, Any]
     for one in found:
         for verdict in one.verdicts:
             tally.add(verdict)
-        score = one.tested.evaluation
-        for tag in dict.fromkeys(tags_of(one.tested.test)):
+        score = one.outcome.evaluation
+        for tag in dict.fromkeys(tags_of(one.outcome.test)):
             tags.setdefault(tag, Count()).add(score.passed, score.overall_score)
-        complexities.setdefault(complexity_of(one.tested.test), Count()).add(score.passed, score.overall_score)
+        complexities.setdefault(complexity_of(one.outcome.test), Count()).add(score.passed, score.overall_score)
     for title, counts in (("rubric", tally.rubrics), ("tag", tags), ("complexity", complexities)):
         if counts:
             click.echo(table((title, *_HEAD), [_row(name, count) for name, count in counts.items()]) + "\n")
@@ -45,13 +45,13 @@ def _row(name: str, c: Count) -> tuple[str, ...]:
 
 
 def _failures(found: Sequence[Finished], summary: Mapping[str, Any]) -> Iterator[str]:
-    failed = [one for one in found if one.tested.evaluation.passed is False]
+    failed = [one for one in found if one.outcome.evaluation.passed is False]
     if not failed:
         return
     yield click.style(f"FAILED ({len(failed)})", bold=True)
     for one in failed[:_FAILURES]:
-        run = f" (run {one.tested.run})" if "repeats" in summary else ""
-        name = click.style(visible(label(str(one.tested.test["id"]))), fg="red")
+        run = f" (run {one.outcome.run})" if "repeats" in summary else ""
+        name = click.style(visible(label(str(one.outcome.test["id"]))), fg="red")
         yield f"  {name}{run}: {visible(label(_why(one), _REASON))}"
     if len(failed) > _FAILURES:
         yield f"  … and {len(failed) - _FAILURES} more; --format json or --out shows all"
@@ -59,8 +59,8 @@ def _failures(found: Sequence[Finished], summary: Mapping[str, Any]) -> Iterator
 
 
 def _why(one: Finished) -> str:
-    if one.tested.error is not None:
-        return f"no output: {one.tested.error}"
+    if one.outcome.error is not None:
+        return f"no output: {one.outcome.error}"
     failing = [verdict for verdict in one.verdicts if verdict["passed"] is False]
     return "; ".join(f"{verdict['rubric']}: {verdict.get('reason')}" for verdict in failing)
 

@@ -12,7 +12,7 @@ from integrations.agents.reply import AgentError, Reply, Request
 from integrations.jsonl import line
 from monitor.batch.digest import case_digest
 from monitor.instant import written
-from scoring.runs.summary import NO_OUTPUT, Tested, evaluated
+from scoring.runs.summary import NO_OUTPUT, Outcome, evaluated
 from scoring.span import Json
 
 from .answer import AnswerError, read_answer
@@ -48,7 +48,7 @@ class UnreachableError(Exception):
 class Finished:
     """One test, run once: what is said of it, and its verdicts as the format page writes them."""
 
-    tested: Tested
+    outcome: Outcome
     verdicts: Sequence[Mapping[str, object]] = ()
     resumed: bool = False
 
@@ -102,14 +102,14 @@ class Runner:
             said = {"id": test["id"], "run": run, "digest": digest, **said, "verdicts": verdicts}
             self.results.append(said)
         error = said["error"]
-        tested = Tested(
+        outcome = Outcome(
             test=test,
             output=said["case"]["model_output"] if said["case"] is not None else None,
             evaluation=evaluated(verdicts) if error is None else NO_OUTPUT,
             error=error,
             run=run,
         )
-        return Finished(tested=tested, verdicts=verdicts, resumed=resumed)
+        return Finished(outcome=outcome, verdicts=verdicts, resumed=resumed)
 
     async def _asked(self, test: Mapping[str, Json]) -> dict[str, Any]:
         """The part of a result that tells of the call: the case that came of it, or why none did."""

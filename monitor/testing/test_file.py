@@ -139,8 +139,12 @@ class _Reader:
         test = {name: field for name, field in value.items() if field is not None or name == "expected"}
         for name in value:
             self._name(name, value, at)
-        if "input" not in test and not any(near_field(name, ("input",)) for name in test):
-            self._complain((*at, "input"), "is required")
+        if "input" not in test:
+            meant = [name for name in test if name not in TEST_FIELDS and nearest(name[:80], ("input",))]
+            if meant:
+                self._complain((*at, meant[0][:80]), "unknown key", near="input")
+            else:
+                self._complain((*at, "input"), "is required")
         for wrong in field_errors({name: field for name, field in test.items() if name in CASE_FIELDS}):
             self._complain((*at, wrong.field), f"{wrong.message}; {wrong.remedy}")
         for name in ("id", "complexity"):
@@ -161,7 +165,7 @@ class _Reader:
             self._complain((*at, name[:80]), "is what the agent answers; a test does not have it")
         elif name in _OTHER_NAMES:
             self._complain((*at, name), "has another name in a test", near=_OTHER_NAMES[name])
-        elif (near := near_field(name, TEST_FIELDS)) is not None and near not in test:
+        elif (near := near_field(name, TEST_FIELDS)) not in (None, "input") and near not in test:
             self._complain((*at, name[:80]), "unknown key", near=near)
 
     def _scenario(self, scenario: Json, at: Location) -> None:

@@ -40,7 +40,7 @@ NO_OUTPUT = Evaluation(overall_score=None, dimension_scores={}, passed=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tested:
+class Outcome:
     """One test, run once. ``error`` says why there is no output, ``None`` when there is one. ``run`` counts from 1."""
 
     test: Mapping[str, Json]
@@ -77,7 +77,7 @@ def _scores(verdict: Mapping[str, object]) -> Iterable[tuple[str, float]]:
             yield score["metric"] if rubric == SEED_RUBRIC else f"{rubric}_{score['metric']}", score["value"]
 
 
-def summarize(results: Sequence[Tested]) -> dict[str, object]:
+def summarize(results: Sequence[Outcome]) -> dict[str, object]:
     """The seed's summary, and beside it ``incomplete`` and ``errors``.
 
     ``total_tests`` = ``passed`` + ``failed`` + ``incomplete``; ``errors`` are those of the failed that have no output.
@@ -105,7 +105,7 @@ def summarize(results: Sequence[Tested]) -> dict[str, object]:
     }
 
 
-def repeats(results: Sequence[Tested]) -> dict[str, object]:
+def repeats(results: Sequence[Outcome]) -> dict[str, object]:
     """How much the runs differ: the pass rate and the mean overall score of each, in order of the runs.
 
     ``mean`` and ``sd`` (sample, ddof 1) are told of at least three runs that have a value, and are ``None`` otherwise.
@@ -117,7 +117,7 @@ def repeats(results: Sequence[Tested]) -> dict[str, object]:
     return {"runs": len(runs), "pass_rate": _spread(rates), "overall_score": _spread(overall)}
 
 
-def _pass_rate(results: Sequence[Tested]) -> float | None:
+def _pass_rate(results: Sequence[Outcome]) -> float | None:
     decided = [result.evaluation.passed for result in results if result.evaluation.passed is not None]
     return _mean([float(passed) for passed in decided])
 
