@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .gaps import Gaps
+
 
 @dataclass(slots=True)
 class Count:
@@ -53,7 +55,15 @@ class Tally:
     unrouted: int = 0
     excluded: int = 0
     repeated: int = 0
+    gaps: Gaps = field(default_factory=Gaps)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Verdicts of all rubrics that passed, failed, and did neither."""
+        found = self.rubrics.values()
+        return sum(c.passed for c in found), sum(c.failed for c in found), sum(c.incomplete for c in found)
 
     def add(self, verdict: Mapping[str, object]) -> None:
         """Count one verdict, as its JSON says it."""
+        self.gaps.add(verdict)
         self.rubrics.setdefault(str(verdict["rubric"]), Count()).add(verdict.get("passed"), verdict.get("composite"))

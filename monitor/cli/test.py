@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import DATA, CommandError
+from .progress import Shown, progress
 from .settings import config_option, loaded
 
 if TYPE_CHECKING:
@@ -79,14 +80,14 @@ def test(  # noqa: PLR0917  # click passes options by name
     with contextlib.redirect_stdout(sys.stderr):
         agent = _agent(spec, concurrency)
         try:
-            with _results(out, agent.name) as results, _progress(len(tests.tests) * repeat) as heard:
+            with _results(out, agent.name) as results, progress(len(tests.tests) * repeat, "tests") as shown:
                 runner = Runner(
                     agent=agent,
                     judge=Judge(rubrics, settings.routes, settings.scenarios, chosen),
                     results=results,
                     concurrency=concurrency,
                     timeout_s=seconds,
-                    heard=heard,
+                    heard=_counted(shown),
                 )
                 found = asyncio.run(runner.run(tests.tests, repeat))
         except AnotherRunError as error:
@@ -172,25 +173,12 @@ def _results(out: Path | None, agent: str) -> Iterator[Results]:
             yield results
 
 
-@contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[[Finished], None]]:
-    """A bar over the tests with how many passed and failed, on a terminal only."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console  # noqa: PLC0415  # only where there is someone to see it
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+def _counted(shown: Shown) -> Callable[[Finished], None]:
+    """Whoever hears of each finished test, and shows how many there are of each kind."""
+    counts = {True: 0, False: 0, None: 0}
 
-    columns = (BarColumn(bar_width=None), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5) as bar:
-        task = bar.add_task("", total=total)
-        counts = {True: 0, False: 0, None: 0}
+    def heard(finished: Finished) -> None:
+        counts[finished.outcome.evaluation.passed] += 1
+        shown.step(sum(counts.values()), (counts[True], counts[False], counts[None]))
 
-        def heard(finished: Finished) -> None:
-            counts[finished.outcome.evaluation.passed] += 1
-            told = (
-                f"[green]{counts[True]} passed[/] [red]{counts[False]} failed[/] [yellow]{counts[None]} incomplete[/]"
-            )
-            bar.update(task, advance=1, description=told)
-
-        yield heard
+    return heard

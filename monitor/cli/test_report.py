@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
+from monitor.batch.gaps import Gaps
 from monitor.batch.tally import Count, Tally
-from monitor.cautions import only_judged
 from monitor.testing.run import Finished
 from scoring.label import label
-from scoring.rubrics import RUBRICS
 from scoring.runs.test_set import TestSet, complexity_of, tags_of
 
-from .table import number, share, table, visible
+from .table import number, paragraph, share, table, visible
 
 _FAILURES = 10
 _REASON = 300
@@ -35,7 +33,7 @@ def report(tests: TestSet, found: Sequence[Finished], summary: Mapping[str, Any]
     for title, counts in (("rubric", tally.rubrics), ("tag", tags), ("complexity", complexities)):
         if counts:
             click.echo(table((title, *_HEAD), [_row(name, count) for name, count in counts.items()]) + "\n")
-    for line in (*_failures(found, summary), *_incomplete(found), *_repeats(summary)):
+    for line in (*_failures(found, summary), *_incomplete(tally.gaps), *_repeats(summary)):
         click.echo(line)
     click.echo(_last_line(tests, found, summary))
 
@@ -52,7 +50,7 @@ def _failures(found: Sequence[Finished], summary: Mapping[str, Any]) -> Iterator
     for one in failed[:_FAILURES]:
         run = f" (run {one.outcome.run})" if "repeats" in summary else ""
         name = click.style(visible(label(str(one.outcome.test["id"]))), fg="red")
-        yield f"  {name}{run}: {visible(label(_why(one), _REASON))}"
+        yield paragraph(f"  {name}{run}: {visible(label(_why(one), _REASON))}", 4)
     if len(failed) > _FAILURES:
         yield f"  … and {len(failed) - _FAILURES} more; --format json or --out shows all"
     yield ""
@@ -65,28 +63,12 @@ def _why(one: Finished) -> str:
     return "; ".join(f"{verdict['rubric']}: {verdict.get('reason')}" for verdict in failing)
 
 
-def _incomplete(found: Sequence[Finished]) -> Iterator[str]:
+def _incomplete(gaps: Gaps) -> Iterator[str]:
     """Why there are verdicts that neither passed nor failed, and what to do."""
-    open_verdicts = [verdict for one in found for verdict in one.verdicts if verdict["passed"] is None]
-    if not open_verdicts:
-        return
-    yield click.style(f"INCOMPLETE VERDICTS ({len(open_verdicts)})", bold=True)
-    missing: Counter[tuple[str, str, str]] = Counter()
-    for verdict in open_verdicts:
-        scores: Any = verdict["scores"]
-        for score in scores:
-            if score["status"] in ("unavailable", "error"):
-                missing[str(verdict["rubric"]), score["metric"], score["reason"]] += 1
-    reasons: dict[tuple[str, str, int], list[str]] = {}
-    for (rubric, metric, reason), count in missing.items():
-        reasons.setdefault((rubric, reason, count), []).append(metric)
-    for (rubric, reason, count), metrics in list(reasons.items())[:_FAILURES]:
-        times = "" if count == 1 else f" ({count} times)"
-        yield f"  {rubric}: {', '.join(metrics)}: {visible(label(reason, _REASON))}{times}"
-    if any(only_judged(rubric) for rubric, _, _ in missing):
-        without = ", ".join(name for name in RUBRICS if not only_judged(name))
-        yield f"  remedy: this version has no judge; choose --rubric among those that need none ({without})"
-    yield ""
+    if gaps.count:
+        yield click.style(f"INCOMPLETE VERDICTS ({gaps.count})", bold=True)
+        yield from (paragraph(f"  {visible(line)}", 4) for line in gaps.told())
+        yield ""
 
 
 def _repeats(summary: Mapping[str, Any]) -> Iterator[str]:
