@@ -52,7 +52,8 @@ class HttpAgent:
         if self._url.port is not None and self._url.port > _LAST_PORT:
             raise NoSuchAgentError(f"{url!r}: there is no port {self._url.port}", f"ports end at {_LAST_PORT}")
         self.name = str(self._url.copy_with(userinfo=b""))
-        self._limits = httpx.Limits(max_connections=connections)
+        # A connection of its own for every test: one that is kept may be closed at the moment of the next POST.
+        self._limits = httpx.Limits(max_connections=connections, max_keepalive_connections=0)
         self._client: httpx.AsyncClient
 
     async def __aenter__(self) -> Self:
@@ -151,8 +152,9 @@ def _said(error: BaseException) -> str:
     below: BaseException | None = error
     while below is not None:
         if isinstance(below, OSError) and below.errno:
-            # asyncio words what the system said anew; a name that was not found has numbers of its own.
-            return label(os.strerror(below.errno) if below.errno > 0 else str(below.strerror), _SHOWN)
+            # asyncio words what the system said anew; names that are not found and TLS have numbers of their own.
+            plain = isinstance(below, ConnectionError) or type(below) is OSError
+            return label(os.strerror(below.errno) if plain else below.strerror or str(below), _SHOWN)
         below = below.__cause__ or below.__context__
     return label(str(error) or type(error).__name__, _SHOWN)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import sys
@@ -59,6 +58,8 @@ def test(  # noqa: PLR0917  # click passes options by name
     'workflow' where a test has a scenario). Called again with the same --out, tests that were answered and have not
     changed are not put to the agent again. The exit code is 1 unless every test passed.
     """
+    import asyncio  # noqa: PLC0415  # not for --help
+
     from monitor.batch.append_file import AnotherRunError  # noqa: PLC0415
     from monitor.catalogue import configured  # noqa: PLC0415
     from monitor.testing.judge import Judge  # noqa: PLC0415

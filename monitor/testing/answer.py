@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from integrations.cases import field_errors
+from integrations.jsonl import line
 from scoring.span import Json
+
+from .plain import not_plain
 
 FIELDS = (
     "agents_called", "tools_used", "context", "input_tokens", "output_tokens", "cost_usd", "model", "trace_id",
@@ -29,42 +33,17 @@ def read_answer(said: object) -> dict[str, Json]:
         raise AnswerError(f"the answer is {_kind(said)}, neither text nor an object with output")
     if said.get("output") is None:
         raise AnswerError("the answer has no output" if "output" not in said else "output is null")
-    told = {name: said[name] for name in FIELDS if said.get(name) is not None}
-    for value, path in ((said["output"], "output"), *((value, name) for name, value in told.items())):
-        _require_json(value, path)
-    for wrong in field_errors(told):
+    told = {name: said[name] for name in ("output", *FIELDS) if said.get(name) is not None}
+    for name, value in told.items():
+        if (why := not_plain(value)) is not None:
+            raise AnswerError(f"{name} {why}")
+    # As a file would tell it: an answer that is judged now and one that is read again are the same.
+    fields: dict[str, Json] = json.loads(line(told))
+    for wrong in field_errors(fields):
         raise AnswerError(f"{wrong.field} {wrong.message}; {wrong.remedy}")
-    return {"model_output": said["output"], **told}
-
-
-def _require_json(value: object, path: str) -> None:
-    """Refuse what JSON cannot hold: a callable may return anything."""
-    waiting = [value]
-    seen = 0
-    while waiting:
-        found = waiting.pop()
-        seen += 1
-        if seen > _MOST_VALUES:
-            raise AnswerError(f"{path} holds more than {_MOST_VALUES} values, or itself")
-        if isinstance(found, dict) and all(isinstance(key, str) for key in found):
-            waiting.extend(found.values())
-        elif isinstance(found, list | tuple):
-            waiting.extend(found)
-        elif not (
-            found is None or isinstance(found, str | bool | int) or (isinstance(found, float) and _finite(found))
-        ):
-            raise AnswerError(f"{path} holds {_kind(found)}, which JSON does not have")
-
-
-_MOST_VALUES = 1_000_000
-
-
-def _finite(value: float) -> bool:
-    return value - value == 0
+    return {"model_output": fields.pop("output"), **fields}
 
 
 def _kind(value: object) -> str:
-    kinds = {list: "a list", tuple: "a list", int: "a number", bool: "true or false", type(None): "null"}
-    return kinds.get(
-        type(value), f"a {type(value).__name__}" if not isinstance(value, float) else f"the number {value}"
-    )
+    kinds = {list: "a list", tuple: "a list", int: "a number", float: "a number", type(None): "null"}
+    return kinds.get(type(value), f"a {type(value).__name__}")

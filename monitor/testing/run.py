@@ -90,6 +90,7 @@ class Runner:
             finally:
                 for worker in workers:
                     worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
         return [one for one in found if one is not None]
 
     async def _test(self, test: Mapping[str, Json], run: int) -> Finished:

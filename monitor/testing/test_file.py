@@ -13,6 +13,8 @@ from scoring.runs.test_set import DEFAULT_COMPLEXITY, TestSet
 from scoring.scenario import ScenarioError, parse_scenario
 from scoring.span import Json
 
+from .plain import not_plain
+
 CASE_FIELDS = (
     "task", "input", "transcript", "config", "scenario", "context", "system_prompt", "tags", "metadata", "name",
     "evaluation_criteria_override", "session_id", "user_id", "service", "environment",
@@ -135,6 +137,9 @@ class _Reader:
         at: Location = ("tests", place)
         if not isinstance(value, dict):
             self._complain(at, "must be a map of fields with input")
+            return {}
+        if (why := not_plain(value)) is not None:
+            self._complain(at, why)
             return {}
         test = {name: field for name, field in value.items() if field is not None or name == "expected"}
         for name in value:

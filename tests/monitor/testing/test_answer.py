@@ -14,6 +14,20 @@ def test_text_and_an_object_with_output_are_answers() -> None:
     }  # fmt: skip
 
 
+def test_tuples_are_lists_and_an_answer_may_be_a_hundred_levels_deep() -> None:
+    assert read_answer({"output": ({"a": (1, 2)},), "tools_used": ("x",)}) == {
+        "model_output": [{"a": [1, 2]}], "tools_used": ["x"],
+    }  # fmt: skip
+    assert read_answer({"output": nested(100)}) == {"model_output": nested(100)}
+
+
+def nested(levels: int) -> object:
+    found: object = 1
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
 def looped() -> list[object]:
     loop: list[object] = []
     loop.append(loop)
@@ -34,7 +48,8 @@ def looped() -> list[object]:
         ({"output": object()}, "output holds a object, which JSON does not have"),
         ({"output": {"a": float("nan")}}, "output holds the number nan"),
         ({"output": {1: "a"}}, "output holds a dict"),
-        ({"output": looped()}, "holds more than"),
+        ({"output": nested(101)}, "output is nested more than 100 levels deep"),
+        ({"output": looped()}, "output is nested more than 100 levels deep"),
         ({"output": "x", "context": [{"a": {1, 2}}]}, "context holds a set"),
     ],
 )

@@ -184,6 +184,17 @@ async def test_where_the_judge_has_changed_the_answer_is_judged_again_and_not_as
     assert len(kept(path)) == 4, "what stood was not written again"
 
 
+@pytest.mark.parametrize("given", ["half \ud800 a pair", 2**70, {"a": [1.5, None, "\x00\x1b"]}, "\u2028\u0085\r\n", ""])
+async def test_any_json_is_kept_and_read_again_as_it_was(tmp_path: Path, given) -> None:
+    agent, tests = Scripted(), set_of(given, expected=given)
+    for _ in range(2):
+        with ResultsFile(tmp_path / "r", "a") as results:
+            (found,) = await run(agent, tests, results)
+        assert (found.outcome.output, found.outcome.evaluation.passed) == (given, True)
+    assert agent.asked == [given]
+    assert found.resumed
+
+
 async def test_repeats_are_kept_apart(tmp_path: Path) -> None:
     agent = Scripted()
     for repeat in (2, 3):

@@ -101,6 +101,11 @@ tests:
         ("s.jsonl", '{"input": 1}\n\n{"inpt": 1}\n', "tests[1].inpt (s.jsonl, line 3): unknown key"),
         ("s.yaml", "name: a\n\tx", "s.yaml, line 2: indents with a tab"),
         ("s.txt", "x", "must end with one of .yaml"),
+        (
+            "s.json",
+            '{"tests": [{"input": ' + "[" * 500 + "]" * 500 + "}]}",
+            "tests[0] (s.json): is nested more than 100",
+        ),
         ("s.json", "[" * 100_000, "is not JSON"),
     ],
 )
