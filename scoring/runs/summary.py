@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scoring.span import Json
+from scoring.statistics.spread import spread
+
+from .repeats import MIN_RUNS
 
 SEED_RUBRIC = "dimensions"
 """The rubric whose metrics keep the seed's names; those of others are ``RUBRIC_METRIC``, for some share a name."""
-MIN_REPEATS = 3
-"""Runs from which a mean and a standard deviation are told (rubrics §11)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +125,9 @@ def _pass_rate(results: Sequence[Outcome]) -> float | None:
 
 def _spread(values: Sequence[float | None]) -> dict[str, object]:
     known = [value for value in values if value is not None]
-    mean = _mean(known)
-    if mean is None or len(known) < MIN_REPEATS:
-        return {"each": list(values), "mean": None, "sd": None}
-    squares = math.fsum((value - mean) ** 2 for value in known)
-    return {"each": list(values), "mean": mean, "sd": math.sqrt(squares / (len(known) - 1))}
+    found = spread(known) if len(known) >= MIN_RUNS else None
+    mean, sd = (None, None) if found is None else (found.mean, found.sd)
+    return {"each": list(values), "mean": mean, "sd": sd}
 
 
 def _mean(values: Sequence[float]) -> float | None:
