@@ -74,7 +74,7 @@ def test_a_table_by_rubric_by_tag_and_by_complexity_and_the_failures_with_their_
     assert "  rome: workflow: tools: missing: globe; unexpected: atlas" in done.stdout
     assert done.stdout.splitlines()[-1] == "capitals: 3 run: 2 passed, 1 failed, 0 incomplete"
     assert "thinking about" not in done.stdout, "what an agent prints is not our result"
-    assert "thinking about France" in done.stderr
+    assert "thinking about" in done.stderr
 
 
 def test_json_is_the_summary_and_nothing_else(folder: Path) -> None:
