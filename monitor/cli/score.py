@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from .errors import DATA, CommandError
+from .progress import progress
 from .settings import config_option, loaded
 
 if TYPE_CHECKING:

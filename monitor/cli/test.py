@@ -180,6 +180,6 @@ def _counted(shown: Shown) -> Callable[[Finished], None]:
 
     def heard(finished: Finished) -> None:
         counts[finished.outcome.evaluation.passed] += 1
-        shown.step(sum(counts.values()), (counts[True], counts[False], counts[None]))
+        shown.step(sum(counts.values()), lambda: (counts[True], counts[False], counts[None]))
 
     return heard
