@@ -17,8 +17,9 @@ from .effects import Answer, NoAnswer, Question, Reply
 from .facts import names
 from .questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from .result import Method
+from .stated import stated
 from .statement import MAX_STATEMENT, Statement, contradicts, covers, read_statement, says_the_same
-from .summary import MAX_FACTS, read_summary
+from .summary import MAX_FACTS
 from .text import normalise, tokens
 from .topics import read_topics
 from .witness import Witness
@@ -170,8 +171,8 @@ def _without_doubtful_names(claim: Claim, text: str) -> Claim:
 
 
 def _reference_statements(case: Case) -> list[tuple[str, Statement]]:
-    """What the reference's summary states, as far as it is short enough to be compared."""
-    facts = islice(read_summary(case.expected.value).facts, MAX_FACTS)
+    """What the reference states, as far as it is short enough to be compared."""
+    facts = islice(stated(case.expected_content), MAX_FACTS)
     return [(fact.text, read_statement(fact.text)) for fact in facts if _short(fact.text)]
 
 
