@@ -93,7 +93,9 @@ def read_claims(reply: Reply, facts: tuple[Fact, ...]) -> tuple[Fact, ...] | Fai
 
 
 def _scored(found: Grounding, value: float, said: str) -> Scored:
-    first = f"; unsupported: {shown(found.unsupported)[0]} ({found.reason})" if found.unsupported else ""
+    first = f"; unsupported: {shown(found.unsupported)[0]}" if found.unsupported else ""
+    if first and found.reason:
+        first += f" ({found.reason})"
     return Scored(
         value=value,
         method=found.method,

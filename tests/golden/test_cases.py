@@ -18,7 +18,14 @@ from integrations.cases import read_case
 from scoring import lexical
 from scoring.effects import Answer, GradeAnswer
 from scoring.questions.agent import GradeAgent
-from scoring.questions.benchmarks import FollowsInstructions, PiecesNeeded, PiecesUsed, SoundReasoning, StatedClaims
+from scoring.questions.benchmarks import (
+    FollowsInstructions,
+    PiecesNeeded,
+    PiecesUsed,
+    SameFact,
+    SoundReasoning,
+    StatedClaims,
+)
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
 from scoring.questions.text import Supported
@@ -62,6 +69,8 @@ def benchmarked(judge, question):
     match question:
         case Supported(claim):
             return judge.get("supported", {}).get(claim)
+        case SameFact(expected, found):
+            return judge.get("same", {}).get(expected, {}).get(found)
         case StatedClaims(statements):
             return judge.get("claims", {}).get(" ".join(statements))
         case PiecesUsed() | PiecesNeeded():
