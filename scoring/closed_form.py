@@ -18,6 +18,8 @@ from .structure import kind, match_by_id, strict_key
 from .text import normalise, pieces, tokens
 
 _MOST_WORDS = 3
+_MOST_KEYS = 50
+"""Fields of an item among which one is looked for that tells items apart."""
 _SENTENCE_MARKS = (".", "!", "?", "।", "。", "！", "？")
 _MAX_PATH = 120
 _ABSENT = object()
@@ -131,7 +133,7 @@ def _key_of(expected: Sequence[Json]) -> str | None:
         return None
     first = expected[0]
     names = sorted(first, key=lambda name: not is_id(name)) if isinstance(first, dict) else []
-    for name in names:
+    for name in names[:_MOST_KEYS]:
         values = [item[name] for item in expected if isinstance(item, dict) and name in item]
         told = {strict_key(value) for value in values if isinstance(value, str | int) and is_closed(value)}
         if len(told) == len(expected):

@@ -15,7 +15,6 @@ from .questions.benchmarks import StatedClaims
 from .questions.text import Supported
 from .result import Failed, Judgement, Method, Scored, Unavailable
 from .settle import settle, truth
-from .span import Json
 from .stated import stated
 from .structure import shown
 from .summary import MAX_FACTS, Fact, why
@@ -39,7 +38,7 @@ def grounding(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], Gr
         return Unavailable("no output: model_output is null")
     if case.transcript is None and case.expected_outcome is None:
         return Unavailable("neither transcript nor expected_outcome to check claims against")
-    facts, known = stated(case.output_content), _known(case.expected_content)
+    facts, known = tuple(stated(case.output_content)), frozenset(map(_key, stated(case.expected_content)))
     if all(_key(fact) in known for fact in facts):
         return Grounding(claims=len(facts))
     if len(facts) > MAX_FACTS:
@@ -103,10 +102,6 @@ def _scored(found: Grounding, value: float, said: str) -> Scored:
         details={"claims": found.claims, "unsupported": shown(found.unsupported)},
         judgement=found.judgement,
     )
-
-
-def _known(expected: Json) -> frozenset[tuple[str, str]]:
-    return frozenset(map(_key, stated(expected)))
 
 
 def _key(fact: Fact) -> tuple[str, str]:

@@ -27,17 +27,18 @@ def sentences(text: str) -> Iterator[str]:
     >>> list(sentences("Mr. Rao called. 1. Refund of $49!"))
     ['Mr. Rao called.', '1. Refund of $49!']
     """
-    begun = ""
-    for part in _SENTENCE_END.split(text):
-        begun = f"{begun} {part.strip()}".strip()
-        if len(tokens(begun)) >= _LEAST_WORDS:
-            yield begun
-            begun = ""
-    if tokens(begun):
-        yield begun
+    begun = counted = words = 0
+    for end in _SENTENCE_END.finditer(text):
+        words += len(tokens(text[counted : end.start()]))
+        counted = end.end()
+        if words >= _LEAST_WORDS:
+            yield text[begun : end.start()].strip()
+            begun, words = counted, 0
+    if words or tokens(text[counted:]):
+        yield text[begun:].strip()
 
 
-def stated(value: Json) -> tuple[Fact, ...]:
+def stated(value: Json) -> Iterator[Fact]:
     """What a value states, in order. A summary of a call is read as the text rubric reads it; a question says nothing.
 
     >>> [str(fact) for fact in stated({"reason": "It was paid. It was late.", "score": 5, "by": "Priya"})]
@@ -46,8 +47,10 @@ def stated(value: Json) -> tuple[Fact, ...]:
     summary = value.get("summary") if isinstance(value, dict) else None
     if isinstance(value, dict) and isinstance(summary, dict) and "call_purpose" in summary:
         rest = {key: item for key, item in value.items() if key != "summary"}
-        return (*read_summary(value).facts, *_of_leaves(rest))
-    return tuple(_of_leaves(value))
+        yield from read_summary(value).facts
+        yield from _of_leaves(rest)
+    else:
+        yield from _of_leaves(value)
 
 
 def _of_leaves(value: Json) -> Iterator[Fact]:
