@@ -38,7 +38,7 @@ def grounding(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], Gr
         return Unavailable("no output: model_output is null")
     if case.transcript is None and case.expected_outcome is None:
         return Unavailable("neither transcript nor expected_outcome to check claims against")
-    facts, known = tuple(stated(case.output_content)), frozenset(map(_key, stated(case.expected_content)))
+    facts, known = case.once(_stated), case.once(_known)
     if all(_key(fact) in known for fact in facts):
         return Grounding(claims=len(facts))
     if len(facts) > MAX_FACTS:
@@ -102,6 +102,14 @@ def _scored(found: Grounding, value: float, said: str) -> Scored:
         details={"claims": found.claims, "unsupported": shown(found.unsupported)},
         judgement=found.judgement,
     )
+
+
+def _stated(case: Case) -> tuple[Fact, ...]:
+    return tuple(stated(case.output_content))
+
+
+def _known(case: Case) -> frozenset[tuple[str, str]]:
+    return frozenset(map(_key, stated(case.expected_content)))
 
 
 def _key(fact: Fact) -> tuple[str, str]:

@@ -78,7 +78,7 @@ def _same_highlight(expected: Statement, found: Statement) -> Reply:
 
 def _is_correct(case: Case, highlight: str) -> Reply:
     stated = read_statement(highlight)
-    known = _reference_statements(case)
+    known = case.once(_reference_statements)
     if _is_said_by(known, stated):
         return _answered(value=True, why="stands in the reference")
     looked_up = _look_up(case, highlight)
@@ -91,7 +91,7 @@ def _is_correct(case: Case, highlight: str) -> Reply:
 
 def _is_supported(case: Case, claim: str, about: str) -> Reply:
     stated = read_statement(claim)
-    known = _reference_statements(case)
+    known = case.once(_reference_statements)
     if _is_said_by(known, stated):
         return _answered(value=True, why="stands in the reference")
     if normalise(about).endswith(_NAME_ENDINGS):
