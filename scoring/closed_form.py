@@ -143,21 +143,24 @@ def _key_of(expected: Sequence[Json]) -> str | None:
 
 def _as_wholes(place: _Place, found: list[Json], expected: list[Json]) -> Iterator[_Place]:
     """Items that nothing tells apart match when they are equal; what is left on either side has no partner."""
-    by_text: dict[str, list[Json]] = {}
+    by_text: dict[str | None, list[Json]] = {}
     for item in found:
-        by_text.setdefault(_written(item), []).append(item)
+        # Nothing to be equal to on the other side: no need to look at all that the item holds, level by level.
+        by_text.setdefault(_written(item) if expected else None, []).append(item)
     for at, item in enumerate(expected):
-        equal = by_text.get(_written(item))
+        text = _written(item) if found else None
+        equal = by_text.get(text) if text is not None else None
         yield place.below(f"[{at}]", equal.pop() if equal else _ABSENT, item)
     for items in by_text.values():
         yield from (place.below("[]", item, _ABSENT) for item in items)
 
 
-def _written(value: Json) -> str:
+def _written(value: Json) -> str | None:
+    """A text that equal values share; None for one that is nested too deeply to be equal to anything."""
     try:
         return json.dumps(value, sort_keys=True)
     except RecursionError:
-        return str(id(value))  # nested too deeply to be equal to anything
+        return None
 
 
 def _count_values(place: _Place, found: list[Json], expected: list[Json], made: Comparison) -> None:
