@@ -22,6 +22,8 @@ _MOST_KEYS = 50
 """Fields of an item among which one is looked for that tells items apart."""
 _SENTENCE_MARKS = (".", "!", "?", "।", "。", "！", "？")
 _MAX_PATH = 120
+MAX_DEPTH = 100
+"""Levels of nesting that are compared; what nests deeper matches nothing."""
 _ABSENT = object()
 """On the side that has no such field; ``None`` is a value."""
 
@@ -78,6 +80,9 @@ def compare(found: Json, expected: Json, *, echoes: frozenset[str] = frozenset()
     while waiting:
         place = waiting.pop()
         left, right = place.found, place.expected
+        if place.depth > MAX_DEPTH:
+            _too_deep(place, made)
+            continue
         if isinstance(left, dict) or isinstance(right, dict):
             waiting.extend(reversed(list(_fields(place, echoes))))
         if isinstance(left, list) or isinstance(right, list):
@@ -86,16 +91,31 @@ def compare(found: Json, expected: Json, *, echoes: frozenset[str] = frozenset()
     return made
 
 
+def _too_deep(place: _Place, made: Comparison) -> None:
+    """What stands below is one field, and matches nothing."""
+    made.places += 1
+    made.expected += place.expected is not _ABSENT
+    made.found += place.found is not _ABSENT
+    made.wrong.append(place.path)
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     found: object
     expected: object
     path: str
     kept: bool
+    depth: int = 0
 
     def below(self, key: str, found: object, expected: object, *, kept: bool = True) -> _Place:
         path = f"{self.path}.{label(key)}" if self.path else label(key)
-        return _Place(found, expected, path if len(path) <= _MAX_PATH else self.path, kept=self.kept and kept)
+        return _Place(
+            found,
+            expected,
+            path if len(path) <= _MAX_PATH else self.path,
+            kept=self.kept and kept,
+            depth=self.depth + 1,
+        )
 
 
 def _fields(place: _Place, echoes: frozenset[str]) -> Iterator[_Place]:

@@ -53,7 +53,7 @@ def answer_correctness(case: Case) -> Steps:
     sides = both_sides(case)
     if isinstance(sides, Unavailable):
         return sides
-    facts = yield from _facts(*sides)
+    facts = yield from _facts(case.once(_compared))
     alike = yield from _similar(*map(written, sides))
     if not isinstance(facts, _Facts):
         return facts
@@ -74,7 +74,7 @@ def exact_match(case: Case) -> Result:
     sides = both_sides(case)
     if isinstance(sides, Unavailable):
         return sides
-    made = compare(*sides)
+    made = case.once(_compared)
     if not made.expected:
         return NotApplicable("the expected outcome has no closed-form field")
     wrong = [path or "the output as a whole" for path in made.wrong]
@@ -117,11 +117,12 @@ class _Facts:
         return 2 * self.matched / both if both else 1.0
 
 
-def _facts(
-    output: Json, expected: Json
-) -> Generator[tuple[Question, ...], Sequence[Reply], _Facts | Unavailable | Failed]:
+def _compared(case: Case) -> Comparison:
+    return compare(case.output_content, case.expected_content, echoes=ECHOES)
+
+
+def _facts(made: Comparison) -> Generator[tuple[Question, ...], Sequence[Reply], _Facts | Unavailable | Failed]:
     """Facts matched one to one: closed-form fields at their places, and the statements of the prose, wherever."""
-    made = compare(output, expected, echoes=ECHOES)
     said, wanted = _statements(made.said), _statements(made.wanted)
     if max(len(said), len(wanted)) > MAX_FACTS:
         return Unavailable(f"more than {MAX_FACTS} facts to compare")
