@@ -125,6 +125,10 @@ def _any(value: Json, _: str) -> Json:
     return value
 
 
+def _outputs(value: Json, field: str) -> tuple[Json, ...]:
+    return tuple(_list(value, field))
+
+
 def _text(value: Json, field: str) -> str:
     if isinstance(value, str):
         return value
@@ -247,6 +251,7 @@ def _kind(value: Json) -> str:
 _READERS: dict[str, _Read] = {
     "case_id": _identifier,
     "model_output": _any,
+    "repeats": _outputs,
     "task": _text,
     "input": _any,
     "transcript": _transcript,
