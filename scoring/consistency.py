@@ -11,6 +11,7 @@ from .effects import Evaluation, Question, Reply, Steps
 from .label import label
 from .result import Failed, Method, Result, Scored, Unavailable
 from .rubric import Rubric
+from .settle import carried
 from .verdict import State, reach_verdict
 
 MAX_RUNS = 100
@@ -65,7 +66,7 @@ def _told(scored: Sequence[Scored], by: str) -> Scored:
         reason=f"{len(scores)} runs by {by}: {', '.join(f'{score:.3f}' for score in scores[:_SHOWN])}"
         + (" …" if len(scores) > _SHOWN else ""),
         details={"scores": scores, "by": by},
-        judgement=next((one.judgement for one in scored if one.judgement is not None), None),
+        judgements=carried(scored),
     )
 
 
@@ -104,7 +105,7 @@ def _composite(rubric: Rubric, run: Case, results: Mapping[str, Result]) -> Resu
         return Scored(
             value=verdict.composite_norm or 0.0,
             method=max((one.method for one in parts), key=list(Method).index, default=Method.EXACT),
-            judgement=next((one.judgement for one in parts if one.judgement is not None), None),
+            judgements=carried(parts),
         )
     failed = any(isinstance(result, Failed) for result in results.values())
     return Failed(verdict.reason) if failed else Unavailable(verdict.reason or "incomplete")

@@ -28,7 +28,7 @@ class ContextUse:
     needed: frozenset[int]
     of: str
     method: Method = Method.EXACT
-    judgement: Judgement | None = None
+    judgements: tuple[Judgement, ...] = ()
 
     @property
     def precision(self) -> float:
@@ -83,7 +83,7 @@ def _scored(found: ContextUse, value: float, reason: str) -> Scored:
         method=found.method,
         reason=reason,
         details={"used": sorted(found.used)[:_SHOWN], "needed": sorted(found.needed)[:_SHOWN]},
-        judgement=found.judgement,
+        judgements=found.judgements,
     )
 
 
@@ -102,8 +102,8 @@ def _context_use(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply],
     settled = settle(replies, lambda value: _marked(value, len(pieces)))
     if not isinstance(settled, tuple):
         return settled
-    (used, needed), method, judgement = settled
-    return ContextUse(used=used, needed=needed, of=of, method=method, judgement=judgement)
+    (used, needed), method, judgements = settled
+    return ContextUse(used=used, needed=needed, of=of, method=method, judgements=judgements)
 
 
 def _marked(value: object, count: int) -> frozenset[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .case import Case
 from .closed_form import Comparison, compare
@@ -15,7 +15,7 @@ from .pairing import Pairing, pair_up
 from .questions.benchmarks import SameFact, StatedClaims
 from .questions.translation import SentenceSimilarity
 from .result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
-from .settle import settle
+from .settle import judgements_of, least_certain, methods_of, settle
 from .similarity import read_cosines
 from .span import Json
 from .stated import ECHOES, sentences
@@ -65,7 +65,7 @@ def answer_correctness(case: Case) -> Steps:
         reason=f"F1 of facts {facts.f1:.3f} ({facts.matched} matched, {facts.expected} expected, {facts.found} given), "
         f"similarity {alike.value:.3f}",
         details={"f1": facts.f1, "semantic_similarity": alike.value, "missed": shown(facts.missed)},
-        judgement=facts.judgement or alike.judgement,
+        judgements=tuple(dict.fromkeys((*facts.judgements, *alike.judgements))),
     )
 
 
@@ -97,8 +97,8 @@ def _similar(output: str, other: str) -> Steps:
     settled = settle(replies, lambda value: read_cosines(value, 1)[0])
     if not isinstance(settled, tuple):
         return settled
-    (cosine,), method, judgement = settled
-    return Scored(value=cosine, method=method, reason=f"cosine {cosine:.3f}", judgement=judgement)
+    (cosine,), method, judgements = settled
+    return Scored(value=cosine, method=method, reason=f"cosine {cosine:.3f}", judgements=judgements)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class _Facts:
     found: int
     missed: tuple[str, ...]
     method: Method
-    judgement: Judgement | None
+    judgements: tuple[Judgement, ...]
 
     @property
     def f1(self) -> float:
@@ -126,6 +126,7 @@ def _facts(made: Comparison) -> Generator[tuple[Question, ...], Sequence[Reply],
     said, wanted = _statements(made.said), _statements(made.wanted)
     if max(len(said), len(wanted)) > MAX_FACTS:
         return Unavailable(f"more than {MAX_FACTS} facts to compare")
+    apart: Sequence[Reply] = ()
     if said and wanted and sorted(map(str, said)) != sorted(map(str, wanted)):
         taken_apart = yield tuple(StatedClaims(tuple(map(str, side))) for side in (said, wanted))
         # Claims of one side are not held against whole sentences of the other.
@@ -135,8 +136,16 @@ def _facts(made: Comparison) -> Generator[tuple[Question, ...], Sequence[Reply],
             if failed is not None:
                 return failed
             said, wanted = (one for one in claims if not isinstance(one, Failed))
+            apart = taken_apart
     paired = yield from pair_up([f.text for f in wanted], [f.text for f in said], SameFact, "facts")
-    return _counted(made, paired, len(said), len(wanted)) if isinstance(paired, Pairing) else paired
+    if not isinstance(paired, Pairing):
+        return paired
+    counted = _counted(made, paired, len(said), len(wanted))
+    return replace(
+        counted,
+        method=least_certain((counted.method, *methods_of(apart))),
+        judgements=tuple(dict.fromkeys((*judgements_of(apart), *counted.judgements))),
+    )
 
 
 def _statements(texts: Sequence[str]) -> tuple[Fact, ...]:
@@ -151,5 +160,5 @@ def _counted(made: Comparison, paired: Pairing, said: int, wanted: int) -> _Fact
         found=made.found - made.ids + said,
         missed=(*made.wrong, *paired.missed),
         method=paired.method,
-        judgement=paired.judgement,
+        judgements=paired.judgements,
     )

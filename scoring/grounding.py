@@ -14,7 +14,7 @@ from .effects import NoAnswer, Question, Reply, Steps
 from .questions.benchmarks import StatedClaims
 from .questions.text import Supported
 from .result import Failed, Judgement, Method, Scored, Unavailable
-from .settle import settle, truth
+from .settle import judgements_of, least_certain, methods_of, settle, truth
 from .stated import stated
 from .structure import shown
 from .summary import MAX_FACTS, Fact, why
@@ -29,7 +29,7 @@ class Grounding:
     unsupported: tuple[str, ...] = ()
     method: Method = Method.EXACT
     reason: str = ""
-    judgement: Judgement | None = None
+    judgements: tuple[Judgement, ...] = ()
 
 
 def grounding(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], Grounding | Unavailable | Failed]:
@@ -52,13 +52,19 @@ def grounding(case: Case) -> Generator[tuple[Question, ...], Sequence[Reply], Gr
     settled = settle(replies, truth)
     if not isinstance(settled, tuple):
         return settled
-    values, method, judgement = settled
+    values, method, judgements = settled
     refuted = {(question.claim, question.about) for question, held in zip(asked, values, strict=True) if not held}
     unsupported = tuple(str(fact) for fact in claims if (fact.text, fact.about) in refuted)
     if unsupported and case.transcript is None:
         return Unavailable("no transcript to look facts up in")
     told = why(replies, values) if asked else ""
-    return Grounding(claims=len(claims), unsupported=unsupported, method=method, reason=told, judgement=judgement)
+    return Grounding(
+        claims=len(claims),
+        unsupported=unsupported,
+        method=least_certain((method, *methods_of([reply]))),
+        reason=told,
+        judgements=tuple(dict.fromkeys((*judgements_of([reply]), *judgements))),
+    )
 
 
 def faithfulness(case: Case) -> Steps:
@@ -100,7 +106,7 @@ def _scored(found: Grounding, value: float, said: str) -> Scored:
         method=found.method,
         reason=f"{said}{first}",
         details={"claims": found.claims, "unsupported": shown(found.unsupported)},
-        judgement=found.judgement,
+        judgements=found.judgements,
     )
 
 

@@ -31,7 +31,7 @@ def highlight_recall(case: Case) -> Steps:
         method=paired.method,
         reason=f"{matched} of {len(wanted)} highlights" + (f"; missed: {shown(missed)[0]}" if missed else ""),
         details={"missed": shown(missed)},
-        judgement=paired.judgement,
+        judgements=paired.judgements,
     )
 
 
@@ -52,7 +52,7 @@ def highlight_correctness(case: Case) -> Steps:
     settled = settle(replies, truth)
     if not isinstance(settled, tuple):
         return settled
-    values, method, judgement = settled
+    values, method, judgements = settled
     refuted = {one for one, held in zip(open_ones, values, strict=True) if not held}
     wrong = [one for one in found if one in refuted]
     return Scored(
@@ -61,5 +61,5 @@ def highlight_correctness(case: Case) -> Steps:
         reason=f"{len(found) - len(wrong)} of {len(found)} highlights"
         + (f"; wrong: {shown(wrong)[0]} ({why(replies, values)})" if wrong else ""),
         details={"wrong": shown(wrong)},
-        judgement=judgement,
+        judgements=judgements,
     )

@@ -29,18 +29,18 @@ def argument_correctness(case: Case) -> Steps:
     settled = settle(replies, read_reasoning)
     if not isinstance(settled, tuple):
         return settled
-    ((steps, expected),), method, judgement = settled
+    ((steps, expected),), method, judgements = settled
     if not steps:
         if not expected:
             return NotApplicable("neither the output nor the expected outcome reasons")
-        return Scored(value=0.0, method=method, reason="the output gives no reasoning", judgement=judgement)
+        return Scored(value=0.0, method=method, reason="the output gives no reasoning", judgements=judgements)
     weak = [step for step, score in steps if score < 1]
     return Scored(
         value=sum(score for _, score in steps) / len(steps),
         method=method,
         reason=f"{len(steps) - len(weak)} of {len(steps)} steps sound" + (f"; not: {label(weak[0])}" if weak else ""),
         details={"steps": [{"step": label(step, 200), "score": score} for step, score in steps[:20]]},
-        judgement=judgement,
+        judgements=judgements,
     )
 
 
@@ -57,7 +57,7 @@ def instruction_following(case: Case) -> Steps:
     settled = settle(replies, lambda value: read_instructions(value, listed))
     if not isinstance(settled, tuple):
         return settled
-    (told,), method, judgement = settled
+    (told,), method, judgements = settled
     if not told:
         return NotApplicable("the system prompt gives no instruction")
     broken = [instruction for instruction, followed in told if not followed]
@@ -66,7 +66,7 @@ def instruction_following(case: Case) -> Steps:
         method=method,
         reason=f"{len(told) - len(broken)} of {len(told)} followed" + (f"; not: {label(broken[0])}" if broken else ""),
         details={"not_followed": shown(broken)},
-        judgement=judgement,
+        judgements=judgements,
     )
 
 

@@ -22,7 +22,7 @@ class Pairing:
 
     missed: tuple[str, ...]
     method: Method = Method.EXACT
-    judgement: Judgement | None = None
+    judgements: tuple[Judgement, ...] = ()
 
 
 def pair_up(
@@ -41,14 +41,14 @@ def pair_up(
     settled = settle([reply for reply in replies if isinstance(reply, Answer)], truth)
     if not isinstance(settled, tuple):
         return settled
-    _, method, judgement = settled
+    _, method, judgements = settled
     certain = _largest(len(missed), replies, open_ones=False)
     if len(certain) < len(_largest(len(missed), replies, open_ones=True)):
         # A pair that nobody could judge would matter.
         refused = settle([reply for reply in replies if isinstance(reply, NoAnswer)], truth)
         return refused if isinstance(refused, Unavailable | Failed) else Unavailable("a pair was not judged")
     left = tuple(one for at, one in enumerate(missed) if at not in certain)
-    return Pairing(missed=left, method=method, judgement=judgement)
+    return Pairing(missed=left, method=method, judgements=judgements)
 
 
 def _unequal(wanted: Sequence[str], found: Sequence[str]) -> tuple[list[str], list[str]]:

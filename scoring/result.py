@@ -21,22 +21,32 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judged answer cost and who gave it: model, SHA-256 of the prompt, US dollars."""
+    """Who gave one judged answer, to which prompt, and in which call.
+
+    ``prompt_version`` is the SHA-256 of the prompt's file. ``cost_usd`` is what the whole call cost: answers of one
+    call share its id in ``call`` and are paid once. An empty ``call`` is an answer out of the cache, for which nothing
+    was paid now. ``flags`` name what makes the answer doubtful (it contradicts what can be decided without a judge).
+    """
 
     model: str
     prompt_version: str
     cost_usd: float = 0.0
+    call: str = ""
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """A measured value. Finite by construction; ``details`` is what a reader needs to check it, as JSON."""
+    """A measured value. Finite by construction; ``details`` is what a reader needs to check it, as JSON.
+
+    ``judgements`` are those of all judged answers that the value is made of.
+    """
 
     value: float
     method: Method = Method.EXACT
     reason: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
-    judgement: Judgement | None = None
+    judgements: tuple[Judgement, ...] = ()
     status = "scored"
 
     def __post_init__(self) -> None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from .effects import Answer, NoAnswer, Reply
-from .result import Failed, Judgement, Method, Unavailable
+from .result import Failed, Judgement, Method, Scored, Unavailable
 
 T = TypeVar("T")
 
 
 def settle(
     replies: Sequence[Reply], read: Callable[[object], T]
-) -> tuple[list[T], Method, Judgement | None] | Unavailable | Failed:
-    """All values with the least certain method among them; one missing answer leaves the metric without a value.
+) -> tuple[list[T], Method, tuple[Judgement, ...]] | Unavailable | Failed:
+    """All values, the least certain method among them, and the judgements that they rest on.
+
+    One missing answer leaves the metric without a value.
 
     ``read`` takes a value apart strictly and raises ``ValueError`` where it is not what the question asks for.
     """
@@ -27,10 +29,28 @@ def settle(
         values = [read(answer.value) for answer in answers]
     except ValueError as error:
         return Failed(f"parse_error: {error}")
-    order = list(Method)
-    method = max((answer.method for answer in answers), key=order.index, default=Method.EXACT)
-    judgement = next((answer.judgement for answer in answers if answer.judgement is not None), None)
-    return values, method, judgement
+    return values, least_certain(answer.method for answer in answers), judgements_of(answers)
+
+
+def least_certain(methods: Iterable[Method]) -> Method:
+    """The least certain of these methods; without any, the value was exact."""
+    return max(methods, key=list(Method).index, default=Method.EXACT)
+
+
+def carried(scored: Iterable[Scored]) -> tuple[Judgement, ...]:
+    """The judgements of several results, each once, in order: those of a result that is made of them."""
+    return tuple(dict.fromkeys(judgement for result in scored for judgement in result.judgements))
+
+
+def methods_of(replies: Iterable[Reply]) -> tuple[Method, ...]:
+    """How these replies were come by, as far as there are answers."""
+    return tuple(reply.method for reply in replies if isinstance(reply, Answer))
+
+
+def judgements_of(replies: Iterable[Reply]) -> tuple[Judgement, ...]:
+    """The judgements of these replies, each once, in order."""
+    judged = (reply.judgement for reply in replies if isinstance(reply, Answer) and reply.judgement is not None)
+    return tuple(dict.fromkeys(judged))
 
 
 def truth(value: object) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from .case import Case
 from .effects import Evaluation, Steps
 from .metric import Metric
-from .result import Failed, Method, NotApplicable, Scored, Unavailable
+from .result import Failed, NotApplicable, Scored, Unavailable
+from .settle import carried, least_certain
 
 
 def weighted(*parts: tuple[Metric, float]) -> Callable[[Case], Steps]:
@@ -31,12 +32,9 @@ def weighted(*parts: tuple[Metric, float]) -> Callable[[Case], Steps]:
             return NotApplicable("none of its parts applies")
         return Scored(
             value=sum(weight * result.value for _, weight, result in scored) / sum(weight for _, weight, _ in scored),
-            method=_least_certain([result.method for _, _, result in scored]),
+            method=least_certain(result.method for _, _, result in scored),
             reason=", ".join(f"{name} {result.value:.3f}" for name, _, result in scored),
+            judgements=carried(result for _, _, result in scored),
         )
 
     return measure
-
-
-def _least_certain(methods: Sequence[Method]) -> Method:
-    return max(methods, key=list(Method).index)

@@ -10,7 +10,7 @@ from .case import Case
 from .effects import Answer, NoAnswer, Reply, Steps
 from .questions.text import SameIntent, SummaryClaims, Supported
 from .result import Failed, Result, Scored, Unavailable
-from .settle import settle, truth
+from .settle import judgements_of, least_certain, methods_of, settle, truth
 from .span import Json
 from .structure import items, kind, reference, shown
 from .text import normalise, same
@@ -105,8 +105,8 @@ def call_intent(case: Case) -> Steps:
     settled = settle(replies, _intent_level)
     if not isinstance(settled, tuple):
         return settled
-    (level,), method, judgement = settled
-    return Scored(value=level, method=method, reason=why(replies), judgement=judgement)
+    (level,), method, judgements = settled
+    return Scored(value=level, method=method, reason=why(replies), judgements=judgements)
 
 
 def required_fields(case: Case) -> Result:
@@ -148,7 +148,7 @@ def fabrication_free(case: Case) -> Steps:
     settled = settle(replies, truth)
     if not isinstance(settled, tuple):
         return settled
-    values, method, judgement = settled
+    values, method, judgements = settled
     unsupported = {(question.claim, question.about) for question, held in zip(asked, values, strict=True) if not held}
     if unsupported and case.transcript is None:
         return Unavailable("no transcript to look facts up in")
@@ -156,11 +156,11 @@ def fabrication_free(case: Case) -> Steps:
     total = len(claims)
     return Scored(
         value=(total - len(fabricated)) / total,
-        method=method,
+        method=least_certain((method, *methods_of(taken_apart))),
         reason=f"{len(fabricated)} of {total} facts fabricated"
         + (f": {shown(fabricated)[0]} ({why(replies, values)})" if fabricated else ""),
         details={"fabricated": shown(fabricated), "hallucination_rate": len(fabricated) / total},
-        judgement=judgement,
+        judgements=tuple(dict.fromkeys((*judgements_of(taken_apart), *judgements))),
     )
 
 

@@ -7,7 +7,7 @@ and its reason names the check. Only a blocker that was checked, or does not app
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from .bands import Effect
 from .case import Case
 from .label import MAX_REASON, label
-from .result import Failed, NotApplicable, Result, Scored, Unavailable
+from .result import Failed, Judgement, NotApplicable, Result, Scored, Unavailable
 from .rubric import Criterion, Rubric
 
 Selection: TypeAlias = Literal["random", "forced"]
@@ -48,6 +48,7 @@ class Score:
 
     def to_json(self) -> dict[str, object]:
         result = self.result
+        judged = result.judgements if isinstance(result, Scored) else ()
         return {
             "metric": self.metric,
             "value": result.value if isinstance(result, Scored) else None,
@@ -57,7 +58,24 @@ class Score:
             "method": result.method.value if isinstance(result, Scored) else None,
             "reason": label(result.reason, MAX_REASON),
             "details": dict(result.details) if isinstance(result, Scored) else {},
+            **({"judge": _judged(judged)} if judged else {}),
         }
+
+
+def _judged(judgements: Sequence[Judgement]) -> dict[str, object]:
+    """Who judged a score, and at what cost: that of the whole calls, which other scores may share."""
+    return {
+        "model": judgements[0].model,
+        "prompt_version": judgements[0].prompt_version,
+        "cost_usd": math.fsum(_calls(judgements).values()),
+        "cached": not _calls(judgements),
+        "flags": list(dict.fromkeys(flag for judgement in judgements for flag in judgement.flags)),
+    }
+
+
+def _calls(judgements: Iterable[Judgement]) -> dict[str, float]:
+    """The cost of each call by its id; an answer out of the cache is no call and costs nothing."""
+    return {judgement.call: judgement.cost_usd for judgement in judgements if judgement.call}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +114,8 @@ class Verdict:
 
     def to_json(self) -> dict[str, object]:
         """The verdict as the format page says, ready for a JSON line."""
-        judged = [s.result.judgement for s in self.scores if isinstance(s.result, Scored) and s.result.judgement]
-        # One call may answer several metrics: it is one judgement, the same object, and is paid once.
-        judged = list({id(judgement): judgement for judgement in judged}.values())
+        judged = [j for score in self.scores if isinstance(score.result, Scored) for j in score.result.judgements]
+        calls = _calls(judged)  # One call may answer several metrics, and is paid once.
         return {
             "case_id": self.case_id, "trace_id": self.trace_id, "task": self.task,
             "rubric": self.rubric, "rubric_version": self.rubric_version,
@@ -109,7 +126,7 @@ class Verdict:
             "judge": {
                 "model": judged[0].model if judged else None,
                 "prompt_version": judged[0].prompt_version if judged else None,
-                "cost_usd": sum((j.cost_usd for j in judged), 0.0), "calls": len(judged),
+                "cost_usd": math.fsum(calls.values()), "calls": len(calls),
             },
             "service": self.service, "environment": self.environment, "session_id": self.session_id,
             "selection": self.selection, "revision": self.revision,

@@ -105,13 +105,13 @@ def _graded(definition: Definition) -> Callable[[Case], Steps]:
         settled = settle(replies, lambda value: parse_agent_grade(value, definition))
         if not isinstance(settled, tuple):
             return settled
-        (grade,), method, judgement = settled
+        (grade,), method, judgements = settled
         return Scored(
             value=grade.score,
             method=method,
             reason=grade.reason,
             details=grade.details(conversation),
-            judgement=judgement,
+            judgements=judgements,
         )
 
     return measure

@@ -75,8 +75,8 @@ def _graded(case: Case, field: str) -> Steps:
     settled = settle(replies, parse_grade)
     if not isinstance(settled, tuple):
         return settled
-    (grade,), method, judgement = settled
-    return Scored(value=getattr(grade, field), method=method, reason=grade.rationale, judgement=judgement)
+    (grade,), method, judgements = settled
+    return Scored(value=getattr(grade, field), method=method, reason=grade.rationale, judgements=judgements)
 
 
 def _accuracy(case: Case) -> Steps:

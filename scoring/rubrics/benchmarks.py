@@ -54,7 +54,7 @@ def binary(raw: Callable[[Case], Steps], threshold: Bands) -> Callable[[Case], S
             method=result.method,
             reason=f"{result.value:.3f}, passes {sign} {threshold.acceptable:g}: {result.reason}",
             details={"raw": result.value, "threshold": threshold.acceptable, **result.details},
-            judgement=result.judgement,
+            judgements=result.judgements,
         )
 
     return measure

@@ -89,7 +89,7 @@ def _factual_accuracy(case: Case) -> Steps:
     settled = settle(replies, parse_claims)
     if not isinstance(settled, tuple):
         return settled
-    (claims,), method, judgement = settled
+    (claims,), method, judgements = settled
     if not claims:
         return NotApplicable("the output makes no claim")
     wrong = [claim for claim in claims if not claim.accurate]
@@ -99,7 +99,7 @@ def _factual_accuracy(case: Case) -> Steps:
         reason=f"{len(claims) - len(wrong)} of {len(claims)} claims match"
         + "".join(f"; {claim.importance}, not: {label(claim.claim, 80)}" for claim in wrong[:3]),
         details={"wrong": [{"claim": label(c.claim, 200), "importance": c.importance} for c in wrong[:_SHOWN]]},
-        judgement=judgement,
+        judgements=judgements,
     )
 
 
@@ -110,13 +110,13 @@ def _judged(case: Case, dimension: str) -> Steps:
     settled = settle(replies, parse_level)
     if not isinstance(settled, tuple):
         return settled
-    (graded,), method, judgement = settled
+    (graded,), method, judgements = settled
     return Scored(
         value=LEVELS[graded.level],
         method=method,
         reason=graded.reason,
         details={"level": graded.level},
-        judgement=judgement,
+        judgements=judgements,
     )
 
 

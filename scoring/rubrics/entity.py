@@ -229,7 +229,7 @@ def _cross_language(case: Case) -> Steps:
     settled = settle(replies, lambda value: _read_matches(value, len(open_ones), len(others)))
     if not isinstance(settled, tuple):
         return settled
-    (matches,), method, judgement = settled
+    (matches,), method, judgements = settled
     paired = {name: others[at] for name, at in zip(open_ones, matches, strict=True) if at is not None}
     return Scored(
         value=(len(by_text) + len(paired)) / len(wanted),
@@ -239,7 +239,7 @@ def _cross_language(case: Case) -> Steps:
             "matched": {label(name): label(found_as) for name, found_as in islice(paired.items(), MAX_LABELS)},
             "missed": labels(name for name in open_ones if name not in paired),
         },
-        judgement=judgement,
+        judgements=judgements,
     )
 
 

@@ -223,7 +223,7 @@ def _evidence(case: Case) -> Steps:
     settled = settle(replies, truth)
     if not isinstance(settled, tuple):
         return settled
-    answers, method, judgement = settled
+    answers, method, judgements = settled
     cited, borne_out = answers[: len(reasons)], answers[len(reasons) :]
     # A reason without evidence is not factual either.
     factual = [c and b for c, b in zip(cited, borne_out, strict=True)]
@@ -235,7 +235,7 @@ def _evidence(case: Case) -> Steps:
             "without_evidence": shown(q for (q, _), c in zip(reasons, cited, strict=True) if not c),
             "not_factual": shown(q for (q, _), f in zip(reasons, factual, strict=True) if not f),
         },
-        judgement=judgement,
+        judgements=judgements,
     )
 
 

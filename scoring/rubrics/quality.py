@@ -53,8 +53,8 @@ def _graded(case: Case, field: str) -> Steps:
     settled = settle(replies, parse_quality)
     if not isinstance(settled, tuple):
         return settled
-    (quality,), method, judgement = settled
-    return Scored(value=getattr(quality, field), method=method, reason=quality.reasoning, judgement=judgement)
+    (quality,), method, judgements = settled
+    return Scored(value=getattr(quality, field), method=method, reason=quality.reasoning, judgements=judgements)
 
 
 def _answer_quality(case: Case) -> Steps:
@@ -80,7 +80,7 @@ def _completeness(case: Case) -> Steps:
         method=result.method,
         reason=result.reason,
         details={"compared_against": wanted.field},
-        judgement=result.judgement,
+        judgements=result.judgements,
     )
 
 

@@ -13,7 +13,7 @@ from scoring.metric import Measure, Metric
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from scoring.result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric, derived_pass_mark
-from scoring.settle import settle, truth
+from scoring.settle import judgements_of, settle, truth
 from scoring.similarity import read_cosines, read_number
 from scoring.structure import response_structure_compliance, shown
 from scoring.text import same
@@ -58,13 +58,13 @@ def _meaning(case: Case) -> Steps:
     # A text has cosine 1 to itself and a missing one is 0: neither needs a model.
     alike = {index: float(_alike(s)) for index, s in enumerate(translation.sentences) if s.given is None or _alike(s)}
     asked = {index: s for index, s in enumerate(translation.sentences) if index not in alike}
-    method, judgement = Method.EXACT, None
+    method, judgements = Method.EXACT, judgements_of(())
     if asked:
         replies = yield (SentenceSimilarity(tuple((s.given or "", s.expected) for s in asked.values())),)
         settled = settle(replies, lambda value: read_cosines(value, len(asked)))
         if not isinstance(settled, tuple):
             return settled
-        (cosines,), method, judgement = settled
+        (cosines,), method, judgements = settled
         alike |= zip(asked, cosines, strict=True)
     total = sum(alike[index] for index in range(len(translation.sentences)))
     worst = sorted(alike, key=lambda index: (alike[index], index))[:_SHOWN]
@@ -74,7 +74,7 @@ def _meaning(case: Case) -> Steps:
         method=method,
         reason=f"lowest of {len(translation.sentences)} sentences: " + ", ".join(f"{n} ({v:g})" for n, v in told[:3]),
         details={"lowest": [{"source_id": name, "similarity": value} for name, value in told]},
-        judgement=judgement,
+        judgements=judgements,
     )
 
 
@@ -105,13 +105,13 @@ def _fluency(case: Case) -> Steps:
     settled = settle(replies, lambda value: read_number(value, 0.0, 1.0))
     if not isinstance(settled, tuple):
         return settled
-    (said,), method, judgement = settled
+    (said,), method, judgements = settled
     return Scored(
         value=fluency_level(said),
         method=method,
         reason=replies[0].reason,
         details={"answered": said},
-        judgement=judgement,
+        judgements=judgements,
     )
 
 
@@ -180,14 +180,14 @@ def _facts(case: Case) -> Steps:
 
 
 def _facts_of_config(listed: tuple[str, ...], translation: Translation, drifts: list[Drift]) -> Steps:
-    settled: tuple[list[bool], Method, Judgement | None] | Unavailable | Failed
-    settled = [False] * len(listed), Method.LEXICAL, None
+    settled: tuple[list[bool], Method, tuple[Judgement, ...]] | Unavailable | Failed
+    settled = [False] * len(listed), Method.LEXICAL, ()
     if translation.given:
         replies = yield tuple(KeepsFact(fact, translation.given) for fact in listed)
         settled = settle(replies, truth)
     if not isinstance(settled, tuple):
         return settled
-    kept, method, judgement = settled
+    kept, method, judgements = settled
     tally = Tally(
         expected=len(listed),
         omitted=tuple(fact for fact, stays in zip(listed, kept, strict=True) if not stays),
@@ -195,7 +195,7 @@ def _facts_of_config(listed: tuple[str, ...], translation: Translation, drifts: 
         added=tuple(fact.text for each in drifts if each.additions for fact in each.added),
         additions=sum(each.additions for each in drifts),
     )
-    return _preserved(tally, method, judgement, {"facts": "config.critical_facts"})
+    return _preserved(tally, method, judgements, {"facts": "config.critical_facts"})
 
 
 def _facts_of_reference(translation: Translation, drifts: list[Drift]) -> Steps:
@@ -206,11 +206,11 @@ def _facts_of_reference(translation: Translation, drifts: list[Drift]) -> Steps:
         additions=sum(each.additions for each in drifts),
     )
     if all(map(_alike, translation.sentences)):
-        return _preserved(tally, Method.EXACT, None, {"facts": "read from the reference"})
+        return _preserved(tally, Method.EXACT, (), {"facts": "read from the reference"})
     (reply,) = yield (OutcomeDrift(tuple((s.expected, s.given or "") for s in translation.sentences)),)
     if isinstance(reply, NoAnswer) and not reply.failed:
         # Outcomes are counted where there is a judge; numbers, dates and codes are a measure without them.
-        return _preserved(tally, Method.LEXICAL, None, {"facts": "read from the reference", "outcomes": "not judged"})
+        return _preserved(tally, Method.LEXICAL, (), {"facts": "read from the reference", "outcomes": "not judged"})
     return _with_outcomes(tally, reply)
 
 
@@ -218,7 +218,7 @@ def _with_outcomes(tally: Tally, reply: Reply) -> Result:
     settled = settle([reply], _outcomes)
     if not isinstance(settled, tuple):
         return settled
-    ((outcomes, added),), method, judgement = settled
+    ((outcomes, added),), method, judgements = settled
     lost = tuple(outcome for outcome, kept in outcomes if not kept)
     return _preserved(
         Tally(
@@ -228,7 +228,7 @@ def _with_outcomes(tally: Tally, reply: Reply) -> Result:
             additions=tally.additions + len(added),
         ),
         method,
-        judgement,
+        judgements,
         {"facts": "read from the reference", "outcomes": len(outcomes)},
     )
 
@@ -248,7 +248,7 @@ def _outcomes(value: object) -> tuple[list[tuple[str, bool]], tuple[str, ...]]:
     return [(each["outcome"], truth(each.get("kept"))) for each in stated], tuple(added)
 
 
-def _preserved(tally: Tally, method: Method, judgement: Judgement | None, details: dict[str, object]) -> Scored:
+def _preserved(tally: Tally, method: Method, judgements: tuple[Judgement, ...], details: dict[str, object]) -> Scored:
     lost = f"; omitted or changed: {', '.join(fact[:40] for fact in tally.omitted[:5])}" if tally.omitted else ""
     more = f"; added: {', '.join(fact[:40] for fact in tally.added[:5])}" if tally.additions else ""
     return Scored(
@@ -261,7 +261,7 @@ def _preserved(tally: Tally, method: Method, judgement: Judgement | None, detail
             "additions": tally.additions,
             **details,
         },
-        judgement=judgement,
+        judgements=judgements,
     )
 
 

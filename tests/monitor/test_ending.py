@@ -124,8 +124,8 @@ JSONLIKE = st.recursive(
     st.floats(allow_nan=False, allow_infinity=False),
 )
 def test_what_comes_back_from_the_store_is_known_again_whatever_its_details_are_made_of(details, extra, value):
-    judgement = Judgement(model="m", prompt_version="p", cost_usd=0.1 + 0.2)
-    scored = Scored(value=value, method=Method.LEXICAL, details=details, judgement=judgement)
+    judgement = Judgement(model="m", prompt_version="p", cost_usd=0.1 + 0.2, call="c", flags=("f",))
+    scored = Scored(value=value, method=Method.LEXICAL, details=details, judgements=(judgement,))
     said = verdict("qa", scored, Unavailable("u\ud800"), extra=extra)
     assert revise([said], written(said)) == ((said,), ())
 

@@ -379,7 +379,7 @@ def test_arithmetic_is_exact_and_words_are_lexical():
 
 
 def test_a_judged_result_carries_model_prompt_version_and_reason():
-    judgement = Judgement("provider/model@1", "3f9c2a71", 0.002)
+    judgement = Judgement("provider/model@1", "3f9c2a71", 0.002, call="c")
 
     def answer(_case, question):
         if isinstance(question, HowFluent):

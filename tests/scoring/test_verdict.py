@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scoring.bands import Blocker, Effect, at_least
 from scoring.case import Case
 from scoring.metric import Metric
-from scoring.result import Failed, NotApplicable, Scored, Unavailable
+from scoring.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric
 from scoring.rubrics import RUBRICS, score
 from scoring.verdict import State, reach_verdict
@@ -195,3 +195,20 @@ def test_a_verdict_that_fails_says_what_failed_it() -> None:
         case_id="w", model_output="x", scenario={"tools_should_include": ["a"]}, agents_called=(), tools_used=()
     )
     assert score(wrong, RUBRICS["workflow"], created_at="").reason == "tools: missing: a"
+
+
+def judged(*judgements):
+    return Scored(value=1.0, method=Method.JUDGE, judgements=judgements)
+
+
+def test_answers_of_one_call_are_paid_once_and_answers_out_of_the_cache_are_not():
+    one, same_call = Judgement("m", "p", 0.25, call="1"), Judgement("m", "q", 0.25, call="1", flags=("doubtful",))
+    other, cached = Judgement("m", "p", 0.5, call="2"), Judgement("m", "p")
+    found = reach(results(a=judged(one, cached), b=judged(same_call, other), c=judged(cached))).to_json()
+    assert found["judge"] == {"model": "m", "prompt_version": "p", "cost_usd": 0.75, "calls": 2}
+    scores = {each["metric"]: each.get("judge") for each in found["scores"]}
+    told = {"model": "m", "prompt_version": "p", "cost_usd": 0.25, "cached": False, "flags": []}
+    assert scores["a"] == told
+    assert scores["b"] == told | {"prompt_version": "q", "cost_usd": 0.75, "flags": ["doubtful"]}
+    assert scores["c"] == told | {"cost_usd": 0.0, "cached": True}
+    assert scores["gate"] is None

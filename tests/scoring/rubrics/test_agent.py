@@ -24,7 +24,7 @@ DEFAULTS = {name: each.default_weight for name, each in DEFINITIONS.items() if e
 SCORED, BINARY = DEFINITIONS["tool_routing"], DEFINITIONS["task_completion"]
 GOOD = {"score": 5, "failure_code": None, "turns": [], "reason": "Right."}
 BAD = {"score": 2, "failure_code": "wrong_tool_selected", "turns": [1], "reason": "Wrong tool."}
-JUDGEMENT = Judgement("m", "p", 0.01)
+JUDGEMENT = Judgement("m", "p", 0.01, call="c")
 
 
 def case(**more):

@@ -28,7 +28,7 @@ def case(**more):
 
 def judge(accuracy=2, faithfulness=2):
     grade = {"accuracy_score": accuracy, "faithfulness_score": faithfulness, "rationale": "Right."}
-    return lambda _case, asked: Answer(value=grade, method=Method.JUDGE, judgement=Judgement("m", "p", 0.001))
+    return lambda _case, asked: Answer(value=grade, method=Method.JUDGE, judgement=Judgement("m", "p", 0.001, call="c"))
 
 
 def verdict(about=None, answer=None):

@@ -591,7 +591,7 @@ def test_the_judgement_is_carried():
         return NoAnswer("no") if isinstance(question, StatedClaims) else answer(about, question)
 
     found = result("consistency", case(repeats=("Lost it.",)), without_claims)
-    assert (found.judgement, found.method) == (judgement, Method.JUDGE)
+    assert (found.judgements, found.method) == ((judgement,), Method.JUDGE)
 
 
 # -- the whole

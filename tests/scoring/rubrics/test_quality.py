@@ -29,7 +29,9 @@ def case(**more):
 
 def judge(*values, **more):
     grade = GOOD | dict(zip(NAMES, values, strict=False)) | more
-    return lambda _case, _question: Answer(value=grade, method=Method.JUDGE, judgement=Judgement("m", "p", 0.001))
+    return lambda _case, _question: Answer(
+        value=grade, method=Method.JUDGE, judgement=Judgement("m", "p", 0.001, call="c")
+    )
 
 
 def verdict(about=None, answer=None, rubric=RUBRIC):

@@ -681,7 +681,7 @@ def test_each_question_is_asked_once_though_the_sub_score_needs_it_too():
 
 
 def test_a_judgement_is_carried_and_paid_once():
-    paid = Judgement("provider/model", "sha", 0.25)
+    paid = Judgement("provider/model", "sha", 0.25, call="call-1")
     answers = {SameIntent: 1.0}
 
     def answer(_case, question):
@@ -689,8 +689,25 @@ def test_a_judgement_is_carried_and_paid_once():
         return NoAnswer("x") if given is None else Answer(value=given, method=Method.JUDGE, judgement=paid)
 
     about = case(output(call_purpose="Customer wants the money back"))
-    assert result("call_intent_match", about, answer=answer).judgement is paid
+    assert result("call_intent_match", about, answer=answer).judgements == (paid,)
     assert verdict(about, answer=answer).to_json()["judge"]["calls"] == 1
+
+
+def test_a_metric_and_its_sub_score_carry_the_judgements_of_every_round():
+    taken_apart, looked_up = (Judgement("m", "p", 0.25, call=call) for call in ("one", "two"))
+
+    def answer(about, question):
+        if isinstance(question, SummaryClaims):
+            return Answer(value=("a claim", "another"), method=Method.JUDGE, judgement=taken_apart)
+        if isinstance(question, Supported):
+            return Answer(value=True, method=Method.JUDGE, judgement=looked_up)
+        return lexical.answer(about, question)
+
+    about = case(output(call_purpose="Customer asking about billing"))
+    assert result("fabrication_free_rate", about, answer=answer).judgements == (taken_apart, looked_up)
+    found = result("summary_score", about, answer=answer)
+    assert found.judgements == (taken_apart, looked_up)
+    assert found.method is Method.JUDGE
 
 
 @given(

@@ -128,7 +128,7 @@ def test_broken_hindi_grammar_is_a_quarter():
 
     found = result(FLUENCY, about, judge)
     assert (found.value, found.method, found.reason) == (0.25, Method.JUDGE, "because")
-    assert found.judgement.model == "m"
+    assert found.judgements[0].model == "m"
     assert HowFluent("एजेंट रिफंड 3-5 दिन पुष्टि किया।", "hi") in asked
 
 
