@@ -1,0 +1,263 @@
+"""Check: a judge's answer against what can be decided without a judge.
+
+A contradiction is a flag for people; it changes no score. It is raised only where figures, dates, names, quotes or ids
+leave no doubt, so silence says nothing. All in bounded work: what is too long to be looked up is not flagged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from scoring import lexical
+from scoring.case import Case
+from scoring.claims import claims, words_of
+from scoring.conversation import turns
+from scoring.effects import Answer, BorneOut, CitesTranscript, GradeAnswer, Question
+from scoring.facts import Number, amounts, dates, numbers, same_date
+from scoring.grounds import called_tools, ground_truth, sources, stated_scenario, written
+from scoring.judge_metrics import ACCEPTABLE_SCORE
+from scoring.label import label
+from scoring.numerals import spoken_numbers
+from scoring.questions.agent import GradeAgent
+from scoring.questions.dimensions import VerifyClaims
+from scoring.questions.quality import GradeQuality
+from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from scoring.questions.translation import KeepsFact, OutcomeDrift
+from scoring.result import Unavailable
+from scoring.statement import MAX_STATEMENT, contradicts, read_statement, says_the_same
+from scoring.text import WordIndex, normalise, same, tokens
+
+_LONGEST = 200_000
+"""Characters of a text in which figures are looked up."""
+_FIGURES = 200
+_WORD_FOR_WORD = 3
+"""Words from which a text that stands word for word elsewhere is no chance."""
+_ALL_SUPPORTED = 0.95
+"""Seed 003: 1.0 all information supported by sources, 0.8 minor unsupported claims."""
+
+
+def contradiction(case: Case, question: Question, value: object) -> str | None:
+    """What in the case contradicts the answer, in a few words; None when nothing decidable does.
+
+    ``value`` is as ``JudgeRequest.read`` gives it.
+
+    >>> contradiction(Case(case_id="c", model_output=""), SameHighlight("Refund of $49", "Refund of $99"), True)
+    'held to be the same, with other figures'
+    """
+    match question:
+        case CitesTranscript(reason):
+            return _of_citation(case, reason, value)
+        case BorneOut(reason):
+            return _of_reason(case, reason, value)
+        case Supported(claim) | CorrectHighlight(claim):
+            return _of_claim(case, claim, value)
+        case SameIntent(expected, found) | SameHighlight(expected, found):
+            return _of_pair(expected, found, value)
+        case SummaryClaims(facts):
+            return _of_extraction(facts, value)
+        case KeepsFact():
+            return _of_kept_fact(case, question, value)
+        case OutcomeDrift(pairs):
+            return _of_outcomes(pairs, value)
+        case GradeAnswer() | GradeQuality() | VerifyClaims() | GradeAgent():
+            return _of_output(case, question, value) if isinstance(value, Mapping) else None
+        case _:
+            return None
+
+
+def _of_citation(case: Case, reason: str, value: object) -> str | None:
+    """A reason that quotes the transcript, or names a time of it, does cite it."""
+    witness = case.witness
+    if value is not False or witness is None or not witness.can_read(reason):
+        return None
+    found = [claim for claim in claims(reason) if claim.anchored and not claim.negated]
+    if not found or not witness.can_check(reason, found):
+        return None
+    return "held to cite nothing, and quotes the transcript" if not any(map(witness.fault_of_anchors, found)) else None
+
+
+def _of_reason(case: Case, reason: str, value: object) -> str | None:
+    witness = case.witness
+    if value is not True or witness is None or not witness.can_read(reason):
+        return None
+    found = [claim for claim in claims(reason) if not claim.negated]
+    if not witness.can_check(reason, found):
+        return None
+    for claim in found:
+        # Names are told by their capitals, which is not certain enough.
+        fault = witness.fault_of_anchors(claim) or witness.fault_of_facts(replace(claim, names=()))
+        if fault is not None:
+            return f"held to be factual, and {label(fault, 120)}"
+    return None
+
+
+def _of_claim(case: Case, claim: str, value: object) -> str | None:
+    if value is True:
+        known = _known(case.transcript_text, case.expected_outcome)
+        absent = _absent(claim, known) if known is not None and case.transcript is not None else None
+        return f"held to be true, and {absent} stands neither in transcript nor in reference" if absent else None
+    if value is False and len(tokens(claim)) >= _WORD_FOR_WORD:
+        stated = case.reference_witness is not None and WordIndex(written(case.expected_outcome)).has_phrase(claim)
+        return "held to be unsupported, and stands in the reference word for word" if stated else None
+    return None
+
+
+def _of_pair(expected: str, found: str, value: object) -> str | None:
+    if max(len(expected), len(found)) > MAX_STATEMENT or isinstance(value, str) or value is None:
+        return None
+    wanted, given = read_statement(expected), read_statement(found)
+    if value in (False, 0) and says_the_same(wanted, given) and (wanted.roots or wanted.figures):
+        return "held to differ, in the same words"
+    if value in (True, 1) and (contradicts(given, wanted) or _disagree(amounts(expected), amounts(found))):
+        return "held to be the same, with other figures"
+    return None
+
+
+def _of_extraction(facts: Sequence[str], value: object) -> str | None:
+    if not isinstance(value, tuple | list):
+        return None
+    absent = _absent(" ; ".join(one for one in value if isinstance(one, str)), "\n".join(facts))
+    return f"a claim states {absent}, which the summary does not" if absent else None
+
+
+def _of_kept_fact(case: Case, question: KeepsFact, value: object) -> str | None:
+    told = lexical.answer(case, question)
+    if not isinstance(told, Answer) or told.value == value:
+        return None
+    return f"held to be kept, and {told.reason}" if value is True else "held to be lost, and stands in the translation"
+
+
+def _of_outcomes(pairs: Sequence[tuple[str, str]], value: object) -> str | None:
+    outcomes = value.get("outcomes") if isinstance(value, Mapping) else None
+    if not isinstance(outcomes, list | tuple) or any(given.strip() for _, given in pairs):
+        return None
+    kept = any(isinstance(outcome, Mapping) and outcome.get("kept") is True for outcome in outcomes)
+    return "an outcome is held to be kept, and nothing was translated" if kept else None
+
+
+def _of_output(case: Case, question: Question, value: Mapping[str, object]) -> str | None:
+    output = written(case.model_output) if case.model_output is not None else ""
+    match question:
+        case GradeAnswer():
+            return _of_grade(case, output, value)
+        case GradeQuality():
+            return _of_quality(case, output, value)
+        case VerifyClaims():
+            return _of_checked_claims(case, output, value)
+        case GradeAgent(metric=metric):
+            return _of_agent(case, metric, value)
+        case _:
+            return None
+
+
+def _of_grade(case: Case, output: str, value: Mapping[str, object]) -> str | None:
+    accuracy, faithfulness = value.get("accuracy_score"), value.get("faithfulness_score")
+    if not output.strip():
+        return "credit for an empty answer" if accuracy not in (0, None) else None
+    if case.expected_outcome is None:
+        return None
+    reference = written(case.expected_outcome)
+    if accuracy == 0 and same(output, reference):
+        return "no credit for the reference's own words"
+    if accuracy == 2 and _disagree(_figures(reference), _figures(output)):
+        return "full credit, with none of the reference's figures"
+    known = _known(case.transcript_text, reference, case.input, *_texts(sources(case)))
+    absent = _absent(output, known) if faithfulness == 2 and known is not None else None
+    return f"held to be fully faithful, and {absent} stands in no source" if absent else None
+
+
+def _of_quality(case: Case, output: str, value: Mapping[str, object]) -> str | None:
+    scores = [value.get(key) for key in ("answer_quality", "factual_correctness", "completeness")]
+    if not output.strip():
+        return "credit for an empty answer" if any(scores) else None
+    known = sources(case)
+    correct = scores[1]
+    if isinstance(known, Unavailable) or not isinstance(correct, int | float) or correct < _ALL_SUPPORTED:
+        return None
+    stated = _known(case.input, case.expected_outcome, case.transcript_text, *known)
+    absent = _absent(output, stated) if stated is not None else None
+    return f"held to be all supported, and {absent} stands in no source" if absent else None
+
+
+def _of_checked_claims(case: Case, output: str, value: Mapping[str, object]) -> str | None:
+    listed = value.get("claims")
+    truth = ground_truth(case)
+    known = None if isinstance(truth, Unavailable) else _known(case.input, *truth)
+    if not isinstance(listed, list | tuple) or known is None:
+        return None
+    for one in listed[:_FIGURES]:
+        claim = one.get("claim") if isinstance(one, Mapping) else None
+        if not isinstance(claim, str):
+            continue
+        if absent := _absent(claim, f"{output[:_LONGEST]}\n{known}"):
+            return f"a claim states {absent}, which the output does not"
+        if one.get("accurate") is True and (absent := _absent(claim, known)):
+            return f"held to be accurate, and {absent} stands nowhere in the ground truth"
+    return None
+
+
+def _of_agent(case: Case, metric: str, value: Mapping[str, object]) -> str | None:
+    conversation = turns(case)
+    named = value.get("turns")
+    if not isinstance(conversation, Unavailable) and isinstance(named, list | tuple):
+        strange = [turn for turn in named if isinstance(turn, int) and not 0 <= turn < len(conversation)]
+        if strange:
+            return f"turn {label(str(strange[0]), 20)} does not exist"
+    score = value.get("score")
+    if metric != "tool_routing" or not isinstance(score, int) or score < ACCEPTABLE_SCORE:
+        return None
+    scenario = stated_scenario(case)
+    if scenario is None or isinstance(scenario, Unavailable):
+        return None
+    called = {call.name for call in called_tools(case, scenario) or ()}
+    missing = [name for name in scenario.tools.include if name not in called]
+    known = case.complete and case.tools_used is not None
+    return f"all critical tools held to be called, and {label(missing[0])} was not" if missing and known else None
+
+
+def _known(*stated: object) -> str | None:
+    """All that is known, as one text; None when it is too long to be looked up, or there is none."""
+    texts = [written(one) for one in stated if one is not None]  # type: ignore[arg-type]  # JSON values of a case
+    known = "\n".join(text for text in texts if text)
+    return known if 0 < len(known) <= _LONGEST else None
+
+
+def _texts(found: tuple[str, ...] | Unavailable) -> tuple[str, ...]:
+    return () if isinstance(found, Unavailable) else found
+
+
+def _absent(text: str, known: str) -> str | None:
+    """A figure or a date of a text that does not stand in what is known."""
+    if len(text) > _LONGEST or len(known) > _LONGEST * 2:
+        return None
+    figures, days = _figures(text), dates(text)[:_FIGURES]
+    if figures:
+        stated = {value for number in numbers(known) for value in number.values}
+        stated.update(spoken_numbers(words_of(known)))
+        # Figures that are dictated, or written in groups or within a code, stand there too.
+        joined = re.sub(r"[\s\W_]+", "", normalise(known))
+        for number in figures:
+            if stated.isdisjoint(number.values) and re.sub(r"\D", "", number.text) not in joined:
+                return f"the figure {label(number.text, 30)}"
+    known_days = dates(known) if days else []
+    for day in days:
+        if day and not any(same_date(day, other) for other in known_days):
+            return f"the date {min(day)}"
+    return None
+
+
+def _is_specific(number: Number) -> bool:
+    """An amount, or a number of two digits or more: smaller ones are counted, spelt out, or number a list."""
+    return number.currency is not None or len(number.text) > 1
+
+
+def _figures(text: str) -> list[Number]:
+    return [number for number in numbers(text[:_LONGEST]) if _is_specific(number)][:_FIGURES]
+
+
+def _disagree(left: Iterable[Number], right: Iterable[Number]) -> bool:
+    """Whether both give figures, and not one in common."""
+    mine, theirs = list(left), list(right)
+    return bool(mine) and bool(theirs) and not any(one.agrees(other) for one in mine for other in theirs)

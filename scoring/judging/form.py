@@ -1,0 +1,122 @@
+"""Form: how a question is put to a judge, what of the case it shows, and how its answer is read."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from scoring import contract
+from scoring.effects import Question
+from scoring.label import label
+from scoring.span import Json
+
+from .answers import Reader, explanation, level
+from .parts import lines
+from .prompt import ANSWERS, DATA, FIVE_FIELDS, SEED_000, version
+
+TOKENS = 220
+"""Tokens that one answer takes at most, for a list many times that: what the limit of a call is reckoned with."""
+_REFERENCES = ("expected_outcome_reference", "model_output_observed")
+_CITED = 100
+
+STRING: Mapping[str, Json] = {"type": "string"}
+BOOL: Mapping[str, Json] = {"type": "boolean"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """The form of one kind of question.
+
+    ``metric`` is how the question is called in the prompt, and how the judge's answer must call it. ``prompt`` are the
+    prompt files of its own, ``common`` those before them. ``parts`` names what of the case it shows
+    (``scoring.judging.parts``). ``properties`` is the JSON schema of the keys of its answer, besides ``id`` and
+    ``metric``. What stands ``alone`` is a request of its own. ``untold`` are fields of the question that choose its
+    form and are not shown as a text. ``tokens`` is how long an answer may be, by the tokens of the question's texts.
+    """
+
+    metric: str
+    prompt: tuple[str, ...]
+    common: tuple[str, ...] = (DATA, ANSWERS)
+    parts: tuple[str, ...] = ()
+    properties: Mapping[str, Mapping[str, Json]]
+    read: Reader
+    alone: bool = False
+    untold: tuple[str, ...] = ()
+    tokens: Callable[[int], int] = lambda _: TOKENS
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All prompt files that a judge reads for this question, in order."""
+        return (*self.common, *self.prompt)
+
+    @property
+    def version(self) -> str:
+        return version(self.files)
+
+    def texts(self, question: Question) -> dict[str, str]:
+        """The question's own texts by field; empty ones are left out. They come from the case, and are data."""
+        told: dict[str, str] = {}
+        for field in dataclasses.fields(question):
+            value = getattr(question, field.name)
+            if field.name not in self.untold and value not in (None, "", ()):
+                told[field.name] = value if isinstance(value, str) else lines(value)
+        return told
+
+
+def object_of(properties: Mapping[str, Mapping[str, Json]]) -> dict[str, Json]:
+    """The JSON schema of an object with exactly these keys."""
+    return {
+        "type": "object",
+        "properties": {key: dict(schema) for key, schema in properties.items()},
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def list_of(items: Mapping[str, Json]) -> dict[str, Json]:
+    """The JSON schema of a list."""
+    return {"type": "array", "items": dict(items)}
+
+
+def one_of(*values: Json) -> dict[str, Json]:
+    """The JSON schema of one of a few texts or whole numbers."""
+    return {"type": "string" if isinstance(values[0], str) else "integer", "enum": list(values)}
+
+
+def five_fields(
+    metric: str, *parts: str, score: Mapping[str, Json], read: Callable[[Mapping[str, object]], object]
+) -> Form:
+    """A question of seed 000: answered by its five fields. The citations are kept with the reason."""
+
+    def answer(found: Mapping[str, object]) -> tuple[object, str]:
+        cited = [
+            (name, found[key]) for name, key in zip(("expected_outcome", "model_output"), _REFERENCES, strict=True)
+        ]
+        for (_, words), key in zip(cited, _REFERENCES, strict=True):
+            if not isinstance(words, str):
+                raise ValueError(f"{key} is not text")  # noqa: TRY004  # one kind of error for every breach
+        value, reason = read(found), explanation(found, "reason")
+        told = [f"{name}: {json.dumps(label(words.strip(), _CITED), ensure_ascii=False)}" for name, words in cited
+                if isinstance(words, str) and words.strip()]  # fmt: skip
+        return value, f"{reason} ({'; '.join(told)})" if told else reason
+
+    return Form(
+        metric=metric,
+        prompt=(metric,),
+        common=(SEED_000, DATA, ANSWERS, FIVE_FIELDS),
+        parts=parts,
+        properties={"score": score, **dict.fromkeys(_REFERENCES, STRING), "reason": STRING},
+        read=answer,
+    )
+
+
+def yes_or_no(metric: str, *parts: str) -> Form:
+    """A question of seed 000 with a yes or a no: score 1 or 0."""
+    return five_fields(metric, *parts, score=one_of(0, 1), read=lambda found: level(found, "score", (0, 1)) == 1)
+
+
+def share(metric: str, *parts: str) -> Form:
+    """A question of seed 000 with a score from 0.0 to 1.0."""
+    return five_fields(metric, *parts, score={"type": "number"}, read=lambda found: contract.share(found, "score"))

@@ -1,0 +1,97 @@
+"""Layout: where things stand in a prompt. What is fixed comes first and never changes with the material.
+
+Everything outside of the fences is ours: names of parts, ids, metrics, and how many questions there are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from scoring.effects import Question
+from scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
+from scoring.span import Json
+
+from .fence import fence
+from .form import STRING, Form, list_of, object_of, one_of
+from .forms import BY_METRIC, FORMS, form_of
+from .parts import PARTS
+from .prompt import ANSWERS, DATA, FIVE_FIELDS, SEED_000, prompt
+
+_FORMS = (*FORMS.values(), *(form for forms in BY_METRIC.values() for form in forms.values()))
+_FILES = tuple(
+    dict.fromkeys((SEED_000, DATA, ANSWERS, FIVE_FIELDS, *(name for form in _FORMS for name in form.prompt)))
+)
+"""All files of questions that travel together, in the order in which they stand in a prompt."""
+_METRICS = "METRICS"
+
+
+def form_for(question: Question) -> Form:
+    """The form of a question that a judge can answer; ``ValueError`` for any other."""
+    form = form_of(question)
+    if form is None:
+        raise ValueError(f"{type(question).__name__} is no question for a judge")
+    return form
+
+
+def ids(questions: Sequence[Question]) -> list[str]:
+    """What each question is called in its prompt."""
+    return [f"q{number}" for number, _ in enumerate(questions, 1)]
+
+
+def files(forms: Iterable[Form]) -> tuple[str, ...]:
+    """The prompt files that these questions need, in order."""
+    wanted = {name for form in forms for name in form.files}
+    return tuple(name for name in _FILES if name in wanted)
+
+
+def parts(forms: Iterable[Form]) -> tuple[str, ...]:
+    """The parts of the case that these questions show, in order."""
+    wanted = {name for form in forms for name in form.parts}
+    return tuple(name for name in PARTS if name in wanted)
+
+
+def system(names: Sequence[str]) -> str:
+    """The instructions: the common files, then the metrics."""
+    common = [name for name in names if name in (SEED_000, DATA, ANSWERS, FIVE_FIELDS)]
+    metrics = [name for name in names if name not in common]
+    return "\n\n".join([*(prompt(name).rstrip("\n") for name in common), _METRICS]
+                       + [prompt(name).rstrip("\n") for name in metrics])  # fmt: skip
+
+
+def asked(questions: Sequence[Question]) -> list[str]:
+    """The questions, each with its texts. A text that stood before is named, not shown again."""
+    shown: dict[str, str] = {}
+    return [_asked(name, question, shown) for name, question in zip(ids(questions), questions, strict=True)]
+
+
+def _asked(name: str, question: Question, shown: dict[str, str]) -> str:
+    form = form_for(question)
+    told = [f"id: {name}", f"metric: {form.metric}"]
+    for field, text in form.texts(question).items():
+        place = f"{name}.{field}"
+        before = shown.setdefault(text, place)
+        told.append(f"{field}: the same text as {before}" if before != place else f"{field}:\n{fence(place, text)}")
+    return "\n".join(told)
+
+
+def emphasis(questions: Sequence[Question]) -> list[str]:
+    """What a test case stresses, under the heading that seed 001 names."""
+    told = dict.fromkeys(q.emphasis for q in questions if isinstance(q, GradeAgent) and q.emphasis)
+    return [f"{EMPHASIS_HEADING}\n{fence('emphasis', text)}" for text in told]
+
+
+def schema(forms: Iterable[Form]) -> dict[str, Json]:
+    """The JSON schema of the answer: a list of objects, one shape for all metrics that are answered alike.
+
+    It says which metrics there are, and not how many questions: a provider that compiles schemas meets few.
+    """
+    alike: dict[str, list[Form]] = {}
+    for form in sorted({form.metric: form for form in forms}.values(), key=lambda each: each.metric):
+        alike.setdefault(json.dumps(form.properties, default=dict), []).append(form)
+    shapes = [_shape([form.metric for form in same], same[0].properties) for same in alike.values()]
+    return object_of({"answers": list_of(shapes[0] if len(shapes) == 1 else {"anyOf": [*shapes]})})
+
+
+def _shape(metrics: Sequence[str], properties: Mapping[str, Mapping[str, Json]]) -> dict[str, Json]:
+    return object_of({"id": STRING, "metric": one_of(*metrics), **properties})
