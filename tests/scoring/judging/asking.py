@@ -1,0 +1,81 @@
+"""A case for every question, and honest answers in the form that a judge would give them."""
+
+from __future__ import annotations
+
+from scoring.case import Case, Utterance
+from scoring.effects import BorneOut, CitesTranscript, GradeAnswer
+from scoring.judging.layout import form_for, ids
+from scoring.questions.agent import GradeAgent
+from scoring.questions.dimensions import GradeDimension, VerifyClaims
+from scoring.questions.quality import GradeQuality
+from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
+from scoring.span import ToolCall
+
+CASE = Case(
+    case_id="c",
+    input="What about my refund?",
+    model_output="Your refund of $49 is on its way.",
+    transcript=(Utterance("I verified your account", "agent", "00:01"), Utterance("Thank you", "customer", "00:09")),
+    expected_outcome={"summary": "Refund of $49"},
+    context=("Refunds take 3 to 5 days.",),
+    tools_used=(ToolCall(name="refund", arguments={"amount": 49}, result="ok"),),
+    system_prompt="Be kind.",
+    config={"target_language": "hi"},
+)
+CITED = {"expected_outcome_reference": "", "model_output_observed": "", "reason": "Because."}
+HONEST = {
+    CitesTranscript("Agent verified at 00:01"): ({"score": 1, **CITED}, True),
+    BorneOut("Agent verified at 00:01"): ({"score": 0, **CITED}, False),
+    SameIntent("Refund", "Billing"): ({"score": 0.5, **CITED}, 0.5),
+    SameHighlight("Refund of $49", "He gets $49 back"): ({"score": 1, **CITED}, True),
+    CorrectHighlight("Refund of $49"): ({"score": 1, **CITED}, True),
+    Supported("Priya", "customer_name"): ({"score": 0, **CITED}, False),
+    HowFluent("एजेंट ने", "hi"): ({"score": 0.75, **CITED}, 0.75),
+    KeepsFact("₹49", "₹४९ का रिफंड"): ({"score": 1, **CITED}, True),
+    SummaryClaims(("Refund of $49 on Monday",)): (
+        {"claims": ["Refund of $49", "It was Monday"], "reason": "Two."},
+        ("Refund of $49", "It was Monday"),
+    ),
+    OutcomeDrift((("Escalated.", "Closed."),)): (
+        {"outcomes": [{"outcome": "escalated", "kept": False}], "added": ["closed"], "reason": "Changed."},
+        {"outcomes": [{"outcome": "escalated", "kept": False}], "added": ["closed"]},
+    ),
+    GradeAgent("tool_routing"): (
+        {"score": 3, "failure_code": "wrong_tool", "turns": [1], "reason": "Wrong."},
+        {"score": 3, "failure_code": "wrong_tool", "turns": [1], "reason": "Wrong."},
+    ),
+    GradeAgent("task_completion", "Tone"): (
+        {"passed": True, "failure_code": None, "turns": [], "reason": "Done."},
+        {"passed": True, "failure_code": None, "turns": [], "reason": "Done."},
+    ),
+    GradeQuality(): (
+        {"answer_quality": 1, "factual_correctness": 0.95, "completeness": 0.0, "reasoning": "Short."},
+        {"answer_quality": 1.0, "factual_correctness": 0.95, "completeness": 0.0, "reasoning": "Short."},
+    ),
+    VerifyClaims(): (
+        {"claims": [{"claim": "$49", "importance": "major", "accurate": True}], "reason": "Right."},
+        {"claims": [{"claim": "$49", "importance": "major", "accurate": True}]},
+    ),
+    GradeDimension("completeness"): (
+        {"level": "good", "reason": "Nearly."},
+        {"level": "good", "reason": "Nearly."},
+    ),
+    GradeAnswer(): (
+        {"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close."},
+        {"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close."},
+    ),
+}
+"""What may be asked → the keys of an honest answer, and the value that it means."""
+
+
+def answers(questions, keys=lambda question: HONEST[question][0]):
+    """The object that answers a request for these questions."""
+    if isinstance(questions[0], GradeAnswer):
+        return {**keys(questions[0])}
+    return {
+        "answers": [
+            {"id": name, "metric": form_for(question).metric, **keys(question)}
+            for name, question in zip(ids(questions), questions, strict=True)
+        ]
+    }

@@ -1,0 +1,283 @@
+"""Reading a judge: everything that is exactly as asked, and nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.effects import CitesTranscript, GradeAnswer
+from scoring.judging.request import JudgedValue, ParseError, prompt_version, requests
+from scoring.questions.agent import GradeAgent
+from scoring.questions.dimensions import GradeDimension, VerifyClaims
+from scoring.questions.quality import GradeQuality
+from scoring.questions.text import SameIntent, SummaryClaims
+from scoring.questions.translation import HowFluent, OutcomeDrift
+from tests.scoring.judging.asking import CASE, HONEST, answers
+
+QUESTIONS = tuple(HONEST)
+
+
+def request_for(*questions):
+    made, refused = requests(CASE, questions, context_tokens=100_000)
+    assert len(made) == 1
+    assert not refused
+    return made[0]
+
+
+def cause(question, text):
+    with pytest.raises(ParseError) as caught:
+        request_for(question).read(text)
+    assert len(str(caught.value)) < 200
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: f"{type(q).__name__}")
+def test_an_honest_answer_is_read_as_what_it_means_and_conforms_to_the_schema(question):
+    request = request_for(question)
+    given = answers(request.questions)
+    jsonschema.validate(given, request.schema)
+    found = request.read(json.dumps(given))
+    assert found == {
+        question: JudgedValue(
+            value=HONEST[question][1], reason=found[question].reason, prompt_version=prompt_version(question)
+        )
+    }
+    assert type(found[question].value) is type(HONEST[question][1])
+    assert found[question].reason.strip()
+
+
+def test_all_questions_together_are_answered_in_two_requests_in_any_order():
+    made, _ = requests(CASE, QUESTIONS, context_tokens=100_000)
+    assert len(made) == 2
+    found = {}
+    for request in made:
+        given = answers(request.questions)
+        jsonschema.validate(given, request.schema)
+        if "answers" in given:
+            given["answers"].reverse()
+        found |= request.read(f" \n{json.dumps(given)}\n")
+    assert {question: judged.value for question, judged in found.items()} == {q: HONEST[q][1] for q in QUESTIONS}
+
+
+def test_citations_are_kept_with_the_reason():
+    question = CitesTranscript("Agent verified at 00:01")
+    keys = {"score": 1, "expected_outcome_reference": ' "5" ', "model_output_observed": "x" * 500, "reason": "Because."}
+    found = request_for(question).read(json.dumps(answers([question], lambda _: keys)))[question]
+    assert found.reason.startswith('Because. (expected_outcome: "\\"5\\""; model_output: "xxx')
+    assert len(found.reason) < 250
+
+
+GOOD = '{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close."}'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty"),
+        ("Sure! Here you are: " + GOOD, "not JSON"),
+        (GOOD + " I hope this helps.", "not JSON"),
+        (GOOD + GOOD, "not JSON"),
+        (f"```json\n{GOOD}\n```", "in a Markdown fence"),
+        (f"```\n{GOOD}\n```", "in a Markdown fence"),
+        (GOOD[:-2], "not JSON"),
+        (GOOD.replace('"', "'"), "not JSON"),
+        (GOOD.replace("}", ",}"), "not JSON"),
+        ("// graded\n" + GOOD, "not JSON"),
+        (f"[{GOOD}]", "not a JSON object"),
+        ("null", "not a JSON object"),
+        ('"2"', "not a JSON object"),
+        (GOOD.replace('"accuracy_score": 2, ', ""), "answer: accuracy_score is missing"),
+        (GOOD.replace(', "rationale": "Close."', ""), "answer: rationale is missing"),
+        (GOOD.replace("}", ', "confidence": 1}'), "answer: a key that was not asked for"),
+        (GOOD.replace("}", ', "accuracy_score": 0}'), "not JSON"),
+        (GOOD.replace("2", "3"), "answer: accuracy_score is not 0, 1 or 2"),
+        (GOOD.replace("2", "-1"), "answer: accuracy_score is not 0, 1 or 2"),
+        (GOOD.replace("2", "1.0"), "answer: accuracy_score is not 0, 1 or 2"),
+        (GOOD.replace("2", "1e0"), "answer: accuracy_score is not 0, 1 or 2"),
+        (GOOD.replace("2", "true"), "answer: accuracy_score is not 0, 1 or 2"),
+        (GOOD.replace("2", '"2"'), "answer: accuracy_score is not 0, 1 or 2"),
+        (GOOD.replace("2", "null"), "answer: accuracy_score is not 0, 1 or 2"),
+        (GOOD.replace("2", "[2]"), "answer: accuracy_score is not 0, 1 or 2"),
+        (GOOD.replace("2", "NaN"), "not JSON"),
+        (GOOD.replace("2", "Infinity"), "not JSON"),
+        (GOOD.replace("2", "1e999"), "not JSON"),
+        (GOOD.replace("2", "9" * 5000), "not JSON"),
+        (GOOD.replace("Close.", ""), "answer: rationale is empty"),
+        (GOOD.replace("Close.", " \\n\\t "), "answer: rationale is empty"),
+        (GOOD.replace('"Close."', "null"), "answer: rationale is empty"),
+        (GOOD.replace("Close.", "word " * 81), "answer: rationale has more than 80 words"),
+        (GOOD.replace("Close.", "字" * 2001), "answer: rationale has more than 80 words"),
+        (GOOD.replace("Close.", "x" * 1_000_001), "longer than 1000000 characters"),
+        ('{"answers": [' + GOOD + "]}", "answer: accuracy_score is missing"),
+        ("[" * 100_000, "not JSON"),
+        ('{"a":' * 100_000, "not JSON"),
+    ],
+)
+def test_an_answer_to_seed_002_that_breaks_its_contract_is_refused_with_the_cause(text, said):
+    assert cause(GradeAnswer(), text) == said
+
+
+def test_a_rationale_of_eighty_words_is_within_the_contract():
+    found = request_for(GradeAnswer()).read(GOOD.replace("Close.", "word " * 80))
+    assert len(found[GradeAnswer()].reason.split()) == 80
+
+
+CITES = CitesTranscript("Agent verified at 00:01")
+
+
+def with_answer(question, **changed):
+    def keys(asked):
+        return {key: value for key, value in {**HONEST[asked][0], **changed}.items() if value is not ...}
+
+    return json.dumps(answers([question], keys))
+
+
+@pytest.mark.parametrize(
+    ("question", "changed", "said"),
+    [
+        (CITES, {"score": True}, "q1: score is not one of 0, 1"),
+        (CITES, {"score": 1.0}, "q1: score is not one of 0, 1"),
+        (CITES, {"score": 0.5}, "q1: score is not one of 0, 1"),
+        (CITES, {"score": 2}, "q1: score is not one of 0, 1"),
+        (CITES, {"score": "1"}, "q1: score is not one of 0, 1"),
+        (CITES, {"score": ...}, "q1: score is missing"),
+        (CITES, {"reason": ""}, "q1: reason is empty"),
+        (CITES, {"reason": "w " * 81}, "q1: reason has more than 80 words"),
+        (CITES, {"expected_outcome_reference": ...}, "q1: expected_outcome_reference is missing"),
+        (CITES, {"model_output_observed": None}, "q1: model_output_observed is not text"),
+        (CITES, {"metric": "is_factual"}, "q1: metric is not has_evidence"),
+        (CITES, {"metric": ["has_evidence"]}, "q1: metric is not has_evidence"),
+        (CITES, {"note": "x"}, "q1: a key that was not asked for"),
+        (CITES, {"id": "q2"}, "answers[0]: its id was not asked"),
+        (CITES, {"id": 1}, "answers[0] is not an object with an id"),
+        (SameIntent("Refund", "Billing"), {"score": 0.7}, "q1: score is not one of 0, 0.5, 1"),
+        (SameIntent("Refund", "Billing"), {"score": True}, "q1: score is not one of 0, 0.5, 1"),
+        (HowFluent("एजेंट ने", "hi"), {"score": 1.01}, "q1: score is not a number from 0 to 1"),
+        (HowFluent("एजेंट ने", "hi"), {"score": False}, "q1: score is not a number from 0 to 1"),
+        (GradeAgent("tool_routing"), {"score": 5.0}, "q1: score is not a whole number from 0 to 5"),
+        (GradeAgent("tool_routing"), {"score": 6}, "q1: score is not a whole number from 0 to 5"),
+        (GradeAgent("tool_routing"), {"turns": [True]}, "q1: turns holds something that is not a whole number"),
+        (GradeAgent("tool_routing"), {"turns": "1"}, "q1: turns is not a list of at most 200 turns"),
+        (GradeAgent("tool_routing"), {"failure_code": "Wrong tool!"}, "q1: failure_code is neither null nor a label"),
+        (GradeAgent("tool_routing"), {"failure_code": None}, "q1: failure_code is null though"),
+        (GradeAgent("task_completion", "Tone"), {"passed": 1}, "q1: passed is neither true nor false"),
+        (GradeQuality(), {"completeness": 1.2}, "q1: completeness is not a number from 0 to 1"),
+        (GradeQuality(), {"completeness": "0.8"}, "q1: completeness is not a number from 0 to 1"),
+        (GradeQuality(), {"reasoning": " "}, "q1: reasoning is empty"),
+        (GradeDimension("completeness"), {"level": "Good"}, "q1: level is not one of excellent, good"),
+        (GradeDimension("completeness"), {"level": 1.0}, "q1: level is not one of excellent, good"),
+        (VerifyClaims(), {"claims": {}}, "q1: claims is not a list"),
+        (VerifyClaims(), {"claims": ["x"]}, "q1: claims holds something that is not an object"),
+        (
+            VerifyClaims(),
+            {"claims": [{"claim": "x", "importance": "huge", "accurate": True}]},
+            "q1: importance is not one of major, minor",
+        ),
+        (
+            VerifyClaims(),
+            {"claims": [{"claim": "x", "importance": "major", "accurate": 1}]},
+            "q1: accurate is neither true nor false",
+        ),
+        (
+            VerifyClaims(),
+            {"claims": [{"claim": "x", "importance": "major", "accurate": True, "x": 1}]},
+            "q1: a key that was not asked for",
+        ),
+        (SummaryClaims(("Refund of $49 on Monday",)), {"claims": []}, "q1: claims is not a list of 1 to"),
+        (SummaryClaims(("Refund of $49 on Monday",)), {"claims": [""]}, "q1: claims is empty"),
+        (SummaryClaims(("Refund of $49 on Monday",)), {"claims": [1]}, "q1: claims is empty"),
+        (OutcomeDrift((("Escalated.", "Closed."),)), {"outcomes": [{"outcome": "x"}]}, "q1: kept is missing"),
+        (OutcomeDrift((("Escalated.", "Closed."),)), {"added": "none"}, "q1: added is not a list of 0 to"),
+    ],
+)
+def test_an_answer_that_breaks_the_contract_of_its_metric_is_refused_with_the_cause(question, changed, said):
+    assert cause(question, with_answer(question, **changed)).startswith(said)
+
+
+def test_ids_must_be_there_each_once():
+    request = request_for(*QUESTIONS[:3])
+    good = answers(request.questions)["answers"]
+    for listed, said in (
+        (good[:-1], "q3 has no answer"),
+        ([], "q1 has no answer, nor have 2 more"),
+        ([*good, good[0]], "answers[3]: its id stands twice"),
+        ([*good, {**good[0], "id": "q4"}], "answers[3]: its id was not asked"),
+        ([*good, "and that is all"], "answers[3] is not an object with an id"),
+        ({"q1": good[0]}, "answers is not a list"),
+    ):
+        with pytest.raises(ParseError, match=f"^{said.replace('[', chr(92) + '[')}$"):
+            request.read(json.dumps({"answers": listed}))
+    for text, said in ((json.dumps(good), "not a JSON object"), (json.dumps({"answers": good, "x": 1}), "a key that")):
+        with pytest.raises(ParseError, match=said):
+            request.read(text)
+
+
+def test_one_bad_answer_spoils_them_all():
+    request = request_for(*QUESTIONS[:3])
+    given = answers(request.questions)
+    given["answers"][1]["score"] = 7
+    with pytest.raises(ParseError, match=r"^q2: score"):
+        request.read(json.dumps(given))
+
+
+def test_a_cause_never_repeats_what_the_judge_wrote():
+    secret = "4111-1111-1111-1111"
+    for changed in ({"metric": secret}, {"id": secret}, {"score": secret}, {secret: 1}):
+        assert secret not in cause(CITES, with_answer(CITES, **changed))
+
+
+def test_halves_of_characters_do_not_get_out():
+    found = request_for(CITES).read(with_answer(CITES, reason="a b").replace("a b", "a\ud800b"))
+    found[CITES].reason.encode()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 7) | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["id", "metric", "score", "reason", "turns", "claims", "outcomes", "added", "level"])
+            | st.text(max_size=3),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+READERS = [request_for(question) for question in QUESTIONS]
+
+
+@pytest.mark.parametrize("request_", READERS, ids=lambda r: type(r.questions[0]).__name__)
+@given(st.text() | st.binary().map(lambda b: b.decode("latin-1")) | JSON.map(json.dumps))
+def test_no_text_raises_anything_but_a_parse_error(request_, text):
+    try:
+        found = request_.read(text)
+    except ParseError:
+        return
+    assert set(found) == set(request_.questions)
+
+
+@pytest.mark.parametrize("request_", READERS, ids=lambda r: type(r.questions[0]).__name__)
+@given(data=st.data())
+def test_nor_does_a_good_answer_in_which_one_thing_is_another(request_, data):
+    given_ = answers(request_.questions)
+    one = given_["answers"][0] if "answers" in given_ else given_
+    one[data.draw(st.sampled_from([*one, "other"]))] = data.draw(JSON)
+    try:
+        found = request_.read(json.dumps(given_))
+    except ParseError:
+        return
+    assert list(found) == list(request_.questions)
+    assert found[request_.questions[0]].reason.strip()
+
+
+@pytest.mark.parametrize("request_", READERS, ids=lambda r: type(r.questions[0]).__name__)
+@given(cut=st.floats(0, 0.999))
+def test_an_answer_cut_short_is_refused(request_, cut):
+    text = json.dumps(answers(request_.questions))
+    with pytest.raises(ParseError):
+        request_.read(text[: int(len(text) * cut)])
