@@ -15,7 +15,7 @@ from scoring.case import Case
 from scoring.claims import claims, words_of
 from scoring.conversation import turns
 from scoring.effects import Answer, BorneOut, CitesTranscript, GradeAnswer, Question
-from scoring.facts import Number, amounts, dates, numbers, same_date
+from scoring.facts import MAX_TEXT, Number, amounts, dates, numbers, same_date
 from scoring.grounds import called_tools, ground_truth, sources, stated_scenario, written
 from scoring.judge_metrics import ACCEPTABLE_SCORE
 from scoring.label import label
@@ -29,8 +29,6 @@ from scoring.result import Unavailable
 from scoring.statement import MAX_STATEMENT, contradicts, read_statement, says_the_same
 from scoring.text import WordIndex, normalise, same, tokens
 
-_LONGEST = 200_000
-"""Characters of a text in which figures are looked up."""
 _FIGURES = 200
 _WORD_FOR_WORD = 3
 """Words from which a text that stands word for word elsewhere is no chance."""
@@ -191,7 +189,7 @@ def _of_checked_claims(case: Case, output: str, value: Mapping[str, object]) -> 
         claim = one.get("claim") if isinstance(one, Mapping) else None
         if not isinstance(claim, str):
             continue
-        if absent := _absent(claim, f"{output[:_LONGEST]}\n{known}"):
+        if absent := _absent(claim, f"{output[:MAX_TEXT]}\n{known}"):
             return f"a claim states {absent}, which the output does not"
         if one.get("accurate") is True and (absent := _absent(claim, known)):
             return f"held to be accurate, and {absent} stands nowhere in the ground truth"
@@ -221,7 +219,7 @@ def _known(*stated: object) -> str | None:
     """All that is known, as one text; None when it is too long to be looked up, or there is none."""
     texts = [written(one) for one in stated if one is not None]  # type: ignore[arg-type]  # JSON values of a case
     known = "\n".join(text for text in texts if text)
-    return known if 0 < len(known) <= _LONGEST else None
+    return known if 0 < len(known) <= MAX_TEXT else None
 
 
 def _texts(found: tuple[str, ...] | Unavailable) -> tuple[str, ...]:
@@ -230,7 +228,7 @@ def _texts(found: tuple[str, ...] | Unavailable) -> tuple[str, ...]:
 
 def _absent(text: str, known: str) -> str | None:
     """A figure or a date of a text that does not stand in what is known."""
-    if len(text) > _LONGEST or len(known) > _LONGEST * 2:
+    if len(text) > MAX_TEXT or len(known) > MAX_TEXT:
         return None
     figures, days = _figures(text), dates(text)[:_FIGURES]
     if figures:
@@ -254,7 +252,7 @@ def _is_specific(number: Number) -> bool:
 
 
 def _figures(text: str) -> list[Number]:
-    return [number for number in numbers(text[:_LONGEST]) if _is_specific(number)][:_FIGURES]
+    return [number for number in numbers(text[:MAX_TEXT]) if _is_specific(number)][:_FIGURES]
 
 
 def _disagree(left: Iterable[Number], right: Iterable[Number]) -> bool:

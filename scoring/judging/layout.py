@@ -5,6 +5,7 @@ Everything outside of the fences is ours: names of parts, ids, metrics, and how 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,6 +25,7 @@ _FILES = tuple(
 )
 """All files of questions that travel together, in the order in which they stand in a prompt."""
 _METRICS = "METRICS"
+_CODE = 6
 
 
 def form_for(question: Question) -> Form:
@@ -34,9 +36,14 @@ def form_for(question: Question) -> Form:
     return form
 
 
-def ids(questions: Sequence[Question]) -> list[str]:
-    """What each question is called in its prompt."""
-    return [f"q{number}" for number, _ in enumerate(questions, 1)]
+def ids(questions: Sequence[Question], shown: Sequence[str]) -> tuple[str, ...]:
+    """What each question is called in its prompt: its number, and a code derived from all that the prompt shows.
+
+    An answer that was written into the material cannot name it, so a judge that merely copies one has not answered.
+    """
+    texts = [[*form_for(question).texts(question).items()] for question in questions]
+    code = hashlib.sha256(json.dumps([list(shown), texts]).encode()).hexdigest()[:_CODE]
+    return tuple(f"q{number}-{code}" for number, _ in enumerate(questions, 1))
 
 
 def files(forms: Iterable[Form]) -> tuple[str, ...]:
@@ -59,17 +66,17 @@ def system(names: Sequence[str]) -> str:
                        + [prompt(name).rstrip("\n") for name in metrics])  # fmt: skip
 
 
-def asked(questions: Sequence[Question]) -> list[str]:
-    """The questions, each with its texts. A text that stood before is named, not shown again."""
+def asked(names: Sequence[str], questions: Sequence[Question]) -> list[str]:
+    """The questions by their ids, each with its texts. A text that stood before is named, not shown again."""
     shown: dict[str, str] = {}
-    return [_asked(name, question, shown) for name, question in zip(ids(questions), questions, strict=True)]
+    return [_asked(name, question, shown) for name, question in zip(names, questions, strict=True)]
 
 
 def _asked(name: str, question: Question, shown: dict[str, str]) -> str:
     form = form_for(question)
     told = [f"id: {name}", f"metric: {form.metric}"]
     for field, text in form.texts(question).items():
-        place = f"{name}.{field}"
+        place = f"{name.partition('-')[0]}.{field}"
         before = shown.setdefault(text, place)
         told.append(f"{field}: the same text as {before}" if before != place else f"{field}:\n{fence(place, text)}")
     return "\n".join(told)

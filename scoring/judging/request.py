@@ -48,7 +48,8 @@ class JudgeRequest:
     """One call to a judge. Made of equal questions about an equal case, it is equal to the last byte.
 
     ``schema`` is the JSON schema of the answer, for providers that hold a model to one; ``read`` is as strict without.
-    ``prompt_version`` is the SHA-256 of the prompt files it is made of. ``prompt_tokens`` and ``answer_tokens`` are
+    ``prompt_version`` is the SHA-256 of the prompt files it is made of; ``ids`` is what its questions are called, in
+    order (none where the answer has a shape of its own). ``prompt_tokens`` and ``answer_tokens`` are
     estimates, both rather too high: a limit on the answer below the latter may cut it short.
     """
 
@@ -57,6 +58,7 @@ class JudgeRequest:
     schema_name: str
     prompt_version: str
     questions: tuple[Question, ...]
+    ids: tuple[str, ...]
     prompt_tokens: int
     answer_tokens: int
 
@@ -65,10 +67,10 @@ class JudgeRequest:
         found = decode(text)
         if form_for(self.questions[0]).alone:
             return {self.questions[0]: _read("answer", self.questions[0], found)}
-        ids = layout.ids(self.questions)
-        answers = by_id(found, ids)
+        answers = by_id(found, self.ids)
         return {
-            question: _read(name, question, answers[name]) for name, question in zip(ids, self.questions, strict=True)
+            question: _read(name, question, answers[name])
+            for name, question in zip(self.ids, self.questions, strict=True)
         }
 
 
@@ -165,8 +167,9 @@ class _Draft:
         forms = list(map(form_for, group))
         names = layout.files(forms)
         shown = [self._shown(name) for name in layout.parts(forms)]
+        ids = layout.ids(group, shown)
         closing = f"Answer all {len(group)} questions." if len(group) > 1 else "Answer the question."
-        user = [*(["INPUTS", *shown] if shown else []), "QUESTIONS", *layout.asked(group), *layout.emphasis(group)]
+        user = [*(["INPUTS", *shown] if shown else []), "QUESTIONS", *layout.asked(ids, group), *layout.emphasis(group)]
         return self._request(
             layout.system(names),
             "\n\n".join([*user, f"{closing} Return the JSON object only."]),
@@ -174,6 +177,7 @@ class _Draft:
             names=names,
             schema=layout.schema(forms),
             schema_name="answers",
+            ids=ids,
         )
 
     def template(self, question: Question) -> JudgeRequest:
@@ -197,6 +201,7 @@ class _Draft:
         names: Sequence[str],
         schema: Mapping[str, Json],
         schema_name: str,
+        ids: tuple[str, ...] = (),
     ) -> JudgeRequest:
         return JudgeRequest(
             messages=({"role": "system", "content": system}, {"role": "user", "content": user}),
@@ -204,6 +209,7 @@ class _Draft:
             schema_name=schema_name,
             prompt_version=version(names),
             questions=tuple(group),
+            ids=ids,
             prompt_tokens=_OVERHEAD + estimate(system) + estimate(user) + estimate(json.dumps(schema)),
             answer_tokens=min(self._answer_tokens(group), MAX_ANSWER_TOKENS),
         )
@@ -233,7 +239,9 @@ class _Draft:
 
     def _question_tokens(self, question: Question) -> int:
         if question not in self._measured:
-            self._measured[question] = estimate("\n".join([*layout.asked([question]), *layout.emphasis([question])]))
+            self._measured[question] = estimate(
+                "\n".join([*layout.asked(["q0000-000000"], [question]), *layout.emphasis([question])])
+            )
         return self._measured[question]
 
     def _part_tokens(self, name: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scoring.case import Case, Utterance
 from scoring.effects import BorneOut, CitesTranscript, GradeAnswer
-from scoring.judging.layout import form_for, ids
+from scoring.judging.layout import form_for
 from scoring.questions.agent import GradeAgent
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
@@ -69,13 +69,13 @@ HONEST = {
 """What may be asked → the keys of an honest answer, and the value that it means."""
 
 
-def answers(questions, keys=lambda question: HONEST[question][0]):
-    """The object that answers a request for these questions."""
-    if isinstance(questions[0], GradeAnswer):
-        return {**keys(questions[0])}
+def answers(request, keys=lambda question: HONEST[question][0]):
+    """The object that answers a request."""
+    if isinstance(request.questions[0], GradeAnswer):
+        return {**keys(request.questions[0])}
     return {
         "answers": [
             {"id": name, "metric": form_for(question).metric, **keys(question)}
-            for name, question in zip(ids(questions), questions, strict=True)
+            for name, question in zip(request.ids, request.questions, strict=True)
         ]
     }
