@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from scoring import lexical
 from scoring.case import Case
@@ -30,6 +31,8 @@ from scoring.statement import MAX_STATEMENT, contradicts, read_statement, says_t
 from scoring.text import WordIndex, normalise, same, tokens
 
 _FIGURES = 200
+_LONG_FIGURE = 4
+"""Digits from which a figure that stands in a row of digits is no chance."""
 _WORD_FOR_WORD = 3
 """Words from which a text that stands word for word elsewhere is no chance."""
 _ALL_SUPPORTED = 0.95
@@ -185,11 +188,12 @@ def _of_checked_claims(case: Case, output: str, value: Mapping[str, object]) -> 
     known = None if isinstance(truth, Unavailable) else _known(case.input, *truth)
     if not isinstance(listed, list | tuple) or known is None:
         return None
+    said = f"{output}\n{known}"
     for one in listed[:_FIGURES]:
         claim = one.get("claim") if isinstance(one, Mapping) else None
         if not isinstance(claim, str):
             continue
-        if absent := _absent(claim, f"{output[:MAX_TEXT]}\n{known}"):
+        if absent := _absent(claim, said):
             return f"a claim states {absent}, which the output does not"
         if one.get("accurate") is True and (absent := _absent(claim, known)):
             return f"held to be accurate, and {absent} stands nowhere in the ground truth"
@@ -226,24 +230,43 @@ def _texts(found: tuple[str, ...] | Unavailable) -> tuple[str, ...]:
     return () if isinstance(found, Unavailable) else found
 
 
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """The figures and dates of a text. Long figures may be dictated, written in groups, or part of a code."""
+
+    values: frozenset[str]
+    days: tuple[frozenset[str], ...]
+    joined: str
+
+    def lacks(self, figure: Number) -> bool:
+        digits = re.sub(r"\D", "", figure.text)
+        return self.values.isdisjoint(figure.values) and (len(digits) < _LONG_FIGURE or digits not in self.joined)
+
+
+@lru_cache(maxsize=4)
+def _stated(known: str) -> _Stated:
+    # Many claims are looked up in the same text.
+    written_out = {value for number in numbers(known) for value in number.values}
+    return _Stated(
+        values=frozenset(written_out | spoken_numbers(words_of(known))),
+        days=tuple(dict.fromkeys(dates(known))),
+        joined=re.sub(r"[\s\W_]+", "", normalise(known)),
+    )
+
+
 def _absent(text: str, known: str) -> str | None:
     """A figure or a date of a text that does not stand in what is known."""
-    if len(text) > MAX_TEXT or len(known) > MAX_TEXT:
+    if max(len(text), len(known)) > MAX_TEXT:
         return None
-    figures, days = _figures(text), dates(text)[:_FIGURES]
-    if figures:
-        stated = {value for number in numbers(known) for value in number.values}
-        stated.update(spoken_numbers(words_of(known)))
-        # Figures that are dictated, or written in groups or within a code, stand there too.
-        joined = re.sub(r"[\s\W_]+", "", normalise(known))
-        for number in figures:
-            if stated.isdisjoint(number.values) and re.sub(r"\D", "", number.text) not in joined:
-                return f"the figure {label(number.text, 30)}"
-    known_days = dates(known) if days else []
+    days, figures = [day for day in dates(text)[:_FIGURES] if day], _figures(text)
+    if not days and not figures:
+        return None
+    stated = _stated(known)
     for day in days:
-        if day and not any(same_date(day, other) for other in known_days):
+        if not any(same_date(day, other) for other in stated.days):
             return f"the date {min(day)}"
-    return None
+    absent = next(filter(stated.lacks, figures), None)
+    return f"the figure {label(absent.text, 30)}" if absent else None
 
 
 def _is_specific(number: Number) -> bool:
