@@ -6,21 +6,18 @@ leave no doubt, so silence says nothing. All in bounded work: what is too long t
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from scoring import lexical
 from scoring.case import Case
-from scoring.claims import claims, words_of
+from scoring.claims import claims
 from scoring.conversation import turns
 from scoring.effects import Answer, BorneOut, CitesTranscript, GradeAnswer, Question
-from scoring.facts import MAX_TEXT, Number, amounts, dates, numbers, same_date
+from scoring.facts import MAX_TEXT, amounts
 from scoring.grounds import called_tools, ground_truth, sources, stated_scenario, written
 from scoring.judge_metrics import ACCEPTABLE_SCORE
 from scoring.label import label
-from scoring.numerals import spoken_numbers
 from scoring.questions.agent import GradeAgent
 from scoring.questions.dimensions import VerifyClaims
 from scoring.questions.quality import GradeQuality
@@ -28,13 +25,13 @@ from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, 
 from scoring.questions.translation import KeepsFact, OutcomeDrift
 from scoring.result import Unavailable
 from scoring.statement import MAX_STATEMENT, contradicts, read_statement, says_the_same
-from scoring.text import WordIndex, normalise, same, tokens
+from scoring.text import WordIndex, same, tokens
 
-_FIGURES = 200
-_LONG_FIGURE = 4
-"""Digits from which a figure that stands in a row of digits is no chance."""
+from .figures import absent_from, disagree, figures
+
 _WORD_FOR_WORD = 3
 """Words from which a text that stands word for word elsewhere is no chance."""
+_CLAIMS = 200
 _ALL_SUPPORTED = 0.95
 """Seed 003: 1.0 all information supported by sources, 0.8 minor unsupported claims."""
 
@@ -97,7 +94,7 @@ def _of_reason(case: Case, reason: str, value: object) -> str | None:
 def _of_claim(case: Case, claim: str, value: object) -> str | None:
     if value is True:
         known = _known(case.transcript_text, case.expected_outcome)
-        absent = _absent(claim, known) if known is not None and case.transcript is not None else None
+        absent = absent_from(claim, known) if known is not None and case.transcript is not None else None
         return f"held to be true, and {absent} stands neither in transcript nor in reference" if absent else None
     if value is False and len(tokens(claim)) >= _WORD_FOR_WORD:
         stated = case.reference_witness is not None and WordIndex(written(case.expected_outcome)).has_phrase(claim)
@@ -111,7 +108,7 @@ def _of_pair(expected: str, found: str, value: object) -> str | None:
     wanted, given = read_statement(expected), read_statement(found)
     if value in (False, 0) and says_the_same(wanted, given) and (wanted.roots or wanted.figures):
         return "held to differ, in the same words"
-    if value in (True, 1) and (contradicts(given, wanted) or _disagree(amounts(expected), amounts(found))):
+    if value in (True, 1) and (contradicts(given, wanted) or disagree(amounts(expected), amounts(found))):
         return "held to be the same, with other figures"
     return None
 
@@ -119,7 +116,7 @@ def _of_pair(expected: str, found: str, value: object) -> str | None:
 def _of_extraction(facts: Sequence[str], value: object) -> str | None:
     if not isinstance(value, tuple | list):
         return None
-    absent = _absent(" ; ".join(one for one in value if isinstance(one, str)), "\n".join(facts))
+    absent = absent_from(" ; ".join(one for one in value if isinstance(one, str)), "\n".join(facts))
     return f"a claim states {absent}, which the summary does not" if absent else None
 
 
@@ -162,10 +159,10 @@ def _of_grade(case: Case, output: str, value: Mapping[str, object]) -> str | Non
     reference = written(case.expected_outcome)
     if accuracy == 0 and same(output, reference):
         return "no credit for the reference's own words"
-    if accuracy == 2 and _disagree(_figures(reference), _figures(output)):
+    if accuracy == 2 and disagree(figures(reference), figures(output)):
         return "full credit, with none of the reference's figures"
     known = _known(case.transcript_text, reference, case.input, *_texts(sources(case)))
-    absent = _absent(output, known) if faithfulness == 2 and known is not None else None
+    absent = absent_from(output, known) if faithfulness == 2 and known is not None else None
     return f"held to be fully faithful, and {absent} stands in no source" if absent else None
 
 
@@ -178,7 +175,7 @@ def _of_quality(case: Case, output: str, value: Mapping[str, object]) -> str | N
     if isinstance(known, Unavailable) or not isinstance(correct, int | float) or correct < _ALL_SUPPORTED:
         return None
     stated = _known(case.input, case.expected_outcome, case.transcript_text, *known)
-    absent = _absent(output, stated) if stated is not None else None
+    absent = absent_from(output, stated) if stated is not None else None
     return f"held to be all supported, and {absent} stands in no source" if absent else None
 
 
@@ -189,13 +186,13 @@ def _of_checked_claims(case: Case, output: str, value: Mapping[str, object]) -> 
     if not isinstance(listed, list | tuple) or known is None:
         return None
     said = f"{output}\n{known}"
-    for one in listed[:_FIGURES]:
+    for one in listed[:_CLAIMS]:
         claim = one.get("claim") if isinstance(one, Mapping) else None
         if not isinstance(claim, str):
             continue
-        if absent := _absent(claim, said):
+        if absent := absent_from(claim, said):
             return f"a claim states {absent}, which the output does not"
-        if one.get("accurate") is True and (absent := _absent(claim, known)):
+        if one.get("accurate") is True and (absent := absent_from(claim, known)):
             return f"held to be accurate, and {absent} stands nowhere in the ground truth"
     return None
 
@@ -228,57 +225,3 @@ def _known(*stated: object) -> str | None:
 
 def _texts(found: tuple[str, ...] | Unavailable) -> tuple[str, ...]:
     return () if isinstance(found, Unavailable) else found
-
-
-@dataclass(frozen=True, slots=True)
-class _Stated:
-    """The figures and dates of a text. Long figures may be dictated, written in groups, or part of a code."""
-
-    values: frozenset[str]
-    days: tuple[frozenset[str], ...]
-    joined: str
-
-    def lacks(self, figure: Number) -> bool:
-        digits = re.sub(r"\D", "", figure.text)
-        return self.values.isdisjoint(figure.values) and (len(digits) < _LONG_FIGURE or digits not in self.joined)
-
-
-@lru_cache(maxsize=4)
-def _stated(known: str) -> _Stated:
-    # Many claims are looked up in the same text.
-    written_out = {value for number in numbers(known) for value in number.values}
-    return _Stated(
-        values=frozenset(written_out | spoken_numbers(words_of(known))),
-        days=tuple(dict.fromkeys(dates(known))),
-        joined=re.sub(r"[\s\W_]+", "", normalise(known)),
-    )
-
-
-def _absent(text: str, known: str) -> str | None:
-    """A figure or a date of a text that does not stand in what is known."""
-    if max(len(text), len(known)) > MAX_TEXT:
-        return None
-    days, figures = [day for day in dates(text)[:_FIGURES] if day], _figures(text)
-    if not days and not figures:
-        return None
-    stated = _stated(known)
-    for day in days:
-        if not any(same_date(day, other) for other in stated.days):
-            return f"the date {min(day)}"
-    absent = next(filter(stated.lacks, figures), None)
-    return f"the figure {label(absent.text, 30)}" if absent else None
-
-
-def _is_specific(number: Number) -> bool:
-    """An amount, or a number of two digits or more: smaller ones are counted, spelt out, or number a list."""
-    return number.currency is not None or len(number.text) > 1
-
-
-def _figures(text: str) -> list[Number]:
-    return [number for number in numbers(text[:MAX_TEXT]) if _is_specific(number)][:_FIGURES]
-
-
-def _disagree(left: Iterable[Number], right: Iterable[Number]) -> bool:
-    """Whether both give figures, and not one in common."""
-    mine, theirs = list(left), list(right)
-    return bool(mine) and bool(theirs) and not any(one.agrees(other) for one in mine for other in theirs)

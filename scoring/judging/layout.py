@@ -66,6 +66,14 @@ def system(names: Sequence[str]) -> str:
                        + [prompt(name).rstrip("\n") for name in metrics])  # fmt: skip
 
 
+def user(shown: Sequence[str], names: Sequence[str], questions: Sequence[Question]) -> str:
+    """The material and the questions."""
+    closing = f"Answer all {len(questions)} questions." if len(questions) > 1 else "Answer the question."
+    inputs = ["INPUTS", *shown] if shown else []
+    stated = [*inputs, "QUESTIONS", *asked(names, questions), *emphasis(questions)]
+    return "\n\n".join([*stated, f"{closing} Return the JSON object only."])
+
+
 def asked(names: Sequence[str], questions: Sequence[Question]) -> list[str]:
     """The questions by their ids, each with its texts. A text that stood before is named, not shown again."""
     shown: dict[str, str] = {}

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from scoring.case import Case, Utterance
 from scoring.effects import Answer, BorneOut, CitesTranscript, GradeAnswer, SameEntity
+from scoring.judging.batching import MAX_ANSWER_TOKENS
 from scoring.judging.prompt import prompt
-from scoring.judging.request import MAX_ANSWER_TOKENS, cache_key, can_judge, requests
+from scoring.judging.request import cache_key, can_judge, requests
 from scoring.judging.tokens import estimate
 from scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
 from scoring.questions.quality import GradeQuality

@@ -1,0 +1,43 @@
+"""Shown: the parts of one case as a prompt shows them, each fenced and measured once."""
+
+from __future__ import annotations
+
+from scoring.case import Case
+
+from .fence import fence
+from .parts import part
+from .tokens import estimate
+
+NOT_GIVEN = "(not given)"
+
+
+class Shown:
+    """One case. What it does not have is said to be not given."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._fenced: dict[str, str | None] = {}
+        self._tokens: dict[str, int] = {}
+
+    def fenced(self, name: str) -> str | None:
+        """The part as data; None when the case does not have it."""
+        if name not in self._fenced:
+            found = part(self._case, name)
+            self._fenced[name] = None if found is None else fence(name, found)
+        return self._fenced[name]
+
+    def titled(self, name: str) -> str:
+        """The part under its name."""
+        fenced = self.fenced(name)
+        return f"{name}: {NOT_GIVEN}" if fenced is None else f"{name}:\n{fenced}"
+
+    def in_line(self, name: str) -> str:
+        """The part where a line of a template goes on with it."""
+        fenced = self.fenced(name)
+        return NOT_GIVEN if fenced is None else f"\n{fenced}"
+
+    def tokens(self, name: str) -> int:
+        """Tokens of the part under its name."""
+        if name not in self._tokens:
+            self._tokens[name] = estimate(self.titled(name))
+        return self._tokens[name]
