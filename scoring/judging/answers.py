@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from scoring import contract
 from scoring.case import parse_output
+from scoring.effects import Question
 
 MAX_ANSWER = 1_000_000
 """Characters of a judge's text that are read."""
@@ -116,5 +117,5 @@ def level(found: Mapping[str, object], key: str, allowed: Sequence[float]) -> fl
     return float(value)  # type: ignore[arg-type]  # a number, by its type
 
 
-Reader = Callable[[Mapping[str, object]], tuple[object, str]]
-"""From the object of one answer, its keys checked, to the value and the judge's reason; raises ``ValueError``."""
+Reader = Callable[[Mapping[str, object], Question], tuple[object, str]]
+"""From the object of one answer, its keys checked, to the question's value and the judge's reason."""

@@ -17,7 +17,10 @@ from .tokens import estimate
 MAX_ANSWER_TOKENS = 8192
 """Tokens of answers that one request asks for at most: what current models write in one go."""
 OVERHEAD = 64
-"""Tokens of roles, separators and headings."""
+"""Tokens of roles and separators, which providers add."""
+_HEADINGS = 50
+"""Tokens of what stands around parts and questions."""
+_BREAK = "\n\n"
 _ID = "q0000-000000"
 
 
@@ -61,22 +64,22 @@ class Batching:
         """Tokens of prompt and answers. A text that is shown once, though it is asked about twice, counts twice."""
         forms = tuple({form.metric: form for form in map(form_for, group)}.values())
         files = forms[0].files if forms[0].alone else layout.files(forms)
-        tokens = OVERHEAD + sum(self._file(name) for name in files) + self._schema(forms)
-        tokens += sum(self._shown.tokens(name) for name in layout.parts(forms))
+        tokens = OVERHEAD + _HEADINGS + sum(self._file(name) for name in files) + self._schema(forms)
+        tokens += sum(self._shown.tokens(name) + estimate(_BREAK) for name in layout.parts(forms))
         return tokens + sum(map(self._question, group)) + self.answer_tokens(group)
 
     def _answer(self, question: Question) -> int:
         return form_for(question).tokens(self._question(question))
 
     def _file(self, name: str) -> int:
-        return self._measure(name, lambda: prompt(name))
+        return self._measure(name, lambda: prompt(name) + _BREAK)
 
     def _schema(self, forms: Iterable[Form]) -> int:
         return self._measure(tuple(form.metric for form in forms), lambda: json.dumps(layout.schema(forms)))
 
     def _question(self, question: Question) -> int:
         return self._measure(
-            question, lambda: "\n".join([*layout.asked([_ID], [question]), *layout.emphasis([question])])
+            question, lambda: _BREAK.join(["", *layout.asked([_ID], [question]), *layout.emphasis([question])])
         )
 
     def _measure(self, key: Hashable, write: Callable[[], str]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scoring import contract
@@ -18,7 +18,7 @@ from .prompt import ANSWERS, DATA, FIVE_FIELDS, SEED_000, version
 
 TOKENS = 220
 """Tokens that one answer takes at most, for a list many times that: what the limit of a call is reckoned with."""
-_REFERENCES = ("expected_outcome_reference", "model_output_observed")
+_CITATIONS = {"expected_outcome_reference": "expected_outcome", "model_output_observed": "model_output"}
 _CITED = 100
 
 STRING: Mapping[str, Json] = {"type": "string"}
@@ -33,7 +33,8 @@ class Form:
     prompt files of its own, ``common`` those before them. ``parts`` names what of the case it shows
     (``scoring.judging.parts``). ``properties`` is the JSON schema of the keys of its answer, besides ``id`` and
     ``metric``. What stands ``alone`` is a request of its own. ``untold`` are fields of the question that choose its
-    form and are not shown as a text. ``tokens`` is how long an answer may be, by the tokens of the question's texts.
+    form and are not shown as a text. Items of its lists are ``numbered`` from 0 where the answer names them. ``tokens``
+    is how long an answer may be, by the tokens of the question's texts.
     """
 
     metric: str
@@ -44,6 +45,7 @@ class Form:
     read: Reader
     alone: bool = False
     untold: tuple[str, ...] = ()
+    numbered: bool = False
     tokens: Callable[[int], int] = lambda _: TOKENS
 
     @property
@@ -61,8 +63,13 @@ class Form:
         for field in dataclasses.fields(question):
             value = getattr(question, field.name)
             if field.name not in self.untold and value not in (None, "", ()):
-                told[field.name] = value if isinstance(value, str) else lines(value)
+                told[field.name] = value if isinstance(value, str) else self._listed(value)
         return told
+
+    def _listed(self, items: Sequence[object]) -> str:
+        if not self.numbered:
+            return lines(items)
+        return lines({"number": number, "text": item} for number, item in enumerate(items))
 
 
 def object_of(properties: Mapping[str, Mapping[str, Json]]) -> dict[str, Json]:
@@ -90,26 +97,26 @@ def five_fields(
 ) -> Form:
     """A question of seed 000: answered by its five fields. The citations are kept with the reason."""
 
-    def answer(found: Mapping[str, object]) -> tuple[object, str]:
-        cited = [
-            (name, found[key]) for name, key in zip(("expected_outcome", "model_output"), _REFERENCES, strict=True)
-        ]
-        for (_, words), key in zip(cited, _REFERENCES, strict=True):
-            if not isinstance(words, str):
-                raise ValueError(f"{key} is not text")  # noqa: TRY004  # one kind of error for every breach
+    def answer(found: Mapping[str, object], _: Question) -> tuple[object, str]:
+        cited = [f"{source}: {words}" for key, source in _CITATIONS.items() if (words := _citation(found, key))]
         value, reason = read(found), explanation(found, "reason")
-        told = [f"{name}: {json.dumps(label(words.strip(), _CITED), ensure_ascii=False)}" for name, words in cited
-                if isinstance(words, str) and words.strip()]  # fmt: skip
-        return value, f"{reason} ({'; '.join(told)})" if told else reason
+        return value, f"{reason} ({'; '.join(cited)})" if cited else reason
 
     return Form(
         metric=metric,
         prompt=(metric,),
         common=(SEED_000, DATA, ANSWERS, FIVE_FIELDS),
         parts=parts,
-        properties={"score": score, **dict.fromkeys(_REFERENCES, STRING), "reason": STRING},
+        properties={"score": score, **dict.fromkeys(_CITATIONS, STRING), "reason": STRING},
         read=answer,
     )
+
+
+def _citation(found: Mapping[str, object], key: str) -> str:
+    words = found[key]
+    if not isinstance(words, str):
+        raise ValueError(f"{key} is not text")  # noqa: TRY004  # one kind of error for every breach of the contract
+    return json.dumps(label(words.strip(), _CITED), ensure_ascii=False) if words.strip() else ""
 
 
 def yes_or_no(metric: str, *parts: str) -> Form:

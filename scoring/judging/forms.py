@@ -43,11 +43,11 @@ def _restated(own: int) -> int:
     return TOKENS + 2 * own
 
 
-def _summary_claims(found: Mapping[str, object]) -> tuple[object, str]:
+def _summary_claims(found: Mapping[str, object], _: Question) -> tuple[object, str]:
     return texts(found, "claims", least=1, most=MAX_FACTS), explanation(found, "reason")
 
 
-def _outcome_drift(found: Mapping[str, object]) -> tuple[object, str]:
+def _outcome_drift(found: Mapping[str, object], _: Question) -> tuple[object, str]:
     outcomes = [
         {"outcome": contract.text(one, "outcome"), "kept": contract.yes_or_no(one, "kept")}
         for one in objects(found, "outcomes", ("outcome", "kept"), _MOST)
@@ -56,7 +56,7 @@ def _outcome_drift(found: Mapping[str, object]) -> tuple[object, str]:
     return {"outcomes": outcomes, "added": added}, explanation(found, "reason")
 
 
-def _claims(found: Mapping[str, object]) -> tuple[object, str]:
+def _claims(found: Mapping[str, object], _: Question) -> tuple[object, str]:
     objects(found, "claims", ("claim", "importance", "accurate"), _MOST)
     claims = [
         {"claim": one.claim, "importance": one.importance, "accurate": one.accurate} for one in parse_claims(found)
@@ -64,12 +64,12 @@ def _claims(found: Mapping[str, object]) -> tuple[object, str]:
     return {"claims": claims}, explanation(found, "reason")
 
 
-def _level(found: Mapping[str, object]) -> tuple[object, str]:
+def _level(found: Mapping[str, object], _: Question) -> tuple[object, str]:
     reason = explanation(found, "reason")
     return {"level": parse_level(found).level, "reason": reason}, reason
 
 
-def _quality(found: Mapping[str, object]) -> tuple[object, str]:
+def _quality(found: Mapping[str, object], _: Question) -> tuple[object, str]:
     reasoning, scores = explanation(found, "reasoning"), parse_quality(found)
     return {
         "answer_quality": scores.answer_quality,
@@ -79,7 +79,7 @@ def _quality(found: Mapping[str, object]) -> tuple[object, str]:
     }, reasoning
 
 
-def _grade(found: Mapping[str, object]) -> tuple[object, str]:
+def _grade(found: Mapping[str, object], _: Question) -> tuple[object, str]:
     grade, rationale = parse_grade(found), explanation(found, "rationale")
     return {
         "accuracy_score": grade.accuracy_score,
@@ -91,7 +91,7 @@ def _grade(found: Mapping[str, object]) -> tuple[object, str]:
 def _of_agent(definition: Definition) -> Form:
     binary = definition.score_type == "binary"
 
-    def read(found: Mapping[str, object]) -> tuple[object, str]:
+    def read(found: Mapping[str, object], _: Question) -> tuple[object, str]:
         reason, grade = explanation(found, "reason"), parse_agent_grade(found, definition)
         told: dict[str, object] = {"passed": grade.acceptable} if binary else {"score": grade.score}
         return {**told, "failure_code": grade.failure_code, "turns": list(grade.turns), "reason": reason}, reason

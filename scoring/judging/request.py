@@ -76,7 +76,7 @@ def _read(name: str, question: Question, found: Mapping[str, object]) -> JudgedV
         exactly(found, (*(() if form.alone else ("id", "metric")), *form.properties))
         if not form.alone and found["metric"] != form.metric:
             raise ParseError(f"metric is not {form.metric}")
-        value, reason = form.read(found)
+        value, reason = form.read(found, question)
     except ValueError as error:
         raise ParseError(f"{name}: {error}") from None
     return JudgedValue(value=value, reason=reason, prompt_version=form.version)

@@ -71,7 +71,7 @@ def test_a_form_asks_for_a_reason_and_its_schema_is_one(form):
 def test_a_reader_refuses_what_is_not_an_answer_with_nothing_but_a_value_error(form, keys):
     found = {**dict.fromkeys(form.properties), **keys}
     with pytest.raises(ValueError, match=r"\w"):
-        form.read(found)
+        form.read(found, Question())
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.__name__)
