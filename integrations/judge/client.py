@@ -1,0 +1,174 @@
+"""Client of judges: one request to one model through litellm, and what came of it.
+
+It asks once. Retries, limits, budget and what to make of the text belong to the runtime; litellm's own retries are off.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from integrations.provider.errors import Kind, ProviderError, Usage, read_error
+from integrations.provider.library import LiteLLM
+
+_UNKNOWN_CONTEXT: Final = 32_000
+
+
+class Asking(Protocol):
+    """What the client needs of a request: messages, the schema of the answer and its name, and how long that may be."""
+
+    @property
+    def messages(self) -> Sequence[Mapping[str, str]]: ...
+    @property
+    def schema(self) -> Mapping[str, object]: ...
+    @property
+    def schema_name(self) -> str: ...
+    @property
+    def answer_tokens(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """US dollars for a million tokens, where the operator knows better than litellm's map."""
+
+    input_usd_per_million: float
+    output_usd_per_million: float
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        return (input_tokens * self.input_usd_per_million + output_tokens * self.output_usd_per_million) / 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model and how it is asked (seed 002 §2.1: temperature 0, top_p 1, 1024 tokens, seed 42).
+
+    ``name`` is ``provider/model`` as litellm writes it. ``max_tokens`` bounds the answer, unless the request says that
+    its answers need more. ``timeout_s`` is that of one attempt.
+    """
+
+    name: str
+    api_base: str | None = None
+    api_key: str | None = None
+    timeout_s: float = 60.0
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_tokens: int = 1024
+    seed: int | None = 42
+    price: Price | None = None
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r})"  # a key must not be shown by accident
+
+    @property
+    def provider(self) -> str:
+        """What limits are kept for: the part before the slash."""
+        return self.name.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """What a model said. ``model`` is what the provider calls it; ``cut_off``: it ran into ``max_tokens``."""
+
+    text: str
+    model: str
+    usage: Usage
+    duration_s: float
+    cut_off: bool = False
+
+
+class JudgeClient:
+    """Asks models through litellm."""
+
+    def __init__(self, library: LiteLLM) -> None:
+        self._library = library
+        self._models: dict[str, Mapping[str, Any]] = {}
+
+    async def complete(self, request: Asking, model: Model) -> Completion:
+        """Ask once. Raises ``ProviderError`` for everything that is not a text from the model."""
+        asked: dict[str, object] = {
+            "model": model.name,
+            "messages": [dict(message) for message in request.messages],
+            "api_base": model.api_base,
+            "api_key": model.api_key,
+            "temperature": model.temperature,
+            "top_p": model.top_p,
+            "max_tokens": max(model.max_tokens, request.answer_tokens),
+            "seed": model.seed,
+            "timeout": model.timeout_s,
+            "num_retries": 0,
+            "max_retries": 0,
+            "drop_params": True,
+        }
+        schema = {"name": request.schema_name, "schema": dict(request.schema), "strict": True}
+        began = time.monotonic()
+
+        async def work(litellm: Any) -> Any:
+            if litellm.supports_response_schema(model=model.name):
+                asked["response_format"] = {"type": "json_schema", "json_schema": schema}
+            return await litellm.acompletion(**asked)
+
+        try:
+            response = await self._library.run(work)
+            return _read(response, model, time.monotonic() - began)
+        except ProviderError:
+            raise
+        except Exception as error:  # noqa: BLE001  # any: it raises what its many providers raise
+            raise read_error(error, secret=model.api_key) from None  # its chain may hold the request
+
+    async def context_tokens(self, model: Model) -> int:
+        """Tokens that the model reads at once, as far as litellm knows it; else 32,000."""
+        most = (await self._known(model)).get("max_input_tokens")
+        return most if isinstance(most, int) and most > 0 else _UNKNOWN_CONTEXT
+
+    async def price(self, model: Model) -> Price | None:
+        """What the model costs: as configured, else as litellm knows it; None where neither knows."""
+        if model.price is not None:
+            return model.price
+        known = await self._known(model)
+        read, written = known.get("input_cost_per_token"), known.get("output_cost_per_token")
+        if not isinstance(read, int | float) or not isinstance(written, int | float) or not read + written:
+            return None
+        return Price(input_usd_per_million=read * 1e6, output_usd_per_million=written * 1e6)
+
+    async def _known(self, model: Model) -> Mapping[str, Any]:
+        async def work(litellm: Any) -> Mapping[str, Any]:
+            try:
+                return dict(litellm.get_model_info(model=model.name))
+            except Exception:  # noqa: BLE001  # it says that it does not know the model in several ways
+                return {}
+
+        if model.name not in self._models:
+            self._models[model.name] = await self._library.run(work)
+        return self._models[model.name]
+
+
+def _read(response: Any, model: Model, duration_s: float) -> Completion:
+    usage = _usage(response, model)
+    if not response.choices:
+        raise ProviderError(Kind.BAD_ANSWER, "the answer holds no choices", usage=usage)
+    choice = response.choices[0]
+    refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
+    if refusal or choice.finish_reason == "content_filter":
+        raise ProviderError(Kind.CONTENT_REFUSED, "the model would not judge this content", usage=usage)
+    text = choice.message.content
+    if not isinstance(text, str) or not text.strip():
+        raise ProviderError(Kind.BAD_ANSWER, "the answer is empty", usage=usage)
+    return Completion(
+        text=text,
+        model=str(response.model),
+        usage=usage,
+        duration_s=duration_s,
+        cut_off=choice.finish_reason == "length",
+    )
+
+
+def _usage(response: Any, model: Model) -> Usage:
+    told = getattr(response, "usage", None)
+    read, written = (int(getattr(told, name, 0) or 0) for name in ("prompt_tokens", "completion_tokens"))
+    if model.price is not None:
+        cost: float | None = model.price.of(read, written)
+    else:
+        cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
+    return Usage(input_tokens=read, output_tokens=written, cost_usd=cost)

@@ -1,0 +1,162 @@
+"""What can go wrong with a provider of models, in terms that an operator and a circuit breaker can act upon.
+
+litellm's exceptions are read once, here. Their classes alone do not tell enough: a refused connection, an answer that
+is no JSON and a missing key all come as ``InternalServerError``; so the chain of causes is read, down to the HTTP
+response. (litellm 1.106; the tests call it over a socket, so a change of its ways shows.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import Any, Final, Protocol, runtime_checkable
+
+from scoring.label import label
+
+_LONGEST_MESSAGE: Final = 300
+_NO_QUOTA: Final = ("insufficient_quota", "credit balance is too low", "insufficient balance")
+_NO_KEY: Final = ("missing credentials", "api_key client option must be set", "api key is missing", "missing api key")
+_REFUSED: Final = ("content_policy_violation", "content_filter", "responsibleaipolicyviolation")
+_DEEPEST: Final = 20
+_SHORTEST_SECRET: Final = 6
+"""A shorter key ("x", for a server that wants none) guards nothing, and striking it out would spoil the message."""
+
+
+class Kind(StrEnum):
+    """Why a call to a provider failed, as it is shown to people."""
+
+    AUTHENTICATION_FAILED = "authentication failed"
+    MODEL_NOT_FOUND = "model not found"
+    CREDIT_EXHAUSTED = "credit exhausted"
+    RATE_LIMITED = "rate limited"
+    TIMEOUT = "timeout"
+    OVERLOADED = "overloaded"
+    UNREACHABLE = "unreachable"
+    BAD_ANSWER = "bad answer"
+    BAD_REQUEST = "bad request"
+    CONTEXT_OVERFLOW = "context overflow"
+    CONTENT_REFUSED = "content refused"
+    NOT_INSTALLED = "litellm is not installed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a call consumed. ``cost_usd`` is None where no price is known: unknown is not free."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+
+@runtime_checkable
+class _Answered(Protocol):
+    response: Any
+
+
+class ProviderError(Exception):
+    """A call that brought no answer. ``message`` is the provider's own word, bounded, without the key.
+
+    ``retry_after_s`` is what the provider asked for, None where it asked for nothing. ``usage`` is what was consumed
+    all the same (a refusal is paid for).
+    """
+
+    def __init__(
+        self, kind: Kind, message: str = "", *, retry_after_s: float | None = None, usage: Usage | None = None
+    ) -> None:
+        super().__init__(f"{kind}: {message}" if message else str(kind))
+        self.kind = kind
+        self.message = message
+        self.retry_after_s = retry_after_s
+        self.usage = usage or Usage()
+
+
+def read_error(error: BaseException, *, secret: str | None, now: datetime | None = None) -> ProviderError:
+    """The error that an exception of litellm means. ``secret`` (the key) is struck out of the message."""
+    links = _chain(error)
+    # litellm makes up responses of its own; only that of the HTTP client came over a wire.
+    response = next(
+        (link.response for link in links if isinstance(link, _Answered) and _library(link) == "httpx"), None
+    )
+    status = response.status_code if response is not None else None
+    kind = _kind({type(link).__name__ for link in links}, {_library(link) for link in links}, status, _said(links))
+    headers = [getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)]
+    waits = (retry_after(each, now or datetime.now(UTC)) for each in headers if isinstance(each, Mapping))
+    return ProviderError(
+        kind, _message(error, secret), retry_after_s=next((wait for wait in waits if wait is not None), None)
+    )
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds that a response asks to wait (RFC 9110 §10.2.3: seconds or an HTTP date), >= 0; None: it does not say."""
+    value = next((str(v).strip() for k, v in headers.items() if str(k).lower() == "retry-after"), None)
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            at = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        seconds = (at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds()
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _kind(names: set[str], modules: set[str], status: int | None, text: str) -> Kind:  # noqa: C901, PLR0912  # a table
+    if any(word in text for word in _NO_QUOTA) or status == 402:
+        return Kind.CREDIT_EXHAUSTED
+    if "ContextWindowExceededError" in names:
+        return Kind.CONTEXT_OVERFLOW
+    if "ContentPolicyViolationError" in names or any(word in text for word in _REFUSED):
+        return Kind.CONTENT_REFUSED
+    if names & {"AuthenticationError", "PermissionDeniedError"} or status in {401, 403}:
+        return Kind.AUTHENTICATION_FAILED
+    if "NotFoundError" in names or status == 404 or "llm provider not provided" in text:
+        return Kind.MODEL_NOT_FOUND
+    if "RateLimitError" in names or status == 429:
+        return Kind.RATE_LIMITED
+    if names & {"Timeout", "APITimeoutError", "ReadTimeout", "ConnectTimeout", "TimeoutError"} or status in {408, 504}:
+        return Kind.TIMEOUT
+    if status is not None and status >= 500:
+        return Kind.OVERLOADED
+    if status is not None and status >= 400:
+        return Kind.BAD_REQUEST
+    if names & {"ServiceUnavailableError", "BadGatewayError"}:
+        return Kind.OVERLOADED
+    if any(word in text for word in _NO_KEY):
+        return Kind.AUTHENTICATION_FAILED
+    if modules & {"httpx", "aiohttp", "socket"} or names & {"ConnectionError", "ConnectionResetError"}:
+        return Kind.UNREACHABLE
+    if names & {"BadRequestError", "UnsupportedParamsError", "UnprocessableEntityError"}:
+        return Kind.BAD_REQUEST
+    return Kind.BAD_ANSWER
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    links: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in links and len(links) < _DEEPEST:
+        links.append(link)
+        link = link.__cause__ or link.__context__
+    return links
+
+
+def _library(link: BaseException) -> str:
+    return type(link).__module__.partition(".")[0]
+
+
+def _said(links: list[BaseException]) -> str:
+    """The beginnings of what was said: further on a provider may quote the request, which is not its word."""
+    return " ".join(f"{getattr(link, 'code', '')} {str(link)[:_LONGEST_MESSAGE]}" for link in links).lower()
+
+
+def _message(error: BaseException, secret: str | None) -> str:
+    body = getattr(error, "body", None)
+    text = str(body["message"]) if isinstance(body, Mapping) and "message" in body else str(error)
+    text = text.replace(secret, "…") if secret and len(secret) >= _SHORTEST_SECRET else text
+    first, _, _ = text.rpartition("Exception - ")[2].strip().partition("\n")
+    return label(first, _LONGEST_MESSAGE)
