@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -16,18 +15,21 @@ class Lock:
     def __init__(self, store: Path) -> None:
         path = store.with_name(store.name + ".lock")
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StoreUnavailable(f"store {store}: {path.name} cannot be made ({error.strerror})") from None
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            os.close(self._file)
+            os.close(file)
             raise StoreUnavailable(
                 f"store {store}: another monitor uses it\nstop that one, or set store.path to another file"
             ) from None
+        self._file: int | None = file
 
     def release(self) -> None:
         """Let another monitor have the store; idempotent."""
-        with contextlib.suppress(OSError):
-            os.close(self._file)
+        # Closed twice, the number may by then be somebody else's file.
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)

@@ -70,3 +70,25 @@ DELETE FROM traces WHERE rowid IN (
     SELECT t.rowid FROM traces AS t
     WHERE t.closed_ns < :before AND NOT EXISTS (SELECT 1 FROM chunks AS c WHERE c.trace_id = t.trace_id)
     LIMIT :limit);
+
+-- name: judged
+SELECT key, answer FROM judged WHERE key IN (SELECT value FROM json_each(?));
+
+-- name: judged_used
+UPDATE judged SET used_ns = max(used_ns, ?) WHERE key = ?;
+
+-- name: judged_put
+INSERT INTO judged (key, used_ns, answer) VALUES (?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET used_ns = excluded.used_ns, answer = excluded.answer;
+
+-- name: judged_count
+SELECT count(*) FROM judged;
+
+-- name: judged_forget
+DELETE FROM judged WHERE key IN (SELECT key FROM judged ORDER BY used_ns LIMIT ?);
+
+-- name: spend_add
+INSERT INTO judge_spend (hour_s, usd) VALUES (?, ?) ON CONFLICT (hour_s) DO UPDATE SET usd = usd + excluded.usd;
+
+-- name: spend_since
+SELECT hour_s, usd FROM judge_spend WHERE hour_s >= ?;

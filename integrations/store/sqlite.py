@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
+from .judged import Judged
 from .lock import Lock
-from .statements import queries, schema
+from .statements import VERSION, queries, schema
 from .writer import Writer
 
 __all__ = ["Finished", "Store", "StoreCorrupt", "StoreError", "StoreUnavailable", "StoredChunk"]
 
-VERSION: Final = 1
-"""Version of the schema, kept in the file's ``user_version``."""
 _SLICE: Final = 1_000
 """Rows purged in one transaction."""
 
@@ -112,6 +111,8 @@ class Store:
         self._lock = threading.Lock()
         self._write_connection = writing
         self._writer = Writer(writing, self.path)
+        self.judged: Final = Judged(write=self._writer.do, read=self._read)
+        """What judges answered, and what they cost."""
 
     def _connect(self) -> sqlite3.Connection:
         connection = None
@@ -129,15 +130,14 @@ class Store:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version == VERSION:
-            return
-        foreign = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if version or foreign:
+        foreign = version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        if version > VERSION or foreign:
             raise StoreCorrupt(
                 f"store {self.path}: it has schema version {version}, this version of sidejudge writes {VERSION}\n"
                 "use the version that wrote it, or set store.path to a new file"
             )
-        connection.executescript(f"BEGIN IMMEDIATE;\n{schema()}\nPRAGMA user_version = {VERSION};\nCOMMIT;")
+        for step in range(version + 1, VERSION + 1):
+            connection.executescript(f"BEGIN IMMEDIATE;\n{schema(step)}\nPRAGMA user_version = {step};\nCOMMIT;")
 
     async def append(self, chunks: Sequence[Storable], received_ns: int) -> None:
         """Commit chunks. When this returns, a crash cannot lose them."""

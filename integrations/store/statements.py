@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from typing import Final
+
+VERSION: Final = 2
+"""Version of the schema, kept in the file's ``user_version``."""
 
 
 @cache
-def schema() -> str:
-    """The statements that make an empty database one of ours."""
-    return files(__package__).joinpath("schema.sql").read_text("utf-8")
+def schema(version: int) -> str:
+    """The statements that bring a database of the version before (0: an empty one) to this version.
+
+    What a version once wrote is never changed: a new version is a new file, ``schema_N.sql``, and the number above.
+    """
+    return files(__package__).joinpath(f"schema_{version}.sql").read_text("utf-8")
 
 
 @cache

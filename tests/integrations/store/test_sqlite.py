@@ -242,6 +242,14 @@ def test_a_path_that_cannot_be_is_named(tmp_path):
         Store(tmp_path / "folder")
 
 
+def test_closing_twice_closes_nobody_elses_file(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    store.close()
+    with (tmp_path / "other").open("wb") as other:  # takes the number that the lock had
+        store.close()
+        other.write(b"still open")
+
+
 async def test_the_size_on_disk_is_told(store):
     before = store.size
     await store.append([Chunk(A, bytes(1 << 20))], 1)
