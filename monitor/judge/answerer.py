@@ -1,0 +1,257 @@
+"""JudgeAnswerer: questions about a case → answers of a judge, with their reason and their price.
+
+From the cache first; what is open in as few requests as fit the judge's context; each to every member of the panel. It
+never raises: what fails is a failed ``NoAnswer`` with its reason, and never a number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from integrations.judge.client import Model
+from integrations.provider.errors import ProviderError
+from integrations.store.errors import StoreError
+from scoring.case import Case
+from scoring.effects import Answer, NoAnswer, Question, Reply
+from scoring.judging.check import contradiction
+from scoring.judging.request import JudgeRequest, cache_key, can_judge, requests
+from scoring.label import MAX_REASON, label
+from scoring.result import Judgement, Method
+
+from .breaker import Breaker, BreakerState, Circuit
+from .budget import DAY_S, HOUR_S, Budget, Priority
+from .cache import Cache, Kept, Shelf, key
+from .limits import Limits
+from .member import OUTAGE, Bill, Client, Member, UnansweredError
+from .observer import Observer, Unobserved
+from .panel import Rule, SplitError, agree, disagrees
+
+log = logging.getLogger("sidejudge.judge")
+
+
+class Memory(Shelf, Protocol):
+    """The part of the store that a judge uses: answers, and what they cost by the hour."""
+
+    async def spend(self, hour_s: int, usd: float) -> None: ...
+    def spent_since(self, since_s: int) -> dict[int, float]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """What is configured under ``answerers.judge``. ``models`` are the judge and the other members of its panel.
+
+    ``retries`` are further attempts after the first. ``concurrency``, ``requests_per_minute`` and ``tokens_per_minute``
+    are for each provider. ``context_tokens`` None: the least that is known of the models.
+    """
+
+    models: tuple[Model, ...]
+    panel_rule: Rule = "majority"
+    retries: int = 3
+    concurrency: int = 8
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    context_tokens: int | None = None
+    budget_usd_per_hour: float | None = None
+    budget_usd_per_day: float | None = None
+    cache_entries: int = 100_000
+
+
+@dataclass(slots=True)
+class _Hearing:
+    """The case that the running task is about to have judged."""
+
+    priority: Priority = "normal"
+    counted: bool = False
+
+
+_hearing: Final[ContextVar[_Hearing | None]] = ContextVar("sidejudge_hearing", default=None)
+
+
+class JudgeAnswerer:
+    """Judges, as an answerer, in one event loop. Making it reads what was spent, and asks nobody."""
+
+    def __init__(
+        self,
+        settings: JudgeSettings,
+        *,
+        client: Client,
+        memory: Memory,
+        observer: Observer | None = None,
+        clock_ns: Callable[[], int] = time.time_ns,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._settings = settings
+        self._client = client
+        self._memory = memory
+        self._observer = observer or Unobserved()
+        self._clock_ns = clock_ns
+        self._cache = Cache(memory, entries=settings.cache_entries, clock_ns=clock_ns)
+        self.budget: Final = Budget(
+            per_hour=settings.budget_usd_per_hour,
+            per_day=settings.budget_usd_per_day,
+            spent=memory.spent_since(int(self._clock()) - DAY_S),
+        )
+        limits = {
+            provider: Limits(
+                concurrency=settings.concurrency,
+                requests_per_minute=settings.requests_per_minute,
+                tokens_per_minute=settings.tokens_per_minute,
+                clock=time.monotonic,
+            )
+            for provider in {model.provider for model in settings.models}
+        }
+        self._members = [
+            Member(
+                model=model,
+                client=client,
+                limits=limits[model.provider],
+                budget=self.budget,
+                remember=self._remember,
+                observer=self._observer,
+                retries=settings.retries,
+                clock=self._clock,
+                jitter=jitter,
+                breaker=Breaker(self._clock()),
+            )
+            for model in settings.models
+        ]
+        names = [model.name for model in settings.models]
+        self.name: Final = names[0] if len(names) == 1 else f"{settings.panel_rule} of {', '.join(names)}"
+        """The model, or the panel, as it stands in verdicts."""
+        self._context_tokens = settings.context_tokens
+
+    def _clock(self) -> float:
+        return self._clock_ns() / 1e9
+
+    def can_answer(self, question: Question) -> bool:
+        """Whether it is a question for a judge at all."""
+        return can_judge(question)
+
+    def states(self) -> dict[str, BreakerState]:
+        """The circuit breaker of each model."""
+        return {member.model.name: member.state() for member in self._members}
+
+    @property
+    def outage(self) -> str | None:
+        """Why no answer can be had now: so many breakers are open that the panel has no majority. None when one can."""
+        shut = [state for state in self.states().values() if state.circuit is Circuit.OPEN]
+        return shut[0].reason if len(self._members) - len(shut) < self._quorum else None
+
+    def share(self, priority: Priority) -> float:
+        """The share in [0, 1] of such cases that the budget pays for.
+
+        To be asked once a case, in the task that then has it answered: so its cost is known as one of its priority.
+        """
+        _hearing.set(_Hearing(priority))
+        return self.budget.arrive(priority, self._clock())
+
+    async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
+        """Replies to the questions that a judge can be asked; the others are left out."""
+        asked = tuple(filter(can_judge, dict.fromkeys(questions)))
+        bill = Bill()
+        try:
+            return await self._answer(case, asked, bill) if asked else {}
+        except ProviderError as error:
+            return dict.fromkeys(asked, NoAnswer(f"{OUTAGE}: {error}", failed=True))
+        except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may hold what a trace said
+            log.error("could not judge", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
+            return dict.fromkeys(asked, NoAnswer(f"judge error: {type(error).__name__}", failed=True))
+        finally:
+            hearing = _hearing.get() or _Hearing()
+            self.budget.judged(hearing.priority, bill.usd, again=hearing.counted)
+            hearing.counted = True
+
+    async def _answer(self, case: Case, asked: Sequence[Question], bill: Bill) -> Mapping[Question, Reply]:
+        keys = await asyncio.to_thread(
+            lambda: {question: key(self.name, cache_key(case, question)) for question in asked}
+        )
+        known = await self._cache.get(list(keys.values()))
+        replies: dict[Question, Reply] = {}
+        for question in asked:
+            if (kept := known.get(keys[question])) is not None:
+                replies[question] = await self._reply(case, question, kept, Judgement(self.name, kept.prompt_version))
+        self._observer.looked_up(hits=len(replies), misses=len(asked) - len(replies))
+        left = [question for question in asked if question not in replies]
+        if left:
+            context_tokens = await self._context()
+            made, refused = await asyncio.to_thread(requests, case, left, context_tokens=context_tokens)
+            replies |= refused
+            for heard in await asyncio.gather(*(self._hear(case, request, keys, bill) for request in made)):
+                replies |= heard
+        return replies
+
+    async def _hear(
+        self, case: Case, request: JudgeRequest, keys: Mapping[Question, str], bill: Bill
+    ) -> dict[Question, Reply]:
+        """One request put to every member, and what they agree upon."""
+        call, own = uuid.uuid4().hex, Bill()
+        said = await asyncio.gather(*(member.ask(request, own) for member in self._members), return_exceptions=True)
+        bill.add(own.usd)
+        failures = [each for each in said if isinstance(each, BaseException)]
+        for failure in failures:
+            if not isinstance(failure, UnansweredError):
+                raise failure
+        answers = [each for each in said if not isinstance(each, BaseException)]
+        if len(answers) < self._quorum:
+            reason = label(str(failures[0]), MAX_REASON)
+            return dict.fromkeys(request.questions, NoAnswer(reason, failed=True))
+        replies: dict[Question, Reply] = {}
+        kept: dict[str, Kept] = {}
+        for question in request.questions:
+            judged = [each[question] for each in answers]
+            values = [each.value for each in judged]
+            flags: tuple[str, ...] = () if own.complete else ("cost not known",)
+            if disagrees(values):
+                self._observer.flagged(self.name, "disagreement")
+                flags += ("the judges disagree",)
+            try:
+                value, spokesman = agree(values, self._settings.panel_rule)
+            except SplitError as error:
+                replies[question] = NoAnswer(str(error), failed=True)
+                continue
+            told = judged[spokesman or 0]
+            reason = told.reason if spokesman is not None else f"median of {len(values)} judges"
+            answer = Kept(value=value, reason=reason, prompt_version=told.prompt_version, flags=flags)
+            kept[keys[question]] = answer
+            judgement = Judgement(self.name, told.prompt_version, cost_usd=own.usd, call=call)
+            replies[question] = await self._reply(case, question, answer, judgement)
+        await self._cache.put(kept)
+        return replies
+
+    async def _reply(self, case: Case, question: Question, kept: Kept, judgement: Judgement) -> Answer:
+        found = await asyncio.to_thread(contradiction, case, question, kept.value)
+        if found is not None:
+            self._observer.flagged(self.name, "contradiction")
+        flags = kept.flags if found is None else (*kept.flags, label(found, MAX_REASON))
+        return Answer(
+            value=kept.value,
+            method=Method.JUDGE,
+            reason=kept.reason,
+            judgement=Judgement(
+                judgement.model, judgement.prompt_version, judgement.cost_usd, judgement.call, flags
+            ),
+        )  # fmt: skip
+
+    @property
+    def _quorum(self) -> int:
+        return len(self._members) // 2 + 1
+
+    async def _context(self) -> int:
+        if self._context_tokens is None:
+            known = [await self._client.context_tokens(member.model) for member in self._members]
+            self._context_tokens = min(known)
+        return self._context_tokens
+
+    async def _remember(self, usd: float, now: float) -> None:
+        try:
+            await self._memory.spend(int(now // HOUR_S) * HOUR_S, usd)
+        except StoreError as error:
+            log.warning("could not note what judging cost; a restart will not know of it", extra={"cause": str(error)})

@@ -1,0 +1,123 @@
+"""Budget: dollars an hour and a day for judging, kept by judging a smaller share of the cases, not by stopping.
+
+What judging everything would cost is forecast for each priority (``forecast``). What may be spent is what is left of
+the hour and of the day, spread over the time left of each (UTC); the smaller counts. Where the forecast exceeds it,
+the share ``q`` of cases that is judged falls, low priorities first; each keeps a twentieth of the allowance, so that
+none falls silent. A case is judged with probability ``q``, which its verdict's inclusion probability records, so
+estimates stay unbiased (Horvitz–Thompson). When nothing is left nothing is judged (q = 0): that time is not covered.
+
+Pure given ``now``: seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from .forecast import Demand
+
+HOUR_S: Final = 3600
+DAY_S: Final = 86_400
+KEPT: Final = 0.05
+"""Share of the allowance that each priority keeps, whatever the others need."""
+_SHORTEST_S: Final = 1.0
+
+
+Priority: TypeAlias = Literal["high", "normal", "low"]
+PRIORITIES: Final[tuple[Priority, ...]] = ("high", "normal", "low")
+"""Whose cases are thinned last, to whose are thinned first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Money set aside for a call that is under way."""
+
+    usd: float
+
+
+class Budget:
+    """Keeps what was spent by the hour, and says how much of the traffic may be judged.
+
+    ``per_hour`` and ``per_day`` in US dollars, None without a limit. ``spent`` is what the store knows: dollars by the
+    second since the epoch at which an hour began.
+    """
+
+    def __init__(
+        self, *, per_hour: float | None = None, per_day: float | None = None, spent: Mapping[int, float] | None = None
+    ) -> None:
+        self._limits = [(length, usd) for length, usd in ((HOUR_S, per_hour), (DAY_S, per_day)) if usd is not None]
+        self._spent = dict(spent or {})
+        self._reserved = 0.0
+        self._demand: dict[Priority, Demand] = {priority: Demand() for priority in PRIORITIES}
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit at all."""
+        return bool(self._limits)
+
+    def arrive(self, priority: Priority, now: float) -> float:
+        """A case is about to be judged: the probability in [0, 1] with which it may be. To be asked once a case."""
+        self._demand[priority].arrived(now)
+        return self.q(priority, now)
+
+    def judged(self, priority: Priority, cost_usd: float, *, again: bool = False) -> None:
+        """A case was judged for so much (0 when the cache answered it all); ``again``: it is one counted before."""
+        self._demand[priority].judged(cost_usd, again=again)
+
+    def q(self, priority: Priority, now: float) -> float:
+        """The share of this priority's cases that may be judged now, in [0, 1]."""
+        if not self._limits:
+            return 1.0
+        allowance = self.allowance(now)
+        if self._left(now) <= (self._mean_usd(priority) or 0.0):
+            return 0.0  # before the draw: a case that is drawn and then refused would be missing from the estimate
+        forecast = {each: self.forecast(each, now) for each in PRIORITIES}
+        kept = {each: min(forecast[each], KEPT * allowance) for each in PRIORITIES}
+        free = allowance - sum(kept.values())
+        for each in PRIORITIES:
+            granted = min(forecast[each], kept[each] + free)
+            free -= granted - kept[each]
+            if each is priority:
+                return granted / forecast[each] if forecast[each] > 0.0 else 1.0
+        raise AssertionError(priority)
+
+    def forecast(self, priority: Priority, now: float) -> float:
+        """Dollars a second for judging all cases of this priority, as far as known."""
+        return self._demand[priority].cases_per_s(now) * (self._mean_usd(priority) or 0.0)
+
+    def allowance(self, now: float) -> float:
+        """Dollars a second that may be spent now: the least of what is left over the time left; inf without a limit."""
+        left = [
+            (limit - self.spent(length, now) - self._reserved, length - now % length) for length, limit in self._limits
+        ]
+        return min((max(0.0, usd) / max(_SHORTEST_S, seconds) for usd, seconds in left), default=float("inf"))
+
+    def reserve(self, usd: float, now: float) -> Reservation | None:
+        """Set money aside for a call; None when a limit would be exceeded: the hard stop."""
+        for length, limit in self._limits:
+            if self.spent(length, now) + self._reserved + usd > limit:
+                return None
+        self._reserved += usd
+        return Reservation(usd)
+
+    def settle(self, reservation: Reservation, cost_usd: float, now: float) -> None:
+        """The call is over and cost so much; it counts for the hour in which it ended."""
+        self._reserved = max(0.0, self._reserved - reservation.usd)
+        hour = int(now // HOUR_S) * HOUR_S
+        self._spent[hour] = self._spent.get(hour, 0.0) + cost_usd
+        for old in [begun for begun in self._spent if begun < now - 2 * DAY_S]:
+            del self._spent[old]
+
+    def spent(self, length_s: int, now: float) -> float:
+        """Dollars spent since the running hour or day (``HOUR_S``, ``DAY_S``) began."""
+        begun = now // length_s * length_s
+        return sum(usd for hour, usd in self._spent.items() if begun <= hour <= now)
+
+    def _left(self, now: float) -> float:
+        return min(limit - self.spent(length, now) - self._reserved for length, limit in self._limits)
+
+    def _mean_usd(self, priority: Priority) -> float | None:
+        """Mean cost of a case of this priority; while none was judged, the dearest of the others."""
+        own = self._demand[priority].mean_usd
+        return own if own is not None else max((d.mean_usd for d in self._demand.values() if d.mean_usd), default=None)

@@ -1,0 +1,78 @@
+"""Limits: how many calls run at once, and how many requests and tokens a minute a provider is sent.
+
+Requests and tokens are paced by the generic cell rate algorithm (ITU-T I.371): each takes its share of the minute, and
+a second's worth may come at once. Who comes first is served first. What a call really used is settled afterwards, so a
+wrong estimate delays later calls and adds up to nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+_MINUTE_S: Final = 60.0
+
+
+class Pace:
+    """So much a minute. Pure given ``now`` in seconds."""
+
+    def __init__(self, per_minute: float, burst_s: float = 1.0) -> None:
+        if per_minute <= 0:
+            raise ValueError(f"a rate is above 0 a minute, got {per_minute!r}")
+        self._takes_s = _MINUTE_S / per_minute
+        self._burst_s = burst_s
+        self._free_at = float("-inf")
+
+    def reserve(self, now: float, amount: float = 1.0) -> float:
+        """Take ``amount`` from the future; the seconds to wait before using it, >= 0."""
+        starts = max(self._free_at, now - self._burst_s)
+        self._free_at = starts + amount * self._takes_s
+        return max(0.0, starts - now)
+
+    def settle(self, amount: float) -> None:
+        """It was so much more than reserved (negative: less)."""
+        self._free_at += amount * self._takes_s
+
+
+class Slot:
+    """A running call. ``used`` tells the tokens that it really took."""
+
+    def __init__(self, tokens: Pace | None, estimate: int) -> None:
+        self._tokens = tokens
+        self._estimate = estimate
+
+    def used(self, tokens: int) -> None:
+        """Correct the estimate; the last word counts."""
+        if self._tokens is not None:
+            self._tokens.settle(tokens - self._estimate)
+            self._estimate = tokens
+
+
+class Limits:
+    """The limits of one provider."""
+
+    def __init__(
+        self,
+        *,
+        concurrency: int,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._running = asyncio.Semaphore(concurrency)
+        self._requests = Pace(requests_per_minute) if requests_per_minute else None
+        self._tokens = Pace(tokens_per_minute) if tokens_per_minute else None
+        self._clock = clock
+
+    @asynccontextmanager
+    async def slot(self, tokens: int) -> AsyncIterator[Slot]:
+        """Leave to make one call of about so many tokens, held while it runs."""
+        async with self._running:
+            now = self._clock()
+            waits = [
+                pace.reserve(now, amount) for pace, amount in ((self._requests, 1), (self._tokens, tokens)) if pace
+            ]
+            await asyncio.sleep(max(waits, default=0.0))
+            yield Slot(self._tokens, tokens)

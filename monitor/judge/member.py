@@ -1,0 +1,205 @@
+"""Member: one judge with its limits, its breaker and its purse; asked until it has answered or will not.
+
+An attempt passes through the provider's limits, then needs leave of the breaker and money of the budget. What fails in
+passing is tried again after a pause; an answer that does not parse is asked for once more, with the identical request
+(seed 002 §2.2), and then counts as an error. There is no default answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from integrations.judge.client import Completion, Model, Price
+from integrations.provider.errors import Kind, ProviderError, Usage
+from scoring.effects import Question
+from scoring.judging.request import JudgedValue, JudgeRequest, ParseError
+
+from .breaker import Breaker, BreakerState, Circuit, Permit
+from .budget import Budget
+from .limits import Limits
+from .observer import Observer
+from .reactions import REACTIONS, pause
+
+OUTAGE: Final = "judge unavailable"
+"""How a reason begins that says nothing of the case: asked again later, it may be answered."""
+OVER_BUDGET: Final = "over budget"
+_GRACE_S: Final = 5.0
+"""How much longer than its own timeout an attempt may take before it is given up from outside."""
+_LEARNING: Final = 0.1
+
+
+class Client(Protocol):
+    """Who asks a model once. Raises ``ProviderError``."""
+
+    async def complete(self, request: JudgeRequest, model: Model) -> Completion: ...
+    async def context_tokens(self, model: Model) -> int: ...
+    async def price(self, model: Model) -> Price | None: ...
+
+
+class UnansweredError(Exception):
+    """No answer came of a request; the message is the reason. ``kind`` is None where no provider is at fault."""
+
+    def __init__(self, reason: str, *, kind: Kind | None = None) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+@dataclass(slots=True)
+class Bill:
+    """What asking cost, failures included. ``complete`` is false once a price was not known."""
+
+    usd: float = 0.0
+    complete: bool = True
+
+    def add(self, usd: float | None) -> None:
+        self.usd += usd or 0.0
+        self.complete = self.complete and usd is not None
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """One judge. ``clock`` gives seconds since the epoch; ``remember`` writes dollars to the store."""
+
+    model: Model
+    client: Client
+    limits: Limits
+    budget: Budget
+    remember: Callable[[float, float], Awaitable[None]]
+    observer: Observer
+    retries: int
+    clock: Callable[[], float]
+    jitter: Callable[[], float]
+    breaker: Breaker = field(default_factory=Breaker)
+    _written: float = 1.0  # of the tokens that an answer may take: the share that answers do take, learned
+    _moved: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def ask(self, request: JudgeRequest, bill: Bill) -> Mapping[Question, JudgedValue]:
+        """The answers. What it costs is added to ``bill`` as it is spent. Raises ``UnansweredError``."""
+        deadline_s = (self.model.timeout_s + _GRACE_S) * (1 + self.retries)
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await self._until_read(request, bill)
+        except TimeoutError:
+            raise UnansweredError(f"{OUTAGE}: no answer within {deadline_s:g} s", kind=Kind.TIMEOUT) from None
+
+    def state(self) -> BreakerState:
+        """Whether it can be asked, and why not."""
+        return self.breaker.state(self.clock())
+
+    async def _until_read(self, request: JudgeRequest, bill: Bill) -> Mapping[Question, JudgedValue]:
+        completion = await self._until_answered(request, bill)
+        try:
+            return await self._read(request, completion)
+        except ParseError:
+            completion = await self._until_answered(request, bill)
+        try:
+            return await self._read(request, completion)
+        except ParseError as error:
+            cut = ", cut off at the longest answer that it may give" if completion.cut_off else ""
+            raise UnansweredError(f"parse_error: {error}{cut}") from None
+
+    async def _read(self, request: JudgeRequest, completion: Completion) -> Mapping[Question, JudgedValue]:
+        failure: str | None = "parse_error"
+        try:
+            answers = await asyncio.to_thread(request.read, completion.text)
+            failure = None
+        finally:
+            self.observer.attempted(
+                self.model.name, duration_s=completion.duration_s, usage=completion.usage, failure=failure
+            )
+        return answers
+
+    async def _until_answered(self, request: JudgeRequest, bill: Bill) -> Completion:
+        for attempt in range(self.retries + 1):
+            try:
+                return await self._attempt(request, bill)
+            except ProviderError as error:
+                reaction = REACTIONS[error.kind]
+                wait_s = pause(attempt, error.retry_after_s, self.jitter()) if attempt < self.retries else None
+                if not reaction.retry or wait_s is None:
+                    outage = reaction.breaker != "ignores"
+                    raise UnansweredError(f"{OUTAGE}: {error}" if outage else str(error), kind=error.kind) from None
+                await asyncio.sleep(wait_s)
+        raise AssertionError("a loop of at least one attempt")
+
+    async def _attempt(self, request: JudgeRequest, bill: Bill) -> Completion:
+        allowed = max(self.model.max_tokens, request.answer_tokens)
+        price = await self._price()
+        expected = Usage(input_tokens=request.prompt_tokens, output_tokens=round(allowed * self._written))
+        async with self.limits.slot(expected.input_tokens + expected.output_tokens) as slot:
+            permit = await self._permit()
+            expected_usd = price.of(expected.input_tokens, expected.output_tokens) if price else 0.0
+            reservation = self.budget.reserve(expected_usd, self.clock())
+            if reservation is None:
+                self.breaker.abandoned(permit)
+                raise UnansweredError(f"{OVER_BUDGET}: the budget for judging is spent")
+            # Given up, it may have been paid for all the same: the budget takes it as expected.
+            paid, usage = expected_usd, expected
+            try:
+                completion = await self._once(request, permit)
+                paid, usage = self._known(completion.usage, price, bill), completion.usage
+                self._written += _LEARNING * (min(1.0, usage.output_tokens / allowed) - self._written)
+            except ProviderError as error:
+                if error.kind is not Kind.TIMEOUT:
+                    paid, usage = self._known(error.usage, price, bill), error.usage
+                raise
+            finally:
+                slot.used(usage.input_tokens + usage.output_tokens)
+                now = self.clock()
+                self.budget.settle(reservation, paid, now)
+                if paid:
+                    await self.remember(paid, now)
+            return completion
+
+    async def _once(self, request: JudgeRequest, permit: Permit) -> Completion:
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(self.model.timeout_s + _GRACE_S):
+                completion = await self.client.complete(request, self.model)
+        except (ProviderError, TimeoutError) as failure:
+            error = failure if isinstance(failure, ProviderError) else ProviderError(Kind.TIMEOUT)
+            self.breaker.failed(permit, error, self.clock())
+            self.observer.attempted(
+                self.model.name, duration_s=time.monotonic() - began, usage=error.usage, failure=error.kind
+            )
+            raise error from None
+        except BaseException:
+            self.breaker.abandoned(permit)
+            raise
+        else:
+            self.breaker.succeeded(permit, self.clock())
+            return completion
+        finally:
+            self._moved.set()
+
+    async def _permit(self) -> Permit:
+        """Leave of the breaker. While another call probes, what comes of it is waited for."""
+        while (permit := self.breaker.permit(self.clock())) is None:
+            state = self.state()
+            if state.circuit is Circuit.OPEN:
+                raise UnansweredError(f"{OUTAGE}: {state.reason}")
+            self._moved.clear()
+            await self._moved.wait()
+        return permit
+
+    async def _price(self) -> Price | None:
+        price = await self.client.price(self.model)
+        if price is None and self.budget.limited:
+            raise UnansweredError(
+                f"{OVER_BUDGET}: no price is known of {self.model.name}, so no budget can be kept; set "
+                "answerers.judge.price"
+            )
+        return price
+
+    @staticmethod
+    def _known(usage: Usage, price: Price | None, bill: Bill) -> float:
+        """Dollars of a call that is over; where the provider's answer tells none, by price and tokens."""
+        usd = usage.cost_usd
+        if usd is None and price is not None:
+            usd = price.of(usage.input_tokens, usage.output_tokens)
+        bill.add(usd)
+        return usd or 0.0
