@@ -38,7 +38,9 @@ class CaseError(ValueError):
         super().__init__(f"line {line}: {field}: {message}; {remedy}")
 
 
-class _FieldError(ValueError):
+class FieldError(ValueError):
+    """A field that is not what the format says: its path, what is wrong, and a remedy."""
+
     def __init__(self, field: str, message: str, remedy: str) -> None:
         self.field, self.message, self.remedy = field, message, remedy
         super().__init__(message)
@@ -58,8 +60,8 @@ def read_case_with_remarks(line: bytes | str, number: int) -> tuple[Case, tuple[
     if not isinstance(data, dict):
         raise CaseError(number, "$", "not a JSON object", "write one JSON object a line") from None
     try:
-        return _case(data), _remarks(data, _READERS, "")
-    except _FieldError as error:
+        return case_of(data), _remarks(data, _READERS, "")
+    except FieldError as error:
         raise CaseError(number, error.field, error.message, error.remedy) from None
 
 
@@ -73,7 +75,19 @@ def read_cases(lines: Iterable[bytes]) -> Iterator[Case | CaseError]:
                 yield error
 
 
-def _case(data: Mapping[str, Json]) -> Case:
+def field_errors(fields: Mapping[str, Json]) -> Iterator[FieldError]:
+    """Each of these fields of a case that is not what the format says; a name that it does not know is no field."""
+    for name, value in fields.items():
+        read = _READERS.get(name)
+        if read is not None and (value is not None or name in _NULL_IS_A_VALUE):
+            try:
+                read(value, name)
+            except FieldError as error:
+                yield error
+
+
+def case_of(data: Mapping[str, Json]) -> Case:
+    """The case with these fields; ``FieldError`` names the first that is not what the format says."""
     fields: dict[str, object] = {}
     for name, value in data.items():
         read = _READERS.get(name)
@@ -82,7 +96,7 @@ def _case(data: Mapping[str, Json]) -> Case:
     for required in ("case_id", "model_output"):
         if required not in fields:
             _remarks(data, _READERS, "")  # a misspelt name explains it better
-            raise _FieldError(required, "is missing", "every case needs case_id and model_output")
+            raise FieldError(required, "is missing", "every case needs case_id and model_output")
     return Case(**fields)  # type: ignore[arg-type]  # each reader returns its field's type
 
 
@@ -90,9 +104,9 @@ def _remarks(data: Mapping[str, Json], known: Iterable[str], path: str) -> tuple
     unknown = []
     for name in data:
         if name not in known and name not in _TOLERATED:
-            near = _nearest(name[:80], tuple(known))
+            near = near_field(name, known)
             if near is not None and near not in data:
-                raise _FieldError(f"{path}{name[:80]}", "unknown field", f"did you mean {near}?")
+                raise FieldError(f"{path}{name[:80]}", "unknown field", f"did you mean {near}?")
             unknown.append(f"{path}{name[:80]}")
     return tuple(unknown)
 
@@ -102,20 +116,29 @@ def _nearest(name: str, known: tuple[str, ...]) -> str | None:
     return next(iter(difflib.get_close_matches(name, known, 1, _NEAR)), None)
 
 
+def near_field(name: str, known: Iterable[str]) -> str | None:
+    """The field that a name looks like a misspelling of; ``None`` when it looks like none."""
+    return _nearest(name[:80], tuple(known))
+
+
 def _any(value: Json, _: str) -> Json:
     return value
+
+
+def _outputs(value: Json, field: str) -> tuple[Json, ...]:
+    return tuple(_list(value, field))
 
 
 def _text(value: Json, field: str) -> str:
     if isinstance(value, str):
         return value
-    raise _FieldError(field, f"is {_kind(value)}, not text", "put it in quotation marks, or leave it out")
+    raise FieldError(field, f"is {_kind(value)}, not text", "put it in quotation marks, or leave it out")
 
 
 def _identifier(value: Json, field: str) -> str:
     if isinstance(value, str) and value.strip():
         return value
-    raise _FieldError(
+    raise FieldError(
         field, f"is {_kind(value)}, not text" if value != "" else "is empty", 'give an id such as "call-17"'
     )
 
@@ -123,13 +146,13 @@ def _identifier(value: Json, field: str) -> str:
 def _boolean(value: Json, field: str) -> bool:
     if isinstance(value, bool):
         return value
-    raise _FieldError(field, f"is {_kind(value)}", "write true or false")
+    raise FieldError(field, f"is {_kind(value)}", "write true or false")
 
 
 def _number(value: Json, field: str) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
         return value
-    raise _FieldError(
+    raise FieldError(
         field, f"is {_kind(value)}" if not _is_number(value) else "is negative", "write a number of at least 0"
     )
 
@@ -137,19 +160,19 @@ def _number(value: Json, field: str) -> float:
 def _whole(value: Json, field: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
-    raise _FieldError(field, "is not a whole number of at least 0", "write it without quotation marks or decimals")
+    raise FieldError(field, "is not a whole number of at least 0", "write it without quotation marks or decimals")
 
 
 def _probability(value: Json, field: str) -> float:
     if _is_number(value) and isinstance(value, int | float) and 0 < value <= 1:
         return value
-    raise _FieldError(field, "is not a number above 0 and at most 1", "write the chance with which the case was drawn")
+    raise FieldError(field, "is not a number above 0 and at most 1", "write the chance with which the case was drawn")
 
 
 def _object(value: Json, field: str) -> dict[str, Json]:
     if isinstance(value, dict):
         return value
-    raise _FieldError(field, f"is {_kind(value)}", "write an object")
+    raise FieldError(field, f"is {_kind(value)}", "write an object")
 
 
 def _texts(value: Json, field: str) -> tuple[str, ...]:
@@ -159,14 +182,14 @@ def _texts(value: Json, field: str) -> tuple[str, ...]:
 def _list(value: Json, field: str) -> list[Json]:
     if isinstance(value, list):
         return value
-    raise _FieldError(field, f"is {_kind(value)}", "write a list")
+    raise FieldError(field, f"is {_kind(value)}", "write a list")
 
 
 def _transcript(value: Json, field: str) -> str | tuple[Utterance, ...]:
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
-        raise _FieldError(field, f"is {_kind(value)}", "write text, or a list of {speaker, text, at}")
+        raise FieldError(field, f"is {_kind(value)}", "write text, or a list of {speaker, text, at}")
     return tuple(_turn(turn, f"{field}[{index}]") for index, turn in enumerate(value))
 
 
@@ -174,7 +197,7 @@ def _turn(value: Json, path: str) -> Utterance:
     turn = _object(value, path)
     _remarks(turn, _TURN_FIELDS, f"{path}.")
     if "text" not in turn:
-        raise _FieldError(f"{path}.text", "is missing", "every turn needs a text")
+        raise FieldError(f"{path}.text", "is missing", "every turn needs a text")
     speaker, at = turn.get("speaker"), turn.get("at")
     return Utterance(
         _text(turn["text"], f"{path}.text"),
@@ -186,7 +209,7 @@ def _turn(value: Json, path: str) -> Utterance:
 def _scenario(value: Json, field: str) -> Json:
     if isinstance(value, str | dict):
         return value
-    raise _FieldError(field, f"is {_kind(value)}", "write a scenario's name, or the scenario as an object")
+    raise FieldError(field, f"is {_kind(value)}", "write a scenario's name, or the scenario as an object")
 
 
 def _tools(value: Json, field: str) -> tuple[ToolCall, ...]:
@@ -213,7 +236,7 @@ def _completion(value: Json, field: str) -> str:
     allowed = ("root_ended", "idle", "deadline", "pressure", "batch")
     if isinstance(value, str) and value in allowed:
         return value
-    raise _FieldError(field, "is not a reason for closing a trace", f"write one of {', '.join(allowed)}")
+    raise FieldError(field, "is not a reason for closing a trace", f"write one of {', '.join(allowed)}")
 
 
 def _is_number(value: Json) -> bool:
@@ -228,6 +251,7 @@ def _kind(value: Json) -> str:
 _READERS: dict[str, _Read] = {
     "case_id": _identifier,
     "model_output": _any,
+    "repeats": _outputs,
     "task": _text,
     "input": _any,
     "transcript": _transcript,

@@ -12,7 +12,8 @@ import orjson
 log = logging.getLogger("sidejudge.jsonl")
 
 
-def _line(record: Mapping[str, object]) -> bytes:
+def line(record: Mapping[str, object]) -> bytes:
+    """A record as one line of JSON, with its line break."""
     try:
         return orjson.dumps(record) + b"\n"
     except TypeError:  # whole numbers beyond 64 bits, halves of surrogate pairs: json can write what orjson refuses
@@ -39,7 +40,7 @@ class JsonLines:
 
     def write(self, records: Sequence[Mapping[str, object]]) -> int:
         """Append all records in one write; return how many could not be written (none or all)."""
-        block = b"".join(_line(record) for record in records)
+        block = b"".join(line(record) for record in records)
         try:
             with self._path.open("ab") as file:
                 file.write(block)

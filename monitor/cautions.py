@@ -52,6 +52,11 @@ def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:
         )
 
 
+def only_judged(name: str) -> list[str]:
+    """Weighed metrics of a rubric that nobody but a judge can tell."""
+    return [c.metric.id for c in RUBRICS[name].criteria if c.weight and tuple(c.metric.methods) == (Method.JUDGE,)]
+
+
 def _all(names: list[str]) -> str:
     *others, last = names
     return f"{', '.join(others)} and {last} need" if others else f"{last} needs"

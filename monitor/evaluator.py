@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from scoring import lexical
 from scoring.case import Case
 from scoring.effects import Question, Reply
+from scoring.result import Failed
 from scoring.rubric import Rubric
-from scoring.verdict import Selection, Verdict
+from scoring.verdict import Selection, Verdict, reach_verdict
 
 from .answerers import Admit, Answerers
 from .hearing import Hearing
@@ -58,3 +59,18 @@ class Evaluator:
         while hearing.open:
             hearing.give({})
         return hearing.verdicts(created_at=created_at, selection=selection, revision=revision)
+
+    def verdicts(self, case: Case, names: Sequence[str], *, created_at: str) -> tuple[Verdict, ...]:
+        """As ``evaluate``; a bug in a metric costs this case its values, not the run that it is part of."""
+        try:
+            return self.evaluate(case, names, created_at=created_at)
+        except Exception as error:  # noqa: BLE001  # what it is stands in every verdict
+            return self.failed(case, names, error, created_at=created_at)
+
+    def failed(self, case: Case, names: Sequence[str], error: Exception, *, created_at: str) -> tuple[Verdict, ...]:
+        """The verdicts on a case that a bug of ours kept from being judged: every metric has failed."""
+        why = Failed(f"{type(error).__name__}: {error}")
+        return tuple(
+            reach_verdict(rubric, case, {c.metric.id: why for c in rubric.criteria}, created_at=created_at)
+            for rubric in (self._rubrics[name] for name in dict.fromkeys(names))
+        )

@@ -106,6 +106,13 @@ class Router:
         known = None if scenario is None or isinstance(case.scenario, dict) else named
         return Route(rubrics=rubrics, scenario=scenario, name=name, scenario_name=known)
 
+    def chosen(self, rubrics: Sequence[str], case: Case) -> Route:
+        """A route to rubrics that somebody named, with the scenario that the case would be held to anyway."""
+        found = self.to(tuple(rubrics), "chosen", case)
+        if found.scenario is None and isinstance(other := self.route(case), Route):
+            return replace(found, scenario=other.scenario, scenario_name=other.scenario_name)
+        return found
+
     def _by_task(self, case: Case) -> Route | None:
         task = task_of(case)
         rubric = TASK_RUBRICS.get(task) if task is not None else None

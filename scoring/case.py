@@ -53,11 +53,13 @@ class Case:
 
     ``complete`` is false when the trace behind it was cut short: then *was not called* cannot be told from
     *was not seen*. ``content_captured`` is false when the telemetry carried no message contents. ``error`` is what
-    the first step that ended in an error said (``None``: no step did).
+    the first step that ended in an error said (``None``: no step did). ``repeats`` are the outputs of further runs of
+    the same input, in order.
     """
 
     case_id: str
     model_output: Json
+    repeats: tuple[Json, ...] | None = None
     task: str | None = None
     input: Json = None
     transcript: str | tuple[Utterance, ...] | None = None
@@ -114,6 +116,16 @@ class Case:
     def _derived(self) -> dict[Callable[[Case], object], object]:
         return {}
 
+    @property
+    def output_content(self) -> Json:
+        """The output as JSON where it is JSON, else as the text that it is."""
+        return self.model_output if self.output.error else self.output.value
+
+    @property
+    def expected_content(self) -> Json:
+        """The expected outcome, read likewise; ``None`` when there is none."""
+        return self.expected_outcome if self.expected.error else self.expected.value
+
     @cached_property
     def transcript_text(self) -> str | None:
         """The transcript as one text, a line a turn (``[01:23] agent: …``); ``None`` when there is none."""
@@ -147,7 +159,7 @@ class Case:
 
         Each text is a moment, with empty ones between them: what one says does not stand next to what another says.
         """
-        stated = list(_texts_in(self.expected.value))
+        stated = list(_texts_in(self.expected_content))
         text = "\n".join(stated)
         if len(text) > MAX_TRANSCRIPT:
             return None

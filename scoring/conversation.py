@@ -11,6 +11,8 @@ from .span import Json
 from .text import normalise
 
 _NOT_SPOKEN = frozenset(("system", "developer"))
+_ASKING = frozenset(("user", "human", None))
+"""Roles of whoever asks; a message without one is theirs."""
 
 
 def turns(case: Case) -> tuple[Utterance, ...] | Unavailable:
@@ -33,15 +35,29 @@ def turns(case: Case) -> tuple[Utterance, ...] | Unavailable:
     return Unavailable("no conversation" if case.content_captured else f"contents were not captured{switch}")
 
 
+def transcript_turns(case: Case) -> tuple[Utterance, ...]:
+    """The turns of the transcript alone, those of a text a line each; empty when there is none."""
+    if isinstance(case.transcript, str):
+        return tuple(Utterance(line.strip()) for line in case.transcript.splitlines() if line.strip())
+    return case.transcript or ()
+
+
 def _spoken(case: Case) -> Iterator[Utterance]:
-    if isinstance(case.transcript, tuple):
-        yield from case.transcript
-    elif isinstance(case.transcript, str) and case.transcript != case.input:
-        yield from (Utterance(line.strip()) for line in case.transcript.splitlines() if line.strip())
+    if isinstance(case.transcript, tuple) or (case.transcript is not None and case.transcript != case.input):
+        yield from transcript_turns(case)
     elif isinstance(case.input, list):
         yield from (turn for message in case.input if (turn := _of_message(message)) is not None)
     elif case.input not in (None, "", {}):
         yield Utterance(written(case.input), "user")
+
+
+def question_of(case: Case) -> str:
+    """What was asked: the input, or the last message of its user; empty when the case does not say."""
+    if isinstance(case.input, list):
+        asked = [turn for message in case.input if (turn := _of_message(message)) is not None]
+        from_user = [turn.text for turn in asked if turn.speaker in _ASKING]
+        return from_user[-1] if from_user else ""
+    return "" if case.input is None else written(case.input)
 
 
 def _of_message(message: Json) -> Utterance | None:

@@ -114,6 +114,8 @@ class Evaluation(Generic[K]):
     def _advance(self, name: K, steps: Steps, replies: Sequence[Reply] | None) -> None:
         try:
             asked = next(steps) if replies is None else steps.send(replies)
+            while not asked:  # nothing left to ask in this round
+                asked = steps.send(())
         except StopIteration as done:
             self.results[name] = done.value
         else:

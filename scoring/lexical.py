@@ -1,7 +1,8 @@
 """Lexical answers: estimates by quotes, time stamps, numbers, names and word overlap. No model, no network, any script.
 
-They answer the two questions about a reason of a scorecard, those about a summary (``lexical_text``), and the one about
-a fact of a translation (``lexical_translation``); everything else has no lexical answer.
+They answer the two questions about a reason of a scorecard, those about a summary (``lexical_text``), the one about a
+fact of a translation (``lexical_translation``), and some of the benchmarks' (``lexical_benchmarks``); everything else
+has no lexical answer.
 
 *Cites the transcript* when a claim of the reason quotes words, gives a time stamp, or describes an action whose words
 stand close together in the transcript; praise ("Agent was polite") does not. A claim that something was **not** done
@@ -18,7 +19,7 @@ All reasons of a case together may cost a bounded amount of work; beyond it ther
 
 from __future__ import annotations
 
-from . import lexical_text
+from . import lexical_benchmarks, lexical_text
 from .case import Case
 from .claims import Claim, claims
 from .effects import Answer, BorneOut, CitesTranscript, NoAnswer, Question, Reply
@@ -34,6 +35,8 @@ def answer(case: Case, question: Question) -> Reply:
         return keeps_fact(question)
     if isinstance(question, lexical_text.QUESTIONS):
         return lexical_text.answer(case, question)
+    if isinstance(question, lexical_benchmarks.QUESTIONS):
+        return lexical_benchmarks.answer(case, question)
     if not isinstance(question, CitesTranscript | BorneOut):
         return NoAnswer("this question has no lexical answer: it needs a judge or embeddings")
     witness = case.witness

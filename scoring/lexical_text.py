@@ -17,8 +17,9 @@ from .effects import Answer, NoAnswer, Question, Reply
 from .facts import names
 from .questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from .result import Method
+from .stated import stated
 from .statement import MAX_STATEMENT, Statement, contradicts, covers, read_statement, says_the_same
-from .summary import MAX_FACTS, read_summary
+from .summary import MAX_FACTS
 from .text import normalise, tokens
 from .topics import read_topics
 from .witness import Witness
@@ -77,7 +78,7 @@ def _same_highlight(expected: Statement, found: Statement) -> Reply:
 
 def _is_correct(case: Case, highlight: str) -> Reply:
     stated = read_statement(highlight)
-    known = _reference_statements(case)
+    known = case.once(_reference_statements)
     if _is_said_by(known, stated):
         return _answered(value=True, why="stands in the reference")
     looked_up = _look_up(case, highlight)
@@ -90,7 +91,7 @@ def _is_correct(case: Case, highlight: str) -> Reply:
 
 def _is_supported(case: Case, claim: str, about: str) -> Reply:
     stated = read_statement(claim)
-    known = _reference_statements(case)
+    known = case.once(_reference_statements)
     if _is_said_by(known, stated):
         return _answered(value=True, why="stands in the reference")
     if normalise(about).endswith(_NAME_ENDINGS):
@@ -170,8 +171,8 @@ def _without_doubtful_names(claim: Claim, text: str) -> Claim:
 
 
 def _reference_statements(case: Case) -> list[tuple[str, Statement]]:
-    """What the reference's summary states, as far as it is short enough to be compared."""
-    facts = islice(read_summary(case.expected.value).facts, MAX_FACTS)
+    """What the reference states, as far as it is short enough to be compared."""
+    facts = islice(stated(case.expected_content), MAX_FACTS)
     return [(fact.text, read_statement(fact.text)) for fact in facts if _short(fact.text)]
 
 

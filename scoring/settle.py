@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from .effects import Answer, NoAnswer, Reply
-from .result import Failed, Judgement, Method, Unavailable
+from .result import Failed, Judgement, Method, Scored, Unavailable
 
 T = TypeVar("T")
 
@@ -35,6 +35,16 @@ def settle(
 def least_certain(methods: Iterable[Method]) -> Method:
     """The least certain of these methods; without any, the value was exact."""
     return max(methods, key=list(Method).index, default=Method.EXACT)
+
+
+def carried(scored: Iterable[Scored]) -> tuple[Judgement, ...]:
+    """The judgements of several results, each once, in order: those of a result that is made of them."""
+    return tuple(dict.fromkeys(judgement for result in scored for judgement in result.judgements))
+
+
+def methods_of(replies: Iterable[Reply]) -> tuple[Method, ...]:
+    """How these replies were come by, as far as there are answers."""
+    return tuple(reply.method for reply in replies if isinstance(reply, Answer))
 
 
 def judgements_of(replies: Iterable[Reply]) -> tuple[Judgement, ...]:

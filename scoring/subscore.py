@@ -8,7 +8,7 @@ from .case import Case
 from .effects import Evaluation, Steps
 from .metric import Metric
 from .result import Failed, NotApplicable, Scored, Unavailable
-from .settle import least_certain
+from .settle import carried, least_certain
 
 
 def weighted(*parts: tuple[Metric, float]) -> Callable[[Case], Steps]:
@@ -34,7 +34,7 @@ def weighted(*parts: tuple[Metric, float]) -> Callable[[Case], Steps]:
             value=sum(weight * result.value for _, weight, result in scored) / sum(weight for _, weight, _ in scored),
             method=least_certain(result.method for _, _, result in scored),
             reason=", ".join(f"{name} {result.value:.3f}" for name, _, result in scored),
-            judgements=tuple(dict.fromkeys(j for _, _, result in scored for j in result.judgements)),
+            judgements=carried(result for _, _, result in scored),
         )
 
     return measure

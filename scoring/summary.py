@@ -10,7 +10,7 @@ from .case import Case
 from .effects import Answer, NoAnswer, Reply, Steps
 from .questions.text import SameIntent, SummaryClaims, Supported
 from .result import Failed, Result, Scored, Unavailable
-from .settle import judgements_of, least_certain, settle, truth
+from .settle import judgements_of, least_certain, methods_of, settle, truth
 from .span import Json
 from .structure import items, kind, reference, shown
 from .text import normalise, same
@@ -156,7 +156,7 @@ def fabrication_free(case: Case) -> Steps:
     total = len(claims)
     return Scored(
         value=(total - len(fabricated)) / total,
-        method=least_certain((method, *(reply.method for reply in taken_apart if isinstance(reply, Answer)))),
+        method=least_certain((method, *methods_of(taken_apart))),
         reason=f"{len(fabricated)} of {total} facts fabricated"
         + (f": {shown(fabricated)[0]} ({why(replies, values)})" if fabricated else ""),
         details={"fabricated": shown(fabricated), "hallucination_rate": len(fabricated) / total},

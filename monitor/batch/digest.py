@@ -20,7 +20,7 @@ def case_digest(line: bytes, scenario: Mapping[str, Json] | None) -> str:
     """
     try:
         case = orjson.dumps(orjson.loads(line), option=orjson.OPT_SORT_KEYS)
-    except orjson.JSONEncodeError:  # nested more deeply than it writes: then as it stands
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):  # what it does not read or write: then as it stands
         case = line.strip()
     said = hashlib.sha256(case)
     if scenario is not None:

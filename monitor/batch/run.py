@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,16 +12,16 @@ from typing import Protocol
 import orjson
 
 from integrations.cases import CaseError, read_case
+from integrations.jsonl import line as json_line
 from monitor.answering import Answering
 from monitor.config.match import task_of
 from monitor.evaluator import Evaluator
 from monitor.instant import written
 from monitor.router import TASK_RUBRICS, Excluded, Route, Router
 from scoring.case import Case
-from scoring.result import Failed
 from scoring.rubric import Rubric
 from scoring.span import Json
-from scoring.verdict import Verdict, reach_verdict
+from scoring.verdict import Verdict
 
 from .digest import case_digest
 from .duplicates import Duplicates
@@ -156,14 +155,11 @@ class Batch:
         for verdict in reached:
             told = {**verdict.to_json(), **task.extra}
             self.tally.add(told)
-            verdicts.append(_dumped(told))
+            verdicts.append(json_line(told))
 
     def _route(self, case: Case, number: int) -> Route | None:
         if self.chosen:
-            found = self.router.to(tuple(self.chosen), "chosen", case)
-            if found.scenario is None and isinstance(other := self.router.route(case), Route):
-                found = replace(found, scenario=other.scenario, scenario_name=other.scenario_name)
-            return found
+            return self.router.chosen(self.chosen, case)
         route = self.router.route(case)
         if isinstance(route, Excluded):
             self.tally.excluded += 1
@@ -175,11 +171,7 @@ class Batch:
         return route
 
     def _judge(self, task: _Task) -> tuple[Verdict, ...]:
-        now = written(time.time_ns())
-        try:
-            return self._evaluator.evaluate(task.case, task.names, created_at=now)
-        except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
-            return self._failed(task, error, now)
+        return self._evaluator.verdicts(task.case, task.names, created_at=written(time.time_ns()))
 
     async def _judge_waiting(self, task: _Task) -> tuple[Verdict, ...]:
         begin = partial(self._evaluator.open, task.case, task.names)
@@ -188,16 +180,8 @@ class Batch:
             return hearing.verdicts(created_at=written(time.time_ns()))
         except JudgeOutError:
             raise
-        except Exception as error:  # noqa: BLE001  # likewise
-            return self._failed(task, error, written(time.time_ns()))
-
-    def _failed(self, task: _Task, error: Exception, now: str) -> tuple[Verdict, ...]:
-        why = Failed(f"{type(error).__name__}: {error}")
-        chosen = [self.rubrics[name] for name in task.names]
-        return tuple(
-            reach_verdict(rubric, task.case, {c.metric.id: why for c in rubric.criteria}, created_at=now)
-            for rubric in chosen
-        )
+        except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
+            return self._evaluator.failed(task.case, task.names, error, created_at=written(time.time_ns()))
 
     def _compare(self, case_id: str, number: int) -> None:
         first = self._duplicates.first_line(case_id, number)
@@ -229,10 +213,3 @@ def _can_be_kept(output: Json) -> bool:
     except orjson.JSONEncodeError:
         return False
     return True
-
-
-def _dumped(verdict: Mapping[str, object]) -> bytes:
-    try:
-        return orjson.dumps(verdict)
-    except TypeError:  # whole numbers beyond 64 bits and lone surrogates, which JSON may hold
-        return json.dumps(verdict, ensure_ascii=True, allow_nan=False).encode()

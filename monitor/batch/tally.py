@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .gaps import Gaps
+
 
 @dataclass(slots=True)
 class Count:
@@ -15,6 +17,18 @@ class Count:
     incomplete: int = 0
     composites: float = 0.0
     with_composite: int = 0
+
+    def add(self, passed: object, composite: object) -> None:
+        """Count one that passed, failed, or (``None``) did neither; a composite that is no number is not summed."""
+        if passed is None:
+            self.incomplete += 1
+        elif passed:
+            self.passed += 1
+        else:
+            self.failed += 1
+        if isinstance(composite, int | float):
+            self.composites += composite
+            self.with_composite += 1
 
     @property
     def n(self) -> int:
@@ -41,17 +55,15 @@ class Tally:
     unrouted: int = 0
     excluded: int = 0
     repeated: int = 0
+    gaps: Gaps = field(default_factory=Gaps)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Verdicts of all rubrics that passed, failed, and did neither."""
+        found = self.rubrics.values()
+        return sum(c.passed for c in found), sum(c.failed for c in found), sum(c.incomplete for c in found)
 
     def add(self, verdict: Mapping[str, object]) -> None:
         """Count one verdict, as its JSON says it."""
-        count = self.rubrics.setdefault(str(verdict["rubric"]), Count())
-        passed, composite = verdict.get("passed"), verdict.get("composite")
-        if passed is None:
-            count.incomplete += 1
-        elif passed:
-            count.passed += 1
-        else:
-            count.failed += 1
-        if isinstance(composite, int | float):
-            count.composites += composite
-            count.with_composite += 1
+        self.gaps.add(verdict)
+        self.rubrics.setdefault(str(verdict["rubric"]), Count()).add(verdict.get("passed"), verdict.get("composite"))

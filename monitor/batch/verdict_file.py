@@ -7,8 +7,6 @@ A last line that was cut off is cut away. Whatever moment the process was killed
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,15 +14,12 @@ from typing import BinaryIO, Self
 
 import orjson
 
+from .append_file import AnotherRunError, AppendFile
 from .wanted import Wanted
 
 BLOCK_BYTES = 256 * 1024
 BLOCK_S = 0.5
 """Verdicts are written when a block is full or this old: a kill costs at most this much work, never a verdict twice."""
-
-
-class AnotherRunError(Exception):
-    """The file holds verdicts that these cases under these rubrics do not give."""
 
 
 class VerdictFile:
@@ -33,7 +28,7 @@ class VerdictFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._old: BinaryIO | None = None
-        self._new: BinaryIO
+        self._new: AppendFile
         self._kept = 0
         self._line = 0
         self._block: list[bytes] = []
@@ -42,13 +37,8 @@ class VerdictFile:
         self.resumed = 0
 
     def __enter__(self) -> Self:
-        self._new = self._path.open("ab", buffering=0)
+        self._new = AppendFile(self._path)
         if self._path.is_file():
-            try:
-                fcntl.flock(self._new, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                self._new.close()
-                raise AnotherRunError(f"{self._path} is being written by another process") from None
             self._old = self._path.open("rb")
         return self
 
@@ -77,18 +67,16 @@ class VerdictFile:
             raise AnotherRunError(f"{self._path}, line {self._line}: goes on after the last of these cases")
 
     def append(self, verdict: bytes) -> None:
-        """Add one line, without its line break."""
-        self._block.append(verdict + b"\n")
-        self._size += len(verdict) + 1
+        """Add one line, with its line break."""
+        self._block.append(verdict)
+        self._size += len(verdict)
         if self._size >= BLOCK_BYTES or time.monotonic() - self._since >= BLOCK_S:
             self.flush()
 
     def flush(self) -> None:
         """Write what waits."""
         block, self._block, self._size = b"".join(self._block), [], 0
-        view = memoryview(block)
-        while view:
-            view = view[self._new.write(view) :]
+        self._new.write(block)
         self._since = time.monotonic()
 
     def _next(self) -> dict[str, object] | None:
@@ -96,7 +84,7 @@ class VerdictFile:
             return None
         line = self._old.readline()
         if not line.endswith(b"\n"):  # the end, or a line that was cut off: from here on it is ours to write
-            os.ftruncate(self._new.fileno(), self._kept)
+            self._new.cut(self._kept)
             self._old.close()
             self._old = None
             return None
@@ -132,7 +120,7 @@ class VerdictStream:
         return
 
     def append(self, verdict: bytes) -> None:
-        self._file.write(verdict + b"\n")
+        self._file.write(verdict)
 
     def flush(self) -> None:
         self._file.flush()

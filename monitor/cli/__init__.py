@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "score": ("monitor.cli.score:score", "Score a file of cases."),
     "gate": ("monitor.cli.gate:gate", "Hold verdicts against the release gates."),
     "scorecard": ("monitor.cli.scorecard:scorecard", "Compare models: final scores, cost rank, every metric."),
+    "test": ("monitor.cli.test:test", "Put a test set to an agent and judge its answers."),
     "explain": ("monitor.cli.explain:explain", "Tell a trace's story, or show a metric's card."),
     "status": ("monitor.cli.status:status", "Show the status of a running monitor."),
     "metrics": ("monitor.cli.metrics:metrics", "List every metric with its weight, bands and source."),

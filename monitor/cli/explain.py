@@ -83,9 +83,11 @@ def _near(what: str) -> str:
 
 
 def _card(card: Card) -> Iterator[str]:
+    from .table import paragraph  # noqa: PLC0415
+
     metric = card.criterion.metric
     yield click.style(f"{metric.id}", bold=True) + f" · {metric.title}"
-    yield f"  {metric.meaning}"
+    yield paragraph(f"  {metric.meaning}", 2)
     rows = (
         ("rubric", f"{card.rubric.id} ({card.rubric.version})"),
         ("score name", card.score_name),
@@ -99,14 +101,16 @@ def _card(card: Card) -> Iterator[str]:
         ("source", metric.source),
     )
     for name, value in rows:
-        yield f"  {name + ':':12} {value}"
+        yield paragraph(f"  {name + ':':12} {value}", 15)
 
 
 def _run_score(score: RunScore) -> Iterator[str]:
     from monitor.catalogue import range_text  # noqa: PLC0415
 
+    from .table import paragraph  # noqa: PLC0415
+
     yield click.style(score.id, bold=True) + f" · {score.title}"
-    yield f"  {score.meaning}"
+    yield paragraph(f"  {score.meaning}", 2)
     rows = (
         ("computed", "over a run, by 'sidejudge scorecard'"),
         *(
@@ -119,4 +123,4 @@ def _run_score(score: RunScore) -> Iterator[str]:
         ("source", score.source),
     )
     for name, value in rows:
-        yield f"  {name + ':':12} {value}"
+        yield paragraph(f"  {name + ':':12} {value}", 15)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from monitor.catalogue import Card
 
 
 @click.command()
 @click.option("--rubric", "only", metavar="NAME", help="Only the metrics of this rubric.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def metrics(only: str | None, form: str) -> None:
-    """List every metric: its rubric, weight, bands, blocker and source. 'explain METRIC' shows one in full."""
+    """List every metric by rubric: weight, who decides it, bands, blocker. 'explain METRIC' shows one in full."""
     from monitor.catalogue import cards, run_score_json  # noqa: PLC0415
     from scoring.rubrics import RUBRICS  # noqa: PLC0415
     from scoring.runs.scores import FINAL, RUN_SCORES  # noqa: PLC0415
 
     from .errors import CommandError  # noqa: PLC0415
-    from .table import table  # noqa: PLC0415
 
     names = (*RUBRICS, FINAL)
     if only is not None and only not in names:
@@ -31,9 +36,31 @@ def metrics(only: str | None, form: str) -> None:
             )
         )
         return
-    head = ("metric", "rubric", "weight", "bands", "blocker", "source")
+    for rubric in dict.fromkeys(card.rubric.id for card in found):
+        for line in _section([card for card in found if card.rubric.id == rubric]):
+            click.echo(line)
+    if of_run:
+        from .table import table  # noqa: PLC0415
+
+        click.echo(f"{click.style(FINAL, bold=True, fg='cyan')} · computed over a run, by 'sidejudge scorecard'")
+        click.echo(table(("score", "formula", "source"), [(one.id, one.formula, one.source) for one in of_run]))
+
+
+def _section(cards: list[Card]) -> Iterator[str]:
+    """One rubric: what it is and when a case passes, then its metrics."""
+    from .table import table  # noqa: PLC0415
+
+    rubric = cards[0].rubric
+    passes = "its own conditions" if rubric.pass_mark is None else f"composite >= {rubric.pass_mark:g}"
+    yield f"{click.style(rubric.id, bold=True, fg='cyan')} · {rubric.title} · passes: {passes} · {rubric.source}"
     rows = [
-        (c.id, c.rubric.id, f"{c.criterion.weight:g}", c.bands, c.blocker, c.criterion.metric.source) for c in found
+        (
+            card.id,
+            "opt-in" if card.criterion in rubric.opt_in else f"{card.criterion.weight:g}",
+            ", ".join(card.criterion.metric.methods),
+            card.bands.replace("= ", "="),  # a bound stays with its sign where a line ends
+            card.blocker,
+        )
+        for card in cards
     ]
-    rows += [(score.id, FINAL, "-", "-", "-", score.source) for score in of_run]
-    click.echo(table(head, rows))
+    yield table(("metric", "weight", "decided by", "bands", "blocker"), rows) + "\n"

@@ -1,35 +1,65 @@
-"""A bar that shows how far the reading of a file has come."""
+"""Progress on standard error, where somebody looks at it."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-_STEP = 1 << 16
+import click
+
+from .table import visible
+
+Counts: TypeAlias = Callable[[], tuple[int, int, int]]
+"""Tells how many have passed, failed, and done neither so far; asked only when the bar is drawn anew."""
+_STEP = {"bytes": 1 << 16, "tests": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """``step`` says how far things are, and whom to ask for the counts; ``say`` prints a line, made harmless."""
+
+    step: Callable[[int, Counts | None], None]
+    say: Callable[[str], None]
 
 
 @contextlib.contextmanager
-def bar(total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar over ``total`` bytes on standard error, on a terminal only; it hears how many have been read.
-
-    Without a total (a pipe) there is none.
-    """
+def progress(total: int | None, unit: Literal["bytes", "tests"]) -> Iterator[Shown]:
+    """A bar over ``total`` on a terminal; without a total (a pipe), or off a terminal, only what is said is shown."""
     if total is None or not sys.stderr.isatty():
-        yield lambda _: None
+        yield Shown(lambda _done, _counts: None, lambda text: click.echo(visible(text), err=True))
         return
     from rich.console import Console  # noqa: PLC0415  # only where there is someone to see it
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (BarColumn(bar_width=None), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=5) as shown:
-        task = shown.add_task("", total=total)
+    done_column = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
+    columns = (BarColumn(bar_width=None), done_column, TextColumn("{task.description}"), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, refresh_per_second=5) as bar:
+        task = bar.add_task("", total=total)
         drawn = 0
 
-        def step(read: int) -> None:
+        def step(done: int, counts: Counts | None) -> None:
             nonlocal drawn
-            if read - drawn >= _STEP:
-                drawn = read
-                shown.update(task, completed=read)
+            if done - drawn >= _STEP[unit]:
+                drawn = done
+                bar.update(task, completed=done, description=_told(counts))
 
-        yield step
+        # Above the bar, not through it; as it stands, for what is said may quote anything.
+        yield Shown(step, lambda text: console.print(visible(text), markup=False, highlight=False, soft_wrap=True))
+
+
+def _told(counts: Counts | None) -> str:
+    if counts is None:
+        return ""
+    passed, failed, incomplete = counts()
+    return f"[green]{passed} passed[/] [red]{failed} failed[/] [yellow]{incomplete} incomplete[/]"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from .errors import DATA, CommandError
-from .progress import bar
+from .progress import progress
 from .settings import config_option, runnable
 
 if TYPE_CHECKING:
@@ -50,11 +50,12 @@ def score(
     and score each run's cases to a file of its own: 'gate' takes both.
     """
     from monitor.answering import answering  # noqa: PLC0415
+    from monitor.batch.append_file import AnotherRunError  # noqa: PLC0415
     from monitor.batch.in_flight import JudgeOutError  # noqa: PLC0415
     from monitor.batch.lines import lines  # noqa: PLC0415
     from monitor.batch.run import Batch  # noqa: PLC0415
     from monitor.batch.transient import Transient  # noqa: PLC0415
-    from monitor.batch.verdict_file import AnotherRunError, VerdictFile, VerdictStream  # noqa: PLC0415
+    from monitor.batch.verdict_file import VerdictFile, VerdictStream  # noqa: PLC0415
     from monitor.catalogue import configured  # noqa: PLC0415
     from monitor.router import Router  # noqa: PLC0415
 
@@ -70,31 +71,31 @@ def score(
     judge = settings.answerers.judge
     # What is judged again, to see how much the judge varies, must not come out of the cache.
     memory = Transient(forgetful=repeat is not None)
-    batch = Batch(
-        rubrics=rubrics,
-        answering=answering(settings, memory=memory, observer=None, clock_ns=time.time_ns),
-        at_most=judge.concurrency if judge is not None else 1,
-        max_wait_s=judge.max_wait.seconds if judge is not None else 0.0,
-        router=Router(settings.routes, settings.scenarios),
-        scenarios=settings.scenarios,
-        chosen=tuple(dict.fromkeys(chosen)),
-        complain=lambda text: click.echo(text, err=True),
-        by_task=not settings.routes,
-        repeat=repeat,
-        keep_outputs=keep_outputs,
-    )
     size = cases.stat().st_size if cases.is_file() else None
     verdicts = VerdictStream(sys.stdout.buffer) if str(out) == "-" else VerdictFile(out)
     try:
-        with _opened(cases) as source, verdicts, bar(size) as progress:
-            tally = batch.run(lines(source), verdicts, progress)
+        with _opened(cases) as source, verdicts, progress(size, "bytes") as shown:
+            batch = Batch(
+                rubrics=rubrics,
+                answering=answering(settings, memory=memory, observer=None, clock_ns=time.time_ns),
+                at_most=judge.concurrency if judge is not None else 1,
+                max_wait_s=judge.max_wait.seconds if judge is not None else 0.0,
+                router=Router(settings.routes, settings.scenarios),
+                scenarios=settings.scenarios,
+                chosen=tuple(dict.fromkeys(chosen)),
+                complain=shown.say,
+                by_task=not settings.routes,
+                repeat=repeat,
+                keep_outputs=keep_outputs,
+            )
+            tally = batch.run(lines(source), verdicts, lambda read: shown.step(read, lambda: batch.tally.counts))
     except JudgeOutError as error:
         again = "mend it and call again: what was judged stands, and the run goes on from there"
         raise CommandError(f"answerers.judge: {error}", again, DATA) from None
     except AnotherRunError as error:
         raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
     _report(tally, verdicts.resumed)
-    return DATA if tally.bad_lines or (tally.unrouted and batch.by_task) else 0
+    return DATA if tally.bad_lines or (tally.unrouted and not settings.routes) else 0
 
 
 @contextlib.contextmanager
@@ -107,14 +108,18 @@ def _opened(cases: Path) -> Iterator[BinaryIO]:
 
 
 def _report(tally: Tally, resumed: int) -> None:
-    from .table import number, table  # noqa: PLC0415
+    from .table import number, paragraph, share, table, visible  # noqa: PLC0415
 
     head = ("rubric", "n", "passed", "failed", "incomplete", "pass rate", "mean composite")
     rows = [
-        (name, str(c.n), str(c.passed), str(c.failed), str(c.incomplete), number(c.pass_rate), number(c.mean_composite))
+        (name, str(c.n), str(c.passed), str(c.failed), str(c.incomplete), share(c.pass_rate), number(c.mean_composite))
         for name, c in tally.rubrics.items()
     ]
     click.echo(table(head, rows) if rows else "no verdicts", err=True)
+    if tally.gaps.count:
+        click.echo(f"incomplete verdicts: {tally.gaps.count}", err=True)
+        for told in tally.gaps.told():
+            click.echo(paragraph(f"  {visible(told)}", 4), err=True)
     for count, one, several in (
         (resumed, "verdict stood already and was not judged again", "verdicts stood already and were not judged again"),
         (tally.bad_lines, "line is no case and was skipped", "lines are no cases and were skipped"),

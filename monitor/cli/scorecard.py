@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from .errors import DATA, CommandError
-from .progress import bar
+from .progress import Shown, progress
 
 if TYPE_CHECKING:
     from scoring.runs.final import Option
@@ -125,25 +124,21 @@ def _read(files: Mapping[str, Path]) -> tuple[dict[str, ModelTally], bool]:
 
     tallies, clean, before = {}, True, 0
     sizes = {name: _READINGS * file.stat().st_size for name, file in files.items()}
-    with bar(sum(sizes.values())) as progress:
+    with progress(sum(sizes.values()), "bytes") as shown:
         for name, file in files.items():
             tallies[name] = empty_tally()
-            clean &= _read_one(name, file, tallies[name], partial(_step, progress, before))
+            clean &= _read_one(name, file, tallies[name], shown, before)
             before += sizes[name]
     return tallies, clean
 
 
-def _step(progress: Callable[[int], None], before: int, read: int) -> None:
-    progress(before + read)
-
-
-def _read_one(name: str, file: Path, tally: ModelTally, progress: Callable[[int], None]) -> bool:
+def _read_one(name: str, file: Path, tally: ModelTally, shown: Shown, before: int) -> bool:
     from monitor.batch.verdict_source import VerdictSource  # noqa: PLC0415
 
     from .table import visible  # noqa: PLC0415
 
-    source = VerdictSource(path=file, complain=lambda text: _say(visible(f"{name}: {file}, {text}")))
-    source.read_into(tally, progress)
+    source = VerdictSource(path=file, complain=lambda text: shown.say(f"{name}: {file}, {text}"))
+    source.read_into(tally, lambda read: shown.step(before + read, None))
     others = ", ".join(sorted(tally.others))
     for count, words in (
         (source.bad_lines, "no verdicts, and were skipped"),
@@ -152,7 +147,7 @@ def _read_one(name: str, file: Path, tally: ModelTally, progress: Callable[[int]
         (tally.others.total(), f"of rubrics that the scorecard does not show ({others})"),
     ):
         if count:
-            _say(visible(f"{name}: lines that are {words}: {count}"))
+            shown.say(f"{name}: lines that are {words}: {count}")
     if not tally.rubrics:
         raise CommandError(
             visible(f"{name}: {file} has no verdict that the scorecard shows"),

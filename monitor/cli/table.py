@@ -1,32 +1,61 @@
-"""Plain aligned tables: the same on a terminal, in a pipe and in a log."""
+"""Plain aligned tables: the same on a terminal, in a pipe and in a log, but that a terminal's width is kept to."""
 
 from __future__ import annotations
 
 import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import click
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*( ?%)?|-")
 _COLOURS = {"ok": "green", "healthy": "green", "warn": "yellow", "warning": "yellow", "fail": "red", "critical": "red"}
+_COUNTS = {"passed": "green", "failed": "red", "incomplete": "yellow"}
+"""Columns that count: coloured where there is something to count."""
+_LONGEST = 48
+"""Characters of a word that is not broken, however narrow the terminal."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows under their heads; columns of numbers stand right. Control characters of foreign text are made visible."""
-    cells = [[visible(cell) for cell in row] for row in rows]
-    widths = [max(len(head[i]), *(len(row[i]) for row in cells), 0) for i in range(len(head))]
-    right = [bool(cells) and all(_NUMBER.fullmatch(row[i]) for row in cells) for i in range(len(head))]
+    """Rows under their heads; columns of numbers stand right. Control characters of foreign text are made visible.
 
-    def line(row: Sequence[str]) -> str:
-        parts = (
-            cell.rjust(width) if flush else cell.ljust(width)
-            for cell, width, flush in zip(row, widths, right, strict=True)
-        )
+    On a terminal the widest columns of text are wrapped until a row fits.
+    """
+    cells = [[visible(cell) for cell in row] for row in rows]
+    right = [bool(cells) and all(_NUMBER.fullmatch(row[i]) for row in cells) for i in range(len(head))]
+    widths = [max(len(head[i]), *(len(row[i]) for row in cells), 0) for i in range(len(head))]
+    columns = [[row[i] for row in cells] for i in range(len(head))]
+    least = [_least(column, name, number=flush) for column, name, flush in zip(columns, head, right, strict=True)]
+    widths = _fitted(widths, least, screen())
+
+    def line(row: Sequence[str], colours: Sequence[str | None]) -> str:
+        parts = []
+        for cell, width, flush, colour in zip(row, widths, right, colours, strict=True):
+            padded = cell.rjust(width) if flush else cell.ljust(width)
+            parts.append(click.style(padded, fg=colour) if colour else padded)
         return "  ".join(parts).rstrip()
 
-    body = [_coloured(line(row), row) for row in cells]
-    return "\n".join([click.style(line([h.upper() for h in head]), bold=True), *body])
+    found = [click.style(line([name.upper() for name in head], [None] * len(head)), bold=True)]
+    for row in cells:
+        colours = [_colour(name, cell) for name, cell in zip(head, row, strict=True)]
+        wrapped = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
+        found += [line(part, colours) for part in zip_longest(*wrapped, fillvalue="")]
+    return "\n".join(found)
+
+
+def paragraph(text: str, indent: int) -> str:
+    """A text that goes on under itself, ``indent`` characters in, where it is wider than the terminal."""
+    width = screen()
+    return text if width is None else textwrap.fill(text, max(width, 2 * indent), subsequent_indent=" " * indent)
+
+
+def screen() -> int | None:
+    """The columns of the terminal; ``None`` where nobody looks: a pipe and a file take lines of any length."""
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
 
 
 def visible(text: str) -> str:
@@ -34,11 +63,37 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in _STYLE.sub("", text))
 
 
-def _coloured(line: str, row: Sequence[str]) -> str:
-    word = next((cell for cell in row if cell in _COLOURS), None)
-    return line.replace(word, click.style(word, fg=_COLOURS[word]), 1) if word is not None else line
+def _fitted(widths: Sequence[int], least: Sequence[int], screen: int | None) -> list[int]:
+    """The widths, the widest made narrower as far as the screen asks for and what is ``least`` allows."""
+    found = list(widths)
+    while screen is not None and (over := sum(found) + 2 * (len(found) - 1) - screen) > 0:
+        room = [place for place, width in enumerate(found) if width > least[place]]
+        if not room:
+            break
+        place = max(room, key=lambda place: found[place])
+        others = [found[other] for other in room if other != place]
+        found[place] = max(found[place] - over, least[place], min(max(others, default=0), found[place] - 1))
+    return found
+
+
+def _least(cells: Sequence[str], head: str, *, number: bool) -> int:
+    """The width below which a column would break a number or a word, but for words that no terminal has room for."""
+    if number:
+        return max(len(head), *(len(cell) for cell in cells))
+    return max(len(head), 1, *(min(len(word), _LONGEST) for cell in cells for word in cell.split()))
+
+
+def _colour(name: str, cell: str) -> str | None:
+    if name in _COUNTS:
+        return _COUNTS[name] if cell != "0" else None
+    return _COLOURS.get(cell)
 
 
 def number(value: float | None, digits: int = 3) -> str:
     """A number for people; ``-`` where there is none."""
     return "-" if value is None else f"{value:.{digits}f}"
+
+
+def share(value: float | None) -> str:
+    """A ratio as a percentage for people; ``-`` where there is none."""
+    return "-" if value is None else f"{100 * value:.1f} %"

@@ -47,13 +47,18 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
 
 
-def read_document(text: str, environ: Mapping[str, str], source: str) -> Document:
-    """Read one YAML document. Never raises for what the text says; ``problems`` tells it all."""
+def read_document(text: str, environ: Mapping[str, str] | None, source: str) -> Document:
+    """Read one YAML document. Never raises for what the text says; ``problems`` tells it all.
+
+    Without an environment ``${NAME}`` is text like any other.
+    """
     document = Document()
     if len(text) > MAX_BYTES:
         document.problems.append(Problem(path="", message=f"is larger than {MAX_BYTES} characters", source=source))
         return document
-    masked = _VARIABLE.sub(lambda found: f"{_OPEN}{_BRACE}{found[1]}{_CLOSE}", text)
+    masked = text
+    if environ is not None:
+        masked = _VARIABLE.sub(lambda found: f"{_OPEN}{_BRACE}{found[1]}{_CLOSE}", text)
     try:
         if _depth(masked) > MAX_DEPTH:
             message = f"is nested more than {MAX_DEPTH} levels deep"
@@ -95,7 +100,7 @@ class _TooManyError(Exception):
 class _Reader:
     """Builds values from YAML nodes, noting lines and mistakes."""
 
-    def __init__(self, document: Document, environ: Mapping[str, str], source: str) -> None:
+    def __init__(self, document: Document, environ: Mapping[str, str] | None, source: str) -> None:
         self._document = document
         self._environ = environ
         self._source = source
@@ -139,13 +144,15 @@ class _Reader:
         return found
 
     def _scalar(self, node: yaml.ScalarNode, at: Location) -> Json:
-        text = _STAND_IN.sub(lambda found: self._variable(found[1], node, at), node.value)
-        text = text.replace("$${", "${")
+        text = str(node.value)
+        if self._environ is not None:
+            environ = self._environ
+            text = _STAND_IN.sub(lambda found: self._variable(found[1], environ, node, at), text).replace("$${", "${")
         return text if node.style else plain_value(text)
 
-    def _variable(self, said: str, node: yaml.Node, at: Location) -> str:
+    def _variable(self, said: str, environ: Mapping[str, str], node: yaml.Node, at: Location) -> str:
         name, default, fallback = said.partition(":-")
-        value = self._environ.get(name)
+        value = environ.get(name)
         if value is None and not default:
             self._complain(at, node, f"needs the environment variable {name}, which is not set")
             return ""

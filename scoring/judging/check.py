@@ -19,6 +19,7 @@ from scoring.grounds import called_tools, ground_truth, sources, stated_scenario
 from scoring.judge_metrics import ACCEPTABLE_SCORE
 from scoring.label import label
 from scoring.questions.agent import GradeAgent
+from scoring.questions.benchmarks import SameFact, StatedClaims
 from scoring.questions.dimensions import VerifyClaims
 from scoring.questions.quality import GradeQuality
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
@@ -51,10 +52,10 @@ def contradiction(case: Case, question: Question, value: object) -> str | None:
             return _of_reason(case, reason, value)
         case Supported(claim) | CorrectHighlight(claim):
             return _of_claim(case, claim, value)
-        case SameIntent(expected, found) | SameHighlight(expected, found):
+        case SameIntent(expected, found) | SameHighlight(expected, found) | SameFact(expected, found):
             return _of_pair(expected, found, value)
-        case SummaryClaims(facts):
-            return _of_extraction(facts, value)
+        case SummaryClaims(stated) | StatedClaims(stated):
+            return _of_extraction(stated, value)
         case KeepsFact():
             return _of_kept_fact(case, question, value)
         case OutcomeDrift(pairs):
@@ -117,7 +118,7 @@ def _of_extraction(facts: Sequence[str], value: object) -> str | None:
     if not isinstance(value, tuple | list):
         return None
     absent = absent_from(" ; ".join(one for one in value if isinstance(one, str)), "\n".join(facts))
-    return f"a claim states {absent}, which the summary does not" if absent else None
+    return f"a claim states {absent}, which the text does not" if absent else None
 
 
 def _of_kept_fact(case: Case, question: KeepsFact, value: object) -> str | None:

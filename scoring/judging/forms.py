@@ -7,22 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scoring import contract
 from scoring.effects import BorneOut, CitesTranscript, GradeAnswer, Question, SameEntity
 from scoring.judge_metrics import DEFINITIONS, MAX_SCORE, Definition
 from scoring.questions.agent import GradeAgent
+from scoring.questions.benchmarks import (
+    FollowsInstructions,
+    PiecesNeeded,
+    PiecesUsed,
+    SameFact,
+    SoundReasoning,
+    StatedClaims,
+)
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
-from scoring.rubrics.agent import parse_agent_grade
-from scoring.rubrics.answer import parse_grade
-from scoring.rubrics.dimensions import IMPORTANCE, LEVELS, parse_claims, parse_level
-from scoring.rubrics.quality import parse_quality
+from scoring.rubrics.dimensions import IMPORTANCE, LEVELS
 from scoring.span import Json
-from scoring.summary import MAX_FACTS
 
-from .answers import explanation, level, objects, texts
+from . import readers
+from .answers import Reader, level
 from .form import BOOL, STRING, TOKENS, Form, five_fields, list_of, object_of, one_of, share, yes_or_no
 from .prompt import ANSWERS, DATA, SEED_000, SEED_002
 
@@ -31,83 +35,46 @@ EMBEDDING_ONLY: tuple[type[Question], ...] = (SameEntity, SentenceSimilarity)
 
 _CALL = ("transcript", "expected_outcome", "model_output", "config")
 """The inputs of seed 000 (the metric is the question's)."""
-_EXTRACTED = (SEED_000, DATA, ANSWERS)
-"""Before what is asked in the place of a score: which claims, which outcomes."""
 _NUMBER: Mapping[str, Json] = {"type": "number"}
-_MOST = 500
+_WHOLE: Mapping[str, Json] = {"type": "integer"}
 _INTENTS = (0.0, 0.5, 1.0)
 
 
 def _restated(own: int) -> int:
     """Tokens of an answer that says again, item by item, what it was shown."""
-    return TOKENS + 2 * own
-
-
-def _summary_claims(found: Mapping[str, object], _: Question) -> tuple[object, str]:
-    return texts(found, "claims", least=1, most=MAX_FACTS), explanation(found, "reason")
-
-
-def _outcome_drift(found: Mapping[str, object], _: Question) -> tuple[object, str]:
-    outcomes = [
-        {"outcome": contract.text(one, "outcome"), "kept": contract.yes_or_no(one, "kept")}
-        for one in objects(found, "outcomes", ("outcome", "kept"), _MOST)
-    ]
-    added = list(texts(found, "added", least=0, most=_MOST))
-    return {"outcomes": outcomes, "added": added}, explanation(found, "reason")
-
-
-def _claims(found: Mapping[str, object], _: Question) -> tuple[object, str]:
-    objects(found, "claims", ("claim", "importance", "accurate"), _MOST)
-    claims = [
-        {"claim": one.claim, "importance": one.importance, "accurate": one.accurate} for one in parse_claims(found)
-    ]
-    return {"claims": claims}, explanation(found, "reason")
-
-
-def _level(found: Mapping[str, object], _: Question) -> tuple[object, str]:
-    reason = explanation(found, "reason")
-    return {"level": parse_level(found).level, "reason": reason}, reason
-
-
-def _quality(found: Mapping[str, object], _: Question) -> tuple[object, str]:
-    reasoning, scores = explanation(found, "reasoning"), parse_quality(found)
-    return {
-        "answer_quality": scores.answer_quality,
-        "factual_correctness": scores.factual_correctness,
-        "completeness": scores.completeness,
-        "reasoning": reasoning,
-    }, reasoning
-
-
-def _grade(found: Mapping[str, object], _: Question) -> tuple[object, str]:
-    grade, rationale = parse_grade(found), explanation(found, "rationale")
-    return {
-        "accuracy_score": grade.accuracy_score,
-        "faithfulness_score": grade.faithfulness_score,
-        "rationale": rationale,
-    }, rationale
+    return 4 * TOKENS + 2 * own
 
 
 def _of_agent(definition: Definition) -> Form:
-    binary = definition.score_type == "binary"
-
-    def read(found: Mapping[str, object], _: Question) -> tuple[object, str]:
-        reason, grade = explanation(found, "reason"), parse_agent_grade(found, definition)
-        told: dict[str, object] = {"passed": grade.acceptable} if binary else {"score": grade.score}
-        return {**told, "failure_code": grade.failure_code, "turns": list(grade.turns), "reason": reason}, reason
-
+    score = {"passed": BOOL} if definition.score_type == "binary" else {"score": one_of(*range(MAX_SCORE + 1))}
     return Form(
         metric=definition.name,
         prompt=("agent/conversation", f"agent/{definition.name}"),
         parts=("system_prompt", "conversation", "tools", "context", "expected_outcome", "config"),
         properties={
-            **({"passed": BOOL} if binary else {"score": one_of(*range(MAX_SCORE + 1))}),
+            **score,
             "failure_code": {"anyOf": [{"type": "string"}, {"type": "null"}]},
             "turns": list_of({"type": "integer"}),
             "reason": STRING,
         },
-        read=read,
+        read=readers.agent_grade(definition),
         untold=("metric", "emphasis"),  # the emphasis is appended once, under the seed's heading
+    )
+
+
+def _extracted(
+    metric: str, *parts: str, found: Mapping[str, Mapping[str, Json]], read: Reader, numbered: bool = False
+) -> Form:
+    """A question of seed 000 that asks for more than a score."""
+    return Form(
+        metric=metric,
+        prompt=(metric,),
+        common=(SEED_000, DATA, ANSWERS),
+        parts=parts,
+        properties={**found, "reason": STRING},
+        read=read,
+        numbered=numbered,
+        tokens=_restated,
     )
 
 
@@ -117,7 +84,7 @@ def _of_dimension(name: str, *parts: str) -> Form:
         prompt=(f"dimensions/{name}",),
         parts=parts,
         properties={"level": one_of(*LEVELS), "reason": STRING},
-        read=_level,
+        read=readers.dimension_level,
         untold=("dimension",),
     )
 
@@ -131,25 +98,43 @@ FORMS: Mapping[type[Question], Form] = {
     Supported: yes_or_no("fabrication_free_rate", *_CALL),
     HowFluent: share("target_language_fluency", "expected_outcome"),
     KeepsFact: yes_or_no("critical_fact_preservation_rate"),
-    SummaryClaims: Form(
-        metric="summary_claims",
-        prompt=("summary_claims",),
-        common=_EXTRACTED,
-        properties={"claims": list_of(STRING), "reason": STRING},
-        read=_summary_claims,
-        tokens=_restated,
+    SummaryClaims: _extracted("summary_claims", found={"claims": list_of(STRING)}, read=readers.summary_claims),
+    OutcomeDrift: _extracted(
+        "outcome_drift",
+        found={"outcomes": list_of(object_of({"outcome": STRING, "kept": BOOL})), "added": list_of(STRING)},
+        read=readers.outcome_drift,
     ),
-    OutcomeDrift: Form(
-        metric="outcome_drift",
-        prompt=("outcome_drift",),
-        common=_EXTRACTED,
-        properties={
-            "outcomes": list_of(object_of({"outcome": STRING, "kept": BOOL})),
-            "added": list_of(STRING),
-            "reason": STRING,
-        },
-        read=_outcome_drift,
-        tokens=_restated,
+    SameFact: yes_or_no("same_fact"),
+    StatedClaims: _extracted("stated_claims", found={"claims": list_of(STRING)}, read=readers.stated_claims),
+    PiecesUsed: _extracted(
+        "pieces_used", "model_output", found={"used": list_of(_WHOLE)}, read=readers.pieces("used"), numbered=True
+    ),
+    PiecesNeeded: _extracted(
+        "pieces_needed",
+        "input",
+        "expected_outcome",
+        found={"needed": list_of(_WHOLE)},
+        read=readers.pieces("needed"),
+        numbered=True,
+    ),
+    SoundReasoning: _extracted(
+        "argument_correctness",
+        "input",
+        "transcript",
+        "expected_outcome",
+        "model_output",
+        found={"steps": list_of(object_of({"step": STRING, "score": _NUMBER})), "expected": BOOL},
+        read=readers.reasoning,
+    ),
+    FollowsInstructions: _extracted(
+        "instruction_following",
+        "system_prompt",
+        "input",
+        "expected_outcome",
+        "model_output",
+        found={"instructions": list_of(object_of({"instruction": STRING, "followed": BOOL}))},
+        read=readers.instructions,
+        numbered=True,
     ),
     GradeQuality: Form(
         metric="quality",
@@ -161,7 +146,7 @@ FORMS: Mapping[type[Question], Form] = {
             "completeness": _NUMBER,
             "reasoning": STRING,
         },
-        read=_quality,
+        read=readers.quality,
     ),
     VerifyClaims: Form(
         metric="factual_accuracy",
@@ -171,7 +156,7 @@ FORMS: Mapping[type[Question], Form] = {
             "claims": list_of(object_of({"claim": STRING, "importance": one_of(*IMPORTANCE), "accurate": BOOL})),
             "reason": STRING,
         },
-        read=_claims,
+        read=readers.checked_claims,
         tokens=lambda _: 10 * TOKENS,
     ),
 }
@@ -197,7 +182,7 @@ TEMPLATE = Form(
     parts=("task", "expected_outcome", "provided_context", "model_output"),
     properties={"accuracy_score": one_of(0, 1, 2), "faithfulness_score": one_of(0, 1, 2), "rationale": STRING},
     common=(DATA,),
-    read=_grade,
+    read=readers.grade,
     alone=True,
 )
 """The form of ``GradeAnswer``: seed 002's template, with an answer of its own shape."""

@@ -9,8 +9,9 @@ from scoring.effects import Question
 
 @dataclass(frozen=True, slots=True)
 class SentenceSimilarity(Question):
-    """How close in meaning are the two sentences of each pair (the model's, the reference's; one target language)?
+    """How close in meaning are the two texts of each pair?
 
+    For a translation they are the model's sentence and the reference's, in one target language.
     Answered by one number a pair, in order: the cosine similarity of their multilingual embeddings, in [-1, 1].
     """
 

@@ -10,7 +10,7 @@ from scoring.effects import NoAnswer, Question, Reply, run
 from scoring.rubric import Rubric
 from scoring.verdict import Verdict, reach_verdict
 
-from . import agent, dimensions, entity, qa, quality, translation, workflow
+from . import agent, benchmarks, dimensions, entity, qa, quality, translation, workflow
 from . import answer as answer_rubric
 from . import text as text_rubric
 
@@ -18,7 +18,7 @@ RUBRICS: Mapping[str, Rubric] = {
     rubric.id: rubric
     for rubric in (
         qa.RUBRIC, entity.RUBRIC, text_rubric.RUBRIC, translation.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC,
-        agent.RUBRIC, quality.RUBRIC, dimensions.RUBRIC,
+        agent.RUBRIC, quality.RUBRIC, dimensions.RUBRIC, benchmarks.RUBRIC,
     )
 }  # fmt: skip
 """Every rubric by its id."""

@@ -14,7 +14,8 @@ from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, Se
 from scoring.result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric, derived_pass_mark
 from scoring.settle import judgements_of, settle, truth
-from scoring.structure import kind, response_structure_compliance, shown
+from scoring.similarity import read_cosines, read_number
+from scoring.structure import response_structure_compliance, shown
 from scoring.text import same
 from scoring.translated import Sentence, Translation, read_handled, read_translation
 
@@ -24,7 +25,6 @@ EMBEDDING_MODEL = "sentence-transformers/LaBSE"
 FLUENCY_LEVELS = (0.0, 0.25, 0.50, 0.75, 1.0)
 """Incomprehensible, meaning obscured, noticeable errors, minor issues, native."""
 
-_SLACK = 1e-6
 _SHOWN = 20
 
 
@@ -61,7 +61,7 @@ def _meaning(case: Case) -> Steps:
     method, judgements = Method.EXACT, judgements_of(())
     if asked:
         replies = yield (SentenceSimilarity(tuple((s.given or "", s.expected) for s in asked.values())),)
-        settled = settle(replies, lambda value: _cosines(value, len(asked)))
+        settled = settle(replies, lambda value: read_cosines(value, len(asked)))
         if not isinstance(settled, tuple):
             return settled
         (cosines,), method, judgements = settled
@@ -80,19 +80,6 @@ def _meaning(case: Case) -> Steps:
 
 def _alike(sentence: Sentence) -> bool:
     return sentence.given is not None and same(sentence.given, sentence.expected)
-
-
-def _cosines(value: object, count: int) -> list[float]:
-    if not isinstance(value, list | tuple) or len(value) != count:
-        raise ValueError(f"expected {count} similarities")
-    return [min(1.0, max(0.0, _number(cosine, -1.0, 1.0))) for cosine in value]
-
-
-def _number(value: object, low: float, high: float) -> float:
-    """A number within bounds, with room for the rounding of single precision."""
-    if kind(value) != "number" or not isinstance(value, int | float) or not low - _SLACK <= value <= high + _SLACK:
-        raise ValueError(f"not a number in [{low:g}, {high:g}]")
-    return float(value)
 
 
 def fluency_level(value: float) -> float:
@@ -115,7 +102,7 @@ def _fluency(case: Case) -> Steps:
         return Scored(value=0.0, reason="there is no translated text")
     language = case.config.get("target_language")
     replies = yield (HowFluent(text, language if isinstance(language, str) and language.strip() else None),)
-    settled = settle(replies, lambda value: _number(value, 0.0, 1.0))
+    settled = settle(replies, lambda value: read_number(value, 0.0, 1.0))
     if not isinstance(settled, tuple):
         return settled
     (said,), method, judgements = settled

@@ -64,12 +64,24 @@ FULL = {
     },
     "latency_e2e_ms": 10.0, "latency_model_ms": 9.0, "input_tokens": 1, "output_tokens": 2,
 }  # fmt: skip
+SURE = {**TEXT, "emotion": {"neutral": 1}}
 HONEST = [
     Case(case_id="qa", model_output={"questions": [QUESTION]}, expected_outcome={"questions": [QUESTION]}, **FULL),
     Case(case_id="entity", model_output=ENTITY, expected_outcome=ENTITY, **FULL),
     Case(case_id="translation", model_output=TRANSLATION, expected_outcome=TRANSLATION, **FULL),
     Case(case_id="text", model_output=TEXT, expected_outcome=TEXT, **FULL),
     Case(case_id="text in other words", model_output=OTHER_TEXT, expected_outcome=TEXT, **FULL),
+    Case(case_id="run twice", model_output=OTHER_TEXT, expected_outcome=TEXT, repeats=(TEXT, None, SURE), **FULL),
+    Case(
+        case_id="asked",
+        model_output="It was refunded",
+        expected_outcome="We refunded $49.",
+        repeats=("It was",),
+        input="Was it refunded?",
+        config={"instructions": ["Be brief"]},
+        context=("We refunded $49 to them.",),
+        **FULL,
+    ),
 ]
 DEEP: list = []
 for _ in range(3000):
@@ -109,7 +121,11 @@ HOSTILE = [
         model_output=found,
         expected_outcome=expected,
         transcript=EVIL,
-        config={"keywords": found, "critical_facts": found},
+        config={"keywords": found, "critical_facts": found, "instructions": found},
+        repeats=(found,),
+        context=(EVIL, ""),
+        input=[found, {"role": "user", "content": found}],
+        system_prompt=EVIL,
     )
     for found in JUNK
     for expected in (*JUNK, {"questions": [QUESTION]}, ENTITY, TEXT, TRANSLATION)
@@ -134,6 +150,11 @@ def yes(question):
         "SameEntity": tuple(None for _ in getattr(question, "wanted", ())),
         "SameIntent": 1.0,
         "SummaryClaims": ("a claim",),
+        "StatedClaims": ("a claim", "another"),
+        "PiecesUsed": tuple(True for _ in getattr(question, "pieces", ())),
+        "PiecesNeeded": tuple(True for _ in getattr(question, "pieces", ())),
+        "SoundReasoning": {"steps": [{"step": "so", "score": 0.5}], "expected": True},
+        "FollowsInstructions": {"instructions": [{"instruction": "Be brief", "followed": True}]},
     }
     return Answer(value=values.get(type(question).__name__, True), method=Method.JUDGE)
 

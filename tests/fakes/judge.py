@@ -47,8 +47,12 @@ def _least(schema: Mapping[str, Any]) -> Any:
     if "enum" in schema:
         return schema["enum"][-1]
     if "anyOf" in schema:
-        return _least(schema["anyOf"][0])
-    kind = schema["type"][-1] if isinstance(schema["type"], list) else schema["type"]
+        return _least(schema["anyOf"][-1])
+    kind = schema["type"]
+    if "null" in kind:
+        return None
     if kind == "object":
         return {name: _least(form) for name, form in schema["properties"].items()}
-    return {"boolean": True, "number": 1.0, "integer": 0, "string": "as it says", "array": [], "null": None}[kind]
+    if kind == "array":
+        return [] if schema["items"].get("type") == "integer" else [_least(schema["items"])]
+    return {"boolean": True, "number": 1.0, "integer": 0, "string": "as it says"}[kind]

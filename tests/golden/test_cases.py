@@ -18,8 +18,17 @@ from integrations.cases import read_case
 from scoring import lexical
 from scoring.effects import Answer, GradeAnswer
 from scoring.questions.agent import GradeAgent
+from scoring.questions.benchmarks import (
+    FollowsInstructions,
+    PiecesNeeded,
+    PiecesUsed,
+    SameFact,
+    SoundReasoning,
+    StatedClaims,
+)
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
+from scoring.questions.text import Supported
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from scoring.result import Method
 from scoring.rubrics import RUBRICS, score
@@ -46,12 +55,30 @@ def judged(judge, question):
             return {"claims": judge["claims"]}
         case HowFluent():
             return judge.get("fluency")
-        case SentenceSimilarity():
-            return judge.get("similarities")
+        case SentenceSimilarity(pairs):
+            of_pairs = [judge.get("similar_to", {}).get(other) for _, other in pairs]
+            return judge.get("similarities", of_pairs if None not in of_pairs else None)
         case OutcomeDrift():
             return judge.get("outcomes")
         case KeepsFact(fact):
             return judge.get("facts", {}).get(fact)
+    return benchmarked(judge, question)
+
+
+def benchmarked(judge, question):
+    match question:
+        case Supported(claim):
+            return judge.get("supported", {}).get(claim)
+        case SameFact(expected, found):
+            return judge.get("same", {}).get(expected, {}).get(found)
+        case StatedClaims(statements):
+            return judge.get("claims", {}).get(" ".join(statements))
+        case PiecesUsed() | PiecesNeeded():
+            return judge.get("used" if isinstance(question, PiecesUsed) else "needed")
+        case SoundReasoning():
+            return judge.get("reasoning")
+        case FollowsInstructions():
+            return judge.get("instructions")
     return None
 
 

@@ -18,6 +18,7 @@ FULL = {
     "model_output": {"questions": []}, "expected_outcome": {"questions": []},
     "config": {"keywords": []}, "scenario": "qa_call", "agents_called": ["orchestrator"],
     "tools_used": ["web", {"name": "pdf", "arguments": {}, "result": "r", "error": None}],
+    "repeats": [{"questions": []}, "text", None],
     "context": ["passage"], "system_prompt": "s", "latency_e2e_ms": 1840, "latency_model_ms": 1500.5,
     "timed_out": False, "input_tokens": 1200, "output_tokens": 300, "cost_usd": 0.0042,
     "model": "provider/model@version", "tags": ["a"], "metadata": {"k": 1}, "evaluation_criteria_override": None,
@@ -37,6 +38,7 @@ def test_every_field_of_the_format_is_read():
     assert (case.latency_e2e_ms, case.input_tokens, case.sampling_probability) == (1840, 1200, 0.5)
     assert case.agents_called == ("orchestrator",)
     assert case.session_id is None
+    assert case.repeats == ({"questions": []}, "text", None)
 
 
 def test_two_fields_are_enough_and_null_means_absent():

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from monitor.batch.append_file import AnotherRunError
 from monitor.batch.lines import lines
-from monitor.batch.verdict_file import AnotherRunError, VerdictFile
+from monitor.batch.verdict_file import VerdictFile
 
 ENTRY = Path(sys.executable).with_name("sidejudge")
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
@@ -296,7 +297,7 @@ def test_two_runs_do_not_write_to_one_file(tmp_path: Path) -> None:
     with VerdictFile(out) as first:
         with pytest.raises(AnotherRunError, match="is being written by another process"), VerdictFile(out):
             pass
-        first.append(b"{}")
+        first.append(b"{}\n")
     with VerdictFile(out):
         pass
     assert out.read_bytes() == b"{}\n"

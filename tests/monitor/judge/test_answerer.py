@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from integrations.judge.client import Price
+from integrations.judge.client import JudgeClient, Model, Price
+from monitor.judge.answerer import JudgeAnswerer, JudgeSettings
 from monitor.judge.breaker import Circuit
 from monitor.judge.member import OUTAGE, OVER_BUDGET
 from scoring.case import Case
@@ -278,7 +279,7 @@ async def test_a_panel_goes_on_while_it_has_a_majority_and_a_split_one_has_no_an
     assert two.outage.startswith("authentication failed")
 
     split = iter([0, 1])
-    provider.standing = lambda seen: judges(lambda _, f: next(split) if f == "score" else None)(seen)
+    provider.standing = judges(lambda _, field: next(split) if field == "score" else None)
     pair = made(names=["openai/gpt-4o", "openai/gpt-4.1"])
     reply = (await pair.answer(CASE, [SUPPORTED]))[SUPPORTED]
     assert reply.failed
@@ -296,3 +297,69 @@ async def test_the_share_that_may_be_judged_is_one_without_a_budget(made):
     assert judge.share("low") == 1.0
     assert judge.can_answer(INTENT)
     assert not judge.can_answer(ONLY_EMBEDDINGS)
+
+
+async def test_when_the_provider_is_back_one_probe_finds_out_and_the_others_wait_for_it(provider, library, store):
+    now = [1_760_000_000.0]
+    told = {"api_base": provider.url, "api_key": "sk-very-secret"}
+    judge = JudgeAnswerer(
+        JudgeSettings(models=(Model(name="openai/gpt-4o-mini", **told),)),
+        client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9),
+    )  # fmt: skip
+    provider.standing = fake.unauthorised()
+    await judge.answer(CASE, [INTENT])
+    assert judge.outage
+    now[0] += 4.0
+    assert judge.outage
+    now[0] += 2.0
+    assert judge.outage is None  # it may be asked again
+    provider.standing, provider.most_at_once = judges(delay_s=0.1), 0
+    claims = [Supported(f"claim {n}") for n in range(5)]
+    replies = await asyncio.gather(*(judge.answer(CASE, [claim]) for claim in claims))
+    assert all(isinstance(reply, Answer) for each in replies for reply in each.values())
+    assert judge.states()["openai/gpt-4o-mini"].circuit is Circuit.CLOSED
+    assert len(provider.seen) == 6
+
+
+async def test_what_a_case_cost_is_known_as_one_of_its_priority(made, provider):
+    judge = made(budget_usd_per_hour=1.0, cache_entries=0)
+
+    async def heard(priority, questions):
+        judge.share(priority)
+        await judge.answer(CASE, questions)
+        await judge.answer(CASE, questions)  # a second round of the same case
+
+    await asyncio.gather(heard("high", [INTENT]), heard("low", [INTENT, HIGHLIGHT, SUPPORTED, GRADE]))
+    now = judge._clock()
+    assert judge.budget.forecast("low", now) > judge.budget.forecast("high", now) > 0
+    assert judge.budget.forecast("normal", now) == 0
+    means = {who: judge.budget._mean_usd(who) for who in ("high", "low")}
+    assert sum(means.values()) == pytest.approx(judge.budget.spent(3600, now))
+
+
+async def test_a_bug_costs_one_case_its_answers_and_tells_nothing_of_the_case(provider, library, store, caplog):
+    class Broken:
+        async def complete(self, request, model):
+            raise RuntimeError(request.messages[1]["content"])
+
+        async def context_tokens(self, model):
+            return 32_000
+
+        async def price(self, model):
+            return None
+
+    judge = JudgeAnswerer(
+        JudgeSettings(models=(Model(name="openai/x"),)), client=Broken(), memory=store.judged
+    )  # fmt: skip
+    replies = await judge.answer(CASE, [INTENT, SUPPORTED])
+    assert set(replies.values()) == {NoAnswer("judge error: RuntimeError", failed=True)}
+    assert "refund" not in caplog.text
+
+
+@pytest.mark.parametrize("text", ["half a character \ud800", "\x00\x01\x1b[31m", "\u202e gnol", "😀" * 50])
+async def test_whatever_a_trace_says_it_can_be_asked_about(made, provider, watched, text):
+    judge = made()
+    case = Case(case_id="c", model_output=text, transcript=text, input=text)
+    replies = await judge.answer(case, [GRADE, Supported(text), HIGHLIGHT])
+    assert all(isinstance(reply, Answer) for reply in replies.values()), replies
+    assert set(watched.attempts) == {None}

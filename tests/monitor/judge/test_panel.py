@@ -60,7 +60,9 @@ def test_other_words_are_no_disagreement_other_scores_are():
 
 def test_lists_of_findings_are_compared_by_what_they_find():
     def claims(*accurate):
-        return {"claims": [{"claim": f"claim {n}", "importance": "major", "accurate": a} for n, a in enumerate(accurate)]}
+        return {
+            "claims": [{"claim": f"claim {n}", "importance": "major", "accurate": a} for n, a in enumerate(accurate)]
+        }
 
     said = [claims(True, True), claims(True, False), claims(False, False, False)]
     assert agree(said, "median") == (said[1], 1)

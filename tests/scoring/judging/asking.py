@@ -6,6 +6,14 @@ from scoring.case import Case, Utterance
 from scoring.effects import BorneOut, CitesTranscript, GradeAnswer
 from scoring.judging.layout import form_for
 from scoring.questions.agent import GradeAgent
+from scoring.questions.benchmarks import (
+    FollowsInstructions,
+    PiecesNeeded,
+    PiecesUsed,
+    SameFact,
+    SoundReasoning,
+    StatedClaims,
+)
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
@@ -60,6 +68,28 @@ HONEST = {
     GradeDimension("completeness"): (
         {"level": "good", "reason": "Nearly."},
         {"level": "good", "reason": "Nearly."},
+    ),
+    SameFact("Refund of $49", "He gets $49 back"): ({"score": 1, **CITED}, True),
+    StatedClaims(("Refund of $49 on Monday",)): ({"claims": [], "reason": "None."}, ()),
+    PiecesUsed(("Refunds take 3 to 5 days.", "We open at 9.", "$49 was charged twice.")): (
+        {"used": [2, 0], "reason": "Two."},
+        (True, False, True),
+    ),
+    PiecesNeeded(("Refunds take 3 to 5 days.", "We open at 9.", "$49 was charged twice.")): (
+        {"needed": [], "reason": "None."},
+        (False, False, False),
+    ),
+    SoundReasoning(): (
+        {"steps": [{"step": "So it is on its way", "score": 0.5}], "expected": False, "reason": "Half."},
+        {"steps": [{"step": "So it is on its way", "score": 0.5}], "expected": False},
+    ),
+    FollowsInstructions(("Be kind.",)): (
+        {"instructions": [{"instruction": "Be kind.", "followed": True}], "reason": "Kind."},
+        {"instructions": [{"instruction": "Be kind.", "followed": True}]},
+    ),
+    FollowsInstructions(None): (
+        {"instructions": [], "reason": "None."},
+        {"instructions": []},
     ),
     GradeAnswer(): (
         {"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close."},

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scoring.effects import CitesTranscript, GradeAnswer
 from scoring.judging.request import JudgedValue, ParseError, prompt_version, requests
 from scoring.questions.agent import GradeAgent
+from scoring.questions.benchmarks import FollowsInstructions, PiecesUsed, SoundReasoning
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
 from scoring.questions.text import SameIntent, SummaryClaims
@@ -52,9 +53,9 @@ def test_an_honest_answer_is_read_as_what_it_means_and_conforms_to_the_schema(qu
     assert found[question].reason.strip()
 
 
-def test_all_questions_together_are_answered_in_two_requests_in_any_order():
+def test_questions_that_travel_together_are_answered_in_any_order():
     made, _ = requests(CASE, QUESTIONS, context_tokens=100_000)
-    assert len(made) == 2
+    assert 2 <= len(made) < len(QUESTIONS) / 2
     found = {}
     for request in made:
         given = answers(request)
@@ -129,6 +130,7 @@ def test_a_rationale_of_eighty_words_is_within_the_contract():
     assert len(found[GradeAnswer()].reason.split()) == 80
 
 
+PIECES = next(question for question in QUESTIONS if isinstance(question, PiecesUsed))
 CITES = CitesTranscript("Agent verified at 00:01")
 
 
@@ -194,6 +196,16 @@ def with_answer(question, **changed):
         (SummaryClaims(("Refund of $49 on Monday",)), {"claims": [""]}, "q1: claims is empty"),
         (SummaryClaims(("Refund of $49 on Monday",)), {"claims": [1]}, "q1: claims is empty"),
         (OutcomeDrift((("Escalated.", "Closed."),)), {"outcomes": [{"outcome": "x"}]}, "q1: kept is missing"),
+        (PIECES, {"used": [3]}, "q1: used is not a list of numbers of pieces"),
+        (PIECES, {"used": [-1]}, "q1: used is not a list of numbers of pieces"),
+        (PIECES, {"used": [True]}, "q1: used is not a list of numbers of pieces"),
+        (PIECES, {"used": [1.0]}, "q1: used is not a list of numbers of pieces"),
+        (PIECES, {"used": [1, 1]}, "q1: used names a piece twice"),
+        (PIECES, {"used": {"0": True}}, "q1: used is not a list of numbers of pieces"),
+        (SoundReasoning(), {"steps": [{"step": "x", "score": 0.7}]}, "q1: score is not one of 0, 0.5, 1"),
+        (SoundReasoning(), {"steps": [{"step": "x", "score": True}]}, "q1: score is not one of 0, 0.5, 1"),
+        (SoundReasoning(), {"expected": "no"}, "q1: expected is neither true nor false"),
+        (FollowsInstructions(("Be kind.",)), {"instructions": []}, "q1: instructions are not as many"),
         (OutcomeDrift((("Escalated.", "Closed."),)), {"added": "none"}, "q1: added is not a list of 0 to"),
     ],
 )

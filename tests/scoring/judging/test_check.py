@@ -12,6 +12,7 @@ from scoring.case import Case, Utterance
 from scoring.effects import BorneOut, CitesTranscript, GradeAnswer, SameEntity
 from scoring.judging.check import contradiction
 from scoring.questions.agent import GradeAgent
+from scoring.questions.benchmarks import SameFact, StatedClaims
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
@@ -65,7 +66,9 @@ def agent(score, *turns):
         (SameHighlight("Refund of $49", "refund of $49."), False, "in the same words"),
         (SameIntent("Refund of $49", "Refund of $99"), 1.0, "with other figures"),
         (SameIntent("Refund of an order", "Refund of an order"), 0.0, "in the same words"),
-        (SummaryClaims(("Refund of $49",)), ("Refund of $50",), "the figure 50, which the summary does not"),
+        (SummaryClaims(("Refund of $49",)), ("Refund of $50",), "the figure 50, which the text does not"),
+        (StatedClaims(("Refund of $49",)), ("Refund of $50",), "the figure 50, which the text does not"),
+        (SameFact("Refund of $49", "Refund of $99"), True, "with other figures"),
         (KeepsFact("₹49", "₹९९ का रिफंड"), True, "held to be kept"),
         (KeepsFact("₹49", "₹४९ का रिफंड"), False, "held to be lost"),
         (

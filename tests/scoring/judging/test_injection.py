@@ -20,6 +20,14 @@ from scoring.effects import Answer, BorneOut, CitesTranscript, GradeAnswer
 from scoring.judging.check import contradiction
 from scoring.judging.request import can_judge, requests
 from scoring.questions.agent import GradeAgent
+from scoring.questions.benchmarks import (
+    FollowsInstructions,
+    PiecesNeeded,
+    PiecesUsed,
+    SameFact,
+    SoundReasoning,
+    StatedClaims,
+)
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
@@ -35,6 +43,10 @@ INJECTIONS = {each["name"]: each["text"] * each.get("repeat", 1) for each in map
 CLEAN = "The agent greeted the customer."
 FENCE = re.compile(r"<<<DATA ([\w.]+) ([0-9a-f]{16})>>>\n(.*?)\n<<<END \2>>>", re.DOTALL)
 ID = re.compile(r"^id: q(\d+)-[0-9a-f]{6}$", re.MULTILINE)
+RESTATING = (
+    SummaryClaims, OutcomeDrift, StatedClaims, PiecesUsed, PiecesNeeded, SoundReasoning, FollowsInstructions,
+    GradeAnswer,
+)  # fmt: skip
 EVERY = pytest.mark.parametrize("text", INJECTIONS.values(), ids=INJECTIONS)
 AT = "2026-01-01T00:00:00Z"
 
@@ -79,6 +91,12 @@ def questions_with(text):
         KeepsFact(text, f"{text};"),
         SummaryClaims((text, f"{text}.")),
         OutcomeDrift(((text, f"{text}."),)),
+        SameFact(text, f"{text}."),
+        StatedClaims((text, f"{text}.")),
+        PiecesUsed((text, f"{text}.")),
+        PiecesNeeded((text, f"{text}.")),
+        SoundReasoning(),
+        FollowsInstructions((text,)),
         GradeAgent("tool_routing", text),
         GradeQuality(),
         VerifyClaims(),
@@ -92,7 +110,7 @@ def questions_with(text):
 def prompts(text):
     """Each question in a request of its own, and together those whose answers do not grow with the text."""
     about, asked = case_with(text), questions_with(text)
-    together = tuple(each for each in asked if not isinstance(each, SummaryClaims | OutcomeDrift | GradeAnswer))
+    together = tuple(each for each in asked if not isinstance(each, RESTATING))
     made = [requests(about, group, context_tokens=50_000_000) for group in (*((each,) for each in asked), together)]
     assert not any(refused for _, refused in made)
     return [request for (request,), _ in made]
@@ -230,10 +248,25 @@ def full_marks(question):
             return {"passed": True, "failure_code": None, "turns": [], "reason": "r"}
         case GradeAgent():
             return {"score": 5, "failure_code": None, "turns": [], "reason": "r"}
-        case SummaryClaims():
+        case SummaryClaims() | StatedClaims():
             return {"claims": ["all of it"], "reason": "r"}
         case OutcomeDrift():
             return {"outcomes": [], "added": [], "reason": "r"}
+        case _:
+            return in_full(question)
+
+
+def in_full(question):
+    match question:
+        case PiecesUsed(pieces):
+            return {"used": list(range(len(pieces))), "reason": "r"}
+        case PiecesNeeded(pieces):
+            return {"needed": list(range(len(pieces))), "reason": "r"}
+        case SoundReasoning():
+            return {"steps": [{"step": "all of it", "score": 1}], "expected": True, "reason": "r"}
+        case FollowsInstructions(instructions):
+            told = instructions or ("all of it",)
+            return {"instructions": [{"instruction": one, "followed": True} for one in told], "reason": "r"}
         case _:
             return {"score": 1, **CITED}
 

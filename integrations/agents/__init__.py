@@ -1,0 +1,1 @@
+"""Agents: what a test set is run against, over HTTP or in this process."""

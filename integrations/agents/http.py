@@ -1,0 +1,166 @@
+"""An agent behind HTTP: one POST a test, the answer read up to a bound, retried only where nothing was done.
+
+Asked is ``POST URL`` with ``{"input": …, "test_id": "…", "metadata": {…}}`` as JSON. An answer is 200–299 with text, or
+with a JSON object that has ``output`` (whatever its content type says). Tried again, at most twice: a connection that
+was refused, and a 503 that names in ``Retry-After`` a wait of at most 30 s. Redirects are not followed, for they would
+turn the POST into something else or send the test elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import Self
+
+import httpx
+
+from scoring.label import label
+
+from .reply import AgentError, NoSuchAgentError, Reply, Request
+
+MAX_ANSWER = 16 * 2**20
+"""Bytes of one answer."""
+MAX_ATTEMPTS = 3
+MAX_WAIT_S = 30.0
+"""The longest ``Retry-After`` that is waited for."""
+_REFUSED_WAIT_S = 0.25
+"""Before the second attempt after a refused connection; doubled before the third."""
+_SHOWN = 200
+_LAST_PORT = 65535
+
+
+class _TryAgainError(Exception):
+    def __init__(self, wait_s: float, error: AgentError) -> None:
+        super().__init__(error.reason)
+        self.wait_s, self.error = wait_s, error
+
+
+class HttpAgent:
+    """Asks the agent at a URL. ``name`` is the URL without a password. Use it as an asynchronous context."""
+
+    def __init__(self, url: str, connections: int) -> None:
+        try:
+            self._url = httpx.URL(url)
+        except httpx.InvalidURL as error:
+            raise NoSuchAgentError(f"{url!r} is no address: {error}", "for example http://127.0.0.1:8000/ask") from None
+        if not self._url.host or self._url.scheme not in ("http", "https"):
+            raise NoSuchAgentError(f"{url!r} names no host", "for example http://127.0.0.1:8000/ask")
+        if self._url.port is not None and self._url.port > _LAST_PORT:
+            raise NoSuchAgentError(f"{url!r}: there is no port {self._url.port}", f"ports end at {_LAST_PORT}")
+        self.name = str(self._url.copy_with(userinfo=b""))
+        # A connection of its own for every test: one that is kept may be closed at the moment of the next POST.
+        self._limits = httpx.Limits(max_connections=connections, max_keepalive_connections=0)
+        self._client: httpx.AsyncClient
+
+    async def __aenter__(self) -> Self:
+        # The time limit is the runner's, over all attempts; a proxy has no business between us and this machine.
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(None), limits=self._limits, trust_env=not _is_local(self._url.host)
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+    async def ask(self, request: Request) -> Reply:
+        """The agent's reply; ``AgentError`` when there is none. The caller sets the time limit."""
+        body = _body(request)
+        attempt = 1
+        while True:
+            try:
+                return await self._attempt(body, attempt)
+            except _TryAgainError as again:
+                if attempt == MAX_ATTEMPTS:
+                    raise again.error from None
+                await asyncio.sleep(again.wait_s)
+                attempt += 1
+
+    async def _attempt(self, body: bytes, attempt: int) -> Reply:
+        headers = {"content-type": "application/json", "accept-encoding": "identity", "user-agent": "sidejudge"}
+        started = time.perf_counter()
+        try:
+            async with self._client.stream("POST", self._url, content=body, headers=headers) as response:
+                content = await _bounded(response, attempt)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            why = AgentError(f"cannot connect: {_said(error)}", attempts=attempt, unreachable=True)
+            raise _TryAgainError(_REFUSED_WAIT_S * 2 ** (attempt - 1), why) from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise AgentError(f"the connection broke: {_said(error)}", attempts=attempt) from None
+        latency_ms = (time.perf_counter() - started) * 1000
+        if not response.is_success:
+            raise _refusal(response, content, attempt)
+        return Reply(said=_said_in(response, content, attempt), latency_ms=latency_ms, attempts=attempt)
+
+
+def _body(request: Request) -> bytes:
+    said = {"input": request.input, "test_id": request.test_id, "metadata": dict(request.metadata)}
+    return json.dumps(said).encode()
+
+
+async def _bounded(response: httpx.Response, attempt: int) -> bytes:
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise AgentError("its answer is compressed, though that was not asked for", attempts=attempt)
+    parts, size = [], 0
+    async for part in response.aiter_raw():
+        size += len(part)
+        if size > MAX_ANSWER:
+            raise AgentError(f"its answer is longer than {MAX_ANSWER} bytes", attempts=attempt)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _refusal(response: httpx.Response, content: bytes, attempt: int) -> Exception:
+    code = response.status_code
+    phrase = response.reason_phrase
+    said = label(" ".join(content[: 4 * _SHOWN].decode(errors="replace").split()), _SHOWN)
+    where = f" to {label(response.headers['location'], _SHOWN)}" if "location" in response.headers else ""
+    reason = f"it answered {f'{code} {phrase}'.strip()}{where}" + (f": {said}" if said else "")
+    error = AgentError(reason, attempts=attempt)
+    wait = response.headers.get("retry-after", "").strip()
+    if code == HTTPStatus.SERVICE_UNAVAILABLE and wait.isascii() and wait.isdigit() and int(wait[:9]) <= MAX_WAIT_S:
+        return _TryAgainError(float(wait), error)
+    return error
+
+
+def _said_in(response: httpx.Response, content: bytes, attempt: int) -> object:
+    """Text, or the JSON object with ``output``. What calls itself JSON must be JSON."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_json = kind == "application/json" or kind.endswith("+json")
+    try:
+        text = content.decode(response.charset_encoding or "utf-8")
+    except (UnicodeDecodeError, LookupError):
+        raise AgentError("its answer is not text in the encoding it names (UTF-8 if none)", attempts=attempt) from None
+    try:
+        found: object = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        if is_json:
+            raise AgentError(f"its answer is not JSON, though it says so: {error}", attempts=attempt) from None
+        return text
+    return found if is_json or (isinstance(found, dict) and "output" in found) else text
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(f"{constant} is not a JSON number")
+
+
+def _said(error: BaseException) -> str:
+    """What the system said at the bottom of it, else what the client says."""
+    below: BaseException | None = error
+    while below is not None:
+        if isinstance(below, OSError) and below.errno:
+            # asyncio words what the system said anew; names that are not found and TLS have numbers of their own.
+            plain = isinstance(below, ConnectionError) or type(below) is OSError
+            return label(os.strerror(below.errno) if plain else below.strerror or str(below), _SHOWN)
+        below = below.__cause__ or below.__context__
+    return label(str(error) or type(error).__name__, _SHOWN)
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,45 @@
+"""What an agent is asked and what it replies, whoever carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scoring.span import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One test put to an agent: its input, and who asks. ``metadata`` is the test's own."""
+
+    input: Json
+    test_id: str
+    metadata: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the agent said, not yet looked at. ``latency_ms`` is that of the attempt that brought it."""
+
+    said: object
+    latency_ms: float
+    attempts: int = 1
+
+
+class AgentError(Exception):
+    """The agent gave no answer, and why. ``unreachable``: it could not even be asked."""
+
+    def __init__(self, reason: str, *, attempts: int = 1, unreachable: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.attempts = attempts
+        self.unreachable = unreachable
+
+
+class NoSuchAgentError(Exception):
+    """What was named cannot be an agent: one line of cause and one of remedy."""
+
+    def __init__(self, cause: str, remedy: str) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.remedy = remedy

@@ -1,0 +1,54 @@
+"""Gaps: why verdicts are incomplete, told once for all that are for the same reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from monitor.cautions import only_judged
+from scoring.label import label
+from scoring.rubrics import RUBRICS
+
+_MOST_KNOWN = 500
+"""Different gaps that are counted, the first that come: a reason may quote the case, and memory stays constant."""
+_MOST_TOLD = 10
+_REASON = 300
+
+
+_JUDGE_WANTED = "needs a judge"
+"""What the lexical answerer says of a question that is for a judge."""
+
+
+@dataclass(slots=True)
+class Gaps:
+    """Hears verdicts as their JSON says them. ``count`` is how many were incomplete."""
+
+    count: int = 0
+    _times: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+    def add(self, verdict: Mapping[str, Any]) -> None:
+        """Count what is missing in a verdict that neither passed nor failed; others are not looked at."""
+        if verdict.get("passed") is not None:
+            return
+        self.count += 1
+        for score in verdict.get("scores", ()):
+            if score["status"] in ("unavailable", "error"):
+                gap = (str(verdict["rubric"]), str(score["metric"]), str(score["reason"]))
+                if gap in self._times or len(self._times) < _MOST_KNOWN:
+                    self._times[gap] += 1
+
+    def told(self) -> Iterator[str]:
+        """A line for each reason, the most frequent first, and one of remedy where only a judge can tell."""
+        metrics: dict[tuple[str, str, int], list[str]] = {}
+        for (rubric, metric, reason), times in self._times.most_common():
+            metrics.setdefault((rubric, reason, times), []).append(metric)
+        for (rubric, reason, times), names in list(metrics.items())[:_MOST_TOLD]:
+            often = "" if times == 1 else f" ({times} times)"
+            yield f"{rubric}: {', '.join(names)}: {label(reason, _REASON)}{often}"
+        if len(metrics) > _MOST_TOLD:
+            yield f"… and {len(metrics) - _MOST_TOLD} more reasons"
+        if any(name in only_judged(rubric) and _JUDGE_WANTED in reason for rubric, name, reason in self._times):
+            without = ", ".join(name for name in RUBRICS if not only_judged(name))
+            yield f"remedy: configure a judge (answerers.judge); rubrics that need none (--rubric NAME) are {without}"

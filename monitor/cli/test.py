@@ -1,0 +1,200 @@
+"""``sidejudge test``: a test set is put to an agent, and what it answers is judged."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .errors import DATA, CommandError
+from .progress import Shown, progress
+from .settings import config_option, runnable
+
+if TYPE_CHECKING:
+    from monitor.testing.run import Agent, Finished, Results
+    from scoring.runs.test_set import TestSet
+
+
+@click.command()
+@click.argument("testset", type=click.Path(path_type=Path))
+@click.option("--agent", "spec", required=True, metavar="http://…|python:module:function", help="Who is tested.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only tests with this tag; repeatable: with all.")
+@click.option(
+    "--where", multiple=True, metavar="KEY=VALUE", help="Only tests whose field is this; repeatable: all hold."
+)
+@click.option("--rubric", "chosen", multiple=True, metavar="NAME", help="Judge every test by this rubric; repeatable.")
+@click.option("--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Run every test so often.")
+@click.option("--concurrency", type=click.IntRange(1, 256), default=4, show_default=True, help="Tests at a time.")
+@click.option("--timeout", default="60s", show_default=True, help="Longest that a test may take, all attempts.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Results (JSON Lines); a run that was cut off goes on there."
+)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@config_option
+def test(  # noqa: PLR0917  # click passes options by name
+    testset: Path,
+    spec: str,
+    tags: tuple[str, ...],
+    where: tuple[str, ...],
+    chosen: tuple[str, ...],
+    repeat: int,
+    concurrency: int,
+    timeout: str,  # it is an option of the command line
+    out: Path | None,
+    form: str,
+    config: Path | None,
+) -> int:
+    """Put every test of TESTSET (YAML, JSON or JSON Lines) to an agent and judge what it answers.
+
+    An agent at http://… gets POST {"input", "test_id", "metadata"} and answers text or {"output": …, …}; one at
+    python:module:function is called with the input. monitor/testing/TEST_SETS.md describes tests and answers.
+
+    Rubrics are those of --rubric, else of the configured routes, else of the test's task, else 'dimensions' (with
+    'workflow' where a test has a scenario). Called again with the same --out, tests that were answered and have not
+    changed are not put to the agent again. The exit code is 1 unless every test passed.
+    """
+    import asyncio  # noqa: PLC0415  # not for --help
+
+    from monitor.answering import answering  # noqa: PLC0415
+    from monitor.batch.append_file import AnotherRunError  # noqa: PLC0415
+    from monitor.batch.in_flight import JudgeOutError  # noqa: PLC0415
+    from monitor.batch.transient import Transient  # noqa: PLC0415
+    from monitor.catalogue import configured  # noqa: PLC0415
+    from monitor.testing.judge import Judge  # noqa: PLC0415
+    from monitor.testing.run import Runner, UnreachableError  # noqa: PLC0415
+    from scoring.runs.summary import repeats, summarize  # noqa: PLC0415
+
+    from .test_report import report  # noqa: PLC0415
+
+    seconds = _seconds(timeout)
+    settings = runnable(config).config
+    rubrics = configured(settings)
+    section, memory = settings.answerers.judge, Transient(forgetful=repeat > 1)
+    for name in chosen:
+        if name not in rubrics:
+            raise CommandError(f"--rubric: there is no rubric {name!r}", f"choose from {', '.join(rubrics)}")
+    tests = _tests(testset, tuple(settings.scenarios), tags, where)
+    if out is not None and out.exists() and out.samefile(testset):
+        raise CommandError(f"--out: {out} is the test set itself", "name another file")
+    # What an agent prints is not our result.
+    with contextlib.redirect_stdout(sys.stderr):
+        agent = _agent(spec, concurrency)
+        try:
+            with _results(out, agent.name) as results, progress(len(tests.tests) * repeat, "tests") as shown:
+                runner = Runner(
+                    agent=agent,
+                    judge=Judge(
+                        rubrics,
+                        settings.routes,
+                        settings.scenarios,
+                        chosen,
+                        answering=answering(settings, memory=memory, observer=None, clock_ns=time.time_ns),
+                        max_wait_s=section.max_wait.seconds if section is not None else 0.0,
+                    ),
+                    results=results,
+                    concurrency=concurrency,
+                    timeout_s=seconds,
+                    heard=_counted(shown),
+                )
+                found = asyncio.run(runner.run(tests.tests, repeat))
+        except JudgeOutError as error:
+            again = "mend it and call again: what was judged stands in --out, and the run goes on from there"
+            raise CommandError(f"answerers.judge: {error}", again, DATA) from None
+        except AnotherRunError as error:
+            raise CommandError(str(error), "name another --out, or move the file away") from None
+        except UnreachableError as error:
+            raise CommandError(
+                f"no agent answers at {agent.name}: {error}", "start the agent, or correct --agent"
+            ) from None
+    outcomes = [one.outcome for one in found]
+    summary = summarize(outcomes)
+    if repeat > 1:
+        summary["repeats"] = repeats(outcomes)
+    if form == "json":
+        click.echo(json.dumps(summary, indent=2, ensure_ascii=True))
+    else:
+        report(tests, found, summary)
+    return 0 if summary.get("passed") == summary.get("total_tests") else DATA
+
+
+def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Sequence[str]) -> TestSet:
+    from monitor.testing.select import SelectionError, selected  # noqa: PLC0415
+    from monitor.testing.test_file import TestSetError, read_test_set  # noqa: PLC0415
+
+    pairs = []
+    for text in where:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise CommandError(f"--where: {text!r} is not KEY=VALUE", "for example --where complexity=high")
+        pairs.append((key, value))
+    try:
+        tests = read_test_set(path, scenarios)
+        found = selected(tests, tags, pairs)
+    except TestSetError as error:
+        remedy = "mend all of these" if len(error.problems) > 1 else "mend it"
+        remedy += "; monitor/testing/TEST_SETS.md describes test sets"
+        if any(problem.unreadable for problem in error.problems):
+            remedy = "check the path and the permissions"
+        raise CommandError(str(error), remedy) from None
+    except SelectionError as error:
+        raise CommandError(str(error), "correct it, or leave it out") from None
+    if not found.tests:
+        raise CommandError(f"no test of {path} is all of these", "leave out some of --tag and --where")
+    return found
+
+
+def _agent(spec: str, concurrency: int) -> Agent:
+    from integrations.agents.reply import NoSuchAgentError  # noqa: PLC0415
+
+    try:
+        if spec.startswith(("http://", "https://")):
+            from integrations.agents.http import HttpAgent  # noqa: PLC0415  # a client is only needed where it asks
+
+            return HttpAgent(spec, concurrency)
+        if spec.startswith("python:"):
+            from integrations.agents.python import PythonAgent  # noqa: PLC0415
+
+            return PythonAgent(spec)
+    except NoSuchAgentError as error:
+        raise CommandError(f"--agent: {error.cause}", error.remedy) from error
+    raise CommandError(f"--agent: {spec!r} is no agent", "write http://HOST:PORT/PATH or python:module:function")
+
+
+def _seconds(text: str) -> float:
+    from monitor.config.units import parse_duration  # noqa: PLC0415
+
+    try:
+        seconds = parse_duration(text).seconds
+    except ValueError as error:
+        raise CommandError(f"--timeout: {error}", "for example --timeout 90s") from None
+    if seconds <= 0:
+        raise CommandError("--timeout: must be more than 0", "for example --timeout 90s")
+    return seconds
+
+
+@contextlib.contextmanager
+def _results(out: Path | None, agent: str) -> Iterator[Results]:
+    from monitor.testing.results_file import NoResults, ResultsFile  # noqa: PLC0415
+
+    if out is None:
+        yield NoResults()
+    else:
+        with ResultsFile(out, agent) as results:
+            yield results
+
+
+def _counted(shown: Shown) -> Callable[[Finished], None]:
+    """Whoever hears of each finished test, and shows how many there are of each kind."""
+    counts = {True: 0, False: 0, None: 0}
+
+    def heard(finished: Finished) -> None:
+        counts[finished.outcome.evaluation.passed] += 1
+        shown.step(sum(counts.values()), lambda: (counts[True], counts[False], counts[None]))
+
+    return heard

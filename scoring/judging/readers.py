@@ -1,0 +1,126 @@
+"""Readers: answers that are more than one number, read strictly into the value that the question asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scoring import contract
+from scoring.effects import Question
+from scoring.judge_metrics import Definition
+from scoring.judged_benchmarks import SOUNDNESS
+from scoring.questions.benchmarks import FollowsInstructions, PiecesNeeded, PiecesUsed
+from scoring.rubrics.agent import parse_agent_grade
+from scoring.rubrics.answer import parse_grade
+from scoring.rubrics.dimensions import parse_claims, parse_level
+from scoring.rubrics.quality import parse_quality
+from scoring.summary import MAX_FACTS
+
+from .answers import ParseError, Reader, explanation, level, objects, texts
+
+MOST = 500
+"""Items of one list."""
+
+
+def summary_claims(found: Mapping[str, object], _: Question) -> tuple[object, str]:
+    """Claims of a summary, which states at least one."""
+    return texts(found, "claims", least=1, most=MAX_FACTS), explanation(found, "reason")
+
+
+def outcome_drift(found: Mapping[str, object], _: Question) -> tuple[object, str]:
+    """Outcomes of the reference with whether each is kept, and those added."""
+    outcomes = [
+        {"outcome": contract.text(one, "outcome"), "kept": contract.yes_or_no(one, "kept")}
+        for one in objects(found, "outcomes", ("outcome", "kept"), MOST)
+    ]
+    added = list(texts(found, "added", least=0, most=MOST))
+    return {"outcomes": outcomes, "added": added}, explanation(found, "reason")
+
+
+def checked_claims(found: Mapping[str, object], _: Question) -> tuple[object, str]:
+    """Claims of an output with their weight, each accurate or not."""
+    objects(found, "claims", ("claim", "importance", "accurate"), MOST)
+    claims = [
+        {"claim": one.claim, "importance": one.importance, "accurate": one.accurate} for one in parse_claims(found)
+    ]
+    return {"claims": claims}, explanation(found, "reason")
+
+
+def dimension_level(found: Mapping[str, object], _: Question) -> tuple[object, str]:
+    """One of the five levels."""
+    reason = explanation(found, "reason")
+    return {"level": parse_level(found).level, "reason": reason}, reason
+
+
+def quality(found: Mapping[str, object], _: Question) -> tuple[object, str]:
+    """Three scores from 0 to 1."""
+    reasoning, scores = explanation(found, "reasoning"), parse_quality(found)
+    return {
+        "answer_quality": scores.answer_quality,
+        "factual_correctness": scores.factual_correctness,
+        "completeness": scores.completeness,
+        "reasoning": reasoning,
+    }, reasoning
+
+
+def grade(found: Mapping[str, object], _: Question) -> tuple[object, str]:
+    """Seed 002's two scores from 0 to 2."""
+    graded, rationale = parse_grade(found), explanation(found, "rationale")
+    return {
+        "accuracy_score": graded.accuracy_score,
+        "faithfulness_score": graded.faithfulness_score,
+        "rationale": rationale,
+    }, rationale
+
+
+def agent_grade(definition: Definition) -> Reader:
+    """A score from 0 to 5, or a verdict, with what failed and where."""
+
+    def read(found: Mapping[str, object], _: Question) -> tuple[object, str]:
+        reason, graded = explanation(found, "reason"), parse_agent_grade(found, definition)
+        binary = definition.score_type == "binary"
+        told: dict[str, object] = {"passed": graded.acceptable} if binary else {"score": graded.score}
+        return {**told, "failure_code": graded.failure_code, "turns": list(graded.turns), "reason": reason}, reason
+
+    return read
+
+
+def stated_claims(found: Mapping[str, object], _: Question) -> tuple[object, str]:
+    """Claims of any text; it may make none."""
+    return texts(found, "claims", least=0, most=MAX_FACTS), explanation(found, "reason")
+
+
+def pieces(key: str) -> Reader:
+    """Numbers of pieces of context, as a yes or no for each."""
+
+    def read(found: Mapping[str, object], question: Question) -> tuple[object, str]:
+        count = len(question.pieces) if isinstance(question, PiecesUsed | PiecesNeeded) else 0
+        named = contract.required(found, key)
+        if not isinstance(named, list) or any(type(one) is not int or not 0 <= one < count for one in named):
+            raise ParseError(f"{key} is not a list of numbers of pieces")
+        if len(set(named)) < len(named):
+            raise ParseError(f"{key} names a piece twice")
+        marked = frozenset(named)
+        return tuple(number in marked for number in range(count)), explanation(found, "reason")
+
+    return read
+
+
+def reasoning(found: Mapping[str, object], _: Question) -> tuple[object, str]:
+    """Steps with their soundness, and whether the reference reasons."""
+    steps = [
+        {"step": contract.text(one, "step"), "score": level(one, "score", SOUNDNESS)}
+        for one in objects(found, "steps", ("step", "score"), MOST)
+    ]
+    return {"steps": steps, "expected": contract.yes_or_no(found, "expected")}, explanation(found, "reason")
+
+
+def instructions(found: Mapping[str, object], question: Question) -> tuple[object, str]:
+    """Instructions, each followed or not; where they were listed, as many as were."""
+    told = [
+        {"instruction": contract.text(one, "instruction"), "followed": contract.yes_or_no(one, "followed")}
+        for one in objects(found, "instructions", ("instruction", "followed"), MOST)
+    ]
+    listed = question.instructions if isinstance(question, FollowsInstructions) else None
+    if listed is not None and len(told) != len(listed):
+        raise ParseError("instructions are not as many as were asked about")
+    return {"instructions": told}, explanation(found, "reason")

@@ -1,0 +1,120 @@
+"""The client of judges: what it sends, what it reads, and what a model costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from integrations.judge.client import JudgeClient, Model, Price
+from integrations.provider.errors import Kind, ProviderError
+from integrations.provider.library import LiteLLM
+from tests.fakes import openai as fake
+
+
+@dataclass(frozen=True)
+class Request:
+    messages: tuple = ({"role": "user", "content": "Is it so? " * 40},)
+    schema: object = None
+    schema_name: str = "answer"
+    answer_tokens: int = 100
+
+    def __post_init__(self):
+        object.__setattr__(self, "schema", {"type": "object", "properties": {}})
+
+
+@pytest.fixture
+def provider():
+    with fake.Provider(fake.says('{"yes": true}')) as running:
+        yield running
+
+
+@pytest.fixture
+async def client():
+    library = LiteLLM()
+    yield JudgeClient(library)
+    await library.close()
+
+
+def model(provider, **more):
+    return Model(**{"name": "openai/gpt-4o-mini", "api_base": provider.url, "api_key": "sk-very-secret", **more})
+
+
+async def test_it_asks_once_and_tells_what_was_said_and_used(client, provider):
+    completion = await client.complete(Request(), model(provider))
+    assert (completion.text, completion.model, completion.cut_off) == ('{"yes": true}', "gpt-4o-mini", False)
+    assert completion.usage.input_tokens == 100
+    assert completion.usage.output_tokens == 3
+    assert completion.usage.cost_usd == pytest.approx(100 * 0.15e-6 + 3 * 0.6e-6)
+    (seen,) = provider.seen
+    assert seen.headers["authorization"] == "Bearer sk-very-secret"
+    assert seen.body["messages"] == [dict(each) for each in Request().messages]
+
+
+async def test_equal_requests_are_equal_to_the_byte(client, provider):
+    for _ in range(2):
+        await client.complete(Request(), model(provider))
+    assert provider.seen[0].raw == provider.seen[1].raw
+
+
+async def test_an_answer_may_be_as_long_as_the_request_says_and_a_seed_is_not_needed(client, provider):
+    await client.complete(Request(answer_tokens=3000), model(provider, seed=None))
+    assert provider.seen[0].body["max_tokens"] == 3000
+    assert "seed" not in provider.seen[0].body
+
+
+async def test_a_price_is_the_configured_one_or_the_known_one_or_not_known(client, provider):
+    assert await client.price(model(provider)) == Price(input_usd_per_million=0.15, output_usd_per_million=0.6)
+    own = Price(input_usd_per_million=10, output_usd_per_million=100)
+    assert await client.price(model(provider, price=own)) == own
+    completion = await client.complete(Request(), model(provider, price=own))
+    assert completion.usage.cost_usd == pytest.approx(100 * 10e-6 + 3 * 100e-6)
+    assert await client.price(model(provider, name="openai/ours")) is None
+    assert (await client.complete(Request(), model(provider, name="openai/ours"))).usage.cost_usd is None
+
+
+async def test_the_context_is_the_known_one_or_a_cautious_one(client, provider):
+    assert await client.context_tokens(model(provider)) == 128_000
+    assert await client.context_tokens(model(provider, name="openai/ours")) == 32_000
+
+
+async def test_a_refusal_is_paid_for(client, provider):
+    provider.will(fake.refuses())
+    with pytest.raises(ProviderError) as raised:
+        await client.complete(Request(), model(provider))
+    assert raised.value.kind is Kind.CONTENT_REFUSED
+    assert raised.value.usage.cost_usd > 0
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        ({"api_base": "http://127.0.0.1:9/v1"}, Kind.UNREACHABLE),
+        ({"api_base": "http://no-such-host.invalid/v1"}, Kind.UNREACHABLE),
+        ({"name": "nobody/anything"}, Kind.MODEL_NOT_FOUND),
+    ],
+)
+async def test_what_cannot_be_reached_or_is_not_known_is_told_apart(client, provider, more, kind):
+    with pytest.raises(ProviderError) as raised:
+        await client.complete(Request(), model(provider, timeout_s=5.0, **more))
+    assert raised.value.kind is kind
+
+
+async def test_another_providers_protocol_fails_by_the_same_names(client, provider):
+    other = {"name": "anthropic/claude-sonnet-4-5", "timeout_s": 5.0}
+    for behaviour, kind in (
+        (fake.unauthorised(), Kind.AUTHENTICATION_FAILED),
+        (fake.too_many("5"), Kind.RATE_LIMITED),
+        (fake.error(529, "overloaded"), Kind.OVERLOADED),
+        (fake.error(400, "Your credit balance is too low to access the API."), Kind.CREDIT_EXHAUSTED),
+        (fake.raw(b"<html>"), Kind.BAD_ANSWER),
+    ):
+        provider.will(behaviour)
+        with pytest.raises(ProviderError) as raised:
+            await client.complete(Request(), model(provider, **other))
+        assert raised.value.kind is kind
+        assert "very-secret" not in str(raised.value)
+
+
+def test_a_key_is_not_shown_by_accident(provider):
+    assert "secret" not in repr(model(provider))

@@ -1,0 +1,57 @@
+"""litellm: loaded when it is needed, kept out of the way, and gone when it is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+from integrations.provider.library import LiteLLM
+
+
+def test_nothing_loads_it_by_being_imported():
+    code = (
+        "import sys, threading, integrations.judge.client, monitor.judge.answerer; "
+        "assert not {'litellm', 'openai', 'aiohttp', 'httpx'} & set(sys.modules); assert threading.active_count() == 1"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+async def test_it_works_in_its_own_thread_and_ends_with_it():
+    library = LiteLLM()
+
+    async def where(litellm):
+        assert litellm.__name__ == "litellm"
+        asyncio.get_running_loop().create_task(asyncio.sleep(3600))  # what a library leaves behind
+        return threading.current_thread().name
+
+    assert await asyncio.gather(library.run(where), library.run(where)) == ["sidejudge-provider"] * 2
+    assert sum(thread.name == "sidejudge-provider" for thread in threading.enumerate()) == 1
+    await library.close()
+    await library.close()
+    assert all(thread.name != "sidejudge-provider" for thread in threading.enumerate())
+    assert await library.run(where) == "sidejudge-provider"  # it may be started again
+    await library.close()
+
+
+async def test_who_gives_up_waiting_ends_the_work_too():
+    library = LiteLLM()
+    ended = threading.Event()
+
+    async def waits(_litellm):
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.set()
+
+    await library.start()
+    task = asyncio.create_task(library.run(waits))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    assert await asyncio.to_thread(ended.wait, 10)
+    await library.close()
+
+
+async def test_closing_what_was_never_started_does_nothing():
+    await LiteLLM().close()

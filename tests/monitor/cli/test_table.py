@@ -1,0 +1,80 @@
+"""Tables as people see them: aligned everywhere, wrapped and coloured on a terminal only."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.cli.table import _fitted, table
+
+ENTRY = Path(sys.executable).with_name("sidejudge")
+CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def on_a_terminal(*arguments: str, columns: int) -> str:
+    """What the command shows on a terminal of this width."""
+    ours, theirs = pty.openpty()
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")} | {"COLUMNS": str(columns)}
+    process = subprocess.Popen([str(ENTRY), *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environ)
+    os.close(theirs)
+    told = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # a terminal that nobody holds any more
+            break
+        if not part:
+            break
+        told += part
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    return told.decode().replace("\r\n", "\n")
+
+
+def test_the_catalogue_fits_a_terminal_and_no_name_is_broken() -> None:
+    for columns in (100, 140):
+        told = on_a_terminal("metrics", columns=columns)
+        assert "\x1b[" in told, "colours are for terminals"
+        plain = CODES.sub("", told)
+        tables = [line for line in plain.splitlines() if " · " not in line]
+        assert max(map(len, tables)) <= columns
+        assert {"response_structure_compliance", "domain_term_preservation_rate"} <= set(plain.split())
+
+
+def test_a_card_goes_on_under_itself() -> None:
+    plain = CODES.sub("", on_a_terminal("explain", "factual_accuracy", columns=80))
+    assert max(map(len, plain.splitlines())) <= 80
+    assert [line for line in plain.splitlines() if line.startswith(" " * 15)]
+
+
+def test_a_pipe_gets_a_line_a_metric_and_no_colours(call) -> None:
+    told = call("metrics").stdout
+    assert "\x1b" not in told
+    (line,) = [line for line in told.splitlines() if line.startswith("keyword_f1 ")]
+    assert re.split(r"  +", line) == ["keyword_f1", "0.47", "exact", "good >=0.9, acceptable >=0.85, else fail", "-"]
+
+
+def test_counts_are_coloured_where_there_is_something_to_count() -> None:
+    told = table(("rubric", "passed", "failed"), [("qa", "3", "0"), ("failed", "0", "12")])
+    assert [CODES.findall(line) for line in told.splitlines()[1:]] == [
+        ["\x1b[32m", "\x1b[0m"], ["\x1b[31m", "\x1b[0m"],
+    ]  # fmt: skip
+    assert CODES.sub("", told) == "RUBRIC  PASSED  FAILED\nqa           3       0\nfailed       0      12"
+
+
+@given(st.lists(st.tuples(st.integers(1, 200), st.integers(1, 50)), min_size=1, max_size=6), st.integers(10, 200))
+def test_columns_are_made_narrower_only_as_far_as_is_asked_and_allowed(columns, screen) -> None:
+    widths, least = [max(pair) for pair in columns], [min(pair) for pair in columns]
+    found = _fitted(widths, least, screen)
+    total = sum(found) + 2 * (len(found) - 1)
+    assert all(low <= now <= before for low, now, before in zip(least, found, widths, strict=True))
+    assert total <= screen or found == least
+    assert total >= min(screen, sum(widths) + 2 * (len(widths) - 1))
+    assert _fitted(widths, least, None) == widths
