@@ -19,7 +19,8 @@ from integrations.otlp.wire import Chunk, Origin, Split, identify, read_headers,
 from integrations.store.sqlite import StoredChunk, StoreError
 from monitor.assembler import Arrival, Assembler
 from monitor.ledger import Ledger, Reason
-from monitor.sampler import Sampler
+from monitor.sampler import Sampler, incoming_threshold
+from monitor.skew_watch import SkewWatch
 
 __all__ = ["Counts", "Intake", "Overloaded", "Receipt", "Undecodable"]
 
@@ -70,6 +71,9 @@ class Intake:
         wake: Callable[[], None] | None = None,
     ) -> None:
         self._sampler = sampler
+        self._hashed = sampler.source == "hashed"
+        self.skew = None if self._hashed else SkewWatch(sampler.base)
+        """Whether trace ids are as random as sampling presumes; None where it does not go by them."""
         self._store = store
         self._assembler = assembler
         self._ledger = ledger
@@ -99,16 +103,16 @@ class Intake:
             raise Overloaded(1.0)
         try:
             if len(body) <= _INLINE_BYTES:
-                found = split(body, self._admit)
+                found = split(body, self._admit, hashed=self._hashed)
             else:
-                found = await asyncio.to_thread(split, body, self._admit)
+                found = await asyncio.to_thread(split, body, self._admit, hashed=self._hashed)
         except Undecodable:
             self.counts.undecodable += 1
             self._ledger.seen()
             self._ledger.ended(None, Reason.UNDECODABLE)
             raise
         if found.chunks:
-            await self._keep(found.chunks)
+            await self._keep(found.chunks, explicit=found.explicit)
         self._account(found)
         return Receipt(rejected_spans=found.rejected, message=found.message)
 
@@ -128,7 +132,7 @@ class Intake:
                 self._origins[resource] = origin
         return origin
 
-    async def _keep(self, chunks: list[Chunk]) -> None:
+    async def _keep(self, chunks: list[Chunk], *, explicit: bool) -> None:
         fresh = []
         for chunk in chunks:
             arrival = self._assembler.classify(chunk)
@@ -151,13 +155,16 @@ class Intake:
         finally:
             self._waiting -= size
         for chunk in fresh:
-            self._assemble(chunk, now_ns)
+            self._assemble(chunk, now_ns, explicit=explicit)
         if self._wake is not None:
             self._wake()
 
-    def _assemble(self, chunk: Chunk, now_ns: int) -> None:
+    def _assemble(self, chunk: Chunk, now_ns: int, *, explicit: bool) -> None:
         if self._assembler.add(chunk, now_ns) is Arrival.OPENS:
             self._ledger.seen()
+            if self.skew is not None and not explicit:
+                stated = any(h.trace_state and incoming_threshold(h.trace_state) for h in chunk.headers)
+                self.skew.saw(chunk.origin.service, (chunk.trace_id,), stated=stated)
 
     def _account(self, found: Split) -> None:
         counts = self.counts
@@ -168,7 +175,9 @@ class Intake:
         for origin, trace_ids in found.dropped.items():
             # Explicit randomness on some spans of a trace only may draw these and not the others: then it is drawn.
             unknown = {trace_id for trace_id in trace_ids if not self._assembler.knows(trace_id)}
-            self._ledger.sampled_out(origin.service, unknown)
+            fresh = self._ledger.sampled_out(origin.service, unknown)
+            if fresh and self.skew is not None and not found.explicit:
+                self.skew.saw(origin.service, fresh)
 
     def restore(self) -> int:
         """Take up what the store holds after a restart; return how many traces are open."""

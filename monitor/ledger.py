@@ -106,8 +106,8 @@ class Ledger:
             self._services.add(service)
         return service
 
-    def sampled_out(self, service: str | None, trace_ids: AbstractSet[bytes]) -> int:
-        """Count the traces among these that are not known yet as seen and sampled out; return how many they are."""
+    def sampled_out(self, service: str | None, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
+        """Count the traces among these that are not known yet as seen and sampled out; return them."""
         fresh = trace_ids - self._young - self._old
         if fresh:
             if len(self._young) + len(fresh) > self._remembered:
@@ -117,7 +117,7 @@ class Ledger:
             self._young.update(fresh if len(fresh) <= room else list(fresh)[:room])
             self.seen(len(fresh))
             self.ended(service, Reason.SAMPLED_OUT, len(fresh))
-        return len(fresh)
+        return fresh
 
     def has_sampled_out(self, trace_id: bytes) -> bool:
         """Whether this trace was counted as sampled out lately; False may also mean that it was long ago."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from .config import Config
 from .instant import written
-from .sampler import probability, randomness, threshold
+from .sampler import probability, random_bits, threshold
 
 _REASONS = {
     "scored": "it was scored",
@@ -111,15 +111,15 @@ def _verdict(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 def sampling_forecast(trace_id: str, config: Config) -> Iterator[str]:
     """What the base rate of a configuration says of a trace id, without anything else being known of the trace."""
-    random_bits, limit = randomness(bytes.fromhex(trace_id)), threshold(config.sampling.rate)
-    kept = random_bits >= limit
-    yield f"  its randomness is {random_bits:#016x}"
+    bits, limit = random_bits(bytes.fromhex(trace_id), config.sampling.randomness), threshold(config.sampling.rate)
+    kept = bits >= limit
+    yield f"  its randomness is {bits:#016x}"
     yield f"  the threshold of the base rate {config.sampling.rate:g} is {limit:#016x}"
     if kept:
         yield f"  that is enough: it would be drawn, with probability {probability(limit):g}, whatever the rules say"
     else:
         yield "  that is less: the base rate does not draw it"
         for rule in config.sampling.rules:
-            drawn = random_bits >= threshold(rule.rate)
+            drawn = bits >= threshold(rule.rate)
             verb = "would draw it" if drawn else "would not draw it either"
             yield f"  the rule {rule.name!r} (rate {rule.rate:g}) {verb} if it matches: {rule.match.describe()}"

@@ -23,7 +23,7 @@ from .intake import Intake
 from .ledger import Ledger, Reason
 from .pipeline import Pipeline
 from .report import Position, Report, VerdictPage, VerdictQuery
-from .sampler import probability, randomness, threshold
+from .sampler import probability, random_bits, threshold
 from .windows import Windows
 
 REJECTED = "invalid"
@@ -169,7 +169,7 @@ class View:
     def _draw(self, trace_id: bytes) -> dict[str, object]:
         base = threshold(self.config.sampling.rate)
         return {
-            "randomness": f"{randomness(trace_id):014x}",
+            "randomness": f"{random_bits(trace_id, self.config.sampling.randomness):014x}",
             "threshold": f"{base:014x}",
             "probability": probability(base),
         }

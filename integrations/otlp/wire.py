@@ -22,7 +22,7 @@ from . import bounds
 from .chunk import Chunk, Origin, SpanHeader
 from .envelope import Delivery, Envelope, Ids, Resource
 from .outcome import Undecodable
-from .tracestate import randomness
+from .tracestate import hashed_randomness, randomness
 
 __all__ = ["Chunk", "Origin", "SpanHeader", "Split", "identify", "read_headers", "split"]
 
@@ -52,6 +52,8 @@ class Split:
     kept: int = 0
     invalid_ids: int = 0
     damaged: int = 0
+    explicit: bool = False
+    """Whether spans may state their randomness themselves, so that it cannot be told from the trace ids."""
 
     @property
     def rejected(self) -> int:
@@ -74,9 +76,10 @@ _Place = tuple[int, int, Any, Any]
 _Kept = dict[bytes, list[tuple[_Place, bytes, Origin]]]
 
 
-def split(body: bytes, admit: Callable[[bytes], Origin]) -> Split:
+def split(body: bytes, admit: Callable[[bytes], Origin], *, hashed: bool = False) -> Split:
     """Split a request. ``admit`` is asked once per resource (its raw bytes) for the origin.
 
+    ``hashed``: the randomness is the hash of the trace id, whatever a trace state says.
     Raises :class:`Undecodable` when the request, or the resource of any of its spans, cannot be read.
     """
     try:
@@ -87,15 +90,16 @@ def split(body: bytes, admit: Callable[[bytes], Origin]) -> Split:
         ) from None
     result = Split()
     kept: _Kept = {}
-    explicit = _RANDOM_VALUE.search(body) is not None
+    result.explicit = not hashed and _RANDOM_VALUE.search(body) is not None
+    sift = _sift_hashed if hashed else _sift
     for r, resource_spans in enumerate(envelope.resource_spans):
         origin = admit(resource_spans.resource)
         for s, scope_spans in enumerate(resource_spans.scope_spans):
             place = (r, s, resource_spans, scope_spans)
-            if explicit and origin.threshold:
+            if result.explicit and origin.threshold:
                 _sift_slowly(scope_spans.spans, place, origin, kept, result)
             else:
-                _sift(scope_spans.spans, place, origin, kept, result)
+                sift(scope_spans.spans, place, origin, kept, result)
     for trace_id, spans in kept.items():
         _keep(trace_id, spans, result)
     return result
@@ -140,7 +144,33 @@ def _sift(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, re
         _sift_slowly(odd, place, origin, kept, result)
 
 
-def _sift_slowly(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, result: Split) -> None:
+def _sift_hashed(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, result: Split) -> None:
+    """Decide on the hash of the trace id, taken once a trace."""
+    floor = origin.floor
+    drawn: dict[bytes, bool] = {}
+    odd: list[bytes] = []
+    for span in spans:
+        trace_id = span[2:18]
+        usual = span[:2] == _TRACE_ID and span[18:20] == _SPAN_ID and len(span) >= 28
+        if not usual or trace_id == _NO_TRACE or span[20:28] == _NO_SPAN:
+            odd.append(span)
+            continue
+        keep = drawn.get(trace_id)
+        if keep is None:
+            keep = drawn[trace_id] = hashed_randomness(trace_id) >= floor
+        if keep:
+            kept.setdefault(trace_id, []).append((place, span, origin))
+    result.spans += len(place[3].spans) - len(odd)
+    dropped = {trace_id for trace_id, keep in drawn.items() if not keep}
+    if dropped:
+        result.dropped.setdefault(origin, set()).update(dropped)
+    if odd:
+        _sift_slowly(odd, place, origin, kept, result, hashed=True)
+
+
+def _sift_slowly(
+    spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, result: Split, *, hashed: bool = False
+) -> None:
     """Decide with the ids parsed: for spans in an unusual layout, and for requests that carry explicit randomness."""
     for span in spans:
         result.spans += 1
@@ -152,10 +182,16 @@ def _sift_slowly(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _K
         trace_id, span_id = ids.trace_id, ids.span_id
         if len(trace_id) != 16 or len(span_id) != 8 or trace_id == _NO_TRACE or span_id == _NO_SPAN:
             result.invalid_ids += 1
-        elif randomness(trace_id, ids.trace_state.decode("ascii", "replace")) < origin.threshold:
+        elif _bits(trace_id, ids.trace_state, hashed=hashed) < origin.threshold:
             result.dropped.setdefault(origin, set()).add(trace_id)
         else:
             kept.setdefault(trace_id, []).append((place, span, origin))
+
+
+def _bits(trace_id: bytes, trace_state: bytes, *, hashed: bool) -> int:
+    if hashed:
+        return int.from_bytes(hashed_randomness(trace_id), "big")
+    return randomness(trace_id, trace_state.decode("ascii", "replace"))
 
 
 def _keep(trace_id: bytes, spans: list[tuple[_Place, bytes, Origin]], result: Split) -> None:

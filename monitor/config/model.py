@@ -136,6 +136,12 @@ class Sampling(Section):
     """Which share of the traces is judged. Consistent by trace id; the weight travels with the verdict."""
 
     rate: Rate = Field(default=0.01, description="base rate, share of all traces, in (0, 1]")
+    randomness: Literal["trace_id", "hashed"] = Field(
+        default="trace_id",
+        description="what decides: `trace_id`: its last 56 bits, or `ot=rv`, as OpenTelemetry specifies; `hashed`: a "
+        "hash of it, for ids that are not uniformly random or that a sampler upstream has already drawn by "
+        "(costs a hash a trace, and the agreement with other samplers)",
+    )
     rules: Annotated[tuple[Rule, ...], GIVEN_AS_LIST] = Field(
         default=(),
         description="exceptions from the base rate, in order; what the largest rate of all could keep is held until "
