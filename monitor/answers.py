@@ -14,6 +14,7 @@ from scoring.status import Policy, Status
 from scoring.verdict import Selection, State
 
 from .report import Report
+from .suspicion import Kind
 
 Ratio = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -178,6 +179,15 @@ class JudgeBody(_Body):
         )  # fmt: skip
 
 
+class SuspicionBody(_Body):
+    """Something about the traffic that makes verdicts fewer, or other, than the configuration asks for."""
+
+    kind: Kind
+    service: str | None = Field(description="null: all of them")
+    cause: str
+    remedy: str
+
+
 class StatusBody(_Body):
     """The state of this process at one moment."""
 
@@ -189,6 +199,7 @@ class StatusBody(_Body):
     alerts: AlertsBody
     window_s: Annotated[float, Field(gt=0)]
     judge: JudgeBody | None = Field(description="null where no judge is configured")
+    suspicions: list[SuspicionBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
     config_fingerprint: str = Field(description="first digits of the SHA-256 of the configuration in force")
@@ -209,6 +220,10 @@ class StatusBody(_Body):
             sampling=SamplingBody(rate=report.sampling_rate, rules=list(report.sampling_rules)),
             alerts=alerts, window_s=window_s, window_shortened=report.shortened,
             judge=JudgeBody.of(report.judge) if report.judge is not None else None,
+            suspicions=[
+                SuspicionBody(kind=each.kind, service=each.service, cause=each.cause, remedy=each.remedy)
+                for each in report.suspicions
+            ],
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),
             uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),

@@ -40,6 +40,7 @@ from .pipeline import BATCH, Pipeline
 from .router import Router
 from .sampler import Sampler
 from .server import AddressError, Server, address, bind
+from .traffic import Traffic
 from .trial import Trials
 from .view import REJECTED, View
 from .windows import Windows
@@ -68,6 +69,7 @@ class Monitor:
         self.intake = Intake(
             sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
         )
+        self.traffic = Traffic(skew=self.intake.skew)
         self.answering = answering(config, memory=self.store.judged, observer=self.exporter.judge, clock_ns=clock_ns)
         trials = Trials(
             archive=self.store,
@@ -99,6 +101,7 @@ class Monitor:
             clock_ns=clock_ns,
             working=self._works,
             judge=lambda: judge_standing(config, self.answering.judge, self.pipeline.docket, clock_ns() / 1e9),
+            suspicions=self.traffic.suspicions,
             started_ns=clock_ns(),
         )
         self.exporter.watch(self.view.snapshot)
@@ -137,6 +140,7 @@ class Monitor:
         self._judging = asyncio.create_task(self._judge_what_is_due())
         self._warming = asyncio.create_task(self.answering.warm()) if self.answering.judge else None
         self._scheduler.add_job(self._purge, "interval", minutes=1, coalesce=True, max_instances=1)
+        self._scheduler.add_job(self._look, "interval", seconds=30, coalesce=True, max_instances=1)
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
         addresses = {"otlp": address(otlp_socket), "api": address(api_socket)}
@@ -169,7 +173,7 @@ class Monitor:
 
     async def _judge_what_is_due(self) -> None:
         while True:
-            self.pipeline.waiting.extend(self.assembler.due(self.clock_ns()))
+            self.pipeline.waiting.extend(self.traffic.closed(self.assembler.due(self.clock_ns())))
             try:
                 await self.pipeline.drain()
             except StoreError as error:
@@ -181,6 +185,9 @@ class Monitor:
             await self.pipeline.pause(TICK_S)
 
     async def _commit(self, ending: Ending) -> None:
+        if ending.reason is Reason.LATE:
+            await self.store.dismiss(ending.trace_id, ending.chunks)
+            return
         await self.store.finish(
             Finished(
                 trace_id=ending.trace_id,
@@ -198,6 +205,8 @@ class Monitor:
     def _record(self, ending: Ending) -> None:
         """Ledger, metrics and windows learn of an ending that is committed."""
         self.ledger.ended(ending.service, ending.reason, revision=ending.revision)
+        if ending.reason is Reason.LATE:
+            self.assembler.refuse(ending.trace_id)
         if ending.verdicts and ending.revision == 1:
             self.exporter.trace_kept(ending.service, ending.verdicts[0].selection)
         for rubric in ending.withdrawn:
@@ -216,6 +225,9 @@ class Monitor:
         if self._lines and ending.changed:
             failed = self._lines.write([verdict.to_json() for verdict in ending.changed])
             self.exporter.exported("jsonl", len(ending.changed), failed=failed, at_s=ending.ended_ns / 1e9)
+
+    async def _look(self) -> None:
+        self.traffic.log_news()
 
     async def _purge(self) -> None:
         now_ns = self.clock_ns()
@@ -246,6 +258,7 @@ def _limits(config: Config) -> Limits:
     return Limits(
         grace_ns=assembly.grace.ns,
         idle_ns=assembly.idle.ns,
+        idle_max_ns=assembly.idle_max.ns if assembly.idle_max else 4 * assembly.idle.ns,
         deadline_ns=assembly.deadline.ns,
         late_ns=assembly.late.ns,
         max_open_traces=assembly.max_open_traces,

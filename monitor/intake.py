@@ -39,6 +39,7 @@ class Committing(Protocol):
 
     async def append(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...
     def recover(self) -> Iterable[StoredChunk]: ...
+    def ended_and_purged(self, limit: int) -> Sequence[bytes]: ...
 
 
 @dataclass(slots=True)
@@ -199,6 +200,8 @@ class Intake:
                 self._ledger.seen()
         if closed is not None:
             self._assembler.restore(*closed)
+        for trace_id in reversed(self._store.ended_and_purged(self._assembler.remembered)):
+            self._assembler.refuse(trace_id)
         return self._ledger.open - before
 
 

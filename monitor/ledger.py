@@ -39,6 +39,8 @@ class Reason(StrEnum):
     """Its rubrics need a judge, and the judge's budget did not reach for it: not drawn in the third pass."""
     SHED = "shed"
     """It was given up under load."""
+    LATE = "late"
+    """Spans of a trace that had ended so long ago that its others are gone: what was said of it stands."""
     UNDECODABLE = "undecodable"
     """Its bytes could not be read. A request that cannot be read at all counts as one trace."""
     ERROR = "error"

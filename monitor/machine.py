@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import sys
@@ -101,6 +102,8 @@ def _extras(config: Config | None) -> Iterator[Finding]:
 
 def _ports(config: Config) -> Iterator[Finding]:
     running = _answers(config.api.listen)
+    if running:
+        yield from _traffic(config.api.listen)
     for key, address in (("api.listen", config.api.listen), ("sources.otlp.http", config.sources.otlp.http)):
         why = _not_bindable(address)
         if why is None:
@@ -133,6 +136,21 @@ def _answers(address: Address) -> bool:
         return False
     except (OSError, ValueError):
         return False
+
+
+def _traffic(address: Address) -> Iterator[Finding]:
+    """What the monitor that runs there suspects of its traffic."""
+    url = f"http://{Address(_ANY.get(address.host, address.host), address.port)}/v1/status"
+    try:
+        with build_opener(ProxyHandler({})).open(url, timeout=2.0) as body:
+            told = json.load(body).get("suspicions", [])
+            found = [(str(each["cause"]), str(each["remedy"])) for each in told]
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):  # it runs, but is of another version
+        return
+    for cause, remedy in found:
+        yield Finding("traffic", "warn", cause, remedy)
+    if not found:
+        yield Finding("traffic", "ok", "nothing is suspicious about what the monitor takes in")
 
 
 def _store(path: Path) -> Iterator[Finding]:

@@ -97,7 +97,7 @@ class SkewWatch:
         return Suspicion(
             kind=Kind.SKEWED_SAMPLING,
             service=service,
-            cause=f"trace ids of {label(service, 80)} are not uniformly random: {reached} of {n} traces reach the base "
+            cause=f"trace ids of {label(service)!r} are not uniformly random: {reached} of {n} traces reach the base "
             f"rate's threshold, where {self._rate * n:.4g} are expected; a sampler upstream may have drawn "
             "by the same bits already",
             remedy="set sampling.randomness: hashed, or let the sampler upstream state its probability "

@@ -20,11 +20,13 @@ _REASONS = {
     "judge_failed": "a judge was asked and failed, or could not be asked for too long",
     "over_budget": "its rubrics need a judge, and the budget of the judge did not reach for it",
     "shed": "it was given up under load",
+    "late": "its spans came after its verdict was final; that stands",
     "undecodable": "its bytes could not be read",
     "error": "judging it failed for a reason of sidejudge's own",
 }
 _COMPLETIONS = {
     "root_ended": "its root span had ended and no parent was missing",
+    "pseudo_root": "no span came any more, and only a caller in another process is missing",
     "idle": "no span came any more",
     "deadline": "it had been open for as long as is allowed",
     "pressure": "too many traces were open at once",

@@ -12,7 +12,9 @@ class Kind(StrEnum):
     SKEWED_SAMPLING = "skewed_sampling"
     """The randomness of trace ids is not uniform: the sample is not the share that it is taken for."""
     SPLIT_TRACES = "split_traces"
-    """Spans of one trace arrive in different places: what arrives here are fragments."""
+    """Spans of one trace arrive in different places, or are lost: what arrives here are fragments."""
+    ROOTLESS_TRACES = "rootless_traces"
+    """Traces begin in processes whose spans do not arrive here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

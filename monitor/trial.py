@@ -40,6 +40,9 @@ class Archive(Protocol):
     def story(self, trace_id: bytes) -> dict[str, Any] | None:
         """What was told when it ended, with its ``verdicts``; None when it has not ended yet."""
 
+    def holds_judged(self, trace_id: bytes) -> bool:
+        """Whether parts that were judged when it ended are still held."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Trial:
@@ -108,6 +111,10 @@ class Trials:
         trial = Trial(closing=closing, chunks=len(payloads), story={}, service=closing.origin.service)
         trial.before = self.archive.story(closing.trace_id)
         try:
+            if trial.before is not None and not self.archive.holds_judged(closing.trace_id):
+                # What came is a fragment of a trace that was judged when it was whole: that stands.
+                trial.reason = Reason.LATE
+                return trial
             self._hear(trial, payloads)
         except Exception as error:  # noqa: BLE001  # a bug must cost one trace its verdict, not the monitor its life
             fail(trial, error)
@@ -121,7 +128,7 @@ class Trials:
                 verdicts = self._verdicts(trial, trial.hearing, now_ns)
         except Exception as error:  # noqa: BLE001  # as above
             fail(trial, error)
-        before = trial.before["verdicts"] if trial.before else []
+        before = trial.before["verdicts"] if trial.before and trial.reason is not Reason.LATE else []
         current, changed = revise(verdicts, before)
         return Ending(
             trace_id=trial.trace_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Literal, Protocol
@@ -24,6 +24,7 @@ from .ledger import Ledger, Reason
 from .pipeline import Pipeline
 from .report import Position, Report, VerdictPage, VerdictQuery
 from .sampler import probability, random_bits, threshold
+from .suspicion import Kind, Suspicion
 from .windows import Windows
 
 REJECTED = "invalid"
@@ -84,6 +85,7 @@ class View:
     clock_ns: Callable[[], int]
     working: Callable[[], bool]
     judge: Callable[[], JudgeStanding | None] = lambda: None
+    suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
@@ -116,6 +118,7 @@ class View:
             now_ns=now_ns,
             shortened=self.windows.shortened,
             judge=self.judge(),
+            suspicions=self.suspicions(),
         )
 
     async def verdicts(self, query: VerdictQuery) -> VerdictPage:
@@ -196,7 +199,12 @@ class View:
             },
             spool_bytes=self.store.size,
             judge=judge,
+            suspected=self._suspected(),
         )
+
+    def _suspected(self) -> dict[str, bool]:
+        found = {suspicion.kind for suspicion in self.suspicions()}
+        return {kind.value: kind in found for kind in Kind}
 
     def _count_up(self) -> None:
         """Bring the counters of the hot path up to date: it counts in plain integers and is asked at a scrape."""

@@ -30,7 +30,8 @@ class Origin:
 class SpanHeader:
     """What the assembler knows of a span. ``parent_id`` is empty where none is named; times are ns since the epoch.
 
-    ``root_hint`` marks the topmost span that the application exported; its parent will never come.
+    ``root_hint`` marks the topmost span that the application exported; its parent will never come. ``remote_parent``
+    says that the parent is a span of another process, as far as the exporter tells (most do since 2024).
     """
 
     span_id: bytes
@@ -39,6 +40,7 @@ class SpanHeader:
     start_ns: int = 0
     end_ns: int = 0
     root_hint: bool = False
+    remote_parent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,8 @@ _SPAN_ID: Final = b"\x12\x08"
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
 _APP_ROOT: Final = b"langfuse.internal.is_app_root"
+_REMOTE: Final = 0x300
+"""Flags of a span whose exporter knows whether its parent is remote (0x100), and whose parent is (0x200)."""
 _PARTS: Final = 50_000
 """Resources and scopes that a request may hold: more than a batch has spans, and below a tenth of a second of work."""
 _RANDOM_VALUE: Final = re.compile(rb"rv:")
@@ -250,6 +252,7 @@ def _headers(payload: bytes, trace_id: bytes) -> Iterator[SpanHeader]:
                     trace_state=span.trace_state.decode("ascii", "replace"),
                     start_ns=span.start_time_unix_nano,
                     end_ns=span.end_time_unix_nano,
+                    remote_parent=span.flags & _REMOTE == _REMOTE,
                     root_hint=hinted and any(a.key == _APP_ROOT and a.value.bool_value for a in span.attributes),
                 )
 

@@ -22,6 +22,16 @@ ON CONFLICT (trace_id) DO UPDATE SET
     reason = excluded.reason, completion = excluded.completion, story = excluded.story
 WHERE excluded.revision >= traces.revision;
 
+-- name: dismiss
+DELETE FROM chunks WHERE seq IN (SELECT seq FROM chunks WHERE trace_id = ? ORDER BY seq LIMIT ?);
+
+-- name: holds_judged
+SELECT 1 FROM chunks WHERE trace_id = ? AND done_ns IS NOT NULL LIMIT 1;
+
+-- name: ended_and_purged
+SELECT trace_id FROM traces AS t WHERE NOT EXISTS (SELECT 1 FROM chunks AS c WHERE c.trace_id = t.trace_id)
+ORDER BY closed_ns DESC LIMIT ?;
+
 -- name: forget_verdicts
 -- What an earlier revision said of rubrics that this one does not speak of no longer holds.
 DELETE FROM verdicts WHERE trace_id = ?;

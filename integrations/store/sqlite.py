@@ -173,6 +173,11 @@ class Store:
 
         await self._writer.do(work)
 
+    async def dismiss(self, trace_id: bytes | str, chunks: int) -> None:
+        """Let go of the first ``chunks`` parts of a trace unread, and of nothing that was said of it."""
+        wanted = (_id(trace_id), chunks)
+        await self._writer.do(lambda connection: connection.execute(self._sql["dismiss"], wanted) and None)
+
     async def purge(self, before_ns: int, *, chunks_before_ns: int | None = None) -> None:
         """Delete traces and verdicts that were closed before ``before_ns``.
 
@@ -194,6 +199,14 @@ class Store:
     def chunks(self, trace_id: bytes | str) -> list[bytes]:
         """The payloads of a trace in order of arrival, those of earlier revisions included."""
         return [payload for (payload,) in self._read("chunks", (_id(trace_id),))]
+
+    def holds_judged(self, trace_id: bytes | str) -> bool:
+        """Whether chunks that were evaluated when the trace ended are still held."""
+        return bool(self._read("holds_judged", (_id(trace_id),)))
+
+    def ended_and_purged(self, limit: int) -> list[bytes]:
+        """Traces that ended and of which no chunk is held any more: at most ``limit``, latest first."""
+        return [trace_id for (trace_id,) in self._read("ended_and_purged", (limit,))]
 
     def recover(self) -> Iterator[StoredChunk]:
         """Everything that is still held, trace by trace, oldest chunk first: what a restart resumes from."""

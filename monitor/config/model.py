@@ -106,6 +106,11 @@ class Assembly(Section):
     idle: PositiveDuration = Field(
         default=parse_duration("30s"), description="close a trace that got no span for this long"
     )
+    idle_max: PositiveDuration | None = Field(
+        default=None,
+        description="what `idle` may grow to for a service whose traces pause longer: twice the pause that 95 % of "
+        "them stay within (default: four times `idle`; the same as `idle` to keep it fixed)",
+    )
     deadline: PositiveDuration = Field(
         default=parse_duration("10m"), description="close a trace this long after its first span, whatever comes"
     )
