@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from integrations.judge.client import Model
-from integrations.provider.errors import ProviderError
+from integrations.provider.errors import Kind, ProviderError
 from integrations.store.errors import StoreError
 from scoring.case import Case
 from scoring.effects import Answer, NoAnswer, Question, Reply
@@ -157,17 +157,21 @@ class JudgeAnswerer:
         """Replies to the questions that a judge can be asked; the others are left out."""
         asked = tuple(filter(can_judge, dict.fromkeys(questions)))
         bill = Bill()
+        replies: Mapping[Question, Reply] = {}
         try:
-            return await self._answer(case, asked, bill) if asked else {}
+            replies = await self._answer(case, asked, bill) if asked else {}
         except ProviderError as error:
             return dict.fromkeys(asked, NoAnswer(f"{OUTAGE}: {error}", failed=True))
         except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may hold what a trace said
             log.error("could not judge", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
             return dict.fromkeys(asked, NoAnswer(f"judge error: {type(error).__name__}", failed=True))
         finally:
-            hearing = _hearing.get() or _Hearing()
-            self.budget.judged(hearing.priority, bill.usd, again=hearing.counted)
-            hearing.counted = True
+            # An outage costs nothing, and says nothing of what judging costs.
+            if bill.usd or any(isinstance(reply, Answer) for reply in replies.values()):
+                hearing = _hearing.get() or _Hearing()
+                self.budget.judged(hearing.priority, bill.usd, again=hearing.counted)
+                hearing.counted = True
+        return replies
 
     async def _answer(self, case: Case, asked: Sequence[Question], bill: Bill) -> Mapping[Question, Reply]:
         keys = await asyncio.to_thread(
@@ -195,14 +199,17 @@ class JudgeAnswerer:
         call, own = uuid.uuid4().hex, Bill()
         said = await asyncio.gather(*(member.ask(request, own) for member in self._members), return_exceptions=True)
         bill.add(own.usd)
-        failures = [each for each in said if isinstance(each, BaseException)]
-        for failure in failures:
-            if not isinstance(failure, UnansweredError):
-                raise failure
+        failures = [each for each in said if isinstance(each, UnansweredError)]
+        for each in said:
+            if isinstance(each, BaseException) and not isinstance(each, UnansweredError):
+                raise each
         answers = [each for each in said if not isinstance(each, BaseException)]
         if len(answers) < self._quorum:
-            reason = label(str(failures[0]), MAX_REASON)
-            return dict.fromkeys(request.questions, NoAnswer(reason, failed=True))
+            failed = NoAnswer(label(str(failures[0]), MAX_REASON), failed=True)
+            smaller: dict[Question, Reply] = {}
+            if len(request.questions) > 1 and any(failure.kind is Kind.CONTEXT_OVERFLOW for failure in failures):
+                smaller = await self._hear_apart(case, request, keys, bill)
+            return {question: smaller.get(question, failed) for question in request.questions}
         replies: dict[Question, Reply] = {}
         kept: dict[str, Kept] = {}
         for question in request.questions:
@@ -224,6 +231,17 @@ class JudgeAnswerer:
             judgement = Judgement(self.name, told.prompt_version, cost_usd=own.usd, call=call)
             replies[question] = await self._reply(case, question, answer, judgement)
         await self._cache.put(kept)
+        return replies
+
+    async def _hear_apart(
+        self, case: Case, request: JudgeRequest, keys: Mapping[Question, str], bill: Bill
+    ) -> dict[Question, Reply]:
+        """The questions of a request that was too long after all, as far as they fit into requests half as long."""
+        half = (request.prompt_tokens + request.answer_tokens) // 2
+        made, _ = await asyncio.to_thread(requests, case, request.questions, context_tokens=half)
+        replies: dict[Question, Reply] = {}
+        for heard in await asyncio.gather(*(self._hear(case, each, keys, bill) for each in made)):
+            replies |= heard
         return replies
 
     async def _reply(self, case: Case, question: Question, kept: Kept, judgement: Judgement) -> Answer:
