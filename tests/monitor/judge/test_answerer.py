@@ -8,9 +8,10 @@ import json
 import pytest
 
 from integrations.judge.client import JudgeClient, Model, Price
-from monitor.judge.answerer import JudgeAnswerer, JudgeSettings
+from monitor.judge.answerer import JudgeAnswerer
 from monitor.judge.breaker import Circuit
 from monitor.judge.member import OUTAGE, OVER_BUDGET
+from monitor.judge.settings import JudgeSettings
 from scoring.case import Case
 from scoring.effects import Answer, GradeAnswer, NoAnswer
 from scoring.questions.text import SameHighlight, SameIntent, SummaryClaims, Supported
