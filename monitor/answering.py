@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from integrations.provider.library import LiteLLM
 
     from .docket import Docket
-    from .judge.answerer import JudgeAnswerer, JudgeSettings, Memory
+    from .judge.answerer import JudgeAnswerer, Memory
     from .judge.observer import Observer
+    from .judge.settings import JudgeSettings
 
 log = logging.getLogger("sidejudge.judge")
 
@@ -86,7 +87,7 @@ def answering(config: Config, *, memory: Memory, observer: Observer | None, cloc
 
 def judge_settings(section: JudgeSection) -> JudgeSettings:
     """The configured judge as the runtime knows it."""
-    from .judge.answerer import JudgeSettings  # noqa: PLC0415
+    from .judge.settings import JudgeSettings  # noqa: PLC0415
 
     return JudgeSettings(
         models=tuple(_model(name, section) for name in (section.model, *section.panel)),
