@@ -20,7 +20,7 @@ from . import jsontext
 Content: TypeAlias = "Json | AttributeValue"
 """A value as it came, or one that was taken out of it."""
 
-REDACTED = ("__REDACTED__", "[Scrubbed due to ")
+REDACTED = ("__REDACTED__", "[Scrubbed due to ", "<elided>")
 """Marks that a client puts where it removed the value; such a value is absent."""
 
 _TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
