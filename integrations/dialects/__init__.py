@@ -10,12 +10,19 @@ from dataclasses import replace
 from integrations.raw import RawSpan
 from scoring.span import Span
 
-from . import genai, generic, langfuse, openinference
+from . import genai, generic, google_adk, langfuse, openinference, semantic_kernel
 from .reading import Dialect, Reading
 
 __all__ = ["DIALECTS", "Dialect", "lift"]
 
-DIALECTS: tuple[Dialect, ...] = (langfuse.DIALECT, openinference.DIALECT, genai.DIALECT, generic.DIALECT)
+DIALECTS: tuple[Dialect, ...] = (
+    langfuse.DIALECT,
+    openinference.DIALECT,
+    google_adk.DIALECT,
+    semantic_kernel.DIALECT,
+    genai.DIALECT,
+    generic.DIALECT,
+)
 """In order of trust: the first that speaks for a span lifts it; the last speaks for all."""
 
 
