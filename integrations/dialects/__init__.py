@@ -10,7 +10,7 @@ from dataclasses import replace
 from integrations.raw import RawSpan
 from scoring.span import Span
 
-from . import genai, generic, google_adk, langfuse, openinference, semantic_kernel
+from . import genai, generic, google_adk, haystack, langfuse, openinference, semantic_kernel
 from .reading import Dialect, Reading
 
 __all__ = ["DIALECTS", "Dialect", "lift"]
@@ -20,6 +20,7 @@ DIALECTS: tuple[Dialect, ...] = (
     openinference.DIALECT,
     google_adk.DIALECT,
     semantic_kernel.DIALECT,
+    haystack.DIALECT,
     genai.DIALECT,
     generic.DIALECT,
 )

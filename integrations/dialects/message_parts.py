@@ -31,13 +31,13 @@ def text_of(part: Json) -> str | None:
 
 def answer(part: dict[str, Json]) -> Message | None:
     """A part that answers a tool call, whoever's message it travels in."""
-    for key in ("function_response", "functionResponse", "toolResult", "tool_result"):
+    for key in ("function_response", "functionResponse", "toolResult", "tool_result", "tool_call_result"):
         if isinstance(inner := part.get(key), dict):
             part = {"type": "tool_result", **inner}
     printed = part.get(pyrepr.CLASS) == "ToolCallResult"
     if not printed and part.get("type") not in {"tool_call_response", "tool_result", "tool-result"}:
         return None
-    origin = part.get("origin") if printed else None
+    origin = part.get("origin")  # Haystack's: the call itself
     origin = origin if isinstance(origin, dict) else {}
     keys = ("response", "result", "output", "content")
     return Message(

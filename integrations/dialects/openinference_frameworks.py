@@ -10,13 +10,12 @@ from typing import Any
 
 from scoring.span import Json, SpanKind, ToolCall
 
-from . import messages, unwrap
+from . import haystack_shapes, messages, unwrap
 from .reading import Reading
 from .usage import usage, whole
 
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
 _MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
-_SELF_INTRODUCTION = re.compile(r"\s*You are (?:the |an? )?([\w-]+)(?: agent)?[.,;:]")
 
 
 def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -39,7 +38,10 @@ def _haystack(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
         return kind
     asked_raw = unwrap.decoded(reading.attributes.get("input.value"))
     answered_raw = unwrap.decoded(reading.attributes.get("output.value"))
-    asked, answered = messages.read(_component(asked_raw)), messages.read(_component(answered_raw))
+    asked, answered = (
+        messages.read(haystack_shapes.component(asked_raw)),
+        messages.read(haystack_shapes.component(answered_raw)),
+    )
     if task := messages.last_text(asked, "user"):
         fields["input"] = task
     if answer := messages.last_text(answered, "assistant"):
@@ -53,19 +55,9 @@ def _haystack(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
         fields["model"] = models[-1]
         reading.note("model", "output.value: meta of the last message")
     fields["usage"] = _own_usage(answered_raw) or fields.get("usage")
-    fields["agent"] = _introduced(reading, fields["system_prompt"]) or reading.raw.name.removesuffix(".run")
+    fields["agent"] = haystack_shapes.introduced(reading, fields["system_prompt"])
+    fields["agent"] = fields["agent"] or reading.raw.name.removesuffix(".run")
     return SpanKind.AGENT
-
-
-def _component(value: Json) -> Json:
-    """Input and output of a pipeline stand under the component's name, the input under ``data`` too."""
-    for _ in range(3):
-        if not isinstance(value, dict) or "messages" in value or "replies" in value:
-            break
-        inner = [item for item in value.values() if isinstance(item, dict)]
-        held = [item for item in inner if "messages" in item or "replies" in item]
-        value = held[-1] if held else inner[0] if len(inner) == 1 else None
-    return value
 
 
 def _own_usage(output: Json) -> object:
@@ -79,15 +71,6 @@ def _own_usage(output: Json) -> object:
     if found is None:
         return None
     return type(found)(input=found.input, output=found.output, cached_input=found.cached_input, own=True)
-
-
-def _introduced(reading: Reading, system_prompt: str | None) -> str | None:
-    """The name by which a system prompt opens (``You are the research agent.``): the only place that has it."""
-    found = _SELF_INTRODUCTION.match(system_prompt or "")
-    if not found:
-        return None
-    reading.note("agent", "opening of the system prompt")
-    return found[1]
 
 
 def _llama_index(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
