@@ -10,7 +10,7 @@ from dataclasses import replace
 from integrations.raw import RawSpan
 from scoring.span import Span
 
-from . import genai, generic, google_adk, haystack, langfuse, openinference, semantic_kernel
+from . import genai, generic, google_adk, haystack, langfuse, mlflow, openinference, semantic_kernel
 from .reading import Dialect, Reading
 
 __all__ = ["DIALECTS", "Dialect", "lift"]
@@ -19,6 +19,7 @@ DIALECTS: tuple[Dialect, ...] = (
     langfuse.DIALECT,
     openinference.DIALECT,
     google_adk.DIALECT,
+    mlflow.DIALECT,
     semantic_kernel.DIALECT,
     haystack.DIALECT,
     genai.DIALECT,

@@ -29,13 +29,13 @@ _RELEASE = ("langfuse.release", "service.version")
 _TRACE_NAME = ("langfuse.trace.name",)
 
 _TRACE_METADATA = ("langfuse.trace.metadata", "ai.telemetry.metadata", "ai.settings.context",
-                   "traceloop.association.properties")  # fmt: skip
+                   "traceloop.association.properties", "mlflow.traceTag")  # fmt: skip
 _SPAN_METADATA = ("langfuse.observation.metadata", "langsmith.metadata", "metadata")
 EXPECTED = "langfuse.experiment.item.expected_output"
 
 _OWN_METADATA = re.compile(r"[\w-]+\.metadata\.(?=.)")
 _TAGS = re.compile(r"(?:[\w-]+\.)*(?:trace\.|tag\.)?tags")
-_NOISE = re.compile(r"ls_|lc_|langgraph_|checkpoint_|__pregel|is_langchain_root$|resourceAttributes|scope\.")
+_NOISE = re.compile(r"ls_|lc_|langgraph_|checkpoint_|__pregel|mlflow\.|is_langchain_root$|resourceAttributes|scope\.")
 _MODERN = re.compile(r"([5-9]|\d\d)\.")
 
 

@@ -60,27 +60,16 @@ def lift(raw: RawSpan) -> Span:
     elif kind is SpanKind.LLM:
         fields |= _generation(reading)
     else:
-        fields |= {"input": _task(unwrap.task(asked)), "output": _answer(unwrap.answer(answered))}
+        fields |= {"input": _said(unwrap.task(asked), "user"), "output": _said(unwrap.answer(answered), "assistant")}
         if kind is SpanKind.RETRIEVER and answered is not None:
             fields["documents"] = unwrap.documents(answered)
     return reading.span(NAME, kind, **fields)
 
 
-def _task(value: Json) -> Json:
-    """The task of a step: LangGraph's state is a list of messages, of which the last one of the user is the task."""
-    return _of_messages(value, "user")
-
-
-def _answer(value: Json) -> Json:
-    return _of_messages(value, "assistant")
-
-
-def _of_messages(value: Json, role: str) -> Json:
-    found = unwrap.decoded(value)
-    if isinstance(found, dict | list):
-        text = messages.last_text(messages.read(found), role)
-        return value if text is None else text
-    return value
+def _said(value: Json, role: str) -> Json:
+    """Of a step: LangGraph's state is a list of messages, of which the last one of the role is meant."""
+    found = messages.said(unwrap.decoded(value), role)
+    return found if isinstance(found, str) else value
 
 
 def _generation(reading: Reading) -> dict[str, object]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from scoring.span import Json, Message
 
-from . import message_parts, pyrepr
+from . import message_parts, pyrepr, unwrap
 
 _ROLES = {
     "human": "user", "ai": "assistant", "model": "assistant", "function": "tool", "developer": "system",
@@ -32,6 +32,12 @@ def read(value: Json) -> tuple[Message, ...]:
 def last_text(messages: tuple[Message, ...], role: str) -> str | None:
     """Text of the last message of a role that has one."""
     return next((m.text for m in reversed(messages) if m.role == role and m.text), None)
+
+
+def said(value: Json, role: str) -> Json:
+    """What a role said last, where the value holds messages (a state, a request, an answer); else the value itself."""
+    text = last_text(read(unwrap.decoded(value)), role) if isinstance(value, dict | list) else None
+    return value if text is None else text
 
 
 def system_text(messages: tuple[Message, ...]) -> str | None:

@@ -66,6 +66,12 @@ def decoded(value: Content, *, scalars: bool = False) -> Json:
     return found
 
 
+def written(value: Content) -> Json:
+    """The value of a client that writes every value as JSON, texts too: read once, for a text may itself be JSON."""
+    found = plain(value)
+    return jsontext.loads(found, scalars=True) if isinstance(found, str) else found
+
+
 def task(value: Content) -> Json:
     """What was asked: the text in a one-argument call or a one-key wrapper, else the value as it came."""
     return _peel(value, _TASK_KEYS)

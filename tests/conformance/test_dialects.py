@@ -24,7 +24,7 @@ SCENARIOS = ("s1_plain", "s2_agents", "s3_callcentre", "s4_error", "s5_stream", 
 CLIENTS = (
     "langfuse-v3", "langfuse-v5", "langfuse-v5-split", "langfuse-langchain",
     "otel-genai-latest", "otel-openai-v2-experimental", "otel-openai-v2-legacy",
-    "semantic-kernel", "google-adk-legacy", "haystack",
+    "semantic-kernel", "google-adk-legacy", "haystack", "mlflow",
     "openinference-openai", "openinference-openai-split", "openinference-anthropic", "openinference-haystack",
     "openinference-llama-index", "openinference-openai-agents",
 )  # fmt: skip
@@ -39,10 +39,12 @@ NO_TYPE = "the client sends the exception's message without its type"
 UNORDERED = "the client sends the tags in another order"
 NO_TAGS = "the client sends no tags; their words occur in other values"
 CAUGHT = "the program catches the exception and returns a text, which is the tool's result"
+PAIRS = "the client has no tags but pairs of key and value, which come out as metadata"
 UNTAGGED = ("semantic-kernel", "google-adk-legacy")
 UNOBTAINABLE: dict[tuple[str, str, str], str] = {
     **{(client, scenario, "tags"): NO_TAGS for client in UNTAGGED for scenario in SCENARIOS},
     ("google-adk-legacy", "s4_error", "error"): CAUGHT,
+    **{("mlflow", scenario, "tags"): PAIRS for scenario in SCENARIOS},
     ("haystack", "s1_plain", "agents"): NO_AGENT,
     ("haystack", "s5_stream", "agents"): NO_AGENT,
     ("haystack", "s6_session", "agents"): NO_AGENT,
@@ -173,6 +175,8 @@ def test_what_is_excused_differs_in_nothing_but_the_reason_given(shared: Path) -
         elif reason == CAUGHT:
             results = [call.result for case in _cases(folder, _manifest(folder)) for call in case.tools_used or ()]
             assert any(str(wanted).partition(": ")[2] in str(result) for result in results)
+        elif reason == PAIRS:
+            assert all(case.metadata["corpus"] == scenario for case in _cases(folder, _manifest(folder)))
         elif reason == NO_TAGS:
             assert found == []
             spans = read_files(_files(folder)).spans
