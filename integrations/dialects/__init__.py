@@ -10,7 +10,7 @@ from dataclasses import replace
 from integrations.raw import RawSpan
 from scoring.span import Span
 
-from . import genai, generic, google_adk, haystack, langfuse, mlflow, openinference, semantic_kernel
+from . import genai, generic, google_adk, haystack, langfuse, mlflow, openinference, semantic_kernel, strands, vercel_ai
 from .reading import Dialect, Reading
 
 __all__ = ["DIALECTS", "Dialect", "lift"]
@@ -21,6 +21,8 @@ DIALECTS: tuple[Dialect, ...] = (
     google_adk.DIALECT,
     mlflow.DIALECT,
     semantic_kernel.DIALECT,
+    strands.DIALECT,
+    vercel_ai.DIALECT,
     haystack.DIALECT,
     genai.DIALECT,
     generic.DIALECT,

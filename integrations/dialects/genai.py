@@ -44,7 +44,7 @@ Adapt: TypeAlias = Callable[[Reading, SpanKind, dict[str, Any]], SpanKind]
 """Corrects, in place, the fields that were read of a span, and returns the span's true kind."""
 
 
-def lift(raw: RawSpan, *, name: str = NAME, switch: str = SWITCH, adapt: Adapt | None = None) -> Span:
+def lift(raw: RawSpan, *, name: str = NAME, switch: str | None = SWITCH, adapt: Adapt | None = None) -> Span:
     """A GenAI span in normal form; ``adapt`` is how a dialect that builds on the conventions departs from them."""
     reading = Reading(raw)
     kind = _kind(reading)
@@ -142,7 +142,7 @@ def _own_events(raw: RawSpan) -> bool:
 
 
 def _only_text(result: Json) -> Json:
-    """Strands wraps what a tool returns in parts, ``[{"text": …}]``; of a lone text the wrapper comes off."""
+    """Some wrap what a tool returns in parts, ``[{"text": …}]``; of a lone text the wrapper comes off."""
     match result:
         case [{"text": str(text), **others}] if not others:
             return text

@@ -34,7 +34,10 @@ _SPAN_METADATA = ("langfuse.observation.metadata", "langsmith.metadata", "metada
 EXPECTED = "langfuse.experiment.item.expected_output"
 
 _OWN_METADATA = re.compile(r"[\w-]+\.metadata\.(?=.)")
-_TAGS = re.compile(r"(?:[\w-]+\.)*(?:trace\.|tag\.)?tags")
+_TAGS = re.compile(r"(?!(?:[\w-]+\.)*metadata\.)(?:[\w-]+\.)*tags")
+_TAGS_IN_METADATA = frozenset({"ai.telemetry.metadata.tags"})
+_CONTEXT = frozenset((*_SESSION, *_USER))
+"""Keys that are read for what they say, and so are no metadata, though some stand among it."""
 _NOISE = re.compile(r"ls_|lc_|langgraph_|checkpoint_|__pregel|mlflow\.|is_langchain_root$|resourceAttributes|scope\.")
 _MODERN = re.compile(r"([5-9]|\d\d)\.")
 
@@ -60,12 +63,14 @@ def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
     tags: tuple[str, ...] = ()
     sources: list[str] = []
     for key, value in attributes.items():
-        if "metadata" in key or key.startswith(_TRACE_METADATA):
-            if _collect(key, value, trace_metadata, metadata, scalars=scalars):
-                sources.append(key)
-        elif key.endswith("tags") and not tags and _TAGS.fullmatch(key):
+        if key in _CONTEXT:
+            continue
+        if key.endswith("tags") and not tags and (key in _TAGS_IN_METADATA or _TAGS.fullmatch(key)):
             tags = _tags(value)
             provenance["tags"] = key
+        elif "metadata" in key or key.startswith(_TRACE_METADATA):
+            if _collect(key, value, trace_metadata, metadata, scalars=scalars):
+                sources.append(key)
         elif key == EXPECTED:
             metadata[EXPECTED] = unwrap.decoded(value)
             sources.append(key)

@@ -69,7 +69,10 @@ def decoded(value: Content, *, scalars: bool = False) -> Json:
 def written(value: Content) -> Json:
     """The value of a client that writes every value as JSON, texts too: read once, for a text may itself be JSON."""
     found = plain(value)
-    return jsontext.loads(found, scalars=True) if isinstance(found, str) else found
+    if not isinstance(found, str) or found.strip() == "null":
+        return None if isinstance(found, str) else found
+    read = jsontext.loads(found, scalars=True)
+    return found if read is None else read
 
 
 def task(value: Content) -> Json:

@@ -24,7 +24,8 @@ SCENARIOS = ("s1_plain", "s2_agents", "s3_callcentre", "s4_error", "s5_stream", 
 CLIENTS = (
     "langfuse-v3", "langfuse-v5", "langfuse-v5-split", "langfuse-langchain",
     "otel-genai-latest", "otel-openai-v2-experimental", "otel-openai-v2-legacy",
-    "semantic-kernel", "google-adk-legacy", "haystack", "mlflow",
+    "semantic-kernel", "google-adk-legacy", "haystack", "mlflow", "strands", "strands-latest",
+    "vercel-ai-v5", "vercel-ai-v7",
     "openinference-openai", "openinference-openai-split", "openinference-anthropic", "openinference-haystack",
     "openinference-llama-index", "openinference-openai-agents",
 )  # fmt: skip
