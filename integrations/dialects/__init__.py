@@ -10,20 +10,39 @@ from dataclasses import replace
 from integrations.raw import RawSpan
 from scoring.span import Span
 
-from . import genai, generic, google_adk, haystack, langfuse, mlflow, openinference, semantic_kernel, strands, vercel_ai
+from . import (
+    agent_framework,
+    genai,
+    generic,
+    google_adk,
+    haystack,
+    langfuse,
+    litellm,
+    logfire,
+    mlflow,
+    openinference,
+    pydantic_ai,
+    semantic_kernel,
+    strands,
+    vercel_ai,
+)
 from .reading import Dialect, Reading
 
 __all__ = ["DIALECTS", "Dialect", "lift"]
 
 DIALECTS: tuple[Dialect, ...] = (
+    litellm.DIALECT,
     langfuse.DIALECT,
     openinference.DIALECT,
     google_adk.DIALECT,
     mlflow.DIALECT,
     semantic_kernel.DIALECT,
+    agent_framework.DIALECT,
     strands.DIALECT,
     vercel_ai.DIALECT,
     haystack.DIALECT,
+    pydantic_ai.DIALECT,
+    logfire.DIALECT,
     genai.DIALECT,
     generic.DIALECT,
 )

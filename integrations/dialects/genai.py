@@ -95,7 +95,7 @@ def _read(reading: Reading) -> genai_events.Told:
     """Messages from the span, else from its events; instructions from wherever they are."""
     asked = messages.read(unwrap.decoded(reading.value("input", genai_events.MESSAGES_IN)))
     answered = messages.read(unwrap.decoded(reading.value("output", genai_events.MESSAGES_OUT)))
-    told = genai_events.Told(asked, answered) if asked or answered else genai_events.read(reading)
+    told = genai_events.Told(asked, answered) if asked or answered else genai_events.read(reading, reading.raw.events)
     instructions = unwrap.decoded(reading.value("system_prompt", genai_events.INSTRUCTIONS))
     return replace(told, instructions=instructions or told.instructions)
 
@@ -131,6 +131,17 @@ def _tool(reading: Reading) -> dict[str, object]:
         call_id=reading.text("tool.call_id", "gen_ai.tool.call.id") or outcome.call_id,
     )
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
+
+
+def complete_tool(reading: Reading, fields: dict[str, Any], given: str, returned: str) -> None:
+    """Fill in what the conventions' attributes left open of a tool, from those that a dialect has for it."""
+    tool: ToolCall = fields["tool"]
+    if tool.arguments is None:
+        tool = replace(tool, arguments=unwrap.arguments(reading.value("tool.arguments", given)))
+    if tool.result is None and tool.error is None:
+        outcome = unwrap.result(reading.value("tool.result", returned))
+        tool = replace(tool, result=outcome.result, error=outcome.error, call_id=tool.call_id or outcome.call_id)
+    fields |= {"tool": tool, "input": tool.arguments, "output": tool.result}
 
 
 def _own_events(raw: RawSpan) -> bool:

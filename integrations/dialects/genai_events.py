@@ -6,10 +6,11 @@ Two forms: to 1.36 an event a message, named after its role, and ``gen_ai.choice
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from integrations.raw import AttributeValue
+from integrations.raw import AttributeValue, RawEvent
 from scoring.span import Json, Message
 
 from . import messages, unwrap
@@ -36,14 +37,27 @@ class Told:
     instructions: Json = None
 
 
-def read(reading: Reading) -> Told:
-    """What the span's events tell; of two details events that tell the same thing the later one is taken."""
+def listed(value: AttributeValue) -> tuple[RawEvent, ...]:
+    """Events that stand in an attribute, as a list of maps with the event's name in each."""
+    found = unwrap.decoded(value)
+    items: list[Any] = found if isinstance(found, list) else []
+    return tuple(
+        RawEvent(name=str(item.get("event.name", "")), time_ns=0, attributes=item)
+        for item in items if isinstance(item, dict)
+    )  # fmt: skip
+
+
+def read(reading: Reading, events: Iterable[RawEvent], source: str = "event") -> Told:
+    """What events tell; of two details events that tell the same thing the later one is taken.
+
+    ``source`` is what the provenance calls them, before the name of each.
+    """
     asked: tuple[Message, ...] = ()
     answered: tuple[Message, ...] = ()
     instructions: Json = None
     old_in: list[Message] = []
     old_out: list[Message] = []
-    for event in reading.raw.events:
+    for event in events:
         if event.name == DETAILS:
             # One event may tell both, or one the question and another the answer.
             if found := _details(reading, "input", event.attributes.get(MESSAGES_IN)):
@@ -54,10 +68,10 @@ def read(reading: Reading) -> Told:
         elif (role := _ROLES.get(event.name)) is not None:
             if said := _said(_message(event.attributes, role)):
                 old_in += said
-                reading.note("input", f"event {event.name}")
+                reading.note("input", f"{source} {event.name}")
         elif event.name == CHOICE and (said := _said(_choice(event.attributes))):
             old_out += said
-            reading.note("output", f"event {event.name}")
+            reading.note("output", f"{source} {event.name}")
     return Told(asked or tuple(old_in), answered or tuple(old_out), instructions)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Json, Span, SpanKind, ToolCall
+from scoring.span import Json, Span, SpanKind
 
 from . import genai, messages, unwrap
 from .reading import Dialect, Reading
@@ -36,27 +36,13 @@ def lift(raw: RawSpan) -> Span:
 
 def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     if kind is SpanKind.TOOL:
-        _tool(reading, fields)
+        genai.complete_tool(reading, fields, _ARGUMENTS, _RESULT)
     elif kind is SpanKind.LLM:
         _call(reading, fields)
     elif kind is SpanKind.OTHER:  # the invocation, around everything
         reading.note("kind", "scope")
         return SpanKind.CHAIN
     return kind
-
-
-def _tool(reading: Reading, fields: dict[str, Any]) -> None:
-    tool: ToolCall = fields["tool"]
-    outcome = unwrap.result(reading.value("tool.result", _RESULT)) if tool.result is None else unwrap.ToolResult()
-    given = reading.value("tool.arguments", _ARGUMENTS) if tool.arguments is None else None
-    fields["tool"] = tool = ToolCall(
-        name=tool.name,
-        arguments=unwrap.arguments(given) if given is not None else tool.arguments,
-        result=outcome.result if tool.result is None else tool.result,
-        error=tool.error or outcome.error,
-        call_id=tool.call_id,
-    )
-    fields |= {"input": tool.arguments, "output": tool.result}
 
 
 def _call(reading: Reading, fields: dict[str, Any]) -> None:

@@ -18,11 +18,12 @@ from . import unwrap
 _SESSION = (
     "session.id", "langfuse.session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id",
     "ai.telemetry.metadata.sessionId", "ai.settings.context.sessionId", "langsmith.metadata.session_id",
-    "langsmith.metadata.thread_id", "gcp.vertex.agent.session_id", "thread_id",
+    "langsmith.metadata.thread_id", "gcp.vertex.agent.session_id", "thread_id", "session_id",
 )  # fmt: skip
 _USER = (
     "user.id", "langfuse.user.id", "enduser.id", "traceloop.association.properties.user_id",
     "ai.telemetry.metadata.userId", "ai.settings.context.userId", "langsmith.metadata.user_id", "user_id",
+    "llm.user",
 )  # fmt: skip
 _ENVIRONMENT = ("langfuse.environment", "deployment.environment.name", "deployment.environment")
 _RELEASE = ("langfuse.release", "service.version")

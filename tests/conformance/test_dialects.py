@@ -25,7 +25,8 @@ CLIENTS = (
     "langfuse-v3", "langfuse-v5", "langfuse-v5-split", "langfuse-langchain",
     "otel-genai-latest", "otel-openai-v2-experimental", "otel-openai-v2-legacy",
     "semantic-kernel", "google-adk-legacy", "haystack", "mlflow", "strands", "strands-latest",
-    "vercel-ai-v5", "vercel-ai-v7",
+    "vercel-ai-v5", "vercel-ai-v7", "logfire-openai",
+    "litellm-langfuse-otel", "litellm-otel", "litellm-otel-parented",
     "openinference-openai", "openinference-openai-split", "openinference-anthropic", "openinference-haystack",
     "openinference-llama-index", "openinference-openai-agents",
 )  # fmt: skip
@@ -41,11 +42,19 @@ UNORDERED = "the client sends the tags in another order"
 NO_TAGS = "the client sends no tags; their words occur in other values"
 CAUGHT = "the program catches the exception and returns a text, which is the tool's result"
 PAIRS = "the client has no tags but pairs of key and value, which come out as metadata"
-UNTAGGED = ("semantic-kernel", "google-adk-legacy")
+APART = "the client makes a trace of each call, so that none of them tells of the whole run"
+UNTAGGED = ("semantic-kernel", "google-adk-legacy", "litellm-otel", "litellm-otel-parented")
 UNOBTAINABLE: dict[tuple[str, str, str], str] = {
     **{(client, scenario, "tags"): NO_TAGS for client in UNTAGGED for scenario in SCENARIOS},
     ("google-adk-legacy", "s4_error", "error"): CAUGHT,
     **{("mlflow", scenario, "tags"): PAIRS for scenario in SCENARIOS},
+    **{
+        ("litellm-langfuse-otel", "s2_agents", what): APART
+        for what in ("agents", "tools", "args", "result", "input", "output")
+    },
+    **{("litellm-langfuse-otel", "s4_error", what): APART for what in ("agents", "error", "input", "output")},
+    ("litellm-otel", "s5_stream", "session_id"): APART,
+    ("litellm-otel-parented", "s5_stream", "session_id"): APART,
     ("haystack", "s1_plain", "agents"): NO_AGENT,
     ("haystack", "s5_stream", "agents"): NO_AGENT,
     ("haystack", "s6_session", "agents"): NO_AGENT,
@@ -176,6 +185,9 @@ def test_what_is_excused_differs_in_nothing_but_the_reason_given(shared: Path) -
         elif reason == CAUGHT:
             results = [call.result for case in _cases(folder, _manifest(folder)) for call in case.tools_used or ()]
             assert any(str(wanted).partition(": ")[2] in str(result) for result in results)
+        elif reason == APART:
+            manifest = _manifest(folder)
+            assert len(manifest["traces"]) > len(manifest["truth"]["turns"])
         elif reason == PAIRS:
             assert all(case.metadata["corpus"] == scenario for case in _cases(folder, _manifest(folder)))
         elif reason == NO_TAGS:
