@@ -30,6 +30,7 @@ _KINDS = {
 }  # fmt: skip
 """By ``gen_ai.operation.name``; operations that the conventions do not list are steps (CHAIN)."""
 
+_NO_ROLE = (None, "", "unknown")
 _CONTENTS = ("input", "output", "input_messages", "output_messages")
 
 
@@ -47,11 +48,13 @@ Adapt: TypeAlias = Callable[[Reading, SpanKind, dict[str, Any]], SpanKind]
 def lift(raw: RawSpan, *, name: str = NAME, switch: str | None = SWITCH, adapt: Adapt | None = None) -> Span:
     """A GenAI span in normal form; ``adapt`` is how a dialect that builds on the conventions departs from them."""
     reading = Reading(raw)
-    kind = _kind(reading)
+    operation = reading.text("kind", "gen_ai.operation.name")
+    kind = _kind(reading, operation)
     told = genai_events.Told() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
     asked, answered = told.asked, told.answered
     fields: dict[str, Any] = {
-        "agent": reading.text("agent", "gen_ai.agent.name"),
+        # To make an agent is not yet to run it.
+        "agent": None if operation == "create_agent" else reading.text("agent", "gen_ai.agent.name"),
         "model": reading.text("model", "gen_ai.response.model"),
         "requested_model": reading.text("requested_model", "gen_ai.request.model"),
         "response_id": reading.text("response_id", "gen_ai.response.id"),
@@ -80,8 +83,7 @@ def lift(raw: RawSpan, *, name: str = NAME, switch: str | None = SWITCH, adapt: 
     return reading.span(name, kind, **fields)
 
 
-def _kind(reading: Reading) -> SpanKind:
-    operation = reading.text("kind", "gen_ai.operation.name")
+def _kind(reading: Reading, operation: str | None) -> SpanKind:
     if operation is not None:
         return _KINDS.get(operation, SpanKind.CHAIN)
     if "gen_ai.tool.name" in reading.attributes:
@@ -94,10 +96,20 @@ def _kind(reading: Reading) -> SpanKind:
 def _read(reading: Reading) -> genai_events.Told:
     """Messages from the span, else from its events; instructions from wherever they are."""
     asked = messages.read(unwrap.decoded(reading.value("input", genai_events.MESSAGES_IN)))
-    answered = messages.read(unwrap.decoded(reading.value("output", genai_events.MESSAGES_OUT)))
+    answered = messages.read(_spoken(unwrap.decoded(reading.value("output", genai_events.MESSAGES_OUT))))
     told = genai_events.Told(asked, answered) if asked or answered else genai_events.read(reading, reading.raw.events)
     instructions = unwrap.decoded(reading.value("system_prompt", genai_events.INSTRUCTIONS))
     return replace(told, instructions=instructions or told.instructions)
+
+
+def _spoken(said: Json) -> Json:
+    """Of what a model put out, a message without a role is the assistant's."""
+    if not isinstance(said, list):
+        return said
+    return [
+        {**item, "role": "assistant"} if isinstance(item, dict) and item.get("role") in _NO_ROLE else item
+        for item in said
+    ]
 
 
 def _system(instructions: Json) -> str | None:

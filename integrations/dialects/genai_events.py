@@ -84,7 +84,7 @@ def _details(reading: Reading, field: str, value: AttributeValue) -> tuple[Messa
 
 def _message(attributes: Mapping[str, AttributeValue], role: str) -> Json:
     """An event's attributes are the message, apart from the role, which is in the event's name."""
-    content = _content(attributes.get("content"))
+    content = messages.content(attributes.get("content"))
     if role == "tool":
         return {"role": role, "content": content, "tool_call_id": unwrap.plain(attributes.get("id"))}
     calls = unwrap.decoded(attributes.get("tool_calls"))
@@ -97,15 +97,8 @@ def _choice(attributes: Mapping[str, AttributeValue]) -> Json:
     if isinstance(held, dict) and not _MESSAGE_KEYS.isdisjoint(held):
         return {**held, "role": "assistant"}
     if "message" in attributes:
-        return {"role": "assistant", "content": _content(attributes["message"])}
+        return {"role": "assistant", "content": messages.content(attributes["message"])}
     return _message(attributes, "assistant")
-
-
-def _content(value: AttributeValue) -> Json:
-    """Text, or a list of parts, as one or as JSON text; a text that is other JSON is what was said."""
-    found = unwrap.decoded(value)
-    parts = isinstance(found, list) and bool(found) and all(isinstance(part, dict) for part in found)
-    return found if parts else unwrap.plain(value)
 
 
 def _said(message: Json) -> tuple[Message, ...]:

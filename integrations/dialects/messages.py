@@ -29,6 +29,13 @@ def read(value: Json) -> tuple[Message, ...]:
     return tuple(_read(value, MAX_DEPTH))
 
 
+def content(value: unwrap.Content) -> Json:
+    """A message's content: text, or a list of parts, as one or as JSON text; a text that is other JSON is the text."""
+    found = unwrap.decoded(value)
+    parts = isinstance(found, list) and bool(found) and all(isinstance(part, dict) for part in found)
+    return found if parts else unwrap.plain(value)
+
+
 def last_text(messages: tuple[Message, ...], role: str) -> str | None:
     """Text of the last message of a role that has one."""
     return next((m.text for m in reversed(messages) if m.role == role and m.text), None)

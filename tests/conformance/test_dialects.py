@@ -26,6 +26,7 @@ CLIENTS = (
     "otel-genai-latest", "otel-openai-v2-experimental", "otel-openai-v2-legacy",
     "semantic-kernel", "google-adk-legacy", "haystack", "mlflow", "strands", "strands-latest",
     "vercel-ai-v5", "vercel-ai-v7", "logfire-openai",
+    "openllmetry", "openllmetry-legacy", "openllmetry-langchain", "openllmetry-openai-agents",
     "litellm-langfuse-otel", "litellm-otel", "litellm-otel-parented",
     "openinference-openai", "openinference-openai-split", "openinference-anthropic", "openinference-haystack",
     "openinference-llama-index", "openinference-openai-agents",
@@ -43,7 +44,8 @@ NO_TAGS = "the client sends no tags; their words occur in other values"
 CAUGHT = "the program catches the exception and returns a text, which is the tool's result"
 PAIRS = "the client has no tags but pairs of key and value, which come out as metadata"
 APART = "the client makes a trace of each call, so that none of them tells of the whole run"
-UNTAGGED = ("semantic-kernel", "google-adk-legacy", "litellm-otel", "litellm-otel-parented")
+UNTAGGED = ("semantic-kernel", "google-adk-legacy", "litellm-otel", "litellm-otel-parented",
+            "openllmetry", "openllmetry-legacy")  # fmt: skip
 UNOBTAINABLE: dict[tuple[str, str, str], str] = {
     **{(client, scenario, "tags"): NO_TAGS for client in UNTAGGED for scenario in SCENARIOS},
     ("google-adk-legacy", "s4_error", "error"): CAUGHT,
@@ -55,6 +57,8 @@ UNOBTAINABLE: dict[tuple[str, str, str], str] = {
     **{("litellm-langfuse-otel", "s4_error", what): APART for what in ("agents", "error", "input", "output")},
     ("litellm-otel", "s5_stream", "session_id"): APART,
     ("litellm-otel-parented", "s5_stream", "session_id"): APART,
+    ("openllmetry-langchain", "s1_plain", "tags"): NO_TAGS,
+    ("openllmetry-langchain", "s5_stream", "tags"): NO_TAGS,
     ("haystack", "s1_plain", "agents"): NO_AGENT,
     ("haystack", "s5_stream", "agents"): NO_AGENT,
     ("haystack", "s6_session", "agents"): NO_AGENT,
