@@ -39,7 +39,10 @@ _TAGS = re.compile(r"(?!(?:[\w-]+\.)*metadata\.)(?:[\w-]+\.)*tags")
 _TAGS_IN_METADATA = frozenset({"ai.telemetry.metadata.tags"})
 _CONTEXT = frozenset((*_SESSION, *_USER))
 """Keys that are read for what they say, and so are no metadata, though some stand among it."""
-_NOISE = re.compile(r"ls_|lc_|langgraph_|checkpoint_|__pregel|mlflow\.|is_langchain_root$|resourceAttributes|scope\.")
+_OWN_TAG = re.compile(r"(?:seq:step|graph:step|map:key):")
+_NOISE = re.compile(
+    r"ls_|lc_|LANGSMITH_|LANGCHAIN_|langgraph_|checkpoint_|__pregel|mlflow\.|is_langchain_root$|resourceAttributes|scope\."
+)
 _MODERN = re.compile(r"([5-9]|\d\d)\.")
 
 
@@ -67,7 +70,7 @@ def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
         if key in _CONTEXT:
             continue
         if key.endswith("tags") and not tags and (key in _TAGS_IN_METADATA or _TAGS.fullmatch(key)):
-            tags = _tags(value)
+            tags = tags_of(value)
             provenance["tags"] = key
         elif "metadata" in key or key.startswith(_TRACE_METADATA):
             if _collect(key, value, trace_metadata, metadata, scalars=scalars):
@@ -76,7 +79,7 @@ def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
             metadata[EXPECTED] = unwrap.decoded(value)
             sources.append(key)
     _from_langchain(metadata, found, provenance)
-    tags = tags or _tags(metadata.pop("langfuse_tags", None))
+    tags = tags or tags_of(metadata.pop("langfuse_tags", None))
     if sources:
         provenance["metadata"] = ", ".join(sources)
     return found | {"trace_metadata": trace_metadata, "metadata": metadata, "tags": tags}
@@ -129,9 +132,13 @@ def _keep(target: dict[str, Json], entries: Mapping[str, Json]) -> bool:
     return bool(kept)
 
 
-def _tags(value: unwrap.Content) -> tuple[str, ...]:
-    """Tags from an array, from JSON text, or from text with commas."""
+def tags_of(value: unwrap.Content) -> tuple[str, ...]:
+    """Tags from an array, from JSON text, or from text with commas; those that LangGraph adds are left out."""
     found = unwrap.decoded(value)
     if isinstance(found, str):
         found = [part.strip() for part in found.split(",")]
-    return tuple(dict.fromkeys(str(tag) for tag in found if tag)) if isinstance(found, list) else ()
+    return (
+        tuple(dict.fromkeys(str(tag) for tag in found if tag and not _OWN_TAG.match(str(tag))))
+        if isinstance(found, list)
+        else ()
+    )

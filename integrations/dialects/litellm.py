@@ -27,6 +27,7 @@ _FUNCTION = "gen_ai.completion.{}.function_call."
 _MOST_CALLS = 100
 _GIVEN = ("messages", "input", "contents")
 _GIVEN = ("messages", "input", "contents")
+_GIVEN = ("messages", "input", "contents")
 
 
 def speaks(raw: RawSpan) -> bool:

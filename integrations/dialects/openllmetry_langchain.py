@@ -11,13 +11,12 @@ from typing import Any
 
 from scoring.span import Json, SpanKind, ToolCall
 
-from . import messages, unwrap
+from . import labels, messages, unwrap
 from .reading import Reading, as_text, failure
 
 _IN, _OUT = "traceloop.entity.input", "traceloop.entity.output"
 _AGENT = "traceloop.association.properties.lc_agent_name"
 _CONTEXT = frozenset({"session_id", "user_id"})
-_OWN_TAGS = ("graph:", "seq:", "map:", "langsmith:")
 _OWN_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint_", "__pregel")
 
 
@@ -60,10 +59,8 @@ def _tool(reading: Reading, given: dict[str, Json], returned: dict[str, Json], h
 
 def _labels(given: dict[str, Json], fields: dict[str, Any]) -> None:
     """What the application gave to the run; LangGraph's own tags and metadata stand among it."""
-    tags, metadata = given.get("tags"), given.get("metadata")
-    if isinstance(tags, list):
-        own = tuple(str(tag) for tag in tags if not str(tag).startswith(_OWN_TAGS))
-        fields["tags"] = own or None
+    metadata = given.get("metadata")
+    fields["tags"] = labels.tags_of(given.get("tags")) or None
     if isinstance(metadata, dict):
         for field in _CONTEXT:
             fields[field] = as_text(metadata.get(field))

@@ -27,7 +27,7 @@ CLIENTS = (
     "semantic-kernel", "google-adk-legacy", "haystack", "mlflow", "strands", "strands-latest",
     "vercel-ai-v5", "vercel-ai-v7", "logfire-openai",
     "openllmetry", "openllmetry-legacy", "openllmetry-langchain", "openllmetry-openai-agents",
-    "litellm-langfuse-otel", "litellm-otel", "litellm-otel-parented",
+    "langsmith-otel", "litellm-langfuse-otel", "litellm-otel", "litellm-otel-parented",
     "openinference-openai", "openinference-openai-split", "openinference-anthropic", "openinference-haystack",
     "openinference-llama-index", "openinference-openai-agents",
 )  # fmt: skip
@@ -57,6 +57,8 @@ UNOBTAINABLE: dict[tuple[str, str, str], str] = {
     **{("litellm-langfuse-otel", "s4_error", what): APART for what in ("agents", "error", "input", "output")},
     ("litellm-otel", "s5_stream", "session_id"): APART,
     ("litellm-otel-parented", "s5_stream", "session_id"): APART,
+    ("langsmith-otel", "s4_error", "tags"): UNORDERED,
+    ("langsmith-otel", "s5_stream", "tags"): UNORDERED,
     ("openllmetry-langchain", "s1_plain", "tags"): NO_TAGS,
     ("openllmetry-langchain", "s5_stream", "tags"): NO_TAGS,
     ("haystack", "s1_plain", "agents"): NO_AGENT,
