@@ -76,7 +76,7 @@ def _read_map(item: dict[str, Json], depth: int) -> Iterator[Message]:
         path = item.get("id")
         name = path[-1] if isinstance(path, list) and path else ""
         item = {"type": str(name).lower(), **kwargs}
-    if item.get("type") in {"function_call", "function_call_output"}:
+    if item.get("type") in ("function_call", "function_call_output"):
         yield from _responses_item(item)
         return
     role = _role(item)
