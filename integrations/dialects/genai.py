@@ -1,4 +1,4 @@
-"""OpenTelemetry's GenAI conventions: the current form, and what the older one holds on spans.
+"""OpenTelemetry's GenAI conventions, in their current form and in the older one (to 1.36).
 
 Contents are off by default. Where they are on, messages stand on the span (JSON text or structured), on a span
 event, or in log records, which are joined to their spans as events before any dialect sees them.
@@ -194,4 +194,4 @@ def _usage(reading: Reading) -> Usage | None:
     )
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

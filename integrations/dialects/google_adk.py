@@ -69,4 +69,4 @@ def _instruction(config: Json) -> str | None:
     return held if isinstance(held, str) and held else None
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

@@ -32,6 +32,7 @@ _TRACE_NAME = ("langfuse.trace.name",)
 _TRACE_METADATA = ("langfuse.trace.metadata", "ai.telemetry.metadata", "ai.settings.context",
                    "traceloop.association.properties", "mlflow.traceTag")  # fmt: skip
 _SPAN_METADATA = ("langfuse.observation.metadata", "langsmith.metadata", "metadata")
+_CONTAINER = re.compile(f"({'|'.join(map(re.escape, (*_TRACE_METADATA, *_SPAN_METADATA)))})(?:[.]|\\Z)")
 EXPECTED = "langfuse.experiment.item.expected_output"
 
 _OWN_METADATA = re.compile(r"[\w-]+\.metadata\.(?=.)")
@@ -114,13 +115,13 @@ def _collect(
 
     Returns whether anything was taken from it.
     """
-    for containers, target in ((_TRACE_METADATA, of_trace), (_SPAN_METADATA, of_span)):
-        for container in containers:
-            if key == container:
-                entries = unwrap.decoded(value)
-                return isinstance(entries, dict) and _keep(target, entries)
-            if key.startswith(container + "."):
-                return _keep(target, {key[len(container) + 1 :]: unwrap.decoded(value, scalars=scalars)})
+    if found := _CONTAINER.match(key):
+        target = of_trace if found[1] in _TRACE_METADATA else of_span
+        if found.end() == len(found[1]):
+            entries = unwrap.decoded(value)
+            return isinstance(entries, dict) and _keep(target, entries)
+        name = key[found.end() :]
+        return not _NOISE.match(name) and _keep(target, {name: unwrap.decoded(value, scalars=scalars)})
     own = _OWN_METADATA.match(key)
     return own is not None and _keep(of_span, {key[own.end() :]: unwrap.decoded(value)})
 

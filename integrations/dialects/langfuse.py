@@ -129,4 +129,4 @@ def _cost(reading: Reading) -> float | None:
     return sum(parts) if parts else None
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

@@ -122,4 +122,4 @@ def _raw_call(raw: RawSpan) -> Span:
     )
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

@@ -95,4 +95,4 @@ def _agents_sdk(reading: Reading, template: str, kind: SpanKind, fields: dict[st
     return kind
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

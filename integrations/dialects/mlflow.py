@@ -103,4 +103,4 @@ def _map(value: Json) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

@@ -155,4 +155,4 @@ def _documents(reading: Reading) -> tuple[str, ...]:
     return unwrap.documents(held) if held is not None else ()
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

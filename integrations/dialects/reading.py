@@ -25,11 +25,15 @@ _NO_CONTENT = re.compile(r"^(?:http|url|db|rpc|net|network|messaging|exception|e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One instrumentation family. ``speaks`` tells its spans, ``lift`` brings one into normal form."""
+    """One instrumentation family. ``speaks`` tells its spans, ``lift`` brings one into normal form.
+
+    ``switch`` is the setting that makes the family send contents, None where it has none: it sends them always.
+    """
 
     name: str
     speaks: Callable[[RawSpan], bool]
     lift: Callable[[RawSpan], Span]
+    switch: str | None = None
 
 
 class Reading:

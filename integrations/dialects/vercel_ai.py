@@ -124,4 +124,4 @@ def _usage(reading: Reading) -> Usage | None:
     )
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

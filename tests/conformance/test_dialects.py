@@ -104,6 +104,11 @@ def _cases(folder: Path, manifest: dict[str, Any]) -> list[Case]:
 
 def _differences(folder: Path, cases: list[Case], *, logs: bool = True) -> dict[str, tuple[object, object]]:
     """What is not as the program says, wherever the value was sent at all; ``logs`` says that log records were read."""
+    return {what: pair for what, pair in _compared(folder, cases, logs=logs).items() if pair[0] != pair[1]}
+
+
+def _compared(folder: Path, cases: list[Case], *, logs: bool = True) -> dict[str, tuple[object, object]]:
+    """What was found and what the program says, of everything that was sent."""
     manifest = _manifest(folder)
     cases = [case for case in cases if _tells(case)]
     truth, present = manifest["truth"], manifest["present_in_spans"]
@@ -126,8 +131,7 @@ def _differences(folder: Path, cases: list[Case], *, logs: bool = True) -> dict[
     tokens = (sum(case.input_tokens or 0 for case in cases), sum(case.output_tokens or 0 for case in cases))
     compared["tokens"] = (tokens, (truth["tokens"]["input"], truth["tokens"]["output"]))
     compared["model"] = ({case.model for case in cases}, {_model(folder, truth)})
-    compared |= _labels(cases, truth, present)
-    return {what: pair for what, pair in compared.items() if pair[0] != pair[1]}
+    return compared | _labels(cases, truth, present)
 
 
 def _model(folder: Path, truth: dict[str, Any]) -> str:
@@ -225,6 +229,12 @@ def test_every_client_in_the_corpus_is_understood_without_an_exception_or_a_note
             assert all("dialect" not in lift(raw).provenance for raw in decode_spans(path.read_bytes()))
         for case in _cases(folder, _manifest(folder)):
             json.dumps([case.input, case.model_output, case.metadata])
+
+
+def test_the_table_of_what_is_matched_is_up_to_date(shared: Path) -> None:
+    from tests.conformance import matched  # noqa: PLC0415 - which reads this module
+
+    assert matched.PAGE.read_text(encoding="utf-8") == matched.page(shared), "run 'python -m tests.conformance.matched'"
 
 
 def test_the_json_and_the_protobuf_form_of_a_request_decode_alike(shared: Path) -> None:
