@@ -19,8 +19,8 @@ _HEAD = """\
 Generated from the files of this folder; do not edit. A span is read by the first of these that speaks for it, so that
 one trace may mix several. What they were compared with, client by client, stands in [MATCHED.md](MATCHED.md).
 
-Where a trace holds no contents, that is a result of its own, and names the setting of the last column; a dialect without
-one sends contents always. `sidejudge inspect -v` shows of each field which attribute, event or log record it was read
+Where a trace holds no contents, that is a result of its own, and names the setting of the last column; a dialect
+without one sends contents always. `sidejudge inspect -v` shows of each field which attribute or event it was read
 from.
 
 | dialect | what it reads | to have contents sent |
