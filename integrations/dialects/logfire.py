@@ -13,7 +13,7 @@ from integrations.raw import RawSpan
 from scoring.span import Span, SpanKind, ToolCall
 
 from . import genai, messages, pydantic_ai, unwrap
-from .reading import Dialect, Reading, failure
+from .reading import Dialect, Reading, as_text, failure
 from .usage import from_details
 
 NAME = "logfire"
@@ -41,27 +41,32 @@ def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind
     template = reading.text("template", _TEMPLATE) or reading.raw.name
     reading.provenance.pop("template", None)
     if reading.raw.scope_name == "logfire.openai_agents":
+        fields["session_id"] = reading.text("session_id", "group_id")
         kind = _agents_sdk(reading, template, kind, fields)
-    kind = pydantic_ai.adapt(reading, kind, fields)
     if kind is SpanKind.LLM:
         _client(reading, fields)
+    kind = pydantic_ai.adapt(reading, kind, fields)
     if kind is SpanKind.AGENT:
         fields["input"] = fields["input"] or unwrap.task(reading.value("input", "input"))
     return kind
 
 
 def _client(reading: Reading, fields: dict[str, Any]) -> None:
-    """The request and the response, in which earlier versions had all contents."""
-    request = unwrap.decoded(reading.attributes.get("request_data"))
-    response = unwrap.decoded(reading.attributes.get("response_data"))
-    if not fields["input_messages"] and (asked := messages.read(request)):
-        fields |= {"input_messages": asked, "input": messages.last_text(asked, "user")}
-        fields["system_prompt"] = fields["system_prompt"] or messages.system_text(asked)
-        reading.note("input", "request_data")
-    if isinstance(response, dict):
-        if not fields["output_messages"] and (answered := messages.read(response)):
+    """The request and the response: of the Agents SDK, and of all calls in earlier versions."""
+    for key in ("raw_input", "input", "request_data"):
+        asked = () if fields["input_messages"] else messages.read(unwrap.decoded(reading.attributes.get(key)))
+        if asked:
+            fields |= {"input_messages": asked, "input": messages.last_text(asked, "user")}
+            fields["system_prompt"] = fields["system_prompt"] or messages.system_text(asked)
+            reading.note("input", key)
+    for key in ("response", "output", "response_data"):
+        answered = () if fields["output_messages"] else messages.read(unwrap.decoded(reading.attributes.get(key)))
+        if answered:
             fields |= {"output_messages": answered, "output": messages.last_text(answered, "assistant")}
-            reading.note("output", "response_data")
+            reading.note("output", key)
+    if isinstance(response := unwrap.decoded(reading.attributes.get("response")), dict):
+        fields["system_prompt"] = fields["system_prompt"] or as_text(response.get("instructions"))
+    if isinstance(response := unwrap.decoded(reading.attributes.get("response_data")), dict):
         if fields["output"] is None and isinstance(text := response.get("combined_chunk_content"), str):
             fields["output"] = text
             reading.note("output", "response_data")
