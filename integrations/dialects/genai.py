@@ -29,6 +29,12 @@ _KINDS = {
     "retrieval": SpanKind.RETRIEVER, "search_memory": SpanKind.RETRIEVER, "create_agent": SpanKind.OTHER,
 }  # fmt: skip
 """By ``gen_ai.operation.name``; operations that the conventions do not list are steps (CHAIN)."""
+_KEYS = (
+    ("gen_ai.tool.name", SpanKind.TOOL),
+    ("gen_ai.request.model", SpanKind.LLM),
+    ("gen_ai.response.model", SpanKind.LLM),
+)
+"""By what else a span tells, where it does not tell its operation."""
 
 _NO_ROLE = (None, "", "unknown")
 _CONTENTS = ("input", "output", "input_messages", "output_messages")
@@ -86,10 +92,11 @@ def lift(raw: RawSpan, *, name: str = NAME, switch: str | None = SWITCH, adapt: 
 def _kind(reading: Reading, operation: str | None) -> SpanKind:
     if operation is not None:
         return _KINDS.get(operation, SpanKind.CHAIN)
-    if "gen_ai.tool.name" in reading.attributes:
-        return SpanKind.TOOL
-    if "gen_ai.request.model" in reading.attributes or "gen_ai.response.model" in reading.attributes:
-        return SpanKind.LLM
+    for key, kind in _KEYS:
+        if key in reading.attributes:
+            reading.note("kind", key)
+            return kind
+    reading.note("kind", "no operation")
     return SpanKind.OTHER
 
 

@@ -6,13 +6,14 @@ with the contents and by a ``generate_content`` below it without them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Json, Span, SpanKind
+from scoring.span import Json, Message, Span, SpanKind
 
-from . import genai, messages, unwrap
-from .reading import Dialect, Reading
+from . import genai, message_parts, messages, unwrap
+from .reading import Dialect, Reading, as_text
 
 NAME = "google_adk"
 SWITCH = (
@@ -35,6 +36,11 @@ def lift(raw: RawSpan) -> Span:
 
 
 def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    for field in ("input_messages", "output_messages"):
+        fields[field] = tuple(map(_bare_result, fields[field]))
+    fields["user_id"] = next((as_text(unwrap.plain(e.attributes.get("user.id"))) for e in reading.raw.events), None)
+    if fields["user_id"]:
+        reading.note("user_id", "event user.id")
     if kind is SpanKind.TOOL:
         genai.complete_tool(reading, fields, _ARGUMENTS, _RESULT)
     elif kind is SpanKind.LLM:
@@ -43,6 +49,14 @@ def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind
         reading.note("kind", "scope")
         return SpanKind.CHAIN
     return kind
+
+
+def _bare_result(message: Message) -> Message:
+    """ADK wraps what a function returns, ``{"result": …}``, unless that is a map; the wrapper comes off."""
+    held = unwrap.decoded(message.text) if message.role == "tool" else None
+    if isinstance(held, dict) and held.keys() == {"result"}:
+        return replace(message, text=message_parts.joined(held["result"]))
+    return message
 
 
 def _call(reading: Reading, fields: dict[str, Any]) -> None:

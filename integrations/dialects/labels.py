@@ -80,7 +80,10 @@ def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
             metadata[EXPECTED] = unwrap.decoded(value)
             sources.append(key)
     _from_langchain(metadata, found, provenance)
-    tags = tags or tags_of(metadata.pop("langfuse_tags", None))
+    left = tags_of(metadata.pop("langfuse_tags", None))
+    if left and not tags:
+        tags = left
+        provenance["tags"] = "langfuse.observation.metadata.langfuse_tags"
     if sources:
         provenance["metadata"] = ", ".join(sources)
     return found | {"trace_metadata": trace_metadata, "metadata": metadata, "tags": tags}

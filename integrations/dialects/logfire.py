@@ -77,6 +77,8 @@ def _client(reading: Reading, fields: dict[str, Any]) -> None:
 
 def _agents_sdk(reading: Reading, template: str, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     name = reading.text("agent" if template.startswith("Agent") else "tool.name", "name")
+    if template.startswith(("Agent run", "Function", "Handoff")):
+        reading.note("kind", _TEMPLATE)
     if template.startswith("Agent run"):
         fields["agent"] = name
         return SpanKind.AGENT
@@ -92,6 +94,7 @@ def _agents_sdk(reading: Reading, template: str, kind: SpanKind, fields: dict[st
         # The SDK offers the hand-off to the model under this name, so that is what the messages call it.
         called = f"transfer_to_{re.sub(r'[^a-z0-9_]', '_', target.lower())}" if target else reading.raw.name
         fields |= {"tool": ToolCall(name=called, handoff=True), "output": target or None}
+        reading.note("tool.name", "to_agent")
         fields["input"] = reading.text("input", "from_agent")
         return SpanKind.TOOL
     if kind is SpanKind.OTHER:

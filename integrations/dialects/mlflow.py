@@ -60,12 +60,18 @@ def lift(raw: RawSpan) -> Span:
 def _call(reading: Reading, given: Json, returned: Json) -> dict[str, Any]:
     asked, answered = messages.read(given), messages.read(returned)
     request, response = _map(given), _map(returned)
+    model = as_text(response.get("model")) or as_text(unwrap.written(reading.value("model", "mlflow.llm.model")))
+    for field, source, held in (("requested_model", _IN, request), ("model", _OUT, response)):
+        if held.get("model"):
+            reading.note(field, source)
+    if response.get("id"):
+        reading.note("response_id", _OUT)
     return {
         "input_messages": asked,
         "output_messages": answered,
         "system_prompt": messages.system_text(asked) or as_text(request.get("instructions")),
         "requested_model": as_text(request.get("model")),
-        "model": as_text(response.get("model")) or as_text(unwrap.written(reading.value("model", "mlflow.llm.model"))),
+        "model": model,
         "response_id": as_text(response.get("id")),
     }
 

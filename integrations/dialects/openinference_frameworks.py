@@ -6,15 +6,17 @@ Each function looks at one framework's span and corrects what was read of it; th
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
-from scoring.span import Json, SpanKind, ToolCall
+from scoring.span import Json, Message, SpanKind, ToolCall
 
 from . import haystack_shapes, messages, unwrap
 from .reading import Reading
 from .usage import usage, whole
 
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
+_FINAL_ANSWER = "final_answer"
 _MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
 
 
@@ -27,8 +29,8 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
         return _llama_index(reading, kind, fields)
     if scope.endswith(".openai_agents"):
         return _openai_agents(reading, kind, fields)
-    if scope.endswith(".smolagents") and kind is SpanKind.AGENT and "agent.name" not in reading.attributes:
-        fields["agent"] = reading.raw.name.removesuffix(".run")
+    if scope.endswith(".smolagents"):
+        return _smolagents(reading, kind, fields)
     return kind
 
 
@@ -54,7 +56,9 @@ def _haystack(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
     if models := _MODEL.findall(str(reading.attributes.get("output.value"))):
         fields["model"] = models[-1]
         reading.note("model", "output.value: meta of the last message")
-    fields["usage"] = _own_usage(answered_raw) or fields.get("usage")
+    if (used := _own_usage(answered_raw)) is not None:
+        fields["usage"] = used
+        reading.note("usage", "output.value: token_usage")
     fields["agent"] = haystack_shapes.introduced(reading, fields["system_prompt"])
     fields["agent"] = fields["agent"] or reading.raw.name.removesuffix(".run")
     return SpanKind.AGENT
@@ -77,6 +81,8 @@ def _llama_index(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> Sp
     """Workflow steps are CHAIN with printed events, cut at 200 characters; the event names the current agent."""
     name = reading.raw.name
     fields["requested_model"], fields["model"] = fields.get("requested_model") or fields.get("model"), None
+    if (source := reading.provenance.pop("model", None)) is not None:
+        reading.provenance.setdefault("requested_model", source)
     if kind is SpanKind.LLM and name.endswith("._prepare_chat_with_tools"):
         # Preparation, not a call: it has no answer and no tokens.
         for field in ("input", "output", "input_messages", "output_messages"):
@@ -107,3 +113,35 @@ def _openai_agents(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> 
         tool = ToolCall(name=called if target else reading.raw.name, handoff=True)
         fields |= {"tool": tool, "input": source, "output": target}
     return kind
+
+
+def _smolagents(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """Inputs are all arguments of the call; an agent's answer is given to a pseudo-tool, which is no tool of it."""
+    given = unwrap.decoded(reading.attributes.get("input.value"))
+    if kind is SpanKind.AGENT:
+        if "agent.name" not in reading.attributes:
+            fields["agent"] = reading.raw.name.removesuffix(".run")
+        if isinstance(given, dict) and isinstance(task := given.get("task"), str):
+            fields["input"] = task
+    if kind is SpanKind.TOOL:
+        tool: ToolCall = fields["tool"]
+        if tool.name in {_FINAL_ANSWER, "FinalAnswerTool"}:
+            del fields["tool"]
+            return SpanKind.CHAIN
+        if isinstance(given, dict) and isinstance(kwargs := given.get("kwargs"), dict) and not given.get("args"):
+            fields["tool"] = replace(tool, arguments=kwargs)
+            fields["input"] = kwargs
+    fields["output_messages"] = tuple(map(_without_final_answer, fields.get("output_messages", ())))
+    if kind is SpanKind.LLM:
+        fields["output"] = messages.last_text(fields["output_messages"], "assistant") or fields.get("output")
+    return kind
+
+
+def _without_final_answer(message: Message) -> Message:
+    """What is given to the pseudo-tool is said."""
+    calls = tuple(call for call in message.tool_calls if call.name != _FINAL_ANSWER)
+    if len(calls) == len(message.tool_calls):
+        return message
+    given = next(call.arguments for call in message.tool_calls if call.name == _FINAL_ANSWER)
+    answer = given.get("answer") if isinstance(given, dict) else given
+    return replace(message, tool_calls=calls, text=answer if isinstance(answer, str) else message.text)

@@ -36,7 +36,7 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
         fields["input"] = messages.said(unwrap.task(given.get("inputs")), "user")
         answer = returned.get("outputs")
         fields["output"] = answer if isinstance(answer, str) else messages.said(answer, "assistant")
-    _labels(given, fields)
+    _labels(reading, given, fields)
     return kind
 
 
@@ -57,10 +57,12 @@ def _tool(reading: Reading, given: dict[str, Json], returned: dict[str, Json], h
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
 
 
-def _labels(given: dict[str, Json], fields: dict[str, Any]) -> None:
+def _labels(reading: Reading, given: dict[str, Json], fields: dict[str, Any]) -> None:
     """What the application gave to the run; LangGraph's own tags and metadata stand among it."""
     metadata = given.get("metadata")
     fields["tags"] = labels.tags_of(given.get("tags")) or None
+    if fields["tags"]:
+        reading.note("tags", _IN)
     if isinstance(metadata, dict):
         for field in _CONTEXT:
             fields[field] = as_text(metadata.get(field))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,11 @@ CLIENTS = (
 CONTENTS_IN_LOGS = frozenset({"otel-openai-v2-legacy", "semantic-kernel"})
 """Clients whose contents travel in log records: not in the spans, and nevertheless to be found."""
 
+READ = (
+    "agent", "tool", "input", "output", "system_prompt", "documents", "model", "requested_model", "response_id",
+    "usage", "cost_usd", "session_id", "user_id", "tags", "metadata", "service", "environment", "release", "error",
+)  # fmt: skip
+"""Fields of a span that come from somewhere."""
 KEPT = Path(__file__).parents[1] / "data" / "otlp"
 
 NO_AGENT = "the program ran a bare model call; the name occurs only as a message's role"
@@ -84,8 +88,13 @@ UNOBTAINABLE: dict[tuple[str, str, str], str] = {
 """What a manifest calls present, for its letters occur, and what nevertheless cannot be had; with the reason."""
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in sorted(folder.glob("*.pb")) if not path.name.endswith(".logs.pb"))
+def _requests(folder: Path) -> list[Path]:
+    """Trace requests anywhere under a folder."""
+    return [path for path in sorted(folder.rglob("*.pb")) if not path.name.endswith(".logs.pb")]
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in _requests(folder) if path.parent == folder]
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -244,15 +253,26 @@ def test_the_json_and_the_protobuf_form_of_a_request_decode_alike(shared: Path) 
         assert decode(path.read_bytes()) == decode_json(path.with_suffix(".json").read_bytes()), path
 
 
-@pytest.mark.parametrize("kept", sorted(KEPT.rglob("*.pb")), ids=lambda path: "-".join(path.parts[-3:-1]))
-def test_every_span_names_the_attributes_its_fields_were_read_from(kept: Path) -> None:
-    for raw in decode_spans(kept.read_bytes()):
+@pytest.mark.parametrize("kept", _requests(KEPT), ids=lambda path: "-".join(path.parts[-3:-1]))
+def test_every_span_names_what_its_fields_were_read_from(kept: Path) -> None:
+    _named(kept)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_span_of_the_corpus_names_what_its_fields_were_read_from(shared: Path, client: str) -> None:
+    for path in _requests(shared / "corpus" / "otlp" / client):
+        _named(path)
+
+
+def _named(path: Path) -> None:
+    for raw in decode_spans(path.read_bytes()):
         span = lift(raw)
-        assert span.dialect == "generic" or "kind" in span.provenance
-        for field in ("agent", "model", "usage", "session_id", "user_id", "tags", "environment", "service", "metadata"):
-            value = getattr(span, field)
-            if value:
-                assert field in span.provenance, (field, value)
+        named = {field.partition(".")[0] for field in span.provenance}
+        known = {field for field in READ if getattr(span, field) not in (None, (), {})}
+        if span.tool is not None:
+            known -= {"input", "output"}  # which are the tool's arguments and result
+        assert known <= named, (span.name, known - named)
+        assert span.dialect == "generic" or "kind" in named, span.name
 
 
 def test_the_list_of_dialects_names_every_dialect_file_and_ends_with_the_generic_one() -> None:

@@ -311,3 +311,40 @@ def test_an_agent_that_was_made_did_not_run_yet() -> None:
         "gen_ai.operation.name": "create_agent", "gen_ai.agent.name": "a",
     }))  # fmt: skip
     assert extract(Trace.of(span.trace_id, [span], "batch")).agents_called == ()
+
+
+SMOLAGENTS = "openinference.instrumentation.smolagents"
+
+
+def test_smolagents_answers_through_a_pseudo_tool_that_is_none_of_the_program_s() -> None:
+    call = "llm.output_messages.0.message.tool_calls.0.tool_call."
+    lifted = [lift(raw) for raw in (
+        _raw("support.run", SMOLAGENTS, number=1, attributes={
+            "openinference.span.kind": "AGENT", "input.value": '{"task": "Where?", "stream": false}',
+            "output.value": "Here.",
+        }),
+        _raw("OpenAIModel.generate", SMOLAGENTS, number=2, parent=1, attributes={
+            "openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant",
+            call + "id": "c2", call + "function.name": "final_answer", call + "function.arguments": '{"answer": "Here."}',
+        }),
+        _raw("LookUp", SMOLAGENTS, number=3, parent=1, attributes={
+            "openinference.span.kind": "TOOL", "tool.name": "look_up", "output.value": "here",
+            "input.value": '{"args": [], "sanitize_inputs_outputs": true, "kwargs": {"n": 1}}',
+        }),
+        _raw("FinalAnswerTool", SMOLAGENTS, number=4, parent=1, attributes={
+            "openinference.span.kind": "TOOL", "tool.name": "final_answer", "output.value": "Here.",
+        }),
+    )]  # fmt: skip
+    case = extract(Trace.of("1" * 32, lifted, "batch"))
+    assert (case.input, case.model_output, case.agents_called) == ("Where?", "Here.", ("support",))
+    assert [(t.name, t.arguments, t.result) for t in case.tools_used or ()] == [("look_up", {"n": 1}, "here")]
+    assert lifted[1].output == "Here."
+
+
+def test_adk_s_wrapper_around_what_a_function_returns_comes_off_in_messages_too() -> None:
+    parts = [{"type": "tool_call_response", "id": "c", "response": {"result": "here"}}]
+    span = lift(_raw("generate_content m", "gcp.vertex.agent", attributes={
+        "gen_ai.operation.name": "generate_content",
+        "gen_ai.input.messages": json.dumps([{"role": "user", "parts": parts}]),
+    }))  # fmt: skip
+    assert [message.text for message in span.input_messages if message.role == "tool"] == ["here"]
