@@ -325,7 +325,7 @@ def test_smolagents_answers_through_a_pseudo_tool_that_is_none_of_the_program_s(
         }),
         _raw("OpenAIModel.generate", SMOLAGENTS, number=2, parent=1, attributes={
             "openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant",
-            call + "id": "c2", call + "function.name": "final_answer", call + "function.arguments": '{"answer": "Here."}',
+            call + "function.name": "final_answer", call + "function.arguments": '{"answer": "Here."}',
         }),
         _raw("LookUp", SMOLAGENTS, number=3, parent=1, attributes={
             "openinference.span.kind": "TOOL", "tool.name": "look_up", "output.value": "here",
