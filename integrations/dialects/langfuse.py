@@ -60,16 +60,13 @@ def lift(raw: RawSpan) -> Span:
     elif kind is SpanKind.LLM:
         fields |= _generation(reading)
     else:
-        fields |= {"input": _said(unwrap.task(asked), "user"), "output": _said(unwrap.answer(answered), "assistant")}
+        fields |= {
+            "input": messages.said_in(unwrap.task(asked), "user"),
+            "output": messages.said_in(unwrap.answer(answered), "assistant"),
+        }
         if kind is SpanKind.RETRIEVER and answered is not None:
             fields["documents"] = unwrap.documents(answered)
     return reading.span(NAME, kind, **fields)
-
-
-def _said(value: Json, role: str) -> Json:
-    """Of a step: LangGraph's state is a list of messages, of which the last one of the role is meant."""
-    found = messages.said(unwrap.decoded(value), role)
-    return found if isinstance(found, str) else value
 
 
 def _generation(reading: Reading) -> dict[str, object]:

@@ -47,6 +47,12 @@ def said(value: Json, role: str) -> Json:
     return value if text is None else text
 
 
+def said_in(value: Json, role: str) -> Json:
+    """The same of a value that may be JSON text: LangGraph's state is sent so, as a list of messages."""
+    found = said(unwrap.decoded(value), role)
+    return found if isinstance(found, str) else value
+
+
 def system_text(messages: tuple[Message, ...]) -> str | None:
     """Text of the first system message."""
     return next((m.text for m in messages if m.role == "system" and m.text), None)
@@ -76,6 +82,8 @@ def _read_map(item: dict[str, Json], depth: int) -> Iterator[Message]:
         path = item.get("id")
         name = path[-1] if isinstance(path, list) and path else ""
         item = {"type": str(name).lower(), **kwargs}
+    elif isinstance(item.get("type"), str) and isinstance(data := item.get("data"), dict) and "content" in data:
+        item = {**data, "type": item["type"]}
     if item.get("type") in ("function_call", "function_call_output"):
         yield from _responses_item(item)
         return

@@ -40,7 +40,7 @@ def lift(raw: RawSpan) -> Span:
     kind = _KINDS.get(str(unwrap.written(reading.value("kind", _TYPE)) or "UNKNOWN").upper(), SpanKind.CHAIN)
     given, returned = unwrap.written(reading.value("input", _IN)), unwrap.written(reading.value("output", _OUT))
     fields: dict[str, Any] = {
-        "input": messages.said(unwrap.task(given), "user"),
+        "input": messages.said(_task(given), "user"),
         "output": messages.said(unwrap.answer(returned), "assistant"),
         "usage": _usage(reading, returned),
         "cost_usd": _cost(reading),
@@ -55,6 +55,13 @@ def lift(raw: RawSpan) -> Span:
     elif kind is SpanKind.RETRIEVER and returned is not None:
         fields["documents"] = unwrap.documents(returned)
     return reading.span(NAME, kind, **fields)
+
+
+def _task(given: Json) -> Json:
+    """What goes into a function is its arguments by name: the text, where it is the only one."""
+    if isinstance(given, dict) and len(given) == 1 and isinstance(text := next(iter(given.values())), str):
+        return text
+    return unwrap.task(given)
 
 
 def _call(reading: Reading, given: Json, returned: Json) -> dict[str, Any]:

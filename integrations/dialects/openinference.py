@@ -55,7 +55,8 @@ def lift(raw: RawSpan) -> Span:
     elif kind is SpanKind.LLM:
         fields |= _llm(reading)
     else:
-        fields |= {"input": unwrap.task(asked), "output": unwrap.answer(answered)}
+        fields["input"] = messages.said_in(unwrap.task(asked), "user")
+        fields["output"] = messages.said_in(unwrap.answer(answered), "assistant")
         if kind is SpanKind.RETRIEVER:
             fields["documents"] = _documents(reading)
     if kind is SpanKind.AGENT and fields["agent"] is None:

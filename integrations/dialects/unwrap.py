@@ -132,8 +132,8 @@ def result(value: Content) -> ToolResult:
     for _ in range(3):
         if not isinstance(found, dict):
             break
-        inner = found.get("kwargs") if found.get("lc") else found
-        body = inner if isinstance(inner, dict) else found
+        inner = found.get("kwargs") if found.get("lc") else found.get("data")
+        body = inner if isinstance(inner, dict) and (found.get("lc") or "tool_call_id" in inner) else found
         if "tool_call_id" in body and "content" in body:
             content, call_id = body["content"], body["tool_call_id"]
             text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)

@@ -143,11 +143,11 @@ def _compared(folder: Path, cases: list[Case], *, logs: bool = True) -> dict[str
     return compared | _labels(cases, truth, present)
 
 
-def _model(folder: Path, truth: dict[str, Any]) -> str:
-    """The model that answered where the client says which, else the one that was asked for."""
-    answered: str = truth["model_responded"]
-    told = any(answered.encode() in path.read_bytes() for path in folder.glob("*.pb"))
-    return answered if told else str(truth["model_requested"])
+def _model(folder: Path, truth: dict[str, Any]) -> str | None:
+    """The model that answered where the client says which, else the one that was asked for; None if it has no name."""
+    asked, answered = truth["model_requested"], truth["model_responded"]
+    told = answered and any(answered.encode() in path.read_bytes() for path in folder.glob("*.pb"))
+    return answered if told else asked
 
 
 def _tells(case: Case) -> bool:
