@@ -7,18 +7,18 @@ text that several ask for once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from integrations.embed.errors import EmbeddingError
 from scoring.vector import Vector, unit
 
-from .cache import pack, unpack
+from .cache import VectorCache, pack, unpack
+from .observer import Observer, Unobserved
 
 Vectors: TypeAlias = dict[str, Vector]
 Asked: TypeAlias = tuple[tuple[str, ...], "asyncio.Future[Vectors]"]
-
-_CLOSED: Final = EmbeddingError("embedding has ended; the monitor is shutting down")
 
 
 class Model(Protocol):
@@ -28,12 +28,50 @@ class Model(Protocol):
     def name(self) -> str: ...
     async def start(self) -> None: ...
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]: ...
+    async def close(self) -> None: ...
+
+
+class Embedder:
+    """One model and its cache, used from one event loop."""
+
+    def __init__(
+        self,
+        model: Model,
+        cache: VectorCache,
+        *,
+        observer: Observer | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._model: Final = model
+        self._cache = cache
+        self._observer = observer or Unobserved()
+        self._clock = clock
+        self._asked: list[Asked] = []
+        self._working: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Load the model now. Raises ``EmbeddingError``."""
+        await self._model.start()
+
+    async def vectors(self, texts: Sequence[str]) -> Vectors:
+        """A vector for each text that the model gives a direction. Raises ``EmbeddingError``."""
+        known = await self._cache.get(texts)
+        missing = tuple(text for text in dict.fromkeys(texts) if text not in known)
+        self._observer.looked_up(hits=len(known), misses=len(missing))
+        if not missing:
+            return known
+        future: asyncio.Future[Vectors] = asyncio.get_running_loop().create_future()
+        self._asked.append((missing, future))
+        if self._working is None or self._working.done():
+            self._working = asyncio.create_task(self._work())
+        return {**known, **await future}
+
     async def close(self) -> None:
         """Refuse what waits and end the model; idempotent."""
         if self._working is not None:
             self._working.cancel()
             await asyncio.gather(self._working, return_exceptions=True)
-        _refuse(self._asked, _CLOSED)
+        _refuse(self._asked, EmbeddingError(_CLOSED))
         await self._model.close()
 
     async def _work(self) -> None:
@@ -42,7 +80,7 @@ class Model(Protocol):
             try:
                 await self._serve([each for each in asked if not each[1].done()])
             finally:
-                _refuse(asked, _CLOSED)  # of what was served this changes nothing
+                _refuse(asked, EmbeddingError(_CLOSED))  # of what was served this changes nothing
 
     async def _serve(self, asked: Sequence[Asked]) -> None:
         try:
@@ -61,6 +99,8 @@ class Model(Protocol):
                     future.set_result({text: made[text] for text in texts if text in made})
 
     async def _embed(self, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return {}
         began, failed = self._clock(), True
         try:
             given = await self._model.embed(texts)
@@ -71,6 +111,9 @@ class Model(Protocol):
         await self._cache.put(packed)
         # What comes out of the cache later is what is answered with now, to the last digit.
         return {text: unpack(vector) for text, vector in packed.items()}
+
+
+_CLOSED: Final = "embedding has ended; the monitor is shutting down"
 
 
 def _refuse(asked: Sequence[Asked], error: EmbeddingError) -> None:
