@@ -28,6 +28,13 @@ class EmbeddingAnswerer:
         """Load the model now rather than with the first case. Raises ``EmbeddingError``."""
         await self._embedder.start()
 
+    async def warm(self) -> None:
+        """Load the model now. What fails is logged, and is the reason of what it leaves unanswered."""
+        try:
+            await self.start()
+        except EmbeddingError as error:
+            self._tell(error)
+
     async def close(self) -> None:
         """End the model; idempotent."""
         await self._embedder.close()

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import logging
 import struct
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -21,24 +20,6 @@ class Shelf(Protocol):
 
     def get(self, keys: Sequence[str], now_ns: int) -> dict[str, bytes]: ...
     async def put(self, things: Mapping[str, bytes], now_ns: int, most: int) -> None: ...
-
-
-class MemoryShelf:
-    """A shelf that ends with the process, for runs that have no store."""
-
-    def __init__(self) -> None:
-        self._held: OrderedDict[str, bytes] = OrderedDict()
-
-    def get(self, keys: Sequence[str], now_ns: int) -> dict[str, bytes]:  # noqa: ARG002  # order of use is enough here
-        found = {key: self._held[key] for key in keys if key in self._held}
-        for key in found:
-            self._held.move_to_end(key)
-        return found
-
-    async def put(self, things: Mapping[str, bytes], now_ns: int, most: int) -> None:  # noqa: ARG002  # likewise
-        self._held.update(things)
-        while len(self._held) > most:
-            self._held.popitem(last=False)
 
 
 class VectorCache:
