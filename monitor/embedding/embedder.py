@@ -99,8 +99,11 @@ class Embedder:
                     future.set_result({text: made[text] for text in texts if text in made})
 
     async def _embed(self, texts: Sequence[str]) -> Vectors:
-        if not texts:
-            return {}
+        known = await self._cache.get(texts)  # the call before may have embedded some of them
+        left = [text for text in texts if text not in known]
+        return {**known, **await self._anew(left)} if left else known
+
+    async def _anew(self, texts: Sequence[str]) -> Vectors:
         began, failed = self._clock(), True
         try:
             given = await self._model.embed(texts)
