@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .docket import Docket
     from .embedding.answerer import EmbeddingAnswerer
     from .embedding.cache import Shelf
+    from .embedding.observer import Observer as EmbeddingObserver
     from .judge.answerer import JudgeAnswerer, Memory
     from .judge.observer import Observer
     from .judge.settings import JudgeSettings
@@ -64,7 +65,13 @@ class Answering:
 
 
 def answering(
-    config: Config, *, memory: Memory, vectors: Shelf, observer: Observer | None, clock_ns: Callable[[], int]
+    config: Config,
+    *,
+    memory: Memory,
+    vectors: Shelf,
+    observer: Observer | None,
+    embedding_observer: EmbeddingObserver | None = None,
+    clock_ns: Callable[[], int],
 ) -> Answering:
     """The answerers of a configuration, in its order. Nothing is loaded and nobody asked yet.
 
@@ -82,7 +89,9 @@ def answering(
     if section.embedding is not None:
         from .embedding.setup import embedding_answerer  # noqa: PLC0415
 
-        embedding = embedding_answerer(section.embedding, library=library, shelf=vectors, clock_ns=clock_ns)
+        embedding = embedding_answerer(
+            section.embedding, library=library, shelf=vectors, clock_ns=clock_ns, observer=embedding_observer
+        )
     known = {"lexical": Synchronous(lexical.answer), "embedding": embedding, "judge": judge}
     order = {name: answerer for name in section.order if (answerer := known[name]) is not None}
     first = next(iter(order)) == "lexical"

@@ -73,6 +73,7 @@ class Monitor:
             memory=self.store.judged,
             vectors=self.store.vectors,
             observer=self.exporter.judge,
+            embedding_observer=self.exporter.embedding,
             clock_ns=clock_ns,
         )
         trials = Trials(
