@@ -1,4 +1,4 @@
-"""RawSpan: a span as it was sent, decoded but not yet understood. Sources produce it, dialects read it."""
+"""Spans and log records as they were sent, decoded but not yet understood. Sources produce them, dialects read them."""
 
 from __future__ import annotations
 
@@ -41,3 +41,19 @@ class RawSpan:
     scope_name: str = ""
     scope_version: str = ""
     resource: Mapping[str, AttributeValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawLogRecord:
+    """One log record as received; ids are lower-case hex, None where the record belongs to no span.
+
+    ``event`` is the event's name, from the record's own field or from the attribute ``event.name``, "" for a plain line
+    of a log. ``time_ns`` is when it happened, else when it was observed.
+    """
+
+    trace_id: str | None
+    span_id: str | None
+    time_ns: int
+    event: str = ""
+    body: AttributeValue = None
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)

@@ -70,7 +70,14 @@ class Monitor:
             sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
         )
         self.traffic = Traffic(skew=self.intake.skew)
-        self.answering = answering(config, memory=self.store.judged, observer=self.exporter.judge, clock_ns=clock_ns)
+        self.answering = answering(
+            config,
+            memory=self.store.judged,
+            vectors=self.store.vectors,
+            observer=self.exporter.judge,
+            embedding_observer=self.exporter.embedding,
+            clock_ns=clock_ns,
+        )
         trials = Trials(
             archive=self.store,
             sampler=self.sampler,
@@ -138,7 +145,7 @@ class Monitor:
         for server in self._servers:
             await server.start()
         self._judging = asyncio.create_task(self._judge_what_is_due())
-        self._warming = asyncio.create_task(self.answering.warm()) if self.answering.judge else None
+        self._warming = asyncio.create_task(self.answering.warm()) if self.answering.others else None
         self._scheduler.add_job(self._purge, "interval", minutes=1, coalesce=True, max_instances=1)
         self._scheduler.add_job(self._look, "interval", seconds=30, coalesce=True, max_instances=1)
         self._scheduler.start()

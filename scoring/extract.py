@@ -53,7 +53,7 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
         input_tokens=used.input if used else None,
         output_tokens=used.output if used else None,
         cost_usd=leaves.cost_usd(trace),
-        model=_model(calls or [span for span in trace.spans if span.model]),
+        model=_model(trace, calls or [span for span in trace.spans if span.model]),
         tags=tuple(dict.fromkeys(tag for span in trace.spans for tag in span.tags)),
         metadata=metadata,
         evaluation_criteria_override=_text(metadata.get("evaluation_criteria_override")),
@@ -191,10 +191,13 @@ def _elapsed_ms(trace: Trace, root: Span | None) -> float | None:
     return (end - start) / 1e6 if end >= start else None
 
 
-def _model(calls: Sequence[Span]) -> str | None:
-    """The model of the last call: the one that answered, else the one that was asked for."""
-    last = sorted(calls, key=lambda span: span.end_ns, reverse=True)
-    return next((span.model or span.requested_model for span in last if span.model or span.requested_model), None)
+def _model(trace: Trace, calls: Sequence[Span]) -> str | None:
+    """The model of the last call: the one that answered, as the call or one around it tells, else the one asked for."""
+    for call in sorted(calls, key=lambda span: span.end_ns, reverse=True):
+        around = (above.model for above in trace.ancestors(call) if above.kind is SpanKind.LLM)
+        if found := call.model or next((model for model in around if model), None) or call.requested_model:
+            return found
+    return None
 
 
 def _text(value: Json) -> str | None:

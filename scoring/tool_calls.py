@@ -66,6 +66,7 @@ def _asked(trace: Trace) -> list[_Asked]:
     covered = _above_models(trace)
     found: list[_Asked] = []
     seen: set[tuple[str, str, str]] = set()
+    made: set[tuple[str, str]] = set()
     for span in sorted(trace.spans, key=lambda s: s.end_ns):
         # A step's messages count only where no model call below it has them at first hand.
         if span.kind is not SpanKind.LLM and span.span_id in covered:
@@ -75,7 +76,11 @@ def _asked(trace: Trace) -> list[_Asked]:
             identity = _identity(call)
             if call.call_id is not None and (identity in known or identity in seen):
                 continue
+            # A model call around another one tells its calls again, some without their ids.
+            if call.call_id is None and span.span_id in covered and identity[1:] in made:
+                continue
             seen.add(identity)
+            made.add(identity[1:])
             found.append(_Asked(call, span.end_ns, answers.get(call.call_id) if call.call_id else None))
     return found
 

@@ -10,12 +10,48 @@ from dataclasses import replace
 from integrations.raw import RawSpan
 from scoring.span import Span
 
-from . import genai, generic, langfuse, openinference
+from . import (
+    agent_framework,
+    genai,
+    generic,
+    google_adk,
+    haystack,
+    langfuse,
+    langsmith,
+    litellm,
+    logfire,
+    mlflow,
+    openinference,
+    openllmetry,
+    openllmetry_old,
+    pydantic_ai,
+    semantic_kernel,
+    strands,
+    vercel_ai,
+)
 from .reading import Dialect, Reading
 
 __all__ = ["DIALECTS", "Dialect", "lift"]
 
-DIALECTS: tuple[Dialect, ...] = (langfuse.DIALECT, openinference.DIALECT, genai.DIALECT, generic.DIALECT)
+DIALECTS: tuple[Dialect, ...] = (
+    litellm.DIALECT,
+    langfuse.DIALECT,
+    openinference.DIALECT,
+    langsmith.DIALECT,
+    openllmetry_old.DIALECT,
+    openllmetry.DIALECT,
+    google_adk.DIALECT,
+    mlflow.DIALECT,
+    semantic_kernel.DIALECT,
+    agent_framework.DIALECT,
+    strands.DIALECT,
+    vercel_ai.DIALECT,
+    haystack.DIALECT,
+    pydantic_ai.DIALECT,
+    logfire.DIALECT,
+    genai.DIALECT,
+    generic.DIALECT,
+)
 """In order of trust: the first that speaks for a span lifts it; the last speaks for all."""
 
 

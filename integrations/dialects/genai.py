@@ -1,17 +1,19 @@
-"""OpenTelemetry's GenAI conventions: the current form, and what the older one holds on spans.
+"""OpenTelemetry's GenAI conventions, in their current form and in the older one (to 1.36).
 
-Contents are off by default. Where they are on, messages stand on the span (JSON text or structured) or on a span
-event; contents that travel in log records are not joined yet.
+Contents are off by default. Where they are on, messages stand on the span (JSON text or structured), on a span
+event, or in log records, which are joined to their spans as events before any dialect sees them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
 
-from integrations.raw import AttributeValue, RawSpan
-from scoring.span import Json, Message, Span, SpanKind, ToolCall, Usage
+from integrations.raw import RawSpan
+from scoring.span import Json, Span, SpanKind, ToolCall, Usage
 
-from . import messages, unwrap
+from . import genai_events, messages, unwrap
 from .reading import Dialect, Reading, failure
 from .usage import usage
 
@@ -27,29 +29,38 @@ _KINDS = {
     "retrieval": SpanKind.RETRIEVER, "search_memory": SpanKind.RETRIEVER, "create_agent": SpanKind.OTHER,
 }  # fmt: skip
 """By ``gen_ai.operation.name``; operations that the conventions do not list are steps (CHAIN)."""
+_KEYS = (
+    ("gen_ai.tool.name", SpanKind.TOOL),
+    ("gen_ai.request.model", SpanKind.LLM),
+    ("gen_ai.response.model", SpanKind.LLM),
+)
+"""By what else a span tells, where it does not tell its operation."""
 
-_MESSAGES_IN, _MESSAGES_OUT = "gen_ai.input.messages", "gen_ai.output.messages"
-_EVENT_ROLES = {
-    "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
-    "gen_ai.tool.message": "tool",
-}  # fmt: skip
-_TOOL_GIVEN, _TOOL_RETURNED = "gen_ai.tool.message", "gen_ai.choice"
-"""Events by which Strands tells, on a tool's own span, what it was given and what it returned."""
+_NO_ROLE = (None, "", "unknown")
+_CONTENTS = ("input", "output", "input_messages", "output_messages")
 
 
 def speaks(raw: RawSpan) -> bool:
-    """Whether the span carries any attribute of the conventions."""
-    return any(key.startswith("gen_ai.") and key != "gen_ai.conversation.id" for key in raw.attributes)
+    """Whether the span carries any attribute or event of the conventions."""
+    return any(key.startswith("gen_ai.") and key != "gen_ai.conversation.id" for key in raw.attributes) or any(
+        event.name.startswith("gen_ai.") for event in raw.events
+    )
 
 
-def lift(raw: RawSpan) -> Span:
-    """A GenAI span in normal form."""
+Adapt: TypeAlias = Callable[[Reading, SpanKind, dict[str, Any]], SpanKind]
+"""Corrects, in place, the fields that were read of a span, and returns the span's true kind."""
+
+
+def lift(raw: RawSpan, *, name: str = NAME, switch: str | None = SWITCH, adapt: Adapt | None = None) -> Span:
+    """A GenAI span in normal form; ``adapt`` is how a dialect that builds on the conventions departs from them."""
     reading = Reading(raw)
-    kind = _kind(reading)
-    asked, answered = ((), ()) if kind is SpanKind.TOOL and _own_events(raw) else _messages(reading)
-    system = _system(reading) or messages.system_text(asked)
-    fields: dict[str, object] = {
-        "agent": reading.text("agent", "gen_ai.agent.name"),
+    operation = reading.text("kind", "gen_ai.operation.name")
+    kind = _kind(reading, operation)
+    told = genai_events.Told() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
+    asked, answered = told.asked, told.answered
+    fields: dict[str, Any] = {
+        # To make an agent is not yet to run it.
+        "agent": None if operation == "create_agent" else reading.text("agent", "gen_ai.agent.name"),
         "model": reading.text("model", "gen_ai.response.model"),
         "requested_model": reading.text("requested_model", "gen_ai.request.model"),
         "response_id": reading.text("response_id", "gen_ai.response.id"),
@@ -59,7 +70,7 @@ def lift(raw: RawSpan) -> Span:
         "output_messages": answered,
         "input": messages.last_text(asked, "user"),
         "output": messages.last_text(answered, "assistant"),
-        "system_prompt": system,
+        "system_prompt": _system(told.instructions) or messages.system_text(asked),
     }
     if kind is SpanKind.AGENT and fields["agent"] is None:
         named = raw.name.removeprefix("invoke_agent").strip()
@@ -69,64 +80,50 @@ def lift(raw: RawSpan) -> Span:
         fields |= _tool(reading)
     if kind is SpanKind.RETRIEVER:
         fields |= _retrieval(reading)
-    if kind in {SpanKind.LLM, SpanKind.TOOL} and not asked and not answered and fields.get("input") is None:
-        fields["capture_switch"] = SWITCH
-    if not asked and not answered and fields.get("input") is None and fields.get("output") is None:
+    if adapt is not None:
+        kind = adapt(reading, kind, fields)
+    if not any(fields.get(field) not in (None, ()) for field in _CONTENTS):
         fields["unread"] = reading.unread()
-    return reading.span(NAME, kind, **fields)
+        if kind in {SpanKind.LLM, SpanKind.TOOL}:
+            fields["capture_switch"] = switch
+    return reading.span(name, kind, **fields)
 
 
-def _kind(reading: Reading) -> SpanKind:
-    operation = reading.text("kind", "gen_ai.operation.name")
+def _kind(reading: Reading, operation: str | None) -> SpanKind:
     if operation is not None:
         return _KINDS.get(operation, SpanKind.CHAIN)
-    if "gen_ai.tool.name" in reading.attributes:
-        return SpanKind.TOOL
-    if "gen_ai.request.model" in reading.attributes or "gen_ai.response.model" in reading.attributes:
-        return SpanKind.LLM
+    for key, kind in _KEYS:
+        if key in reading.attributes:
+            reading.note("kind", key)
+            return kind
+    reading.note("kind", "no operation")
     return SpanKind.OTHER
 
 
-def _messages(reading: Reading) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """Messages in and out, from the span, else from its events (both forms of the conventions used events)."""
-    asked = messages.read(unwrap.decoded(reading.value("input", _MESSAGES_IN)))
-    answered = messages.read(unwrap.decoded(reading.value("output", _MESSAGES_OUT)))
-    if asked or answered:
-        return asked, answered
-    old_in: list[Message] = []
-    old_out: list[Message] = []
-    for event in reading.raw.events:
-        if event.name == "gen_ai.client.inference.operation.details":
-            # One event may tell both, or one the question and another the answer.
-            asked = messages.read(unwrap.decoded(event.attributes.get(_MESSAGES_IN))) or asked
-            answered = messages.read(unwrap.decoded(event.attributes.get(_MESSAGES_OUT))) or answered
-        elif (role := _EVENT_ROLES.get(event.name)) is not None:
-            old_in += messages.read(_old_message(event.attributes, role))
-        elif event.name == "gen_ai.choice":
-            held = unwrap.decoded(event.attributes.get("message"))
-            inner = held if isinstance(held, dict) else {"content": held}
-            old_out += messages.read({"role": "assistant", **inner})
-        else:
-            continue
-        reading.note("input", f"event {event.name}")
-        reading.note("output", f"event {event.name}")
-    return asked or tuple(old_in), answered or tuple(old_out)
+def _read(reading: Reading) -> genai_events.Told:
+    """Messages from the span, else from its events; instructions from wherever they are."""
+    asked = messages.read(unwrap.decoded(reading.value("input", genai_events.MESSAGES_IN)))
+    answered = messages.read(_spoken(unwrap.decoded(reading.value("output", genai_events.MESSAGES_OUT))))
+    told = genai_events.Told(asked, answered) if asked or answered else genai_events.read(reading, reading.raw.events)
+    instructions = unwrap.decoded(reading.value("system_prompt", genai_events.INSTRUCTIONS))
+    return replace(told, instructions=instructions or told.instructions)
 
 
-def _old_message(attributes: Mapping[str, AttributeValue], role: str) -> Json:
-    """An event of the older form: its attributes are the message, apart from the role, which is in its name."""
-    body = {key: unwrap.decoded(value) for key, value in attributes.items()}
-    if role == "tool":
-        return {"role": role, "content": body.get("content"), "tool_call_id": body.get("id")}
-    return {**body, "role": role}
+def _spoken(said: Json) -> Json:
+    """Of what a model put out, a message without a role is the assistant's."""
+    if not isinstance(said, list):
+        return said
+    return [
+        {**item, "role": "assistant"} if isinstance(item, dict) and item.get("role") in _NO_ROLE else item
+        for item in said
+    ]
 
 
-def _system(reading: Reading) -> str | None:
+def _system(instructions: Json) -> str | None:
     """``gen_ai.system_instructions``: a list of parts, or text."""
-    found = unwrap.decoded(reading.value("system_prompt", "gen_ai.system_instructions"))
-    if isinstance(found, str):
-        return found
-    parts = messages.read({"role": "system", "parts": found}) if isinstance(found, list) else ()
+    if isinstance(instructions, str):
+        return instructions
+    parts = messages.read({"role": "system", "parts": instructions}) if isinstance(instructions, list) else ()
     return messages.system_text(tuple(parts))
 
 
@@ -135,10 +132,12 @@ def _tool(reading: Reading) -> dict[str, object]:
     returned = reading.value("tool.result", "gen_ai.tool.call.result")
     error = failure(reading.raw)
     for event in reading.raw.events:
-        if given is None and event.name == _TOOL_GIVEN:
+        if given is None and event.name == genai_events.TOOL:
             given = event.attributes.get("content")
             reading.note("tool.arguments", f"event {event.name}")
-        elif returned is None and error is None and event.name == _TOOL_RETURNED:  # of a failure it is the error again
+        elif (
+            returned is None and error is None and event.name == genai_events.CHOICE
+        ):  # of a failure it is the error again
             returned = event.attributes.get("message")
             reading.note("tool.result", f"event {event.name}")
     outcome = unwrap.result(returned)
@@ -153,16 +152,27 @@ def _tool(reading: Reading) -> dict[str, object]:
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
 
 
+def complete_tool(reading: Reading, fields: dict[str, Any], given: str, returned: str) -> None:
+    """Fill in what the conventions' attributes left open of a tool, from those that a dialect has for it."""
+    tool: ToolCall = fields["tool"]
+    if tool.arguments is None:
+        tool = replace(tool, arguments=unwrap.arguments(reading.value("tool.arguments", given)))
+    if tool.result is None and tool.error is None:
+        outcome = unwrap.result(reading.value("tool.result", returned))
+        tool = replace(tool, result=outcome.result, error=outcome.error, call_id=tool.call_id or outcome.call_id)
+    fields |= {"tool": tool, "input": tool.arguments, "output": tool.result}
+
+
 def _own_events(raw: RawSpan) -> bool:
     """Whether a tool's own span tells of its run by the older form's events.
 
     There they are no conversation: the tool's message is what went in, the choice is what came out.
     """
-    return any(event.name in (_TOOL_GIVEN, _TOOL_RETURNED) for event in raw.events)
+    return any(event.name in (genai_events.TOOL, genai_events.CHOICE) for event in raw.events)
 
 
 def _only_text(result: Json) -> Json:
-    """Strands wraps what a tool returns in parts, ``[{"text": …}]``; of a lone text the wrapper comes off."""
+    """Some wrap what a tool returns in parts, ``[{"text": …}]``; of a lone text the wrapper comes off."""
     match result:
         case [{"text": str(text), **others}] if not others:
             return text
@@ -191,4 +201,4 @@ def _usage(reading: Reading) -> Usage | None:
     )
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

@@ -18,24 +18,32 @@ from . import unwrap
 _SESSION = (
     "session.id", "langfuse.session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id",
     "ai.telemetry.metadata.sessionId", "ai.settings.context.sessionId", "langsmith.metadata.session_id",
-    "langsmith.metadata.thread_id", "gcp.vertex.agent.session_id", "thread_id",
+    "langsmith.metadata.thread_id", "gcp.vertex.agent.session_id", "thread_id", "session_id",
 )  # fmt: skip
 _USER = (
     "user.id", "langfuse.user.id", "enduser.id", "traceloop.association.properties.user_id",
     "ai.telemetry.metadata.userId", "ai.settings.context.userId", "langsmith.metadata.user_id", "user_id",
+    "llm.user",
 )  # fmt: skip
 _ENVIRONMENT = ("langfuse.environment", "deployment.environment.name", "deployment.environment")
 _RELEASE = ("langfuse.release", "service.version")
 _TRACE_NAME = ("langfuse.trace.name",)
 
 _TRACE_METADATA = ("langfuse.trace.metadata", "ai.telemetry.metadata", "ai.settings.context",
-                   "traceloop.association.properties")  # fmt: skip
+                   "traceloop.association.properties", "mlflow.traceTag")  # fmt: skip
 _SPAN_METADATA = ("langfuse.observation.metadata", "langsmith.metadata", "metadata")
+_CONTAINER = re.compile(f"({'|'.join(map(re.escape, (*_TRACE_METADATA, *_SPAN_METADATA)))})(?:[.]|\\Z)")
 EXPECTED = "langfuse.experiment.item.expected_output"
 
 _OWN_METADATA = re.compile(r"[\w-]+\.metadata\.(?=.)")
-_TAGS = re.compile(r"(?:[\w-]+\.)*(?:trace\.|tag\.)?tags")
-_NOISE = re.compile(r"ls_|lc_|langgraph_|checkpoint_|__pregel|is_langchain_root$|resourceAttributes|scope\.")
+_TAGS = re.compile(r"(?!(?:[\w-]+\.)*metadata\.)(?:[\w-]+\.)*tags")
+_TAGS_IN_METADATA = frozenset({"ai.telemetry.metadata.tags"})
+_CONTEXT = frozenset((*_SESSION, *_USER))
+"""Keys that are read for what they say, and so are no metadata, though some stand among it."""
+_OWN_TAG = re.compile(r"(?:seq:step|graph:step|map:key):")
+_NOISE = re.compile(
+    r"ls_|lc_|LANGSMITH_|LANGCHAIN_|langgraph_|checkpoint_|__pregel|mlflow\.|is_langchain_root$|resourceAttributes|scope\."
+)
 _MODERN = re.compile(r"([5-9]|\d\d)\.")
 
 
@@ -60,17 +68,22 @@ def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
     tags: tuple[str, ...] = ()
     sources: list[str] = []
     for key, value in attributes.items():
-        if "metadata" in key or key.startswith(_TRACE_METADATA):
+        if key in _CONTEXT:
+            continue
+        if key.endswith("tags") and not tags and (key in _TAGS_IN_METADATA or _TAGS.fullmatch(key)):
+            tags = tags_of(value)
+            provenance["tags"] = key
+        elif "metadata" in key or key.startswith(_TRACE_METADATA):
             if _collect(key, value, trace_metadata, metadata, scalars=scalars):
                 sources.append(key)
-        elif key.endswith("tags") and not tags and _TAGS.fullmatch(key):
-            tags = _tags(value)
-            provenance["tags"] = key
         elif key == EXPECTED:
             metadata[EXPECTED] = unwrap.decoded(value)
             sources.append(key)
     _from_langchain(metadata, found, provenance)
-    tags = tags or _tags(metadata.pop("langfuse_tags", None))
+    left = tags_of(metadata.pop("langfuse_tags", None))
+    if left and not tags:
+        tags = left
+        provenance["tags"] = "langfuse.observation.metadata.langfuse_tags"
     if sources:
         provenance["metadata"] = ", ".join(sources)
     return found | {"trace_metadata": trace_metadata, "metadata": metadata, "tags": tags}
@@ -105,13 +118,13 @@ def _collect(
 
     Returns whether anything was taken from it.
     """
-    for containers, target in ((_TRACE_METADATA, of_trace), (_SPAN_METADATA, of_span)):
-        for container in containers:
-            if key == container:
-                entries = unwrap.decoded(value)
-                return isinstance(entries, dict) and _keep(target, entries)
-            if key.startswith(container + "."):
-                return _keep(target, {key[len(container) + 1 :]: unwrap.decoded(value, scalars=scalars)})
+    if found := _CONTAINER.match(key):
+        target = of_trace if found[1] in _TRACE_METADATA else of_span
+        if found.end() == len(found[1]):
+            entries = unwrap.decoded(value)
+            return isinstance(entries, dict) and _keep(target, entries)
+        name = key[found.end() :]
+        return not _NOISE.match(name) and _keep(target, {name: unwrap.decoded(value, scalars=scalars)})
     own = _OWN_METADATA.match(key)
     return own is not None and _keep(of_span, {key[own.end() :]: unwrap.decoded(value)})
 
@@ -123,9 +136,13 @@ def _keep(target: dict[str, Json], entries: Mapping[str, Json]) -> bool:
     return bool(kept)
 
 
-def _tags(value: unwrap.Content) -> tuple[str, ...]:
-    """Tags from an array, from JSON text, or from text with commas."""
+def tags_of(value: unwrap.Content) -> tuple[str, ...]:
+    """Tags from an array, from JSON text, or from text with commas; those that LangGraph adds are left out."""
     found = unwrap.decoded(value)
     if isinstance(found, str):
         found = [part.strip() for part in found.split(",")]
-    return tuple(dict.fromkeys(str(tag) for tag in found if tag)) if isinstance(found, list) else ()
+    return (
+        tuple(dict.fromkeys(str(tag) for tag in found if tag and not _OWN_TAG.match(str(tag))))
+        if isinstance(found, list)
+        else ()
+    )

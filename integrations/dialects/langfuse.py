@@ -60,27 +60,13 @@ def lift(raw: RawSpan) -> Span:
     elif kind is SpanKind.LLM:
         fields |= _generation(reading)
     else:
-        fields |= {"input": _task(unwrap.task(asked)), "output": _answer(unwrap.answer(answered))}
+        fields |= {
+            "input": messages.said_in(unwrap.task(asked), "user"),
+            "output": messages.said_in(unwrap.answer(answered), "assistant"),
+        }
         if kind is SpanKind.RETRIEVER and answered is not None:
             fields["documents"] = unwrap.documents(answered)
     return reading.span(NAME, kind, **fields)
-
-
-def _task(value: Json) -> Json:
-    """The task of a step: LangGraph's state is a list of messages, of which the last one of the user is the task."""
-    return _of_messages(value, "user")
-
-
-def _answer(value: Json) -> Json:
-    return _of_messages(value, "assistant")
-
-
-def _of_messages(value: Json, role: str) -> Json:
-    found = unwrap.decoded(value)
-    if isinstance(found, dict | list):
-        text = messages.last_text(messages.read(found), role)
-        return value if text is None else text
-    return value
 
 
 def _generation(reading: Reading) -> dict[str, object]:
@@ -140,4 +126,4 @@ def _cost(reading: Reading) -> float | None:
     return sum(parts) if parts else None
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

@@ -21,7 +21,7 @@ def text_of(part: Json) -> str | None:
     if not isinstance(part, dict) or answer(part):
         return None
     kind = part.get("type")
-    if kind not in {None, "text", "output_text", "input_text"} or "function_call" in part:
+    if kind not in (None, "text", "output_text", "input_text") or "function_call" in part:
         return None
     text = part.get("text", part.get("content"))
     if isinstance(text, dict):  # some clients wrap once more: {"type": "text", "text": {"value": …}}
@@ -31,13 +31,13 @@ def text_of(part: Json) -> str | None:
 
 def answer(part: dict[str, Json]) -> Message | None:
     """A part that answers a tool call, whoever's message it travels in."""
-    for key in ("function_response", "functionResponse", "toolResult", "tool_result"):
+    for key in ("function_response", "functionResponse", "toolResult", "tool_result", "tool_call_result"):
         if isinstance(inner := part.get(key), dict):
             part = {"type": "tool_result", **inner}
     printed = part.get(pyrepr.CLASS) == "ToolCallResult"
-    if not printed and part.get("type") not in {"tool_call_response", "tool_result", "tool-result"}:
+    if not printed and part.get("type") not in ("tool_call_response", "tool_result", "tool-result"):
         return None
-    origin = part.get("origin") if printed else None
+    origin = part.get("origin")  # Haystack's: the call itself
     origin = origin if isinstance(origin, dict) else {}
     keys = ("response", "result", "output", "content")
     return Message(
@@ -50,7 +50,8 @@ def answer(part: dict[str, Json]) -> Message | None:
     )
 
 
-_CALL_PARTS = frozenset({"tool_call", "tool_use", "tool-call", "function_call", "server_tool_call"})
+_CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
+"""Compared, not looked up: what stands there may be anything, a list too."""
 
 
 def calls(items: list[Json], *, mixed: bool = False) -> tuple[ToolCall, ...]:

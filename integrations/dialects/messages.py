@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from scoring.span import Json, Message
 
-from . import message_parts, pyrepr
+from . import message_parts, pyrepr, unwrap
 
 _ROLES = {
     "human": "user", "ai": "assistant", "model": "assistant", "function": "tool", "developer": "system",
@@ -29,9 +29,28 @@ def read(value: Json) -> tuple[Message, ...]:
     return tuple(_read(value, MAX_DEPTH))
 
 
+def content(value: unwrap.Content) -> Json:
+    """A message's content: text, or a list of parts, as one or as JSON text; a text that is other JSON is the text."""
+    found = unwrap.decoded(value)
+    parts = isinstance(found, list) and bool(found) and all(isinstance(part, dict) for part in found)
+    return found if parts else unwrap.plain(value)
+
+
 def last_text(messages: tuple[Message, ...], role: str) -> str | None:
     """Text of the last message of a role that has one."""
     return next((m.text for m in reversed(messages) if m.role == role and m.text), None)
+
+
+def said(value: Json, role: str) -> Json:
+    """What a role said last, where the value holds messages (a state, a request, an answer); else the value itself."""
+    text = last_text(read(unwrap.decoded(value)), role) if isinstance(value, dict | list) else None
+    return value if text is None else text
+
+
+def said_in(value: Json, role: str) -> Json:
+    """The same of a value that may be JSON text: LangGraph's state is sent so, as a list of messages."""
+    found = said(unwrap.decoded(value), role)
+    return found if isinstance(found, str) else value
 
 
 def system_text(messages: tuple[Message, ...]) -> str | None:
@@ -63,7 +82,9 @@ def _read_map(item: dict[str, Json], depth: int) -> Iterator[Message]:
         path = item.get("id")
         name = path[-1] if isinstance(path, list) and path else ""
         item = {"type": str(name).lower(), **kwargs}
-    if item.get("type") in {"function_call", "function_call_output"}:
+    elif isinstance(item.get("type"), str) and isinstance(data := item.get("data"), dict) and "content" in data:
+        item = {**data, "type": item["type"]}
+    if item.get("type") in ("function_call", "function_call_output"):
         yield from _responses_item(item)
         return
     role = _role(item)

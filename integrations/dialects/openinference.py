@@ -12,7 +12,7 @@ from typing import Any
 from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json, Message, Span, SpanKind, ToolCall
 
-from . import messages, openinference_frameworks, unwrap
+from . import flattened, messages, openinference_frameworks, unwrap
 from .reading import Dialect, Reading, as_text, failure
 from .usage import usage
 
@@ -55,7 +55,8 @@ def lift(raw: RawSpan) -> Span:
     elif kind is SpanKind.LLM:
         fields |= _llm(reading)
     else:
-        fields |= {"input": unwrap.task(asked), "output": unwrap.answer(answered)}
+        fields["input"] = messages.said_in(unwrap.task(asked), "user")
+        fields["output"] = messages.said_in(unwrap.answer(answered), "assistant")
         if kind is SpanKind.RETRIEVER:
             fields["documents"] = _documents(reading)
     if kind is SpanKind.AGENT and fields["agent"] is None:
@@ -105,13 +106,13 @@ def _llm(reading: Reading) -> dict[str, Any]:
 
 def _flattened(reading: Reading, prefix: str) -> Iterator[Message]:
     """Messages from keys such as ``llm.input_messages.0.message.tool_calls.1.tool_call.function.name``."""
-    for entry in _listed(_tree(reading, prefix)):
+    for entry in flattened.listed(flattened.tree(reading.attributes, prefix)):
         body = entry.get("message")
         if not isinstance(body, dict):
             continue
-        contents: list[Json] = [_content(part) for part in _listed(body.get("contents"))]
+        contents: list[Json] = [_content(part) for part in flattened.listed(body.get("contents"))]
         calls: list[Json] = [
-            call for part in _listed(body.get("tool_calls")) if isinstance(call := part.get("tool_call"), dict)
+            call for part in flattened.listed(body.get("tool_calls")) if isinstance(call := part.get("tool_call"), dict)
         ]
         text = body.get("content")
         yield from messages.read(
@@ -122,31 +123,6 @@ def _flattened(reading: Reading, prefix: str) -> Iterator[Message]:
 def _content(part: dict[str, Any]) -> Json:
     held = part.get("message_content")
     return held if isinstance(held, dict) else part
-
-
-def _tree(reading: Reading, prefix: str) -> dict[str, Any]:
-    """The keys under a prefix as nested maps, numbers still as keys."""
-    tree: dict[str, Any] = {}
-    for key, value in reading.attributes.items():
-        if not key.startswith(prefix):
-            continue
-        *path, last = key[len(prefix) :].split(".")[:12]
-        node: Any = tree
-        for step in path:
-            node = node.setdefault(step, {})
-            if not isinstance(node, dict):
-                break
-        else:
-            node[last] = unwrap.plain(value)
-    return tree
-
-
-def _listed(node: Any) -> list[dict[str, Any]]:
-    """The entries of a map whose keys are numbers, in order of the numbers."""
-    if not isinstance(node, dict):
-        return []
-    numbered = [(int(key), item) for key, item in node.items() if key.isdecimal() and len(key) < 10]
-    return [item for _, item in sorted(numbered, key=lambda pair: pair[0]) if isinstance(item, dict)]
 
 
 def _tool(reading: Reading) -> dict[str, Any]:
@@ -168,7 +144,7 @@ def _tool(reading: Reading) -> dict[str, Any]:
 def _documents(reading: Reading) -> tuple[str, ...]:
     for prefix in ("reranker.output_documents.", "retrieval.documents."):
         texts: list[str] = []
-        for entry in _listed(_tree(reading, prefix)):
+        for entry in flattened.listed(flattened.tree(reading.attributes, prefix)):
             document = entry.get("document")
             text: AttributeValue = document.get("content") if isinstance(document, dict) else None
             if isinstance(text, str) and text:
@@ -180,4 +156,4 @@ def _documents(reading: Reading) -> tuple[str, ...]:
     return unwrap.documents(held) if held is not None else ()
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

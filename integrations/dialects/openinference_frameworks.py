@@ -6,17 +6,18 @@ Each function looks at one framework's span and corrects what was read of it; th
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
-from scoring.span import Json, SpanKind, ToolCall
+from scoring.span import Json, Message, SpanKind, ToolCall
 
-from . import messages, unwrap
+from . import haystack_shapes, messages, unwrap
 from .reading import Reading
 from .usage import usage, whole
 
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
+_FINAL_ANSWER = "final_answer"
 _MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
-_SELF_INTRODUCTION = re.compile(r"\s*You are (?:the |an? )?([\w-]+)(?: agent)?[.,;:]")
 
 
 def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -28,8 +29,8 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
         return _llama_index(reading, kind, fields)
     if scope.endswith(".openai_agents"):
         return _openai_agents(reading, kind, fields)
-    if scope.endswith(".smolagents") and kind is SpanKind.AGENT and "agent.name" not in reading.attributes:
-        fields["agent"] = reading.raw.name.removesuffix(".run")
+    if scope.endswith(".smolagents"):
+        return _smolagents(reading, kind, fields)
     return kind
 
 
@@ -39,7 +40,10 @@ def _haystack(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
         return kind
     asked_raw = unwrap.decoded(reading.attributes.get("input.value"))
     answered_raw = unwrap.decoded(reading.attributes.get("output.value"))
-    asked, answered = messages.read(_component(asked_raw)), messages.read(_component(answered_raw))
+    asked, answered = (
+        messages.read(haystack_shapes.component(asked_raw)),
+        messages.read(haystack_shapes.component(answered_raw)),
+    )
     if task := messages.last_text(asked, "user"):
         fields["input"] = task
     if answer := messages.last_text(answered, "assistant"):
@@ -52,20 +56,12 @@ def _haystack(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
     if models := _MODEL.findall(str(reading.attributes.get("output.value"))):
         fields["model"] = models[-1]
         reading.note("model", "output.value: meta of the last message")
-    fields["usage"] = _own_usage(answered_raw) or fields.get("usage")
-    fields["agent"] = _introduced(reading, fields["system_prompt"]) or reading.raw.name.removesuffix(".run")
+    if (used := _own_usage(answered_raw)) is not None:
+        fields["usage"] = used
+        reading.note("usage", "output.value: token_usage")
+    fields["agent"] = haystack_shapes.introduced(reading, fields["system_prompt"])
+    fields["agent"] = fields["agent"] or reading.raw.name.removesuffix(".run")
     return SpanKind.AGENT
-
-
-def _component(value: Json) -> Json:
-    """Input and output of a pipeline stand under the component's name, the input under ``data`` too."""
-    for _ in range(3):
-        if not isinstance(value, dict) or "messages" in value or "replies" in value:
-            break
-        inner = [item for item in value.values() if isinstance(item, dict)]
-        held = [item for item in inner if "messages" in item or "replies" in item]
-        value = held[-1] if held else inner[0] if len(inner) == 1 else None
-    return value
 
 
 def _own_usage(output: Json) -> object:
@@ -81,19 +77,12 @@ def _own_usage(output: Json) -> object:
     return type(found)(input=found.input, output=found.output, cached_input=found.cached_input, own=True)
 
 
-def _introduced(reading: Reading, system_prompt: str | None) -> str | None:
-    """The name by which a system prompt opens (``You are the research agent.``): the only place that has it."""
-    found = _SELF_INTRODUCTION.match(system_prompt or "")
-    if not found:
-        return None
-    reading.note("agent", "opening of the system prompt")
-    return found[1]
-
-
 def _llama_index(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Workflow steps are CHAIN with printed events, cut at 200 characters; the event names the current agent."""
     name = reading.raw.name
     fields["requested_model"], fields["model"] = fields.get("requested_model") or fields.get("model"), None
+    if (source := reading.provenance.pop("model", None)) is not None:
+        reading.provenance.setdefault("requested_model", source)
     if kind is SpanKind.LLM and name.endswith("._prepare_chat_with_tools"):
         # Preparation, not a call: it has no answer and no tokens.
         for field in ("input", "output", "input_messages", "output_messages"):
@@ -124,3 +113,35 @@ def _openai_agents(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> 
         tool = ToolCall(name=called if target else reading.raw.name, handoff=True)
         fields |= {"tool": tool, "input": source, "output": target}
     return kind
+
+
+def _smolagents(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """Inputs are all arguments of the call; an agent's answer is given to a pseudo-tool, which is no tool of it."""
+    given = unwrap.decoded(reading.attributes.get("input.value"))
+    if kind is SpanKind.AGENT:
+        if "agent.name" not in reading.attributes:
+            fields["agent"] = reading.raw.name.removesuffix(".run")
+        if isinstance(given, dict) and isinstance(task := given.get("task"), str):
+            fields["input"] = task
+    if kind is SpanKind.TOOL:
+        tool: ToolCall = fields["tool"]
+        if tool.name in {_FINAL_ANSWER, "FinalAnswerTool"}:
+            del fields["tool"]
+            return SpanKind.CHAIN
+        if isinstance(given, dict) and isinstance(kwargs := given.get("kwargs"), dict) and not given.get("args"):
+            fields["tool"] = replace(tool, arguments=kwargs)
+            fields["input"] = kwargs
+    fields["output_messages"] = tuple(map(_without_final_answer, fields.get("output_messages", ())))
+    if kind is SpanKind.LLM:
+        fields["output"] = messages.last_text(fields["output_messages"], "assistant") or fields.get("output")
+    return kind
+
+
+def _without_final_answer(message: Message) -> Message:
+    """What is given to the pseudo-tool is said."""
+    calls = tuple(call for call in message.tool_calls if call.name != _FINAL_ANSWER)
+    if len(calls) == len(message.tool_calls):
+        return message
+    given = next(call.arguments for call in message.tool_calls if call.name == _FINAL_ANSWER)
+    answer = given.get("answer") if isinstance(given, dict) else given
+    return replace(message, tool_calls=calls, text=answer if isinstance(answer, str) else message.text)

@@ -22,7 +22,9 @@ _STRING = re.compile(r"""[bBrRuUfF]{0,2}(?:'([^'\\]*+(?:\\.[^'\\]*+)*+)'|"([^"\\
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?")
 _NAME = re.compile(r"[^\W\d]\w*+(?:\.[^\W\d]\w*+)*+")
 _ENUM = re.compile(r"<[\w.]++:\s*+([^<>]*+)>")
-_OPAQUE = re.compile(r"<[^<>]*+>")
+_OPAQUE = re.compile(r"<[^<>]*+(?:<[^<>]*+>[^<>]*+)*+>")
+"""``<object at 0x…>``, and ``<function outer.<locals>.inner at 0x…>``."""
+
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(\n|.))", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
 _WORDS: dict[str, Json] = {"None": None, "True": True, "False": False, "null": None, "true": True, "false": False}

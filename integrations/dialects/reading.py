@@ -25,11 +25,15 @@ _NO_CONTENT = re.compile(r"^(?:http|url|db|rpc|net|network|messaging|exception|e
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One instrumentation family. ``speaks`` tells its spans, ``lift`` brings one into normal form."""
+    """One instrumentation family. ``speaks`` tells its spans, ``lift`` brings one into normal form.
+
+    ``switch`` is the setting that makes the family send contents, None where it has none: it sends them always.
+    """
 
     name: str
     speaks: Callable[[RawSpan], bool]
     lift: Callable[[RawSpan], Span]
+    switch: str | None = None
 
 
 class Reading:
@@ -92,7 +96,16 @@ class Reading:
         shared = labels.read(self.raw, self.provenance)
         shared["error"] = failure(self.raw)
         shared.update({name: value for name, value in fields.items() if value is not None})
+        self._note_derived(shared)
         return self.bare(dialect, kind, **shared)
+
+    def _note_derived(self, fields: Mapping[str, Any]) -> None:
+        """What has no attribute of its own stands where the contents do that it was taken from."""
+        if fields.get("error") is not None:
+            self.provenance.setdefault("error", "status")
+        for field, source in (("system_prompt", "input"), ("documents", "output")):
+            if fields.get(field) and source in self.provenance:
+                self.provenance.setdefault(field, self.provenance[source])
 
     def bare(self, dialect: str, kind: SpanKind = SpanKind.OTHER, **fields: Any) -> Span:
         """The span's identity, place and times, and ``fields``; nothing is read."""

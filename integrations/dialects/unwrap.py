@@ -20,7 +20,7 @@ from . import jsontext
 Content: TypeAlias = "Json | AttributeValue"
 """A value as it came, or one that was taken out of it."""
 
-REDACTED = ("__REDACTED__", "[Scrubbed due to ")
+REDACTED = ("__REDACTED__", "[Scrubbed due to ", "<elided>")
 """Marks that a client puts where it removed the value; such a value is absent."""
 
 _TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
@@ -64,6 +64,15 @@ def decoded(value: Content, *, scalars: bool = False) -> Json:
             break
         found = read
     return found
+
+
+def written(value: Content) -> Json:
+    """The value of a client that writes every value as JSON, texts too: read once, for a text may itself be JSON."""
+    found = plain(value)
+    if not isinstance(found, str) or found.strip() == "null":
+        return None if isinstance(found, str) else found
+    read = jsontext.loads(found, scalars=True)
+    return found if read is None else read
 
 
 def task(value: Content) -> Json:
@@ -123,8 +132,8 @@ def result(value: Content) -> ToolResult:
     for _ in range(3):
         if not isinstance(found, dict):
             break
-        inner = found.get("kwargs") if found.get("lc") else found
-        body = inner if isinstance(inner, dict) else found
+        inner = found.get("kwargs") if found.get("lc") else found.get("data")
+        body = inner if isinstance(inner, dict) and (found.get("lc") or "tool_call_id" in inner) else found
         if "tool_call_id" in body and "content" in body:
             content, call_id = body["content"], body["tool_call_id"]
             text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from google.protobuf.message import DecodeError
-
-from integrations.raw import RawSpan
+from integrations.contents_in_logs import join
+from integrations.raw import RawLogRecord, RawSpan
 
 from .decode import Decoded, UndecodableError, decode
 from .decode_json import decode_json, load_object
-from .schema import opaque_classes
+from .decode_logs import decode_logs, decode_logs_json
 
 _GZIP = b"\x1f\x8b"
 
@@ -32,11 +30,20 @@ class RecordingError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What the files hold. ``skipped`` counts spans without valid ids, ``log_records`` what is not joined yet."""
+    """What the files hold. ``skipped`` counts spans without valid ids.
+
+    Of one payload ``logs`` are the records as they came; of all files together their contents stand on the spans too.
+    """
 
     spans: tuple[RawSpan, ...]
     skipped: int = 0
-    log_records: int = 0
+    logs: tuple[RawLogRecord, ...] = ()
+
+    @property
+    def strays(self) -> int:
+        """Events among the log records that belong to none of the spans, so that what they tell is not seen."""
+        known = {(span.trace_id, span.span_id) for span in self.spans}
+        return sum(1 for record in self.logs if record.event and (record.trace_id, record.span_id) not in known)
 
 
 def read_files(paths: Iterable[Path]) -> Recording:
@@ -57,10 +64,11 @@ def read_files(paths: Iterable[Path]) -> Recording:
             problems.append(f"{path}: {_why(path, payload, error) if not packed else 'is compressed with gzip'}")
     if problems:
         raise RecordingError(problems, compressed=compressed)
+    logs = tuple(sorted((record for part in parts for record in part.logs), key=lambda r: (r.time_ns, repr(r))))
     return Recording(
-        spans=_in_order(span for part in parts for span in part.spans),
+        spans=tuple(join(_in_order(span for part in parts for span in part.spans), logs)),
         skipped=sum(part.skipped for part in parts),
-        log_records=sum(part.log_records for part in parts),
+        logs=logs,
     )
 
 
@@ -86,7 +94,7 @@ def read_payload(payload: bytes) -> Recording:
     return Recording(
         spans=tuple(span for part in parts for span in part.spans),
         skipped=sum(part.skipped for part in parts),
-        log_records=sum(part.log_records for part in parts),
+        logs=tuple(record for part in parts for record in part.logs),
     )
 
 
@@ -95,37 +103,25 @@ def _protobuf(payload: bytes) -> Recording:
     try:
         found = decode(payload)
     except UndecodableError:
-        if records := _log_records(payload):
-            return Recording((), log_records=records)
+        if logs := _logs(payload):
+            return Recording((), logs=logs)
         raise
-    if not found.spans and found.skipped and (records := _log_records(payload)):
-        return Recording((), log_records=records)
+    if not found.spans and found.skipped and (logs := _logs(payload)):
+        return Recording((), logs=logs)
     return _recording(found)
 
 
-def _log_records(payload: bytes) -> int:
-    request: Any = opaque_classes()["LogRequest"]()
+def _logs(payload: bytes) -> tuple[RawLogRecord, ...]:
     try:
-        request.ParseFromString(payload)
-    except DecodeError:
-        return 0
-    records = [r for resource in request.resource_logs for scope in resource.scope_logs for r in scope.log_records]
-    return sum(1 for record in records if record.time or record.observed)
+        return tuple(record for record in decode_logs(payload) if record.time_ns)
+    except UndecodableError:
+        return ()
 
 
 def _json(payload: bytes) -> Recording:
-    request = load_object(payload)
-    if "resourceLogs" not in request:
-        return _recording(decode_json(payload))
-    found = 0
-    for resource in _objects(request["resourceLogs"]):
-        for scope in _objects(resource.get("scopeLogs")):
-            found += len(_objects(scope.get("logRecords")))
-    return Recording((), log_records=found)
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    if "resourceLogs" in load_object(payload):
+        return Recording((), logs=tuple(decode_logs_json(payload)))
+    return _recording(decode_json(payload))
 
 
 def _recording(found: Decoded) -> Recording:

@@ -34,7 +34,11 @@ _MESSAGES: dict[str, list[tuple[str, int, int | str, bool]]] = {
     "LogRequest": [("resource_logs", 1, "ResourceLogs", True)],
     "ResourceLogs": [("scope_logs", 2, "ScopeLogs", True)],
     "ScopeLogs": [("log_records", 2, "LogRecord", True)],
-    "LogRecord": [("time", 1, _FIXED64, False), ("trace_id", 9, _BYTES, False), ("observed", 11, _FIXED64, False)],
+    "LogRecord": [
+        ("time", 1, _FIXED64, False), ("body", 5, "AnyValue", False), ("attributes", 6, "KeyValue", True),
+        ("trace_id", 9, _BYTES, False), ("span_id", 10, _BYTES, False), ("observed", 11, _FIXED64, False),
+        ("event_name", 12, _BYTES, False),
+    ],
     "KeyValue": [("key", 1, _BYTES, False), ("value", 2, "AnyValue", False)],
     "Values": [("values", 1, "AnyValue", True)],
     "Pairs": [("values", 1, "KeyValue", True)],
@@ -45,14 +49,26 @@ _MESSAGES: dict[str, list[tuple[str, int, int | str, bool]]] = {
     ],
 }  # fmt: skip
 
-_OPAQUE = {("KeyValue", "value"), ("AnyValue", "array_value"), ("AnyValue", "kvlist_value"), ("Values", "values")}
+_OPAQUE = {
+    ("KeyValue", "value"), ("AnyValue", "array_value"), ("AnyValue", "kvlist_value"), ("Values", "values"),
+    ("LogRecord", "body"),
+}  # fmt: skip
 """What the second schema leaves as bytes, so that nesting is walked under our own bound, not under protobuf's."""
 
 
-@cache
 def request_class() -> type[Message]:
     """The whole request in one parse: fast, and refuses values nested deeper than protobuf's limit (100 messages)."""
-    return _classes("whole", opaque=False)["Request"]
+    return _whole_classes()["Request"]
+
+
+def log_request_class() -> type[Message]:
+    """The same of a request with log records."""
+    return _whole_classes()["LogRequest"]
+
+
+@cache
+def _whole_classes() -> dict[str, type[Message]]:
+    return _classes("whole", opaque=False)
 
 
 @cache

@@ -30,10 +30,11 @@ def number(value: float) -> float | str:
 
 def attributes(pairs: Iterable[Any]) -> dict[str, AttributeValue]:
     """Key-values of the whole schema as a dict; of two equal keys the last wins."""
-    return {pair.key.decode("utf-8", "replace"): _value(pair.value) for pair in pairs}
+    return {pair.key.decode("utf-8", "replace"): any_value(pair.value) for pair in pairs}
 
 
-def _value(value: Any) -> AttributeValue:
+def any_value(value: Any) -> AttributeValue:
+    """One AnyValue of the whole schema; None when it is empty."""
     kind = value.WhichOneof("value")
     if kind == "string_value":
         decoded: str = value.string_value.decode("utf-8", "replace")
@@ -47,7 +48,7 @@ _READ: dict[str | None, Callable[[Any], AttributeValue]] = {
     "int_value": lambda v: v.int_value,
     "double_value": lambda v: number(v.double_value),
     "bytes_value": lambda v: v.bytes_value,
-    "array_value": lambda v: [_value(item) for item in v.array_value.values],
+    "array_value": lambda v: [any_value(item) for item in v.array_value.values],
     "kvlist_value": lambda v: attributes(v.kvlist_value.values),
 }
 

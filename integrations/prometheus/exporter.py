@@ -22,6 +22,7 @@ from scoring.verdict import State, Verdict
 
 from . import families as f
 from .collect import Families, Instrument, Sampled, instrument
+from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
 from .judge_metrics import JudgeMetrics, KnownJudge, Series, gauges
 from .labels import LabelCap
@@ -110,6 +111,7 @@ class Exporter:
             f.BUILD_INFO: {"version": known.version, "revision": known.revision, "python": known.python},
             f.CONFIG_INFO: {"fingerprint": known.fingerprint},
         }
+        self.embedding = EmbeddingMetrics(self._counted)
         self.judge = JudgeMetrics(self._counted, known.judge, label_cap=label_cap) if known.judge is not None else None
         self._zeros()
         registry.register(Families(f.FAMILIES, self._counted, infos, self._sample))

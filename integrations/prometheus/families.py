@@ -291,6 +291,26 @@ JUDGE_IN_FLIGHT = Family(
     name="sidejudge_judge_in_flight", kind="gauge",
     help="Cases that are being judged. Those that wait for it are the queue `judge`.",
 )  # fmt: skip
+EMBEDDING_TEXTS = Family(
+    name="sidejudge_embedding_texts_total", kind="counter",
+    help="Texts that the embedding model was given.",
+)  # fmt: skip
+EMBEDDING_TEXTS_FAILED = Family(
+    name="sidejudge_embedding_texts_failed_total", kind="counter",
+    help="Texts in calls of the embedding model that failed.",
+)  # fmt: skip
+EMBEDDING_DURATION = Family(
+    name="sidejudge_embedding_duration_seconds", kind="histogram", buckets=JUDGING_S,
+    help="Time that a call of the embedding model took, for all texts that were gathered for it.",
+)  # fmt: skip
+EMBEDDING_CACHE_HITS = Family(
+    name="sidejudge_embedding_cache_hits_total", kind="counter",
+    help="Texts whose vectors were in the cache.",
+)  # fmt: skip
+EMBEDDING_CACHE_MISSES = Family(
+    name="sidejudge_embedding_cache_misses_total", kind="counter",
+    help="Texts whose vectors the cache did not know.",
+)  # fmt: skip
 BUILD_INFO = Family(
     name="sidejudge_build_info", kind="info", labels=("version", "revision", "python"),
     help="What is running; always 1.",
@@ -310,6 +330,7 @@ FAMILIES = (
     JUDGE_REQUESTS, JUDGE_REQUESTS_FAILED, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST,
     JUDGE_CACHE_HITS, JUDGE_CACHE_MISSES, JUDGE_FLAGS, JUDGE_BREAKER,
     JUDGE_BUDGET_SPENT, JUDGE_BUDGET_LIMIT, JUDGE_SHARE, JUDGE_IN_FLIGHT,
+    EMBEDDING_TEXTS, EMBEDDING_TEXTS_FAILED, EMBEDDING_DURATION, EMBEDDING_CACHE_HITS, EMBEDDING_CACHE_MISSES,
     EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
     EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, BUILD_INFO, CONFIG_INFO,
 )  # fmt: skip

@@ -102,3 +102,19 @@ INSERT INTO judge_spend (hour_s, usd) VALUES (?, ?) ON CONFLICT (hour_s) DO UPDA
 
 -- name: spend_since
 SELECT hour_s, usd FROM judge_spend WHERE hour_s >= ?;
+
+-- name: vectors
+SELECT key, vector FROM vectors WHERE key IN (SELECT value FROM json_each(?));
+
+-- name: vectors_used
+UPDATE vectors SET used_ns = max(used_ns, ?) WHERE key = ?;
+
+-- name: vectors_put
+INSERT INTO vectors (key, used_ns, vector) VALUES (?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET used_ns = excluded.used_ns, vector = excluded.vector;
+
+-- name: vectors_count
+SELECT count(*) FROM vectors;
+
+-- name: vectors_forget
+DELETE FROM vectors WHERE key IN (SELECT key FROM vectors ORDER BY used_ns LIMIT ?);

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Protocol
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .judged import Judged
 from .lock import Lock
+from .lru import Lru
 from .statements import VERSION, queries, schema
 from .writer import Writer
 
@@ -113,6 +114,8 @@ class Store:
         self._writer = Writer(writing, self.path)
         self.judged: Final = Judged(write=self._writer.do, read=self._read)
         """What judges answered, and what they cost."""
+        self.vectors: Final = Lru[bytes]("vectors", write=self._writer.do, read=self._read)
+        """Vectors of texts: float32, little-endian."""
 
     def _connect(self) -> sqlite3.Connection:
         connection = None

@@ -26,7 +26,8 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
     """Show what is seen in recorded OTLP: one case a trace.
 
     FILEs hold trace or log requests, protobuf (.pb) or JSON (.json). All of them together are one delivery, in any
-    order. With --format json, one JSON object a line, in the case format, which 'score' reads.
+    order; contents that travel in log records are shown with their spans. With --format json, one JSON object a line,
+    in the case format, which 'score' reads.
     """
     from integrations.otlp.recording import RecordingError, read_files  # noqa: PLC0415
     from monitor.inspection import inspect_spans  # noqa: PLC0415
@@ -46,11 +47,12 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
     inspected = list(inspect_spans(recording.spans))
     if not recording.spans:
         problems += 1
-        logs = f", only {_count(recording.log_records, 'log record')}" if recording.log_records else ""
+        logs = f", only {_count(len(recording.logs), 'log record')}" if recording.logs else ""
         _warn(f"there is no span in these files{logs}", "record trace requests (POST /v1/traces)")
-    elif recording.log_records:
+    elif recording.strays:
         _warn(
-            f"{_count(recording.log_records, 'log record')} not read: this version reads spans", _about_logs(inspected)
+            f"{_count(recording.strays, 'event')} in log records not seen: their spans are not in these files",
+            "give all requests of the delivery, traces and logs",
         )
     as_json = form == "json" or (form is None and not sys.stdout.isatty())
     for found in inspected:
@@ -73,16 +75,6 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _about_logs(inspected: list[Inspected]) -> str:
-    """What to do about log records that are not read: nothing, where the spans hold the contents."""
-    without = [found for found in inspected if not found.case.content_captured]
-    if not without:
-        return "nothing to do, the spans hold the contents"
-    if any(found.case.capture_switch for found in without):
-        return "capture contents on spans (the switch is shown with the case)"
-    return "capture contents on spans"
 
 
 def _warn(cause: str, remedy: str) -> None:

@@ -16,8 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from integrations.judge.client import Model
-from integrations.provider.errors import ProviderError
+from integrations.provider.errors import Kind, ProviderError
 from integrations.store.errors import StoreError
 from scoring.case import Case
 from scoring.effects import Answer, NoAnswer, Question, Reply
@@ -26,13 +25,13 @@ from scoring.judging.request import JudgeRequest, cache_key, can_judge, requests
 from scoring.label import MAX_REASON, label
 from scoring.result import Judgement, Method
 
-from .breaker import Breaker, BreakerState, Circuit
+from .breaker import BreakerState
 from .budget import DAY_S, HOUR_S, Budget, Priority
 from .cache import Cache, Kept, Shelf, key
-from .limits import Limits
-from .member import OUTAGE, Bill, Client, Member, UnansweredError
+from .jury import Jury
+from .member import OUTAGE, Bill, Client, UnansweredError
 from .observer import Observer, Unobserved
-from .panel import Rule, SplitError, agree, disagrees
+from .settings import JudgeSettings
 
 log = logging.getLogger("sidejudge.judge")
 
@@ -42,26 +41,6 @@ class Memory(Shelf, Protocol):
 
     async def spend(self, hour_s: int, usd: float) -> None: ...
     def spent_since(self, since_s: int) -> dict[int, float]: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeSettings:
-    """What is configured under ``answerers.judge``. ``models`` are the judge and the other members of its panel.
-
-    ``retries`` are further attempts after the first. ``concurrency``, ``requests_per_minute`` and ``tokens_per_minute``
-    are for each provider. ``context_tokens`` None: the least that is known of the models.
-    """
-
-    models: tuple[Model, ...]
-    panel_rule: Rule = "majority"
-    retries: int = 3
-    concurrency: int = 8
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    context_tokens: int | None = None
-    budget_usd_per_hour: float | None = None
-    budget_usd_per_day: float | None = None
-    cache_entries: int = 100_000
 
 
 @dataclass(slots=True)
@@ -99,32 +78,16 @@ class JudgeAnswerer:
             per_day=settings.budget_usd_per_day,
             spent=memory.spent_since(int(self._clock()) - DAY_S),
         )
-        limits = {
-            provider: Limits(
-                concurrency=settings.concurrency,
-                requests_per_minute=settings.requests_per_minute,
-                tokens_per_minute=settings.tokens_per_minute,
-                clock=time.monotonic,
-            )
-            for provider in {model.provider for model in settings.models}
-        }
-        self._members = [
-            Member(
-                model=model,
-                client=client,
-                limits=limits[model.provider],
-                budget=self.budget,
-                remember=self._remember,
-                observer=self._observer,
-                retries=settings.retries,
-                clock=self._clock,
-                jitter=jitter,
-                breaker=Breaker(self._clock()),
-            )
-            for model in settings.models
-        ]
-        names = [model.name for model in settings.models]
-        self.name: Final = names[0] if len(names) == 1 else f"{settings.panel_rule} of {', '.join(names)}"
+        self._jury = Jury(
+            settings,
+            client=client,
+            budget=self.budget,
+            remember=self._remember,
+            observer=self._observer,
+            clock=self._clock,
+            jitter=jitter,
+        )
+        self.name: Final = self._jury.name
         """The model, or the panel, as it stands in verdicts."""
         self._context_tokens = settings.context_tokens
 
@@ -137,13 +100,12 @@ class JudgeAnswerer:
 
     def states(self) -> dict[str, BreakerState]:
         """The circuit breaker of each model."""
-        return {member.model.name: member.state() for member in self._members}
+        return self._jury.states()
 
     @property
     def outage(self) -> str | None:
-        """Why no answer can be had now: so many breakers are open that the panel has no majority. None when one can."""
-        shut = [state for state in self.states().values() if state.circuit is Circuit.OPEN]
-        return shut[0].reason if len(self._members) - len(shut) < self._quorum else None
+        """Why no answer can be had now; None when one can."""
+        return self._jury.outage
 
     def share(self, priority: Priority) -> float:
         """The share in [0, 1] of such cases that the budget pays for.
@@ -157,17 +119,21 @@ class JudgeAnswerer:
         """Replies to the questions that a judge can be asked; the others are left out."""
         asked = tuple(filter(can_judge, dict.fromkeys(questions)))
         bill = Bill()
+        replies: Mapping[Question, Reply] = {}
         try:
-            return await self._answer(case, asked, bill) if asked else {}
+            replies = await self._answer(case, asked, bill) if asked else {}
         except ProviderError as error:
             return dict.fromkeys(asked, NoAnswer(f"{OUTAGE}: {error}", failed=True))
         except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may hold what a trace said
             log.error("could not judge", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
             return dict.fromkeys(asked, NoAnswer(f"judge error: {type(error).__name__}", failed=True))
         finally:
-            hearing = _hearing.get() or _Hearing()
-            self.budget.judged(hearing.priority, bill.usd, again=hearing.counted)
-            hearing.counted = True
+            # An outage costs nothing, and says nothing of what judging costs.
+            if bill.usd or any(isinstance(reply, Answer) for reply in replies.values()):
+                hearing = _hearing.get() or _Hearing()
+                self.budget.judged(hearing.priority, bill.usd, again=hearing.counted)
+                hearing.counted = True
+        return replies
 
     async def _answer(self, case: Case, asked: Sequence[Question], bill: Bill) -> Mapping[Question, Reply]:
         keys = await asyncio.to_thread(
@@ -193,37 +159,35 @@ class JudgeAnswerer:
     ) -> dict[Question, Reply]:
         """One request put to every member, and what they agree upon."""
         call, own = uuid.uuid4().hex, Bill()
-        said = await asyncio.gather(*(member.ask(request, own) for member in self._members), return_exceptions=True)
-        bill.add(own.usd)
-        failures = [each for each in said if isinstance(each, BaseException)]
-        for failure in failures:
-            if not isinstance(failure, UnansweredError):
-                raise failure
-        answers = [each for each in said if not isinstance(each, BaseException)]
-        if len(answers) < self._quorum:
-            reason = label(str(failures[0]), MAX_REASON)
-            return dict.fromkeys(request.questions, NoAnswer(reason, failed=True))
+        try:
+            said = await self._jury.ask(request, own)
+        except UnansweredError as error:
+            failed = NoAnswer(label(str(error), MAX_REASON), failed=True)
+            smaller: dict[Question, Reply] = {}
+            if len(request.questions) > 1 and error.kind is Kind.CONTEXT_OVERFLOW:
+                smaller = await self._hear_apart(case, request, keys, bill)
+            return {question: smaller.get(question, failed) for question in request.questions}
+        finally:
+            bill.add(own.usd)
         replies: dict[Question, Reply] = {}
-        kept: dict[str, Kept] = {}
-        for question in request.questions:
-            judged = [each[question] for each in answers]
-            values = [each.value for each in judged]
-            flags: tuple[str, ...] = () if own.complete else ("cost not known",)
-            if disagrees(values):
-                self._observer.flagged(self.name, "disagreement")
-                flags += ("the judges disagree",)
-            try:
-                value, spokesman = agree(values, self._settings.panel_rule)
-            except SplitError as error:
-                replies[question] = NoAnswer(str(error), failed=True)
-                continue
-            told = judged[spokesman or 0]
-            reason = told.reason if spokesman is not None else f"median of {len(values)} judges"
-            answer = Kept(value=value, reason=reason, prompt_version=told.prompt_version, flags=flags)
-            kept[keys[question]] = answer
-            judgement = Judgement(self.name, told.prompt_version, cost_usd=own.usd, call=call)
-            replies[question] = await self._reply(case, question, answer, judgement)
-        await self._cache.put(kept)
+        for question, answer in said.items():
+            if isinstance(answer, NoAnswer):
+                replies[question] = answer
+            else:
+                judgement = Judgement(self.name, answer.prompt_version, cost_usd=own.usd, call=call)
+                replies[question] = await self._reply(case, question, answer, judgement)
+        await self._cache.put({keys[q]: answer for q, answer in said.items() if isinstance(answer, Kept)})
+        return replies
+
+    async def _hear_apart(
+        self, case: Case, request: JudgeRequest, keys: Mapping[Question, str], bill: Bill
+    ) -> dict[Question, Reply]:
+        """The questions of a request that was too long after all, as far as they fit into requests half as long."""
+        half = (request.prompt_tokens + request.answer_tokens) // 2
+        made, _ = await asyncio.to_thread(requests, case, request.questions, context_tokens=half)
+        replies: dict[Question, Reply] = {}
+        for heard in await asyncio.gather(*(self._hear(case, each, keys, bill) for each in made)):
+            replies |= heard
         return replies
 
     async def _reply(self, case: Case, question: Question, kept: Kept, judgement: Judgement) -> Answer:
@@ -240,14 +204,9 @@ class JudgeAnswerer:
             ),
         )  # fmt: skip
 
-    @property
-    def _quorum(self) -> int:
-        return len(self._members) // 2 + 1
-
     async def _context(self) -> int:
         if self._context_tokens is None:
-            known = [await self._client.context_tokens(member.model) for member in self._members]
-            self._context_tokens = min(known)
+            self._context_tokens = min([await self._client.context_tokens(model) for model in self._settings.models])
         return self._context_tokens
 
     async def _remember(self, usd: float, now: float) -> None:

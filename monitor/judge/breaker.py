@@ -104,7 +104,8 @@ class Breaker:
             since = self._since if again else now
             self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S) if again else FIRST_PAUSE_S
             asked_s = min(error.retry_after_s or 0.0, LONGEST_PAUSE_S)
-            self._become(Circuit.OPEN, str(error), since)
+            # Of an error that may quote the request, and with it a trace, only the kind is shown to everybody.
+            self._become(Circuit.OPEN, str(error if reaction == "trips" else error.kind), since)
             self._probe_at = now + max(self._pause_s, asked_s)
 
     def abandoned(self, permit: Permit) -> None:

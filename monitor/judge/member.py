@@ -136,6 +136,7 @@ class Member:
             reservation = self.budget.reserve(expected_usd, self.clock())
             if reservation is None:
                 self.breaker.abandoned(permit)
+                self._moved.set()
                 raise UnansweredError(f"{OVER_BUDGET}: the budget for judging is spent")
             # Given up, it may have been paid for all the same: the budget takes it as expected.
             paid, usage = expected_usd, expected

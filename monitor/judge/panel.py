@@ -1,7 +1,7 @@
 """Panel: several judges answer the same question, and one answer comes of it, or none.
 
-``majority``: what more than half of them say. ``median``: the answer in the middle; of two in the middle, their mean
-where the answer is a plain number. A yes or no is decided by majority under either rule. An answer of several parts (a
+``majority``: what more than half of them say. ``median``: the answer in the middle. A yes or no is decided by majority
+and plain numbers by their median (of two in the middle, their mean) under either rule. An answer of several parts (a
 score, a failure code, a rationale) is never mixed from several judges: the member whose decisive parts lie closest to
 all others' speaks, so that its parts belong together. Decisive are numbers, truth values and words; a text with white
 space is wording.
@@ -36,12 +36,12 @@ def agree(values: Sequence[object], rule: Rule) -> tuple[object, int | None]:
     if 2 * votes > len(values):
         spokesman = decisive.index(most)
         return values[spokesman], spokesman
-    if rule == "majority" or any(isinstance(value, bool) for value in values):
-        raise SplitError(f"{SPLIT}: no answer has more than half of {len(values)} votes")
-    numbers = [value for value in values if isinstance(value, int | float)]
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) == len(values):
         middle = statistics.median(numbers)
         return (middle, numbers.index(middle)) if middle in numbers else (middle, None)
+    if rule == "majority" or any(isinstance(value, bool) for value in values):
+        raise SplitError(f"{SPLIT}: no answer has more than half of {len(values)} votes")
     return _closest(values, decisive)
 
 

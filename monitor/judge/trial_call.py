@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Final
 
 from integrations.judge.client import JudgeClient, Model
 from integrations.provider.errors import ProviderError
@@ -18,13 +18,17 @@ _SCHEMA: Mapping[str, object] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class _Greeting:
-    messages: tuple[Mapping[str, str], ...] = ({"role": "user", "content": 'Answer with the JSON {"ready": true}.'},)
-    schema: Mapping[str, object] = _SCHEMA
-    schema_name: str = "ready"
-    questions: tuple[object, ...] = ()
-    answer_tokens: int = 64
+    """The request: what the client needs to know of one."""
+
+    messages: Final[tuple[Mapping[str, str], ...]] = (
+        {"role": "user", "content": 'Answer with the JSON {"ready": true}.'},
+    )
+    schema: Final = _SCHEMA
+    schema_name: Final = "ready"
+    questions: Final[tuple[object, ...]] = ()
+    prompt_tokens: Final = 32
+    answer_tokens: Final = 64
 
 
 def try_model(model: Model) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import integrations.dialects.reference as dialects
 import integrations.prometheus.reference as families
 
 from .config_page import config_page
@@ -22,4 +23,5 @@ def pages() -> Mapping[Path, str]:
         _ROOT / "scoring" / "METRICS.md": metrics_page(),
         _ROOT / "monitor" / "CONFIG.md": config_page(),
         families.PAGE: families.page(),
+        dialects.PAGE: dialects.page(),
     }

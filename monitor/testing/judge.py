@@ -29,8 +29,9 @@ class Judge:
     """Rubrics are those ``chosen``; else those of the first configured route that matches; else the task's.
 
     A test whose task names no rubric is judged by ``dimensions``, as the seed has it, and one with a scenario by
-    ``workflow`` too. What a route excludes is judged likewise: a test in the set is there to be judged. ``answering`` is
-    who answers (default: by words alone); a judge that is out of reach is waited for, ``max_wait_s`` at most.
+    ``workflow`` too. What a route excludes is judged likewise: a test in the set is there to be judged.
+    ``answering`` is who answers (default: by words alone); a judge that is out of reach is waited for, ``max_wait_s``
+    at most.
     """
 
     def __init__(

@@ -24,7 +24,8 @@ from integrations.cases import read_case
 from integrations.judge.client import JudgeClient, Model
 from integrations.provider.library import LiteLLM
 from integrations.store.sqlite import Store
-from monitor.judge.answerer import JudgeAnswerer, JudgeSettings
+from monitor.judge.answerer import JudgeAnswerer
+from monitor.judge.settings import JudgeSettings
 from scoring import lexical
 from scoring.case import Case
 from scoring.effects import Answer, Evaluation, Question, Reply

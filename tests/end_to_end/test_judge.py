@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.fakes.judge import judges
-from tests.fakes.openai import Provider, error, unauthorised
+from tests.fakes.openai import Provider, error, says, unauthorised
 from tests.otlp_requests import HIGH, S, request, span, trace
 
 pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed")
@@ -208,3 +211,17 @@ def spread(number: int, of: int) -> bytes:
 def everything_said(monitor) -> str:
     answers = [monitor.http.get(monitor.api + path).text for path in ("/", "/v1/status", "/v1/verdicts", "/metrics")]
     return "\n".join((*answers, monitor.log()))
+
+
+def test_doctor_says_whether_the_judge_answers_and_never_shows_its_key(tmp_path, provider):
+    path = tmp_path / "c.yaml"
+    said = judged_by(provider)
+    path.write_text(yaml.safe_dump({**said, "store": {"path": str(tmp_path / "s.sqlite")}}))
+    provider.will(says('{"ready": true}'), unauthorised())
+    command = [sys.executable, "-P", "-m", "monitor", "doctor", "--config", str(path)]
+    for outcome, found in (("ok", "answers"), ("fail", "authentication failed")):
+        told = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        (line,) = [line for line in told.stdout.splitlines() if f"judge {MODEL}" in line]
+        assert line.split()[0] == outcome, line
+        assert found in line
+        assert KEY not in told.stdout + told.stderr

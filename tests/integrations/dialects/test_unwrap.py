@@ -132,13 +132,15 @@ def test_arguments_are_a_map_where_they_can_be(value: object, wanted: object) ->
 def test_results_lose_the_wrappers_of_frameworks_and_keep_their_errors() -> None:
     message = {"content": "text", "tool_call_id": "c1", "status": "success", "type": "tool"}
     serialised = {"lc": 1, "type": "constructor", "id": ["ToolMessage"], "kwargs": message}
-    for value in (message, serialised, {"output": message}, orjson.dumps({"output": serialised}).decode()):
+    dumped = {"type": "tool", "data": message}
+    for value in (message, serialised, dumped, {"output": message}, orjson.dumps({"output": serialised}).decode()):
         assert unwrap.result(value) == unwrap.ToolResult(result="text", call_id="c1")
     assert unwrap.result(message | {"status": "error"}) == unwrap.ToolResult(error="text", call_id="c1")
     output = {"blocks": [], "tool_name": "t", "raw_output": "text", "is_error": False}
     assert unwrap.result(output) == unwrap.ToolResult(result="text")
     assert unwrap.result(output | {"is_error": True}) == unwrap.ToolResult(error="text")
     assert unwrap.result('{"result": {"rows": 3}}') == unwrap.ToolResult(result={"rows": 3})
+    assert unwrap.result('{"data": {"output": 1}}') == unwrap.ToolResult(result={"data": {"output": 1}})
     assert unwrap.result("30") == unwrap.ToolResult(result="30")
 
 

@@ -98,7 +98,7 @@ def test_missing_contents_are_a_result_with_the_switch_that_would_capture_them(t
     assert "to capture them" in _inspect(path, "--format", "tree").stdout
 
 
-def test_log_requests_are_recognised_and_reported_as_not_joined(tmp_path: Path) -> None:
+def test_log_requests_without_any_span_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "001.logs.json"
     path.write_text('{"resourceLogs": [{"scopeLogs": [{"logRecords": [{}, {}]}]}]}', encoding="utf-8")
     result = _inspect(path)
@@ -108,17 +108,29 @@ def test_log_requests_are_recognised_and_reported_as_not_joined(tmp_path: Path) 
     assert (cause[:8], remedy[:7]) == ("warning:", "remedy:")
 
 
-def test_log_records_beside_spans_that_hold_the_contents_leave_nothing_to_do(tmp_path: Path) -> None:
-    logs = tmp_path / "001.logs.json"
-    logs.write_text('{"resourceLogs": [{"scopeLogs": [{"logRecords": [{}]}]}]}', encoding="utf-8")
-    result = _inspect(*SPLIT, logs)
+def _logged(folder: Path, *records: dict[str, object]) -> Path:
+    path = folder / "001.logs.json"
+    path.write_text(json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": list(records)}]}]}), encoding="utf-8")
+    return path
+
+
+def test_contents_that_travel_in_log_records_are_shown_with_their_spans(tmp_path: Path) -> None:
+    chat = _recorded(tmp_path, **{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"})
+    span = json.loads(chat.read_text(encoding="utf-8"))["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    place = {"traceId": span["traceId"], "spanId": span["spanId"]}
+    asked = {"eventName": "gen_ai.user.message", "timeUnixNano": "1", "body": {"stringValue": '{"content": "Hi?"}'}}
+    answer = {"eventName": "gen_ai.choice", "timeUnixNano": "2", "body": {"stringValue": '{"message": "Hello."}'}}
+    result = _inspect(_logged(tmp_path, place | answer, place | asked), chat)
+    case = json.loads(result.stdout)
+    assert (case["input"], case["model_output"]) == ("Hi?", "Hello.")
+    assert "log record" not in result.stderr
+
+
+def test_events_whose_spans_are_not_there_are_counted_and_plain_log_lines_are_not(tmp_path: Path) -> None:
+    stray = {"eventName": "gen_ai.choice", "traceId": "f" * 32, "spanId": "f" * 16}
+    result = _inspect(*SPLIT, _logged(tmp_path, stray, {"body": {"stringValue": "a line"}}))
     assert result.exit_code == 0
-    assert "1 log record not read" in result.stderr
-    assert "nothing to do, the spans hold the contents" in result.stderr
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    chat = _recorded(bare, **{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"})
-    assert "capture contents on spans (the switch is shown with the case)" in _inspect(chat, logs).stderr
+    assert "1 event in log records not seen: their spans are not in these files" in result.stderr
 
 
 def test_contents_that_no_dialect_reads_are_not_called_not_captured(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from integrations.judge.client import JudgeClient, Model
 from integrations.provider.errors import Usage
 from integrations.provider.library import LiteLLM
 from integrations.store.sqlite import Store
-from monitor.judge.answerer import JudgeAnswerer, JudgeSettings
+from monitor.judge.answerer import JudgeAnswerer
+from monitor.judge.settings import JudgeSettings
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
 

@@ -8,9 +8,10 @@ import json
 import pytest
 
 from integrations.judge.client import JudgeClient, Model, Price
-from monitor.judge.answerer import JudgeAnswerer, JudgeSettings
+from monitor.judge.answerer import JudgeAnswerer
 from monitor.judge.breaker import Circuit
 from monitor.judge.member import OUTAGE, OVER_BUDGET
+from monitor.judge.settings import JudgeSettings
 from scoring.case import Case
 from scoring.effects import Answer, GradeAnswer, NoAnswer
 from scoring.questions.text import SameHighlight, SameIntent, SummaryClaims, Supported
@@ -363,3 +364,30 @@ async def test_whatever_a_trace_says_it_can_be_asked_about(made, provider, watch
     replies = await judge.answer(case, [GRADE, Supported(text), HIGHLIGHT])
     assert all(isinstance(reply, Answer) for reply in replies.values()), replies
     assert set(watched.attempts) == {None}
+
+
+async def test_what_was_too_long_after_all_is_asked_in_smaller_parts(made, provider):
+    claims = [Supported(f"the caller said {n} and more of that kind") for n in range(12)]
+    replies = await made().answer(CASE, claims)
+    (whole,) = provider.seen
+
+    def narrow(seen):
+        return (fake.too_long() if len(seen.raw) > 0.8 * len(whole.raw) else judges())(seen)
+
+    provider.standing = narrow
+    parts = await made(names=["openai/gpt-4o"]).answer(CASE, claims)
+    assert {claim: reply.value for claim, reply in parts.items()} == {
+        claim: reply.value for claim, reply in replies.items()
+    }
+    assert len({reply.judgement.call for reply in parts.values()}) >= 2
+
+
+async def test_an_outage_says_nothing_of_what_judging_costs(made, provider):
+    judge = made(budget_usd_per_hour=1.0)
+    await judge.answer(CASE, [INTENT])
+    mean = judge.budget._mean_usd("normal")
+    assert mean > 0
+    provider.standing = fake.unauthorised()
+    for n in range(20):
+        await judge.answer(CASE, [Supported(f"claim {n}")])
+    assert judge.budget._mean_usd("normal") == mean

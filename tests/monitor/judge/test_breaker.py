@@ -47,6 +47,7 @@ def test_other_failures_open_it_when_several_follow_each_other(kind):
     assert breaker.state(2.0).circuit is Circuit.CLOSED
     fail(breaker, kind, 2.0)
     assert breaker.state(2.0).circuit is Circuit.OPEN
+    assert breaker.state(2.0).reason == kind  # the provider's words may quote a trace
 
 
 @pytest.mark.parametrize("kind", IGNORES)

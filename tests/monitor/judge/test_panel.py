@@ -24,17 +24,18 @@ def test_a_yes_or_no_is_decided_by_majority_and_a_tie_by_nobody(votes, rule):
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
 def test_numbers_come_to_their_median(numbers):
-    value, spokesman = agree(numbers, "median")
+    value, spokesman = agree(numbers, "majority")
+    assert (value, spokesman) == agree(numbers, "median")
     if max(numbers.count(each) for each in numbers) * 2 <= len(numbers):
         assert value == statistics.median(numbers)
     assert spokesman is None or numbers[spokesman] == value
     assert min(numbers) <= value <= max(numbers)
 
 
-def test_by_majority_numbers_that_all_differ_have_no_answer():
-    assert agree([0.5, 1.0, 1.0], "majority") == (1.0, 1)
+def test_levels_that_all_differ_have_no_majority():
+    assert agree([{"level": "good"}, {"level": "poor"}, {"level": "good"}], "majority") == ({"level": "good"}, 0)
     with pytest.raises(SplitError, match="half of 3"):
-        agree([0.0, 0.5, 1.0], "majority")
+        agree([{"level": "good"}, {"level": "poor"}, {"level": "failed"}], "majority")
 
 
 def grade(accuracy, faithfulness, rationale):

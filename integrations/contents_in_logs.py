@@ -1,0 +1,49 @@
+"""Contents that travel as log records, brought back to the spans they belong to.
+
+Several instrumentations tell what was said to a model in events, and send those as log records rather than with the
+span (OpenTelemetry's GenAI conventions to 1.36, and later ones where so configured). On the span they are what span
+events are, so that is what they become; dialects read both alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from integrations.raw import RawEvent, RawLogRecord, RawSpan
+from scoring.jsontext import decoded
+
+
+def join(spans: Iterable[RawSpan], records: Iterable[RawLogRecord]) -> list[RawSpan]:
+    """The spans, with each named event that belongs to one of them among its events, in order of time.
+
+    Records of other spans, plain log lines, and records that were delivered twice are left out.
+    """
+    by_span: dict[tuple[str, str], list[RawEvent]] = {}
+    for record in records:
+        if record.event and record.trace_id is not None and record.span_id is not None:
+            by_span.setdefault((record.trace_id, record.span_id), []).append(_event(record))
+    return [
+        _with_events(span, added) if (added := by_span.get((span.trace_id, span.span_id))) else span for span in spans
+    ]
+
+
+def _event(record: RawLogRecord) -> RawEvent:
+    """A body that is a map, as one or as JSON text, is what a span event has as attributes."""
+    body = record.body
+    entries: Any = decoded(body) if isinstance(body, str) else body
+    if not isinstance(entries, dict):
+        entries = {} if body is None else {"body": body}
+    return RawEvent(name=record.event, time_ns=record.time_ns, attributes={**record.attributes, **entries})
+
+
+def _with_events(span: RawSpan, added: list[RawEvent]) -> RawSpan:
+    events = list(span.events)
+    seen = {(event.name, event.time_ns, repr(event.attributes)) for event in events}
+    for event in added:
+        identity = (event.name, event.time_ns, repr(event.attributes))
+        if identity not in seen:
+            seen.add(identity)
+            events.append(event)
+    return replace(span, events=tuple(sorted(events, key=lambda event: event.time_ns)))

@@ -1,0 +1,106 @@
+"""What events of the GenAI conventions tell of a model call, whether they came with the span or in log records.
+
+Two forms: to 1.36 an event a message, named after its role, and ``gen_ai.choice`` for an answer; since then one event
+``gen_ai.client.inference.operation.details`` with the same attributes that a span may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from integrations.raw import AttributeValue, RawEvent
+from scoring.span import Json, Message
+
+from . import messages, unwrap
+from .reading import Reading
+
+DETAILS = "gen_ai.client.inference.operation.details"
+TOOL, CHOICE = "gen_ai.tool.message", "gen_ai.choice"
+MESSAGES_IN, MESSAGES_OUT = "gen_ai.input.messages", "gen_ai.output.messages"
+INSTRUCTIONS = "gen_ai.system_instructions"
+
+_ROLES = {
+    "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
+    TOOL: "tool",
+}  # fmt: skip
+_MESSAGE_KEYS = frozenset({"role", "content", "tool_calls", "parts"})
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Messages in and out, and the instructions (a list of parts, or text) where they stand apart from them."""
+
+    asked: tuple[Message, ...] = ()
+    answered: tuple[Message, ...] = ()
+    instructions: Json = None
+
+
+def listed(value: AttributeValue) -> tuple[RawEvent, ...]:
+    """Events that stand in an attribute, as a list of maps with the event's name in each."""
+    found = unwrap.decoded(value)
+    items: list[Any] = found if isinstance(found, list) else []
+    return tuple(
+        RawEvent(name=str(item.get("event.name", "")), time_ns=0, attributes=item)
+        for item in items if isinstance(item, dict)
+    )  # fmt: skip
+
+
+def read(reading: Reading, events: Iterable[RawEvent], source: str = "event") -> Told:
+    """What events tell; of two details events that tell the same thing the later one is taken.
+
+    ``source`` is what the provenance calls them, before the name of each.
+    """
+    asked: tuple[Message, ...] = ()
+    answered: tuple[Message, ...] = ()
+    instructions: Json = None
+    old_in: list[Message] = []
+    old_out: list[Message] = []
+    for event in events:
+        if event.name == DETAILS:
+            # One event may tell both, or one the question and another the answer.
+            if found := _details(reading, "input", event.attributes.get(MESSAGES_IN)):
+                asked = found
+            if found := _details(reading, "output", event.attributes.get(MESSAGES_OUT)):
+                answered = found
+            instructions = unwrap.decoded(event.attributes.get(INSTRUCTIONS)) or instructions
+        elif (role := _ROLES.get(event.name)) is not None:
+            if said := _said(_message(event.attributes, role)):
+                old_in += said
+                reading.note("input", f"{source} {event.name}")
+        elif event.name == CHOICE and (said := _said(_choice(event.attributes))):
+            old_out += said
+            reading.note("output", f"{source} {event.name}")
+    return Told(asked or tuple(old_in), answered or tuple(old_out), instructions)
+
+
+def _details(reading: Reading, field: str, value: AttributeValue) -> tuple[Message, ...]:
+    found = messages.read(unwrap.decoded(value))
+    if found:
+        reading.note(field, f"event {DETAILS}")
+    return found
+
+
+def _message(attributes: Mapping[str, AttributeValue], role: str) -> Json:
+    """An event's attributes are the message, apart from the role, which is in the event's name."""
+    content = messages.content(attributes.get("content"))
+    if role == "tool":
+        return {"role": role, "content": content, "tool_call_id": unwrap.plain(attributes.get("id"))}
+    calls = unwrap.decoded(attributes.get("tool_calls"))
+    return {"role": role, "content": content, "tool_calls": calls, "name": unwrap.plain(attributes.get("name"))}
+
+
+def _choice(attributes: Mapping[str, AttributeValue]) -> Json:
+    """The answer stands under ``message``, as a message or as what is its content; else beside the choice's index."""
+    held = unwrap.decoded(attributes.get("message"))
+    if isinstance(held, dict) and not _MESSAGE_KEYS.isdisjoint(held):
+        return {**held, "role": "assistant"}
+    if "message" in attributes:
+        return {"role": "assistant", "content": messages.content(attributes["message"])}
+    return _message(attributes, "assistant")
+
+
+def _said(message: Json) -> tuple[Message, ...]:
+    """The messages, without those whose contents the client left out: events are sent for them all the same."""
+    return tuple(m for m in messages.read(message) if m.text or m.tool_calls)

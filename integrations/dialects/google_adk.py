@@ -1,0 +1,86 @@
+"""Google's Agent Development Kit, telemetry schema 1: Gemini requests and answers as JSON on ``gcp.vertex.agent.*``.
+
+Schema 2, the default since ADK 2, keeps to the GenAI conventions. In schema 1 a call is told twice, by ``call_llm``
+with the contents and by a ``generate_content`` below it without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from integrations.raw import RawSpan
+from scoring.span import Json, Message, Span, SpanKind
+
+from . import genai, message_parts, messages, unwrap
+from .reading import Dialect, Reading, as_text
+
+NAME = "google_adk"
+SWITCH = (
+    "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true; from schema 2 on "
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"
+)
+
+_REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
+_ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether ADK made the span."""
+    return raw.scope_name == "gcp.vertex.agent" or any(key.startswith("gcp.vertex.agent.") for key in raw.attributes)
+
+
+def lift(raw: RawSpan) -> Span:
+    """An ADK span in normal form."""
+    return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt)
+
+
+def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    for field in ("input_messages", "output_messages"):
+        fields[field] = tuple(map(_bare_result, fields[field]))
+    fields["user_id"] = next((as_text(unwrap.plain(e.attributes.get("user.id"))) for e in reading.raw.events), None)
+    if fields["user_id"]:
+        reading.note("user_id", "event user.id")
+    if kind is SpanKind.TOOL:
+        genai.complete_tool(reading, fields, _ARGUMENTS, _RESULT)
+    elif kind is SpanKind.LLM:
+        _call(reading, fields)
+    elif kind is SpanKind.OTHER:  # the invocation, around everything
+        reading.note("kind", "scope")
+        return SpanKind.CHAIN
+    return kind
+
+
+def _bare_result(message: Message) -> Message:
+    """ADK wraps what a function returns, ``{"result": …}``, unless that is a map; the wrapper comes off."""
+    held = unwrap.decoded(message.text) if message.role == "tool" else None
+    if isinstance(held, dict) and held.keys() == {"result"}:
+        return replace(message, text=message_parts.joined(held["result"]))
+    return message
+
+
+def _call(reading: Reading, fields: dict[str, Any]) -> None:
+    request = unwrap.decoded(reading.attributes.get(_REQUEST))
+    response = unwrap.decoded(reading.attributes.get(_RESPONSE))
+    if isinstance(request, dict) and (asked := messages.read(request.get("contents"))):
+        fields |= {"input_messages": asked, "input": messages.last_text(asked, "user")}
+        fields["system_prompt"] = _instruction(request.get("config"))
+        reading.note("input", _REQUEST)
+    if isinstance(response, dict):
+        if answered := messages.read(response.get("content")):
+            fields |= {"output_messages": answered, "output": messages.last_text(answered, "assistant")}
+            reading.note("output", _RESPONSE)
+        if fields["model"] is None and isinstance(model := response.get("model_version"), str):
+            fields["model"] = model
+            reading.note("model", _RESPONSE)
+
+
+def _instruction(config: Json) -> str | None:
+    """``system_instruction``: text, or a content with parts."""
+    held = config.get("system_instruction") if isinstance(config, dict) else None
+    if isinstance(held, dict):
+        return messages.system_text(messages.read({**held, "role": "system"}))
+    return held if isinstance(held, str) and held else None
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

@@ -1,0 +1,114 @@
+"""Haystack's own tracing (built in up to 2.x): pipelines, components and agents, told by name and component type.
+
+A tool has no span of its own: what it was asked stands in the model's messages, what it answered in those of the
+``ToolInvoker``. An agent has no name but the one by which its system prompt introduces it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from integrations.raw import RawSpan
+from scoring.span import Json, Message, Span, SpanKind, Usage
+
+from . import haystack_shapes, messages, unwrap
+from .reading import Dialect, Reading
+from .usage import from_details
+
+NAME = "haystack"
+SWITCH = "HAYSTACK_CONTENT_TRACING_ENABLED=true"
+
+_TYPE = "haystack.component.type"
+_IN = ("haystack.component.input", "haystack.agent.input", "haystack.pipeline.input_data")
+_OUT = ("haystack.component.output", "haystack.agent.output", "haystack.pipeline.output_data")
+_KINDS = (
+    ("Generator", SpanKind.LLM), ("Retriever", SpanKind.RETRIEVER), ("Ranker", SpanKind.RETRIEVER),
+    ("Embedder", SpanKind.EMBEDDING), ("Evaluator", SpanKind.EVALUATOR),
+)  # fmt: skip
+"""By the last word of a component's type."""
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether Haystack's own tracer made the span."""
+    return raw.scope_name == "haystack" or any(key.startswith("haystack.") for key in raw.attributes)
+
+
+def lift(raw: RawSpan) -> Span:
+    """A Haystack span in normal form."""
+    reading = Reading(raw)
+    kind = _kind(reading)
+    given, returned = reading.value("input", *_IN), reading.value("output", *_OUT)
+    asked_raw, answered_raw = unwrap.decoded(given), unwrap.decoded(returned)
+    asked, answered = _messages(asked_raw, "user"), _messages(answered_raw, "assistant")
+    fields: dict[str, Any] = {
+        "input": messages.last_text(asked, "user") or _sole_text(asked_raw),
+        "output": messages.last_text(answered, "assistant") or _sole_text(answered_raw),
+    }
+    if kind is SpanKind.LLM:
+        fields |= {"input_messages": asked, "output_messages": answered} | _reply(reading, answered_raw)
+        fields["system_prompt"] = messages.system_text(asked)
+    elif kind is SpanKind.AGENT:
+        fields["system_prompt"] = messages.system_text(answered) or messages.system_text(asked)
+        fields["agent"] = haystack_shapes.introduced(reading, fields["system_prompt"])
+    elif kind is SpanKind.RETRIEVER and returned is not None:
+        fields["documents"] = unwrap.documents(returned)
+    elif isinstance(answered_raw, dict) and (ran := messages.read(answered_raw.get("tool_messages"))):
+        fields["output_messages"] = ran
+    if given is None and returned is None and kind in {SpanKind.LLM, SpanKind.AGENT}:
+        fields["capture_switch"] = SWITCH
+    return reading.span(NAME, kind, **fields)
+
+
+def _kind(reading: Reading) -> SpanKind:
+    component = reading.text("kind", _TYPE)
+    if component is None:
+        reading.note("kind", "span name")
+    if component is not None:
+        return next((kind for ending, kind in _KINDS if component.endswith(ending)), SpanKind.CHAIN)
+    if reading.raw.name == "haystack.agent.run":
+        return SpanKind.AGENT
+    return SpanKind.CHAIN if reading.raw.name.startswith("haystack.pipeline") else SpanKind.OTHER
+
+
+def _messages(value: Json, role: str) -> tuple[Message, ...]:
+    """Messages of a component; a generator without messages takes a prompt and replies with bare texts."""
+    held = haystack_shapes.component(value)
+    if not isinstance(held, dict):
+        return ()
+    if found := messages.read(held):
+        return found
+    texts = held.get("replies") if role == "assistant" else [held.get("prompt")]
+    texts = texts if isinstance(texts, list) else []
+    return tuple(Message(role=role, text=text) for text in texts if isinstance(text, str) and text)
+
+
+def _sole_text(value: Json) -> str | None:
+    """The one text that is given to a pipeline's components, however many of them it is given to."""
+    held = [item for part in value.values() for item in _texts(part)] if isinstance(value, dict) else []
+    return held[0] if held and len(set(held)) == 1 else None
+
+
+def _texts(part: Json) -> list[str]:
+    values = list(part.values()) if isinstance(part, dict) else [part]
+    return [text for text in values if isinstance(text, str) and text]
+
+
+def _reply(reading: Reading, output: Json) -> dict[str, Any]:
+    """Model and usage stand in the meta of a reply, or beside the replies."""
+    held = output if isinstance(output, dict) else {}
+    items = [item for key in ("replies", "meta") if isinstance(group := held.get(key), list) for item in group]
+    metas = [item.get("meta", item) for item in items if isinstance(item, dict)]
+    used: Usage | None = None
+    model: str | None = None
+    for meta in metas:
+        if isinstance(meta, dict):
+            used = used or from_details(meta.get("usage"))
+            named = meta.get("model")
+            model = model or (named if isinstance(named, str) else None)
+    for field, found in (("usage", used), ("model", model)):
+        if found:
+            reading.note(field, "haystack.component.output: meta")
+    return {"usage": used, "model": model}
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

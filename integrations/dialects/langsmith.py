@@ -1,0 +1,127 @@
+"""LangSmith's exporter: a run's inputs and outputs as JSON under ``gen_ai.prompt`` and ``gen_ai.completion``.
+
+The same two attributes serve chains, tools and model calls. An agent is known by the ``lc_agent_name`` among the
+metadata of all its steps; LangChain puts settings of the model among the metadata of calls.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from integrations.raw import RawSpan
+from scoring.span import Json, Span, SpanKind, ToolCall, Usage
+
+from . import messages, unwrap
+from .reading import Dialect, Reading, failure
+from .usage import usage, whole
+
+NAME = "langsmith"
+SWITCH = "LANGSMITH_HIDE_INPUTS=false and LANGSMITH_HIDE_OUTPUTS=false"
+
+_KINDS = {
+    "llm": SpanKind.LLM, "tool": SpanKind.TOOL, "retriever": SpanKind.RETRIEVER, "embedding": SpanKind.EMBEDDING,
+    "chain": SpanKind.CHAIN, "prompt": SpanKind.CHAIN, "parser": SpanKind.CHAIN,
+}  # fmt: skip
+_KIND, _IN, _OUT = "langsmith.span.kind", "gen_ai.prompt", "gen_ai.completion"
+_SETTINGS = frozenset({"model", "model_name", "stream", "temperature", "_type", "usage_metadata", "max_tokens", "stop"})
+_PRINTED_ERROR = re.compile(r"(?:\w+: )?(\w+)\(([\"'])(.{0,2000})\2\)", re.DOTALL)
+"""An exception as Python prints it, which is how a run's error is kept."""
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether LangSmith made the span."""
+    return _KIND in raw.attributes or raw.scope_name == "langsmith"
+
+
+def lift(raw: RawSpan) -> Span:
+    """A LangSmith run in normal form."""
+    reading = Reading(raw)
+    kind = _KINDS.get(reading.text("kind", _KIND) or "", SpanKind.OTHER)
+    given, returned = unwrap.decoded(reading.value("input", _IN)), unwrap.decoded(reading.value("output", _OUT))
+    fields: dict[str, Any] = {
+        "agent": reading.text("agent", "langsmith.metadata.lc_agent_name", "gen_ai.agent.name"),
+        "error": _error(raw),
+        "trace_name": reading.text("trace_name", "langsmith.trace.name") if raw.parent_id is None else None,
+    }
+    if kind is SpanKind.TOOL:
+        fields |= _tool(reading, given, returned, fields["error"])
+    elif kind is SpanKind.LLM:
+        fields |= _call(reading, given, returned)
+    else:
+        fields["input"] = messages.said(unwrap.task(given), "user")
+        fields["output"] = messages.said(unwrap.answer(returned), "assistant")
+        if kind is SpanKind.RETRIEVER and returned is not None:
+            fields["documents"] = unwrap.documents(returned)
+    if given is None and returned is None and kind in {SpanKind.LLM, SpanKind.TOOL}:
+        fields["capture_switch"] = SWITCH
+    span = reading.span(NAME, kind, **fields)
+    if kind is not SpanKind.LLM:
+        return span
+    return replace(span, metadata={key: value for key, value in span.metadata.items() if key not in _SETTINGS})
+
+
+def _error(raw: RawSpan) -> str | None:
+    error = failure(raw)
+    printed = _PRINTED_ERROR.fullmatch(error) if error else None
+    return f"{printed[1]}: {printed[3]}" if printed else error
+
+
+def _tool(reading: Reading, given: Json, returned: Json, error: str | None) -> dict[str, Any]:
+    outcome = unwrap.result(returned)
+    name = reading.text("tool.name", "gen_ai.tool.name")
+    if name is None:
+        name = reading.raw.name
+        reading.note("tool.name", "span name")
+    tool = ToolCall(
+        name=name,
+        arguments=unwrap.arguments(given),
+        result=outcome.result,
+        error=error or outcome.error,
+        call_id=reading.text("tool.call_id", "gen_ai.tool.call.id") or outcome.call_id,
+    )
+    return {"tool": tool, "input": tool.arguments, "output": tool.result}
+
+
+def _call(reading: Reading, given: Json, returned: Json) -> dict[str, Any]:
+    asked, answered = messages.read(given), messages.read(returned)
+    return {
+        "input_messages": asked,
+        "output_messages": answered,
+        "input": messages.last_text(asked, "user") or unwrap.task(given),
+        "output": messages.last_text(answered, "assistant") if answered else unwrap.answer(returned),
+        "system_prompt": messages.system_text(asked),
+        "model": reading.text("model", "gen_ai.response.model") or _model(reading, returned),
+        "requested_model": reading.text("requested_model", "gen_ai.request.model"),
+        "response_id": reading.text("response_id", "gen_ai.response.id"),
+        "usage": _usage(reading),
+    }
+
+
+def _model(reading: Reading, returned: Json) -> str | None:
+    """The model that answered: in OpenAI's response, or in the metadata of LangChain's first generation."""
+    match returned:
+        case {"generations": [[{"message": {"kwargs": {"response_metadata": {"model_name": str(named)}}}}, *_], *_]}:
+            reading.note("model", _OUT)
+        case {"model": str(named)}:
+            reading.note("model", _OUT)
+        case _:
+            return None
+    return named or None
+
+
+def _usage(reading: Reading) -> Usage | None:
+    """LangChain's own count tells what was cached; input includes it."""
+    details = unwrap.decoded(reading.value("usage.cached_input", "langsmith.metadata.usage_metadata"))
+    held = details if isinstance(details, dict) else {}
+    cached, reasoned = held.get("input_token_details"), held.get("output_token_details")
+    return usage(
+        reading.whole("usage", "gen_ai.usage.input_tokens"),
+        reading.whole("usage", "gen_ai.usage.output_tokens"),
+        whole(cached.get("cache_read")) if isinstance(cached, dict) else None,
+        whole(reasoned.get("reasoning")) if isinstance(reasoned, dict) else None,
+    )
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

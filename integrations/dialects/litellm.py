@@ -1,0 +1,125 @@
+"""LiteLLM: ``otel`` keeps to the GenAI conventions, ``langfuse_otel`` to Langfuse's and OpenInference's words at once.
+
+Below either lies a span with the raw request and response as Python prints them (``llm.PROVIDER.*``). Under a span of
+the application LiteLLM makes none of its own but decorates that one, with its first call, so that of all further calls
+the raw span is the only one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from integrations.raw import RawSpan
+from scoring.span import Json, Message, Span, SpanKind, ToolCall
+
+from . import genai, langfuse, messages, unwrap
+from .reading import Dialect, Reading, as_text
+from .usage import from_details, usage
+
+NAME = "litellm"
+SWITCH = "litellm.turn_off_message_logging = False"
+
+_CALL_ID = "litellm.call_id"
+_RAW = re.compile(r"llm\.([\w-]+)\.(?:messages|choices|input|contents)")
+_FUNCTION = "gen_ai.completion.{}.function_call."
+_MOST_CALLS = 100
+_GIVEN = ("messages", "input", "contents")
+_GIVEN = ("messages", "input", "contents")
+_GIVEN = ("messages", "input", "contents")
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether LiteLLM made the span, or decorated one of the application's."""
+    return raw.scope_name == "litellm" or _CALL_ID in raw.attributes
+
+
+def lift(raw: RawSpan) -> Span:
+    """A LiteLLM span in normal form."""
+    if any(_RAW.fullmatch(key) for key in raw.attributes):
+        span = _raw_call(raw)
+    elif langfuse.speaks(raw):
+        span = _both(raw)
+    else:
+        span = genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt)
+    # What stands there is LiteLLM's own bookkeeping, but for what the caller of its proxy gave.
+    given = unwrap.decoded(span.metadata.get("requester_metadata"))
+    return replace(span, metadata=given if isinstance(given, dict) else {})
+
+
+def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """Calls of tools are left out of the messages, and put beside them without their ids."""
+    answered: tuple[Message, ...] = fields["output_messages"]
+    if not any(message.tool_calls for message in answered) and (calls := tuple(_function_calls(reading))):
+        last = answered[-1] if answered else Message(role="assistant")
+        fields["output_messages"] = (*answered[:-1], replace(last, tool_calls=calls))
+    fields["requested_model"] = fields["requested_model"] or reading.text("requested_model", "litellm.provider.model")
+    return kind
+
+
+def _function_calls(reading: Reading) -> list[ToolCall]:
+    found = []
+    for number in range(_MOST_CALLS):
+        prefix = _FUNCTION.format(number)
+        name = as_text(unwrap.plain(reading.attributes.get(prefix + "name")))
+        if name is None:
+            break
+        found.append(ToolCall(name=name, arguments=unwrap.arguments(reading.attributes.get(prefix + "arguments"))))
+    return found
+
+
+def _both(raw: RawSpan) -> Span:
+    """Langfuse's words for what was said, OpenInference's for what it took."""
+    span = langfuse.lift(raw)
+    reading = Reading(raw)
+    reading.provenance.update(span.provenance)
+    counted = usage(
+        reading.whole("usage", "llm.token_count.prompt"),
+        reading.whole("usage", "llm.token_count.completion"),
+        reading.whole("usage.cached_input", "llm.token_count.prompt_details.cache_read"),
+        reading.whole("usage.reasoning_output", "llm.token_count.completion_details.reasoning"),
+    )
+    return replace(
+        span,
+        dialect=NAME,
+        usage=span.usage or counted,
+        model=reading.text("model", "llm.response.model") or span.model,
+        requested_model=reading.text("requested_model", "llm.model_name"),
+        response_id=reading.text("response_id", "llm.response.id") or span.response_id,
+        cost_usd=reading.real("cost_usd", "llm.cost.total", "llm.response.cost"),
+        provenance=reading.provenance,
+    )
+
+
+def _raw_call(raw: RawSpan) -> Span:
+    """The request and the response by the provider's own names, each value as Python prints it."""
+    reading = Reading(raw)
+    provider = next(found[1] for key in raw.attributes if (found := _RAW.fullmatch(key)))
+    body: dict[str, Json] = {}
+    for key in (*_GIVEN, "choices", "output", "candidates", "content", "role"):
+        name = f"llm.{provider}.{key}"
+        if name in raw.attributes:
+            body[key] = unwrap.decoded(raw.attributes[name])
+    given: dict[str, Json] = {key: body[key] for key in _GIVEN if key in body}
+    returned: dict[str, Json] = {key: value for key, value in body.items() if key not in given}
+    asked, answered = messages.read(given), messages.read(returned)
+    reading.note("kind", f"llm.{provider}.*")
+    reading.note("input", f"llm.{provider}.{next(iter(given), '')}")
+    reading.note("output", f"llm.{provider}.{next(iter(returned), '')}")
+    return reading.span(
+        NAME,
+        SpanKind.LLM,
+        input_messages=asked,
+        output_messages=answered,
+        input=messages.last_text(asked, "user"),
+        output=messages.last_text(answered, "assistant"),
+        system_prompt=messages.system_text(asked),
+        model=reading.text("model", f"llm.{provider}.model"),
+        response_id=reading.text("response_id", f"llm.{provider}.id"),
+        usage=from_details(unwrap.decoded(reading.value("usage", f"llm.{provider}.usage"))),
+        user_id=reading.text("user_id", f"llm.{provider}.user"),
+    )
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

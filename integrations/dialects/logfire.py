@@ -1,0 +1,106 @@
+"""Logfire: the GenAI conventions on model calls; elsewhere a template as the span's name, and plain attributes.
+
+Logfire's scrubber takes out values whose key or text looks like a secret, and ``session`` does. Under its
+instrumentation of the OpenAI Agents SDK the template alone tells an agent's run, a function and a hand-off apart.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from integrations.raw import RawSpan
+from scoring.span import Span, SpanKind, ToolCall
+
+from . import genai, messages, pydantic_ai, unwrap
+from .reading import Dialect, Reading, as_text, failure
+from .usage import from_details
+
+NAME = "logfire"
+SWITCH = "logfire.configure(scrubbing=False), or a scrubbing callback that keeps contents"
+
+_TEMPLATE, _OWN_TAG = "logfire.msg_template", "LLM"
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether Logfire made the span."""
+    return raw.scope_name.partition(".")[0] == "logfire" or "logfire.span_type" in raw.attributes
+
+
+def lift(raw: RawSpan) -> Span:
+    """A Logfire span in normal form; of a pending one, which is sent again when it has ended, nothing is read."""
+    if raw.attributes.get("logfire.span_type") == "pending_span":
+        return Reading(raw).bare(NAME)
+    scrubbed = "logfire.scrubbed" in raw.attributes
+    return genai.lift(raw, name=NAME, switch=SWITCH if scrubbed else None, adapt=_adapt)
+
+
+def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    if isinstance(tags := reading.attributes.get("logfire.tags"), list) and _OWN_TAG in tags:
+        fields["tags"] = tuple(str(tag) for tag in tags if tag != _OWN_TAG)
+    template = reading.text("template", _TEMPLATE) or reading.raw.name
+    reading.provenance.pop("template", None)
+    if reading.raw.scope_name == "logfire.openai_agents":
+        fields["session_id"] = reading.text("session_id", "group_id")
+        kind = _agents_sdk(reading, template, kind, fields)
+    if kind is SpanKind.LLM:
+        _client(reading, fields)
+    kind = pydantic_ai.adapt(reading, kind, fields)
+    if kind is SpanKind.AGENT:
+        fields["input"] = fields["input"] or unwrap.task(reading.value("input", "input"))
+    return kind
+
+
+def _client(reading: Reading, fields: dict[str, Any]) -> None:
+    """The request and the response: of the Agents SDK, and of all calls in earlier versions."""
+    for key in ("raw_input", "input", "request_data"):
+        asked = () if fields["input_messages"] else messages.read(unwrap.decoded(reading.attributes.get(key)))
+        if asked:
+            fields |= {"input_messages": asked, "input": messages.last_text(asked, "user")}
+            fields["system_prompt"] = fields["system_prompt"] or messages.system_text(asked)
+            reading.note("input", key)
+    for key in ("response", "output", "response_data"):
+        answered = () if fields["output_messages"] else messages.read(unwrap.decoded(reading.attributes.get(key)))
+        if answered:
+            fields |= {"output_messages": answered, "output": messages.last_text(answered, "assistant")}
+            reading.note("output", key)
+    if isinstance(response := unwrap.decoded(reading.attributes.get("response")), dict):
+        fields["system_prompt"] = fields["system_prompt"] or as_text(response.get("instructions"))
+    if isinstance(response := unwrap.decoded(reading.attributes.get("response_data")), dict):
+        if fields["output"] is None and isinstance(text := response.get("combined_chunk_content"), str):
+            fields["output"] = text
+            reading.note("output", "response_data")
+        if fields["usage"] is None and (used := from_details(response.get("usage"))) is not None:
+            fields["usage"] = used
+            reading.note("usage", "response_data")
+
+
+def _agents_sdk(reading: Reading, template: str, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    name = reading.text("agent" if template.startswith("Agent") else "tool.name", "name")
+    if template.startswith(("Agent run", "Function", "Handoff")):
+        reading.note("kind", _TEMPLATE)
+    if template.startswith("Agent run"):
+        fields["agent"] = name
+        return SpanKind.AGENT
+    if template.startswith("Function"):
+        outcome = unwrap.result(reading.value("tool.result", "output"))
+        given = unwrap.arguments(reading.value("tool.arguments", "input"))
+        error = failure(reading.raw) or outcome.error
+        tool = ToolCall(name=name or reading.raw.name, arguments=given, result=outcome.result, error=error)
+        fields |= {"tool": tool, "input": tool.arguments, "output": tool.result}
+        return SpanKind.TOOL
+    if template.startswith("Handoff"):
+        target = reading.text("output", "to_agent") or ""
+        # The SDK offers the hand-off to the model under this name, so that is what the messages call it.
+        called = f"transfer_to_{re.sub(r'[^a-z0-9_]', '_', target.lower())}" if target else reading.raw.name
+        fields |= {"tool": ToolCall(name=called, handoff=True), "output": target or None}
+        reading.note("tool.name", "to_agent")
+        fields["input"] = reading.text("input", "from_agent")
+        return SpanKind.TOOL
+    if kind is SpanKind.OTHER:
+        reading.note("kind", _TEMPLATE)
+        return SpanKind.CHAIN
+    return kind
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

@@ -1,0 +1,119 @@
+"""MLflow: every attribute is JSON, ``mlflow.spanInputs`` and ``mlflow.spanOutputs`` hold what went in and came out.
+
+A model call's are the request and the response as the API has them. MLflow can translate its spans to the GenAI
+conventions when it exports them; then inputs and outputs of chains are lost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from integrations.raw import RawSpan
+from scoring.span import Json, Span, SpanKind, ToolCall, Usage
+
+from . import genai, messages, unwrap
+from .reading import Dialect, Reading, as_text, failure
+from .usage import from_details, real, usage, whole
+
+NAME = "mlflow"
+SWITCH = "MLFLOW_ENABLE_OTEL_GENAI_SEMCONV=false"
+
+_KINDS = {
+    "LLM": SpanKind.LLM, "CHAT_MODEL": SpanKind.LLM, "AGENT": SpanKind.AGENT, "TOOL": SpanKind.TOOL,
+    "RETRIEVER": SpanKind.RETRIEVER, "RERANKER": SpanKind.RETRIEVER, "EMBEDDING": SpanKind.EMBEDDING,
+    "GUARDRAIL": SpanKind.GUARDRAIL, "EVALUATOR": SpanKind.EVALUATOR, "UNKNOWN": SpanKind.OTHER,
+}  # fmt: skip
+"""By span type; those that are not listed (CHAIN, WORKFLOW, TASK, PARSER, …) are steps."""
+_TYPE, _IN, _OUT = "mlflow.spanType", "mlflow.spanInputs", "mlflow.spanOutputs"
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether MLflow made the span, in its own words or translated."""
+    return _TYPE in raw.attributes or _IN in raw.attributes or raw.scope_name.startswith("mlflow.")
+
+
+def lift(raw: RawSpan) -> Span:
+    """An MLflow span in normal form."""
+    if _TYPE not in raw.attributes and "gen_ai.operation.name" in raw.attributes:
+        return genai.lift(raw, name=NAME, switch=SWITCH)
+    reading = Reading(raw)
+    kind = _KINDS.get(str(unwrap.written(reading.value("kind", _TYPE)) or "UNKNOWN").upper(), SpanKind.CHAIN)
+    given, returned = unwrap.written(reading.value("input", _IN)), unwrap.written(reading.value("output", _OUT))
+    fields: dict[str, Any] = {
+        "input": messages.said(_task(given), "user"),
+        "output": messages.said(unwrap.answer(returned), "assistant"),
+        "usage": _usage(reading, returned),
+        "cost_usd": _cost(reading),
+    }
+    if kind is SpanKind.LLM:
+        fields |= _call(reading, given, returned)
+    elif kind is SpanKind.TOOL:
+        fields |= _tool(reading, given, returned)
+    elif kind is SpanKind.AGENT:
+        fields["agent"] = raw.name
+        reading.note("agent", "span name")
+    elif kind is SpanKind.RETRIEVER and returned is not None:
+        fields["documents"] = unwrap.documents(returned)
+    return reading.span(NAME, kind, **fields)
+
+
+def _task(given: Json) -> Json:
+    """What goes into a function is its arguments by name: the text, where it is the only one."""
+    if isinstance(given, dict) and len(given) == 1 and isinstance(text := next(iter(given.values())), str):
+        return text
+    return unwrap.task(given)
+
+
+def _call(reading: Reading, given: Json, returned: Json) -> dict[str, Any]:
+    asked, answered = messages.read(given), messages.read(returned)
+    request, response = _map(given), _map(returned)
+    model = as_text(response.get("model")) or as_text(unwrap.written(reading.value("model", "mlflow.llm.model")))
+    for field, source, held in (("requested_model", _IN, request), ("model", _OUT, response)):
+        if held.get("model"):
+            reading.note(field, source)
+    if response.get("id"):
+        reading.note("response_id", _OUT)
+    return {
+        "input_messages": asked,
+        "output_messages": answered,
+        "system_prompt": messages.system_text(asked) or as_text(request.get("instructions")),
+        "requested_model": as_text(request.get("model")),
+        "model": model,
+        "response_id": as_text(response.get("id")),
+    }
+
+
+def _tool(reading: Reading, given: Json, returned: Json) -> dict[str, Any]:
+    outcome = unwrap.result(returned)
+    reading.note("tool.name", "span name")
+    tool = ToolCall(
+        name=reading.raw.name,
+        arguments=unwrap.arguments(given),
+        result=outcome.result,
+        error=failure(reading.raw) or outcome.error,
+        call_id=outcome.call_id,
+    )
+    return {"tool": tool, "input": tool.arguments, "output": tool.result}
+
+
+def _usage(reading: Reading, returned: Json) -> Usage | None:
+    """The response's own usage, whose words are the provider's; else MLflow's, whose input includes cached tokens."""
+    if (found := from_details(_map(returned).get("usage"))) is not None:
+        reading.note("usage", f"{_OUT}: usage")
+        return found
+    counts = _map(unwrap.written(reading.value("usage", "mlflow.chat.tokenUsage")))
+    return usage(
+        whole(counts.get("input_tokens")), whole(counts.get("output_tokens")),
+        whole(counts.get("cache_read_input_tokens")), None,
+    )  # fmt: skip
+
+
+def _cost(reading: Reading) -> float | None:
+    return real(_map(unwrap.written(reading.value("cost_usd", "mlflow.llm.cost"))).get("total_cost"))
+
+
+def _map(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

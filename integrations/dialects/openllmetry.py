@@ -1,0 +1,83 @@
+"""OpenLLMetry (Traceloop): decorators say kind, name, input and output of a step; model calls keep to the conventions.
+
+Calls by versions before the conventions stand in ``openllmetry_old``, what LangChain makes of it in
+``openllmetry_langchain``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from integrations.raw import RawSpan
+from scoring.span import Span, SpanKind, ToolCall
+
+from . import genai, messages, openllmetry_langchain, unwrap
+from .reading import Dialect, Reading, failure
+
+NAME = "openllmetry"
+SWITCH = "TRACELOOP_TRACE_CONTENT=true"
+
+_KIND, _NAME = "traceloop.span.kind", "traceloop.entity.name"
+_IN, _OUT = "traceloop.entity.input", "traceloop.entity.output"
+_KINDS = {"workflow": SpanKind.CHAIN, "task": SpanKind.CHAIN, "agent": SpanKind.AGENT, "tool": SpanKind.TOOL}
+_SCOPES = frozenset(
+    f"opentelemetry.instrumentation.{library}"
+    for library in (
+        "openai.v1", "openai.v0", "openai_agents", "langchain", "llamaindex", "crewai", "haystack", "anthropic",
+        "bedrock", "cohere", "groq", "mistralai", "ollama", "together", "replicate", "watsonx", "google_generativeai",
+    )
+)  # fmt: skip
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether OpenLLMetry made the span."""
+    return (
+        raw.scope_name in _SCOPES
+        or raw.scope_name.startswith("traceloop.")
+        or any(key.startswith("traceloop.") for key in raw.attributes)
+    )
+
+
+def lift(raw: RawSpan) -> Span:
+    """An OpenLLMetry span in normal form."""
+    return genai.lift(raw, name=NAME, switch=SWITCH, adapt=adapt)
+
+
+def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """A decorator's span says what was run, whichever operation stands beside it."""
+    said = reading.text("traceloop.kind", _KIND)
+    reading.provenance.pop("traceloop.kind", None)
+    if said in _KINDS:
+        kind = _KINDS[said]
+        reading.note("kind", _KIND)
+    elif said is not None and kind is SpanKind.OTHER:
+        kind = SpanKind.CHAIN
+        reading.note("kind", _KIND)
+    if reading.raw.scope_name.endswith(".langchain"):
+        return openllmetry_langchain.adapt(reading, kind, fields)
+    if kind is SpanKind.TOOL:
+        _tool(reading, fields)
+    elif said is not None:
+        given, returned = unwrap.written(reading.value("input", _IN)), unwrap.written(reading.value("output", _OUT))
+        if given is not None:
+            fields["input"] = messages.said(unwrap.task(given), "user")
+        if returned is not None:
+            fields["output"] = returned if isinstance(returned, str) else messages.said(returned, "assistant")
+    if kind is SpanKind.AGENT:
+        fields["agent"] = reading.text("agent", "gen_ai.agent.name", _NAME) or reading.raw.name.removesuffix(".agent")
+    return kind
+
+
+def _tool(reading: Reading, fields: dict[str, Any]) -> None:
+    tool: ToolCall = fields.get("tool") or ToolCall(name=reading.raw.name, error=failure(reading.raw))
+    name = reading.text("tool.name", "gen_ai.tool.name", _NAME) or reading.raw.name.removesuffix(".tool")
+    returned = unwrap.written(reading.attributes.get(_OUT))
+    if tool.result is None and isinstance(returned, str):
+        tool = replace(tool, result=returned)
+        reading.note("tool.result", _OUT)
+    fields["tool"] = replace(tool, name=name)
+    genai.complete_tool(reading, fields, _IN, _OUT)
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

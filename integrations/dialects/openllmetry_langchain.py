@@ -1,0 +1,70 @@
+"""Where LangChain and LangGraph bend OpenLLMetry: runs wrapped once more, and agents called by their runs' names.
+
+A graph's run is told twice, by an ``invoke_agent`` without contents and by a workflow or task; the latter has, among
+its association properties, the agent's true name. Inputs carry the run's tags and metadata along.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from scoring.span import Json, SpanKind, ToolCall
+
+from . import labels, messages, unwrap
+from .reading import Reading, as_text, failure
+
+_IN, _OUT = "traceloop.entity.input", "traceloop.entity.output"
+_AGENT = "traceloop.association.properties.lc_agent_name"
+_CONTEXT = frozenset({"session_id", "user_id"})
+_OWN_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint_", "__pregel")
+
+
+def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """Correct ``fields`` in place, and return the span's true kind."""
+    given, returned = _map(reading, "input", _IN), _map(reading, "output", _OUT)
+    fields["agent"] = as_text(unwrap.plain(reading.value("agent", _AGENT)))
+    if kind is SpanKind.AGENT and fields["agent"] is None:
+        kind = SpanKind.CHAIN  # the twin without contents
+    elif (
+        kind is SpanKind.CHAIN and fields["agent"] and reading.attributes.get("gen_ai.operation.name") == "invoke_agent"
+    ):
+        kind = SpanKind.AGENT
+    if kind is SpanKind.TOOL:
+        fields |= _tool(reading, given, returned, fields.get("tool"))
+    elif given or returned:
+        fields["input"] = messages.said(unwrap.task(given.get("inputs")), "user")
+        answer = returned.get("outputs")
+        fields["output"] = answer if isinstance(answer, str) else messages.said(answer, "assistant")
+    _labels(reading, given, fields)
+    return kind
+
+
+def _map(reading: Reading, field: str, key: str) -> dict[str, Json]:
+    found = unwrap.written(reading.value(field, key))
+    return found if isinstance(found, dict) else {}
+
+
+def _tool(reading: Reading, given: dict[str, Json], returned: dict[str, Json], held: ToolCall | None) -> dict[str, Any]:
+    """Arguments stand under ``inputs``, and under ``input_str`` as Python prints them."""
+    tool = held or ToolCall(name=reading.text("tool.name", "traceloop.entity.name") or reading.raw.name)
+    arguments = given.get("inputs") or unwrap.arguments(given.get("input_str"))
+    outcome = unwrap.result(returned.get("output"))
+    tool = replace(
+        tool, arguments=arguments, result=outcome.result, error=failure(reading.raw) or outcome.error,
+        call_id=tool.call_id or outcome.call_id,
+    )  # fmt: skip
+    return {"tool": tool, "input": tool.arguments, "output": tool.result}
+
+
+def _labels(reading: Reading, given: dict[str, Json], fields: dict[str, Any]) -> None:
+    """What the application gave to the run; LangGraph's own tags and metadata stand among it."""
+    metadata = given.get("metadata")
+    fields["tags"] = labels.tags_of(given.get("tags")) or None
+    if fields["tags"]:
+        reading.note("tags", _IN)
+    if isinstance(metadata, dict):
+        for field in _CONTEXT:
+            fields[field] = as_text(metadata.get(field))
+        kept = {k: v for k, v in metadata.items() if not k.startswith(_OWN_METADATA) and k not in _CONTEXT}
+        fields["metadata"] = kept or None

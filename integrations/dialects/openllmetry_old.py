@@ -1,0 +1,61 @@
+"""OpenLLMetry before the GenAI conventions (to 0.4x): model calls with one attribute a message, numbered.
+
+``gen_ai.prompt.0.role``, ``gen_ai.completion.0.tool_calls.1.name`` and so on; decorators are as in ``openllmetry``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from integrations.raw import RawSpan
+from scoring.span import Json, Message, Span, SpanKind
+
+from . import flattened, genai, messages, openllmetry
+from .reading import Dialect, Reading
+
+NAME = "openllmetry_old"
+
+_REQUEST = "llm.request.type"
+_KINDS = {
+    "chat": SpanKind.LLM, "completion": SpanKind.LLM, "embedding": SpanKind.EMBEDDING, "rerank": SpanKind.RETRIEVER,
+}  # fmt: skip
+_ASKED, _ANSWERED = "gen_ai.prompt.", "gen_ai.completion."
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether the span is a model call in this form."""
+    return _REQUEST in raw.attributes or f"{_ASKED}0.role" in raw.attributes or f"{_ASKED}0.content" in raw.attributes
+
+
+def lift(raw: RawSpan) -> Span:
+    """A model call in normal form."""
+    return genai.lift(raw, name=NAME, switch=openllmetry.SWITCH, adapt=_adapt)
+
+
+def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    if (said := reading.text("kind", _REQUEST)) is not None:
+        kind = _KINDS.get(said, SpanKind.LLM)
+    asked = _messages(reading, "input", _ASKED, "user")
+    answered = _messages(reading, "output", _ANSWERED, "assistant")
+    if asked:
+        fields |= {"input_messages": asked, "input": messages.last_text(asked, "user")}
+        fields["system_prompt"] = messages.system_text(asked)
+    if answered:
+        fields |= {"output_messages": answered, "output": messages.last_text(answered, "assistant")}
+    return kind
+
+
+def _messages(reading: Reading, field: str, prefix: str, role: str) -> tuple[Message, ...]:
+    found: list[Json] = []
+    for entry in flattened.listed(flattened.tree(reading.attributes, prefix)):
+        calls: list[Json] = [*flattened.listed(entry.get("tool_calls"))]
+        found.append({
+            "role": entry.get("role") or role, "content": messages.content(entry.get("content")), "tool_calls": calls,
+            "function_call": entry.get("function_call"), "tool_call_id": entry.get("tool_call_id"),
+        })  # fmt: skip
+    if found:
+        reading.note(field, f"{prefix}*")
+    return messages.read(found)
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=openllmetry.SWITCH)

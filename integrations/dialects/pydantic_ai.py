@@ -1,0 +1,73 @@
+"""Pydantic AI: the GenAI conventions since format 2; before, old-style events as JSON in an attribute.
+
+An agent's span has all messages of its run under an attribute of its own, and its result under another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from integrations.raw import RawSpan
+from scoring.span import Message, Span, SpanKind
+
+from . import genai, genai_events, messages, unwrap
+from .reading import Dialect, Reading
+
+NAME = "pydantic_ai"
+SWITCH = "InstrumentationSettings(include_content=True)"
+
+_ALL = "pydantic_ai.all_messages"
+_CALL_EVENTS, _RUN_EVENTS = "events", "all_messages_events"
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether Pydantic AI made the span."""
+    return raw.scope_name == "pydantic-ai" or _ALL in raw.attributes
+
+
+def lift(raw: RawSpan) -> Span:
+    """A Pydantic AI span in normal form."""
+    return genai.lift(raw, name=NAME, switch=SWITCH, adapt=adapt)
+
+
+def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """What Pydantic AI, and Logfire like it, put beside the conventions."""
+    if "gen_ai.operation.name" not in reading.attributes and kind is not SpanKind.TOOL:
+        kind = _old_kind(reading, kind, fields)
+    if kind is SpanKind.TOOL and "tool" in fields:
+        genai.complete_tool(reading, fields, "tool_arguments", "tool_response")
+        return kind
+    if not fields["input_messages"] and not fields["output_messages"]:
+        told = genai_events.read(reading, *_events(reading))
+        asked, answered = told.asked, told.answered
+        if kind is SpanKind.AGENT and (found := messages.read(unwrap.decoded(reading.value("input", _ALL)))):
+            asked, answered = _run(found)
+        fields |= {"input_messages": asked, "output_messages": answered}
+        fields |= {"input": messages.last_text(asked, "user"), "output": messages.last_text(answered, "assistant")}
+        fields["system_prompt"] = fields["system_prompt"] or messages.system_text(asked)
+    if kind is SpanKind.AGENT:
+        fields["output"] = reading.text("output", "final_result") or fields["output"]
+    return kind
+
+
+def _old_kind(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """In format 1 only model calls tell their operation."""
+    if "agent_name" in reading.attributes and kind is SpanKind.OTHER:
+        fields["agent"] = reading.text("agent", "agent_name")
+        reading.note("kind", "agent_name")
+        return SpanKind.AGENT
+    return kind
+
+
+def _events(reading: Reading) -> tuple[Any, str]:
+    key = _CALL_EVENTS if _CALL_EVENTS in reading.attributes else _RUN_EVENTS
+    return genai_events.listed(reading.attributes.get(key)), f"{key}:"
+
+
+def _run(found: tuple[Message, ...]) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """Up to what the user said last, and what was said after that."""
+    last = max((i for i, message in enumerate(found) if message.role == "user" and message.text), default=-1)
+    return found[: last + 1], found[last + 1 :]
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

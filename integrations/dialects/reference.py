@@ -1,0 +1,40 @@
+"""Reference: the page that lists the dialects, written from their declarations.
+
+``python -P -m monitor.reference`` writes ``DIALECTS.md`` anew; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from . import DIALECTS
+from .reading import Dialect
+
+PAGE = Path(__file__).with_name("DIALECTS.md")
+
+_HEAD = """\
+# Dialects
+
+Generated from the files of this folder; do not edit. A span is read by the first of these that speaks for it, so that
+one trace may mix several. What they were compared with, client by client, stands in [MATCHED.md](MATCHED.md).
+
+Where a trace holds no contents, that is a result of its own, and names the setting of the last column; a dialect
+without one sends contents always. `sidejudge inspect -v` shows of each field which attribute or event it was read
+from.
+
+| dialect | what it reads | to have contents sent |
+|---|---|---|
+"""
+
+
+def page() -> str:
+    """The reference page as Markdown."""
+    return _HEAD + "".join(_row(dialect) for dialect in DIALECTS)
+
+
+def _row(dialect: Dialect) -> str:
+    documented = sys.modules[dialect.lift.__module__].__doc__ or ""
+    what = documented.strip().partition("\n")[0].replace("``", "`").replace("|", "\\|")
+    switch = f"`{dialect.switch}`" if dialect.switch else ""
+    return f"| [`{dialect.name}`]({dialect.name}.py) | {what} | {switch} |\n"

@@ -1,0 +1,41 @@
+"""Strands Agents and AgentCore: the GenAI conventions, messages in span events in Bedrock's shape.
+
+What a tool was given and what it returned are events on its span too. An agent's answer is its messages printed, each
+with a line break behind it. There is no switch for contents: they are always sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from integrations.raw import RawSpan
+from scoring.span import Span, SpanKind
+
+from . import genai
+from .reading import Dialect, Reading
+
+NAME = "strands"
+
+_SYSTEM = ("gen_ai.system", "gen_ai.provider.name")
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether Strands made the span."""
+    return raw.scope_name.startswith("strands.") or any(raw.attributes.get(key) == "strands-agents" for key in _SYSTEM)
+
+
+def lift(raw: RawSpan) -> Span:
+    """A Strands span in normal form."""
+    return genai.lift(raw, name=NAME, switch=None, adapt=_adapt)
+
+
+def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    del reading
+    if kind is SpanKind.AGENT and isinstance(fields["output"], str):
+        fields["output"] = fields["output"].rstrip("\n")
+        fields["output_messages"] = tuple(replace(m, text=m.text.rstrip("\n")) for m in fields["output_messages"])
+    return kind
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)

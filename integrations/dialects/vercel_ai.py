@@ -1,0 +1,127 @@
+"""Vercel AI SDK: versions up to 6 in words of their own (``ai.*``), from 7 on in the GenAI conventions.
+
+The SDK knows no agents: ``functionId`` names a call of ``generateText`` and the like, and from version 7 on every such
+call claims to be an agent's run. It is taken for one where the model was offered tools (to 6) or called one (7, where
+the span that has the name does not tell what was offered).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from integrations.raw import RawSpan
+from scoring.span import Json, Message, Span, SpanKind, ToolCall, Usage
+
+from . import genai, message_parts, messages, unwrap
+from .reading import Dialect, Reading, failure
+from .usage import usage
+
+NAME = "vercel_ai"
+SWITCH = "recordInputs: true and recordOutputs: true in the call's telemetry settings"
+
+_OPERATION = "ai.operationId"
+_SCOPE_7 = "gen_ai"
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether the AI SDK made the span."""
+    return _OPERATION in raw.attributes or raw.scope_name in {"ai", _SCOPE_7}
+
+
+def lift(raw: RawSpan) -> Span:
+    """An AI SDK span in normal form."""
+    if _OPERATION not in raw.attributes:
+        return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt)
+    reading = Reading(raw)
+    operation = reading.text("kind", _OPERATION) or ""
+    if operation == "ai.toolCall":
+        return reading.span(NAME, SpanKind.TOOL, **_tool(reading))
+    if operation.endswith((".doGenerate", ".doStream")):
+        return reading.span(NAME, SpanKind.LLM, **_call(reading))
+    if operation.startswith(("ai.embed", "ai.rerank")):
+        return reading.span(NAME, SpanKind.EMBEDDING, usage=_usage(reading))
+    return reading.span(NAME, SpanKind.CHAIN, **_whole(reading))
+
+
+def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """Version 7."""
+    if kind is SpanKind.TOOL:
+        tool: ToolCall = fields["tool"]
+        returned = unwrap.written(reading.attributes.get("gen_ai.tool.call.result"))
+        if isinstance(returned, str) and tool.error is None:
+            fields["tool"] = tool = ToolCall(
+                name=tool.name, arguments=tool.arguments, result=returned, call_id=tool.call_id
+            )
+            fields["output"] = returned
+    answered: tuple[Message, ...] = fields["output_messages"]
+    if kind is SpanKind.AGENT and answered and not any(message.tool_calls for message in answered):
+        fields["agent"] = None
+        return SpanKind.CHAIN
+    return kind
+
+
+def _whole(reading: Reading) -> dict[str, Any]:
+    """``generateText`` and its like around their calls; the usage there is the last call's, and is left out."""
+    prompt = unwrap.decoded(reading.value("input", "ai.prompt"))
+    asked: Json = prompt
+    system: Json = None
+    if isinstance(prompt, dict):
+        system = prompt.get("system")
+        asked = prompt.get("prompt") or messages.said(prompt.get("messages"), "user")
+        asked = messages.said(asked, "user")
+    answer = reading.text("output", "ai.response.text", "ai.response.object")
+    return {
+        "input": asked,
+        "output": answer,
+        "system_prompt": system if isinstance(system, str) else None,
+        "capture_switch": SWITCH if prompt is None and answer is None else None,
+    }
+
+
+def _call(reading: Reading) -> dict[str, Any]:
+    asked = messages.read(unwrap.decoded(reading.value("input", "ai.prompt.messages")))
+    text = reading.text("output", "ai.response.text", "ai.response.object") or ""
+    listed = unwrap.decoded(reading.value("output.tool_calls", "ai.response.toolCalls"))
+    calls = message_parts.calls(listed if isinstance(listed, list) else [])
+    answered = (Message(role="assistant", text=text, tool_calls=calls),) if text or calls else ()
+    offered = reading.attributes.get("ai.prompt.tools")
+    return {
+        "agent": reading.text("agent", "ai.telemetry.functionId") if offered else None,
+        "input_messages": asked,
+        "output_messages": answered,
+        "input": messages.last_text(asked, "user"),
+        "output": text or None,
+        "system_prompt": messages.system_text(asked),
+        "model": reading.text("model", "ai.response.model", "gen_ai.response.model"),
+        "requested_model": reading.text("requested_model", "ai.model.id", "gen_ai.request.model"),
+        "response_id": reading.text("response_id", "ai.response.id", "gen_ai.response.id"),
+        "usage": _usage(reading),
+        "capture_switch": None if asked or answered else SWITCH,
+    }
+
+
+def _tool(reading: Reading) -> dict[str, Any]:
+    returned = unwrap.written(reading.value("tool.result", "ai.toolCall.result"))
+    outcome = unwrap.ToolResult(result=returned) if isinstance(returned, str) else unwrap.result(returned)
+    given = reading.value("tool.arguments", "ai.toolCall.args", "ai.toolCall.input")
+    tool = ToolCall(
+        name=reading.text("tool.name", "ai.toolCall.name") or reading.raw.name,
+        arguments=unwrap.arguments(given),
+        result=outcome.result,
+        error=failure(reading.raw) or outcome.error,
+        call_id=reading.text("tool.call_id", "ai.toolCall.id") or outcome.call_id,
+    )
+    silent = given is None and returned is None
+    return {"tool": tool, "input": tool.arguments, "output": tool.result, "capture_switch": SWITCH if silent else None}
+
+
+def _usage(reading: Reading) -> Usage | None:
+    return usage(
+        reading.whole("usage", "gen_ai.usage.input_tokens", "ai.usage.inputTokens", "ai.usage.promptTokens"),
+        reading.whole("usage", "gen_ai.usage.output_tokens", "ai.usage.outputTokens", "ai.usage.completionTokens"),
+        reading.whole("usage.cached_input", "ai.usage.cachedInputTokens"),
+        reading.whole("usage.reasoning_output", "ai.usage.reasoningTokens"),
+    )
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

@@ -1,0 +1,90 @@
+"""Log export request → raw log records, protobuf or JSON; as lenient and as strict as the decoding of spans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from integrations.raw import AttributeValue, RawLogRecord
+
+from . import json_values
+from .decode import NO_SPAN, NO_TRACE, UndecodableError
+from .decode_json import load_object
+from .schema import log_request_class, opaque_classes
+from .values import any_value, attributes, opaque_attributes, opaque_value, text
+
+_EVENT_NAME = "event.name"
+
+
+def decode_logs(payload: bytes) -> list[RawLogRecord]:
+    """Read a protobuf ``ExportLogsServiceRequest``. Raises ``UndecodableError`` when it is none."""
+    request: Any = log_request_class()()
+    try:
+        request.ParseFromString(payload)
+    except DecodeError:
+        return _decode_deep(payload)
+    return [_record(record, attributes(record.attributes), any_value(record.body)) for record in _records(request)]
+
+
+def _decode_deep(payload: bytes) -> list[RawLogRecord]:
+    """Second try, each value on its own: one value nested beyond protobuf's limit must not cost the request."""
+    request: Any = opaque_classes()["LogRequest"]()
+    try:
+        request.ParseFromString(payload)
+    except DecodeError as error:
+        raise UndecodableError(
+            f"not an OTLP logs request, or a damaged one ({len(payload)} bytes of protobuf)"
+        ) from error
+    return [
+        _record(record, opaque_attributes(record.attributes), opaque_value(record.body)) for record in _records(request)
+    ]
+
+
+def _records(request: Any) -> list[Any]:
+    return [r for resource in request.resource_logs for scope in resource.scope_logs for r in scope.log_records]
+
+
+def _record(record: Any, found: dict[str, AttributeValue], body: AttributeValue) -> RawLogRecord:
+    trace_id, span_id = record.trace_id, record.span_id
+    return RawLogRecord(
+        trace_id=trace_id.hex() if len(trace_id) == 16 and trace_id != NO_TRACE else None,
+        span_id=span_id.hex() if len(span_id) == 8 and span_id != NO_SPAN else None,
+        time_ns=record.time or record.observed,
+        event=text(record.event_name) or _named(found),
+        body=body,
+        attributes=found,
+    )
+
+
+def decode_logs_json(payload: bytes) -> list[RawLogRecord]:
+    """Read an ``ExportLogsServiceRequest`` in OTLP's JSON encoding. Raises ``UndecodableError`` when it is none."""
+    request = load_object(payload)
+    if "resourceLogs" not in request and request:
+        raise UndecodableError("not an OTLP/JSON logs request: there is no resourceLogs")
+    return [
+        _json_record(record)
+        for resource in json_values.objects(request.get("resourceLogs"))
+        for scope in json_values.objects(resource.get("scopeLogs"))
+        for record in json_values.objects(scope.get("logRecords"))
+    ]
+
+
+def _json_record(record: dict[str, Any]) -> RawLogRecord:
+    found = json_values.attributes(record.get("attributes"))
+    return RawLogRecord(
+        trace_id=json_values.identifier(record.get("traceId"), 16),
+        span_id=json_values.identifier(record.get("spanId"), 8),
+        time_ns=json_values.integer(record.get("timeUnixNano"))
+        or json_values.integer(record.get("observedTimeUnixNano")),
+        event=json_values.text(record.get("eventName")) or _named(found),
+        body=json_values.any_value(record.get("body")),
+        attributes=found,
+    )
+
+
+def _named(found: Mapping[str, AttributeValue]) -> str:
+    """Before log records had a field for it, the event's name was an attribute."""
+    name = found.get(_EVENT_NAME)
+    return name if isinstance(name, str) else ""

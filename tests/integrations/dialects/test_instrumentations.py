@@ -1,0 +1,350 @@
+"""Forms of single instrumentations that no recording shows, or shows only among much else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from integrations.dialects import lift
+from integrations.raw import RawSpan
+from scoring.extract import extract
+from scoring.span import SpanKind, Usage
+from scoring.trace import Trace
+
+
+def _raw(name: str, scope: str, /, *, number: int = 1, parent: int | None = None, **given: Any) -> RawSpan:
+    return RawSpan(
+        trace_id="1" * 32, span_id=f"{number:016x}", parent_id=None if parent is None else f"{parent:016x}",
+        name=name, start_ns=number, end_ns=100 - number, scope_name=scope, **given,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("scope", "attributes", "dialect"), [
+    ("", {"langfuse.observation.type": "generation"}, "langfuse"),
+    ("", {"openinference.span.kind": "LLM"}, "openinference"),
+    ("", {"traceloop.span.kind": "workflow"}, "openllmetry"),
+    ("opentelemetry.instrumentation.openai.v1", {"gen_ai.operation.name": "chat"}, "openllmetry"),
+    ("opentelemetry.instrumentation.openai.v1", {"llm.request.type": "chat"}, "openllmetry_old"),
+    ("", {"langsmith.span.kind": "chain"}, "langsmith"),
+    ("", {"mlflow.spanType": '"CHAIN"'}, "mlflow"),
+    ("mlflow.tracing.provider", {"gen_ai.operation.name": "chat"}, "mlflow"),
+    ("", {"ai.operationId": "ai.generateText"}, "vercel_ai"),
+    ("gen_ai", {"gen_ai.operation.name": "chat"}, "vercel_ai"),
+    ("pydantic-ai", {"logfire.msg": "agent run"}, "pydantic_ai"),
+    ("logfire.openai", {"gen_ai.operation.name": "chat"}, "logfire"),
+    ("gcp.vertex.agent", {}, "google_adk"),
+    ("strands.telemetry.tracer", {}, "strands"),
+    ("", {"gen_ai.provider.name": "strands-agents"}, "strands"),
+    ("agent_framework", {"gen_ai.operation.name": "chat"}, "agent_framework"),
+    ("semantic_kernel.functions.kernel_function", {}, "semantic_kernel"),
+    ("haystack", {}, "haystack"),
+    ("litellm", {"gen_ai.operation.name": "chat"}, "litellm"),
+    ("litellm", {"langfuse.observation.type": "generation", "openinference.span.kind": "LLM"}, "litellm"),
+    ("com.anthropic.sdk.python", {"gen_ai.operation.name": "chat"}, "genai"),
+    ("", {"gen_ai.system": "openai"}, "genai"),
+    ("opentelemetry.instrumentation.httpx", {"http.method": "GET"}, "generic"),
+])  # fmt: skip
+def test_each_span_is_told_by_its_own_signs(scope: str, attributes: dict[str, Any], dialect: str) -> None:
+    span = lift(_raw("step", scope, attributes=attributes))
+    assert (span.dialect, span.provenance.get("dialect")) == (dialect, None)
+
+
+CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+
+
+@pytest.mark.parametrize(("scope", "attributes", "switch"), [
+    ("opentelemetry.instrumentation.openai.v1", CHAT, "TRACELOOP_TRACE_CONTENT"),
+    ("", {"llm.request.type": "chat"}, "TRACELOOP_TRACE_CONTENT"),
+    ("gcp.vertex.agent", CHAT | {"gcp.vertex.agent.llm_request": "{}"}, "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS"),
+    ("semantic_kernel.x", CHAT, "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE"),
+    ("agent_framework", CHAT, "ENABLE_SENSITIVE_DATA"),
+    ("pydantic-ai", CHAT, "include_content"),
+    ("logfire.openai", CHAT | {"logfire.scrubbed": "[]"}, "scrubbing"),
+    ("gen_ai", CHAT, "recordInputs"),
+    ("ai", {"ai.operationId": "ai.generateText.doGenerate"}, "recordInputs"),
+    ("ai", {"ai.operationId": "ai.toolCall"}, "recordInputs"),
+    ("mlflow.tracing.provider", CHAT, "MLFLOW_ENABLE_OTEL_GENAI_SEMCONV"),
+    ("langsmith", {"langsmith.span.kind": "llm"}, "LANGSMITH_HIDE_INPUTS"),
+    ("litellm", CHAT, "turn_off_message_logging"),
+    ("haystack", {"haystack.component.type": "OpenAIChatGenerator"}, "HAYSTACK_CONTENT_TRACING_ENABLED"),
+])  # fmt: skip
+def test_a_model_call_without_contents_names_the_switch(scope: str, attributes: dict[str, Any], switch: str) -> None:
+    span = lift(_raw("step", scope, attributes=attributes))
+    assert switch in str(span.capture_switch)
+    case = extract(Trace.of(span.trace_id, [span], "batch"))
+    assert case.content_captured is False
+    assert switch in str(case.capture_switch)
+
+
+def test_pydantic_ai_since_format_2() -> None:
+    ran = [
+        {"role": "system", "parts": [{"type": "text", "content": "Be brief."}]},
+        {"role": "user", "parts": [{"type": "text", "content": "Where is it?"}]},
+        {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "look_up", "arguments": '{"n": 1}'}]},
+        {"role": "user", "parts": [{"type": "tool_call_response", "id": "c", "name": "look_up", "result": "here"}]},
+        {"role": "assistant", "parts": [{"type": "text", "content": "Here."}], "finish_reason": "stop"},
+    ]
+    span = lift(_raw("invoke_agent support", "pydantic-ai", attributes={
+        "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "support", "metadata": '{"ticket": 7}',
+        "pydantic_ai.all_messages": json.dumps(ran), "final_result": "Here.",
+    }))  # fmt: skip
+    assert (span.kind, span.agent, span.input, span.output) == (SpanKind.AGENT, "support", "Where is it?", "Here.")
+    assert (span.system_prompt, dict(span.metadata)) == ("Be brief.", {"ticket": 7})
+    (call,) = extract(Trace.of(span.trace_id, [span], "batch")).tools_used or ()
+    assert (call.name, call.arguments, call.result) == ("look_up", {"n": 1}, "here")
+
+
+def test_pydantic_ai_before_format_2_counts_and_names_everything_once() -> None:
+    said = [
+        {"event.name": "gen_ai.system.message", "content": "Be brief.", "role": "system"},
+        {"event.name": "gen_ai.user.message", "content": "Where is it?", "role": "user"},
+        {"event.name": "gen_ai.choice", "index": 0, "message": {"role": "assistant", "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "look_up", "arguments": '{"n": 1}'}}]}},
+    ]  # fmt: skip
+    spans = [
+        _raw("agent run", "pydantic-ai", number=1, attributes={
+            "agent_name": "support", "model_name": "m", "final_result": "Here.", "gen_ai.usage.input_tokens": 5,
+            "gen_ai.usage.output_tokens": 2, "all_messages_events": json.dumps(said[:2]),
+        }),
+        _raw("chat m", "pydantic-ai", number=2, parent=1, attributes=CHAT | {
+            "events": json.dumps(said), "gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 2,
+            "operation.cost": 0.5,
+        }),
+        _raw("running tools", "pydantic-ai", number=3, parent=1, attributes={"tools": ["look_up"]}),
+        _raw("running tool", "pydantic-ai", number=4, parent=3, attributes={
+            "gen_ai.tool.name": "look_up", "gen_ai.tool.call.id": "c", "tool_arguments": '{"n": 1}',
+            "tool_response": "here",
+        }),
+    ]  # fmt: skip
+    lifted = [lift(raw) for raw in spans]
+    case = extract(Trace.of(lifted[0].trace_id, lifted, "batch"))
+    assert (case.input, case.model_output, case.agents_called) == ("Where is it?", "Here.", ("support",))
+    (call,) = case.tools_used or ()
+    assert (call.name, call.arguments, call.result, call.call_id) == ("look_up", {"n": 1}, "here", "c")
+    assert (case.input_tokens, case.output_tokens, case.cost_usd) == (5, 2, 0.5)
+    assert lifted[1].provenance["output"] == "events: gen_ai.choice"
+
+
+def test_logfire_s_openai_agents_are_told_by_their_templates() -> None:
+    def step(template: str, number: int, parent: int | None, **attributes: Any) -> RawSpan:
+        return _raw(template, "logfire.openai_agents", number=number, parent=parent,
+                    attributes={"logfire.msg_template": template} | attributes)  # fmt: skip
+
+    lifted = [lift(raw) for raw in (
+        step("OpenAI Agents trace: {name}", 1, None, name="Agent workflow"),
+        step("Agent run: {name!r}", 2, 1, name="orchestrator"),
+        step("Handoff: {from_agent} → {to_agent}", 3, 2, from_agent="orchestrator", to_agent="Research Desk"),
+        step("Agent run: {name!r}", 4, 1, name="Research Desk"),
+        step("Function: {name}", 5, 4, name="look_up", input='{"n": 1}', output="here"),
+    )]  # fmt: skip
+    case = extract(Trace.of("1" * 32, lifted, "batch"))
+    assert case.agents_called == ("orchestrator", "Research Desk")
+    assert [(t.name, t.handoff, t.result) for t in case.tools_used or ()] == [
+        ("transfer_to_research_desk", True, None), ("look_up", False, "here"),
+    ]  # fmt: skip
+
+
+def test_logfire_s_pending_spans_say_nothing_yet() -> None:
+    span = lift(_raw("chat", "logfire.openai", attributes=CHAT | {
+        "logfire.span_type": "pending_span", "gen_ai.input.messages": '[{"role": "user", "content": "Hi"}]',
+        "gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 2,
+    }))  # fmt: skip
+    assert (span.dialect, span.kind, span.usage, span.input) == ("logfire", SpanKind.OTHER, None, None)
+
+
+def test_logfire_s_own_tag_is_no_tag_of_the_application() -> None:
+    assert lift(_raw("chat", "logfire.openai", attributes=CHAT | {"logfire.tags": ["a", "LLM"]})).tags == ("a",)
+
+
+def test_an_agent_framework_s_agent_answers_with_its_last_text() -> None:
+    said = [
+        {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "look_up", "arguments": {"n": 1}}]},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c", "response": "here"}]},
+        {"role": "assistant", "parts": [{"type": "text", "content": "Here."}]},
+    ]
+    span = lift(_raw("invoke_agent a", "agent_framework", attributes={
+        "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a", "gen_ai.output.messages": json.dumps(said),
+    }))  # fmt: skip
+    assert (span.agent, span.output) == ("a", "Here.")
+
+
+def test_adk_s_schema_2_is_read_as_the_conventions() -> None:
+    span = lift(_raw("execute_tool look_up", "gcp.vertex.agent", attributes={
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look_up", "gen_ai.tool.call.id": "c",
+        "gen_ai.tool.call.arguments": '{"n": 1}', "gen_ai.tool.call.result": '{"result": "here"}',
+    }))  # fmt: skip
+    assert span.tool is not None
+    assert (span.tool.arguments, span.tool.result, span.tool.call_id) == ({"n": 1}, "here", "c")
+
+
+def test_semantic_kernel_s_functions_go_by_their_own_names_in_spans_and_messages() -> None:
+    calls = [{"id": "c", "type": "function", "function": {"name": "tools-look_up-all", "arguments": '{"n": 1}'}}]
+    chat = lift(_raw("chat m", "semantic_kernel.x", attributes=CHAT | {
+        "gen_ai.output.messages": json.dumps([{"role": "assistant", "tool_calls": calls}]),
+    }))  # fmt: skip
+    assert chat.output_messages[0].tool_calls[0].name == "look_up-all"
+    tool = lift(_raw("execute_tool", "semantic_kernel.x", attributes={
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "tools-look_up",
+        "gen_ai.tool.call.arguments": '{"n": 1, "instructions_override": null}',
+    })).tool  # fmt: skip
+    assert tool is not None
+    assert (tool.name, tool.arguments) == ("look_up", {"n": 1})
+
+
+def test_the_ai_sdk_s_results_are_quoted_once_however_much_they_look_like_json() -> None:
+    tool = lift(_raw("ai.toolCall", "ai", attributes={
+        "ai.operationId": "ai.toolCall", "ai.toolCall.name": "t", "ai.toolCall.result": json.dumps('{"a": 1}'),
+    })).tool  # fmt: skip
+    assert tool is not None
+    assert tool.result == '{"a": 1}'
+
+
+def test_the_ai_sdk_s_usage_is_that_of_its_calls_alone() -> None:
+    counts = {"ai.usage.promptTokens": 3, "ai.usage.completionTokens": 1}
+    whole = lift(_raw("ai.generateText", "ai", attributes={"ai.operationId": "ai.generateText"} | counts))
+    call = lift(_raw("x", "ai", attributes={"ai.operationId": "ai.generateText.doGenerate"} | counts))
+    embedded = lift(_raw("x", "ai", attributes={"ai.operationId": "ai.embed.doEmbed"}))
+    assert (whole.kind, whole.usage) == (SpanKind.CHAIN, None)
+    assert (call.kind, call.usage) == (SpanKind.LLM, Usage(input=3, output=1))
+    assert embedded.kind is SpanKind.EMBEDDING
+
+
+@pytest.mark.parametrize(("returned", "wanted"), [
+    ({"usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}},
+     Usage(input=9, output=2, cached_input=4)),
+    ({"usage": {"input_tokens": 5, "output_tokens": 2, "cache_read_input_tokens": 4}},
+     Usage(input=9, output=2, cached_input=4)),
+    ({}, Usage(input=7, output=1, cached_input=3)),
+])  # fmt: skip
+def test_mlflow_s_usage_is_the_response_s_own_before_mlflow_s(returned: dict[str, Any], wanted: Usage) -> None:
+    span = lift(_raw("Completions", "mlflow.tracing.provider", attributes={
+        "mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanOutputs": json.dumps(returned),
+        "mlflow.chat.tokenUsage": '{"input_tokens": 7, "output_tokens": 1, "cache_read_input_tokens": 3}',
+    }))  # fmt: skip
+    assert span.usage == wanted
+
+
+def test_mlflow_s_texts_are_unquoted_once() -> None:
+    span = lift(_raw("step", "mlflow.tracing.provider", attributes={
+        "mlflow.spanType": '"CHAIN"', "mlflow.spanInputs": '{"input": "go"}', "mlflow.spanOutputs": '"{\\"a\\": 1}"',
+    }))  # fmt: skip
+    assert (span.input, span.output) == ("go", '{"a": 1}')
+
+
+def test_haystack_s_plain_generators_and_retrievers_are_read() -> None:
+    generator = lift(_raw("haystack.component.run", "haystack", attributes={
+        "haystack.component.type": "OpenAIGenerator", "haystack.component.input": '{"prompt": "Where?"}',
+        "haystack.component.output":
+            '{"replies": ["Here."], "meta": [{"model": "m", "usage": {"prompt_tokens": 3, "completion_tokens": 1}}]}',
+    }))  # fmt: skip
+    assert (generator.input, generator.output, generator.model) == ("Where?", "Here.", "m")
+    assert generator.usage == Usage(input=3, output=1)
+    retriever = lift(_raw("haystack.component.run", "haystack", attributes={
+        "haystack.component.type": "InMemoryBM25Retriever", "haystack.component.input": '{"query": "where"}',
+        "haystack.component.output": '{"documents": [{"id": "1", "content": "It is here."}]}',
+    }))  # fmt: skip
+    assert (retriever.kind, retriever.documents) == (SpanKind.RETRIEVER, ("It is here.",))
+    pipeline = lift(_raw("haystack.pipeline.run", "haystack", attributes={
+        "haystack.pipeline.input_data": '{"retriever": {"query": "Where?"}, "builder": {"question": "Where?"}}',
+    }))  # fmt: skip
+    assert (pipeline.kind, pipeline.input) == (SpanKind.CHAIN, "Where?")
+
+
+def test_litellm_s_raw_span_is_a_model_call_whoever_provides_it() -> None:
+    span = lift(_raw("raw_gen_ai_request", "litellm", attributes={
+        "llm.anthropic.messages": "[{'role': 'user', 'content': 'Where?'}]", "llm.anthropic.id": "msg_1",
+        "llm.anthropic.role": "assistant", "llm.anthropic.content": "[{'type': 'text', 'text': 'Here.'}]",
+        "llm.anthropic.usage": "{'input_tokens': 5, 'output_tokens': 2, 'cache_read_input_tokens': 4}",
+        "llm.anthropic.model": "claude",
+    }))  # fmt: skip
+    assert (span.kind, span.input, span.output, span.model) == (SpanKind.LLM, "Where?", "Here.", "claude")
+    assert (span.usage, span.response_id) == (Usage(input=9, output=2, cached_input=4), "msg_1")
+
+
+def test_litellm_s_metadata_is_what_the_caller_gave_and_not_its_bookkeeping() -> None:
+    span = lift(_raw("gen", "litellm", attributes=CHAT | {
+        "metadata.user_api_key_hash": "", "metadata.requester_metadata": "{'ticket': 7}",
+    }))  # fmt: skip
+    assert span.metadata == {"ticket": 7}
+
+
+def test_a_call_that_is_told_again_without_its_id_is_one_call() -> None:
+    parent = CHAT | {
+        "gen_ai.completion.0.function_call.name": "look_up", "gen_ai.completion.0.function_call.arguments": '{"n": 1}',
+        "gen_ai.output.messages": '[{"role": "assistant", "parts": []}]',
+    }  # fmt: skip
+    raw = {
+        "llm.openai.messages": "[{'role': 'user', 'content': 'Where?'}]",
+        "llm.openai.choices": "[{'message': {'role': 'assistant', 'tool_calls': [{'id': 'c', 'function': "
+        "{'name': 'look_up', 'arguments': '{\"n\": 1}'}}]}}]",
+    }
+    lifted = [lift(_raw("gen", "litellm", attributes=parent)),
+              lift(_raw("gen", "litellm", number=2, parent=1, attributes=raw))]  # fmt: skip
+    (call,) = extract(Trace.of("1" * 32, lifted, "batch")).tools_used or ()
+    assert (call.name, call.arguments, call.call_id) == ("look_up", {"n": 1}, "c")
+
+
+def test_numbered_messages_of_old_openllmetry_are_ordered_by_number() -> None:
+    attributes: dict[str, Any] = {"llm.request.type": "chat"}
+    for number in range(12):
+        attributes |= {f"gen_ai.prompt.{number}.role": "user", f"gen_ai.prompt.{number}.content": f"m{number}"}
+    attributes |= {"gen_ai.completion.0.content": "Here.", "gen_ai.completion.0.role": "assistant"}
+    span = lift(_raw("openai.chat", "", attributes=attributes))
+    assert [message.text for message in span.input_messages] == [f"m{number}" for number in range(12)]
+    assert (span.input, span.output) == ("m11", "Here.")
+
+
+def test_langsmith_s_wrapped_clients_put_the_api_s_own_request_and_response_there() -> None:
+    span = lift(_raw("ChatOpenAI", "langsmith", attributes={
+        "langsmith.span.kind": "llm", "gen_ai.prompt": '{"messages": [{"role": "user", "content": "Where?"}]}',
+        "gen_ai.completion": '{"model": "m-1", "choices": [{"message": {"role": "assistant", "content": "Here."}}]}',
+        "langsmith.metadata.temperature": 0.2, "langsmith.metadata.ticket": 7, "langsmith.span.tags": "a, seq:step:1",
+    }))  # fmt: skip
+    assert (span.input, span.output, span.model, span.tags) == ("Where?", "Here.", "m-1", ("a",))
+    assert span.metadata == {"ticket": 7}
+
+
+def test_an_agent_that_was_made_did_not_run_yet() -> None:
+    span = lift(_raw("create_agent a", "", attributes={
+        "gen_ai.operation.name": "create_agent", "gen_ai.agent.name": "a",
+    }))  # fmt: skip
+    assert extract(Trace.of(span.trace_id, [span], "batch")).agents_called == ()
+
+
+SMOLAGENTS = "openinference.instrumentation.smolagents"
+
+
+def test_smolagents_answers_through_a_pseudo_tool_that_is_none_of_the_program_s() -> None:
+    call = "llm.output_messages.0.message.tool_calls.0.tool_call."
+    lifted = [lift(raw) for raw in (
+        _raw("support.run", SMOLAGENTS, number=1, attributes={
+            "openinference.span.kind": "AGENT", "input.value": '{"task": "Where?", "stream": false}',
+            "output.value": "Here.",
+        }),
+        _raw("OpenAIModel.generate", SMOLAGENTS, number=2, parent=1, attributes={
+            "openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant",
+            call + "function.name": "final_answer", call + "function.arguments": '{"answer": "Here."}',
+        }),
+        _raw("LookUp", SMOLAGENTS, number=3, parent=1, attributes={
+            "openinference.span.kind": "TOOL", "tool.name": "look_up", "output.value": "here",
+            "input.value": '{"args": [], "sanitize_inputs_outputs": true, "kwargs": {"n": 1}}',
+        }),
+        _raw("FinalAnswerTool", SMOLAGENTS, number=4, parent=1, attributes={
+            "openinference.span.kind": "TOOL", "tool.name": "final_answer", "output.value": "Here.",
+        }),
+    )]  # fmt: skip
+    case = extract(Trace.of("1" * 32, lifted, "batch"))
+    assert (case.input, case.model_output, case.agents_called) == ("Where?", "Here.", ("support",))
+    assert [(t.name, t.arguments, t.result) for t in case.tools_used or ()] == [("look_up", {"n": 1}, "here")]
+    assert lifted[1].output == "Here."
+
+
+def test_adk_s_wrapper_around_what_a_function_returns_comes_off_in_messages_too() -> None:
+    parts = [{"type": "tool_call_response", "id": "c", "response": {"result": "here"}}]
+    span = lift(_raw("generate_content m", "gcp.vertex.agent", attributes={
+        "gen_ai.operation.name": "generate_content",
+        "gen_ai.input.messages": json.dumps([{"role": "user", "parts": parts}]),
+    }))  # fmt: skip
+    assert [message.text for message in span.input_messages if message.role == "tool"] == ["here"]

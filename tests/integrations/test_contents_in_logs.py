@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from integrations.contents_in_logs import join
+from integrations.dialects import lift
+from integrations.raw import RawEvent, RawLogRecord, RawSpan
+
+CHAT = RawSpan(
+    trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="chat m", start_ns=1, end_ns=9,
+    attributes={"gen_ai.operation.name": "chat"}, events=(RawEvent(name="own", time_ns=4),),
+)  # fmt: skip
+
+
+def _record(event: str, time_ns: int, body: object) -> RawLogRecord:
+    return RawLogRecord(
+        trace_id=CHAT.trace_id, span_id=CHAT.span_id, time_ns=time_ns, event=event, body=body,  # type: ignore[arg-type]
+        attributes={"gen_ai.system": "openai"},
+    )  # fmt: skip
+
+
+ASKED = _record("gen_ai.user.message", 3, {"content": "Where is it?"})
+CALLED = _record("gen_ai.choice", 5, {"message": {"tool_calls": [
+    {"id": "c1", "function": {"name": "look_up", "arguments": '{"id": 7}'}}]}})  # fmt: skip
+AS_TEXT = _record("gen_ai.choice", 5, '{"message": {"role": "assistant", "content": "Here."}}')
+
+
+def test_events_are_put_on_their_span_in_order_of_time() -> None:
+    (span,) = join([CHAT], [CALLED, ASKED])
+    assert [event.name for event in span.events] == ["gen_ai.user.message", "own", "gen_ai.choice"]
+    assert span.events[0].attributes == {"gen_ai.system": "openai", "content": "Where is it?"}
+
+
+def test_a_dialect_reads_what_was_said_in_log_records() -> None:
+    span = lift(join([CHAT], [ASKED, CALLED])[0])
+    assert span.input == "Where is it?"
+    (call,) = span.output_messages[0].tool_calls
+    assert (call.name, call.arguments, call.call_id) == ("look_up", {"id": 7}, "c1")
+    assert span.provenance["input"] == "event gen_ai.user.message"
+    assert span.provenance["output"] == "event gen_ai.choice"
+    assert span.capture_switch is None
+
+
+def test_a_body_that_is_json_text_is_read_as_one_that_is_a_map() -> None:
+    assert lift(join([CHAT], [AS_TEXT])[0]).output == "Here."
+
+
+def test_a_body_that_is_neither_is_kept_under_its_own_name() -> None:
+    (span,) = join([CHAT], [_record("an.event", 3, "a text")])
+    assert span.events[0].attributes["body"] == "a text"
+
+
+def test_a_record_that_was_delivered_twice_is_one_event() -> None:
+    assert join([CHAT], [ASKED, ASKED]) == join([CHAT], [ASKED])
+
+
+def test_the_order_of_records_changes_nothing() -> None:
+    wanted = join([CHAT], [ASKED, CALLED])
+    for seed in range(4):
+        assert join([CHAT], random.Random(seed).sample([ASKED, CALLED], 2)) == wanted
+
+
+def test_plain_log_lines_and_records_of_other_spans_change_nothing() -> None:
+    line = replace(ASKED, event="")
+    elsewhere = replace(ASKED, span_id="3" * 16)
+    nowhere = replace(ASKED, trace_id=None, span_id=None)
+    assert join([CHAT], [line, elsewhere, nowhere]) == [CHAT]
+
+
+def test_an_application_s_own_span_with_such_events_is_read_too() -> None:
+    plain = replace(CHAT, attributes={})
+    assert lift(join([plain], [ASKED])[0]).input == "Where is it?"
+
+
+def test_what_was_said_is_text_even_when_it_is_json() -> None:
+    asked, answer = '{"rate": "this"}', '{"questions": [{"score": 2}]}'
+    span = lift(join([CHAT], [_record("gen_ai.user.message", 3, {"content": asked}),
+                              _record("gen_ai.choice", 4, {"message": answer})])[0])  # fmt: skip
+    assert (span.input, span.output) == (asked, answer)
+
+
+def test_events_whose_contents_were_left_out_are_no_messages() -> None:
+    span = lift(join([CHAT], [_record("gen_ai.user.message", 3, {"content": "<elided>"})])[0])
+    assert (span.input, span.input_messages) == (None, ())
+    assert span.capture_switch is not None
