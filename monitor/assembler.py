@@ -70,7 +70,8 @@ class Limits:
 class Closing:
     """A trace to be evaluated now. ``revision`` counts its closings from 1; ``origin`` has its lowest threshold.
 
-    ``whole``: a root has come, and every parent that was named.
+    ``whole``: a root has come, and every parent that was named. ``session``: it is a conversation
+    (``monitor.sessions``), and ``trace_id`` its key.
     """
 
     trace_id: bytes
@@ -78,6 +79,7 @@ class Closing:
     revision: int
     origin: Origin
     whole: bool = True
+    session: bool = False
 
 
 @dataclass(slots=True)

@@ -154,12 +154,14 @@ class Decision:
 class Sampler:
     """Decides by the ``sampling`` section of the configuration."""
 
-    def __init__(self, config: Sampling) -> None:
+    def __init__(self, config: Sampling, *, whatever: bool = False) -> None:
+        """``whatever``: the first pass keeps everything, for something else than a rule will ask for whole traces."""
         self.source: Final = config.randomness
         self.base: Final = threshold(config.rate)
         self._strata = [(rule, threshold(rule.rate)) for rule in config.rules if not rule.match.needs_content]
         self._content = [(rule, threshold(rule.rate)) for rule in config.rules if rule.match.needs_content]
-        self.admission: Final = min([self.base, *(granted for _, granted in (*self._strata, *self._content))])
+        granted = [self.base, *(granted for _, granted in (*self._strata, *self._content))]
+        self.admission: Final = 0 if whatever else min(granted)
         """The threshold of the first pass: what does not reach it, no rule could keep. One for all spans of a trace."""
 
     def decide(self, case: Case, admission: int, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision:
@@ -197,6 +199,11 @@ class Sampler:
             rule=stratum if at_random else forcing,
             upstream=upstream,
         )
+
+    @staticmethod
+    def thinned_upstream(trace_id: bytes, trace_states: Iterable[str]) -> bool:
+        """Whether a sampler upstream states that it drew this trace with a probability below 1."""
+        return Sampler._upstream(trace_id, [state for state in trace_states if state]) > 0
 
     @staticmethod
     def _upstream(trace_id: bytes, states: Collection[str]) -> int:

@@ -36,7 +36,8 @@ _COMPLETIONS = {
 
 def told(story: Mapping[str, Any]) -> Iterator[str]:
     """The lines of a trace's story, from its arrival to its verdicts."""
-    yield f"trace {story['trace_id']}" + (f" · {story['name']}" if story.get("name") else "")
+    kind = "session" if story.get("kind") == "session" else "trace"
+    yield f"{kind} {story['trace_id']}" + (f" · {story['name']}" if story.get("name") else "")
     where = [f"{key} {story[key]}" for key in ("service", "environment", "session_id") if story.get(key)]
     if where:
         yield "  from " + ", ".join(where)
@@ -60,6 +61,10 @@ def _arrival(story: Mapping[str, Any]) -> Iterator[str]:
     if story.get("spans") is not None:
         dialects = ", ".join(story.get("dialects", []))
         yield f"  {story['spans']} spans arrived" + (f", in the dialect of {dialects}" if dialects else "")
+    if story.get("kind") == "session":
+        yield f"  it has {story['turns']} turns, each a trace of its own"
+    if story.get("session"):
+        yield f"  it is a turn of the session {story['session']}"
     if story.get("damaged_chunks"):
         yield f"  {story['damaged_chunks']} of its parts could not be read"
     if story.get("missing_parents"):

@@ -20,6 +20,7 @@ from scoring.verdict import State, Verdict
 
 from .assembler import Closing
 from .config.answerers import Priority
+from .conversations import Conversations, SessionTurn
 from .ending import Ending, reason_of, revise
 from .evaluator import Evaluator
 from .hearing import Hearing
@@ -40,6 +41,9 @@ class Archive(Protocol):
     def story(self, trace_id: bytes) -> dict[str, Any] | None:
         """What was told when it ended, with its ``verdicts``; None when it has not ended yet."""
 
+    def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
+        """The turns of a session, numbered in order of writing."""
+
     def holds_judged(self, trace_id: bytes) -> bool:
         """Whether parts that were judged when it ended are still held."""
 
@@ -48,7 +52,8 @@ class Archive(Protocol):
 class Trial:
     """What is known of a trace so far. ``reason`` is why it ends without a hearing; ``before`` what was said earlier.
 
-    ``chunks`` is how many of its parts were read.
+    ``chunks`` is how many of its parts were read; of a session, the number of the last turn. ``turn`` is what the trace
+    is to a session.
     """
 
     closing: Closing
@@ -62,6 +67,7 @@ class Trial:
     decision: Decision | None = None
     hearing: Hearing | None = None
     reason: Reason | None = None
+    turn: SessionTurn | None = None
 
     @property
     def trace_id(self) -> bytes:
@@ -97,13 +103,17 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
-    """Opens and ends trials: reading, drawing, routing, and what becomes of the verdicts. Safe in any one thread."""
+    """Opens and ends trials: reading, drawing, routing, and what becomes of the verdicts. Safe in any one thread.
+
+    ``conversations`` is None where sessions are not judged.
+    """
 
     archive: Archive
     sampler: Sampler
     router: Router
     evaluator: Evaluator
     reference_keys: Sequence[str]
+    conversations: Conversations | None = None
 
     def open(self, closing: Closing) -> Trial:
         """Everything between a closed trace and the first question to somebody who has to be waited for."""
@@ -111,6 +121,9 @@ class Trials:
         trial = Trial(closing=closing, chunks=len(payloads), story={}, service=closing.origin.service)
         trial.before = self.archive.story(closing.trace_id)
         try:
+            if closing.session:
+                self._hear_session(trial)
+                return trial
             if trial.before is not None and not self.archive.holds_judged(closing.trace_id):
                 # What came is a fragment of a trace that was judged when it was whole: that stands.
                 trial.reason = Reason.LATE
@@ -144,6 +157,8 @@ class Trials:
             withdrawn=tuple({str(said["rubric"]) for said in before} - {verdict.rubric for verdict in current}),
             scenario=trial.scenario,
             last_span_ns=trial.last_span_ns,
+            turn=trial.turn,
+            session=trial.closing.session,
         )
 
     def _hear(self, trial: Trial, payloads: Sequence[bytes]) -> None:
@@ -160,12 +175,38 @@ class Trials:
         decision = self.sampler.decide(case, trial.closing.origin.threshold, trial.trace_id, states)
         trial.decision = decision
         trial.story["sampling"] = trial.sampled
+        if self.conversations is not None:
+            trial.turn = self.conversations.turn(
+                case,
+                started_ns=min(s.start_ns for s in trace.spans),
+                thinned=self.sampler.thinned_upstream(trial.trace_id, states),
+                before=trial.before,
+            )
         if decision.probability is None:
             trial.reason = Reason.SAMPLED_OUT
             return
-        case = replace(case, sampling_probability=decision.probability)
+        self._refer(trial, replace(case, sampling_probability=decision.probability), self.router)
 
-        route = self.router.route(case)
+    def _hear_session(self, trial: Trial) -> None:
+        stored = self.archive.turns(trial.trace_id)
+        if self.conversations is None or not stored:
+            trial.reason = Reason.LATE
+            return
+        trial.chunks = max(number for number, _ in stored)
+        case, decision, traces = self.conversations.case(
+            trial.trace_id, [turn for _, turn in stored], trial.closing.completion
+        )
+        trial.story = {"kind": "session", "turns": len(traces), "traces": traces, **_identity(case)}
+        trial.service, trial.decision = case.service, decision
+        trial.story["sampling"] = trial.sampled
+        if decision.kept:
+            self._refer(trial, case, self.conversations.router)
+        else:
+            trial.reason = Reason.SAMPLED_OUT
+
+    def _refer(self, trial: Trial, case: Case, router: Router) -> None:
+        """Put a case that was drawn before the rubrics that its route names."""
+        route = router.route(case)
         if isinstance(route, Excluded):
             trial.story["excluded"] = route.reason
             trial.reason = Reason.EXCLUDED

@@ -24,6 +24,7 @@ from .ledger import Ledger, Reason
 from .pipeline import Pipeline
 from .report import Position, Report, VerdictPage, VerdictQuery
 from .sampler import probability, random_bits, threshold
+from .sessions import Sessions
 from .suspicion import Kind, Suspicion
 from .windows import Windows
 
@@ -86,6 +87,7 @@ class View:
     working: Callable[[], bool]
     judge: Callable[[], JudgeStanding | None] = lambda: None
     suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
+    sessions: Sessions | None = None
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
@@ -139,7 +141,8 @@ class View:
         if len(found) <= query.limit:
             return VerdictPage(verdicts=page)
         last = page[-1]
-        position = Position(closed_ns=last["closed_ns"], trace_id=last["trace_id"], rubric=last["rubric"])
+        of = last["trace_id"] or last["case_id"]  # a session has no trace id: its key is the id of the case
+        position = Position(closed_ns=last["closed_ns"], trace_id=of, rubric=last["rubric"])
         return VerdictPage(verdicts=page, next=position)
 
     async def story(self, trace_id: str, *, caller: str | None) -> Mapping[str, object] | None:
@@ -196,11 +199,19 @@ class View:
                 ),
                 "judging": Queue(items=len(self.pipeline.waiting)),
                 **waits_for_judge,
+                **self._sessions(),
             },
             spool_bytes=self.store.size,
             judge=judge,
             suspected=self._suspected(),
         )
+
+    def _sessions(self) -> dict[str, Queue]:
+        if self.sessions is None:
+            return {}
+        oldest_ns = self.sessions.oldest_ns
+        waiting = Queue(items=self.sessions.open_sessions, oldest_s=None if oldest_ns is None else oldest_ns / 1e9)
+        return {"sessions": waiting}
 
     def _suspected(self) -> dict[str, bool]:
         found = {suspicion.kind for suspicion in self.suspicions()}

@@ -195,6 +195,29 @@ class RouteConfig(Section):
         return name
 
 
+class Sessions(Section):
+    """Conversations: traces that share a session id, judged as one when no more come. Off unless configured.
+
+    Every trace is then held until it is whole, whatever the sampling rate, for only then its session is known.
+    """
+
+    routes: Annotated[tuple[RouteConfig, ...], GIVEN_AS_LIST] = Field(
+        min_length=1,
+        description="which rubrics judge which sessions; the first that matches wins. A rubric judges sessions or "
+        "traces, never both: a pass rate is of one kind of thing",
+    )
+    sampling_rate: Rate | None = Field(
+        default=None,
+        description="share of the sessions to judge, drawn by session id, in (0, 1] (default: `sampling.rate`)",
+    )
+    idle: PositiveDuration = Field(default=parse_duration("15m"), description="a session is over after this long")
+    late: Duration = Field(
+        default=parse_duration("15m"),
+        description="a trace that comes this long after that makes a revision; later it begins a new session",
+    )
+    max_turns: int = Field(default=200, gt=1, description="a session of more traces is judged as cut short (pressure)")
+
+
 class Reference(Section):
     """Where the expected outcome of a trace stands."""
 
@@ -301,6 +324,7 @@ class Config(Section):
     routes: Annotated[tuple[RouteConfig, ...], GIVEN_AS_LIST] = Field(
         default=(), description="which rubrics judge which traces; without any: `metadata.task` names the rubric"
     )
+    sessions: Sessions | None = Field(default=None, description="judge conversations of several traces as one")
     scenarios: Mapping[str, JsonMap] = Field(
         default_factory=dict,
         description="scenarios by name, or the path of a YAML file of them, relative to this file",
@@ -332,6 +356,20 @@ class Config(Section):
             if override.judge_config is not None and name != "agent":
                 raise ValueError(f"{name}.judge_config: only agent has one")
         return rubrics
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Config:
+        of_traces = {name for route in self.routes for name in route.rubrics}
+        both = sorted(of_traces & self.session_rubrics)
+        if both:
+            raise ValueError(f"sessions.routes: {both[0]} judges traces already (routes); use it for one of the two")
+        return self
+
+    @property
+    def session_rubrics(self) -> frozenset[str]:
+        """Rubrics that judge sessions, and no single trace."""
+        routes = self.sessions.routes if self.sessions is not None else ()
+        return frozenset(name for route in routes for name in route.rubrics)
 
     @property
     def reference_keys(self) -> tuple[str, ...]:
