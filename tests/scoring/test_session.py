@@ -102,7 +102,8 @@ def test_what_was_said_last_of_the_expected_outcome_and_first_of_the_rest_holds(
 def test_a_turn_comes_back_from_the_store_as_it_was():
     call = ToolCall(name="x", arguments={"k": [1]}, error="no", call_id="1", handoff=True)
     rich = case(
-        1, agents_called=("a",), tools_used=(call,), context=("d",), config={"keywords": ["k"]}, metadata={"m": {"deep": None}}, tags=("t",), scenario={"s": 1},
+        1, agents_called=("a",), tools_used=(call,), context=("d",),
+        config={"keywords": ["k"]}, metadata={"m": {"deep": None}}, tags=("t",), scenario={"s": 1},
         latency_e2e_ms=1.5, input_tokens=2, cost_usd=0.1, complete=False, completion="idle", content_captured=False,
         service="shop", environment="prod", model="m", expected_outcome=["x"], task="qa",
     )  # fmt: skip
