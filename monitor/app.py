@@ -18,6 +18,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from prometheus_client import CollectorRegistry
 
 from integrations.jsonl import JsonLines
+from integrations.otlp.paths import signal_of
 from integrations.otlp.receiver import Receiver
 from integrations.prometheus.exporter import Exporter, Known
 from integrations.store.sqlite import Finished, Store, StoreError
@@ -90,7 +91,9 @@ class Monitor:
             clock_ns=clock_ns,
             listeners=[self._record],
         )
-        self.receiver = Receiver(self.intake.consume, config.sources.otlp.max_request_bytes)
+        self.receiver = Receiver(
+            self.intake.consume, config.sources.otlp.max_request_bytes, logs=self.intake.consume_logs
+        )
         self.view = View(
             config=config,
             version=version("sidejudge"),
@@ -242,7 +245,7 @@ def _exports_and_more(receiver: Receiver, api: Any, *, whole: bool) -> Any:
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         path = scope.get("path", "")
-        asks = scope["type"] == "http" and not receiver.serves(path) and (whole or path in PROBES)
+        asks = scope["type"] == "http" and signal_of(path) is None and (whole or path in PROBES)
         await (api if asks else receiver)(scope, receive, send)
 
     return app

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Literal, Protocol
 
-from integrations.otlp.decode import UndecodableError, decode_spans
+from integrations.otlp.kept import decode_kept
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
-from integrations.raw import RawSpan
 from scoring.judge_standing import JudgeStanding
 from scoring.status import Policy
 
@@ -160,10 +158,7 @@ class View:
 
     def _case(self, trace_id: bytes) -> dict[str, object] | None:
         """What was read of a trace, in the case format; None once its spans are let go."""
-        spans: list[RawSpan] = []
-        for payload in self.store.chunks(trace_id):
-            with contextlib.suppress(UndecodableError):  # the story counts what is damaged
-                spans += decode_spans(payload)
+        spans = decode_kept(self.store.chunks(trace_id)).spans  # the story counts what is damaged
         return next((found.to_json() for found in inspect_spans(spans)), None)
 
     def _draw(self, trace_id: bytes) -> dict[str, object]:
