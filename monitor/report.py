@@ -12,6 +12,8 @@ from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.verdict import State
 
+from .traffic import Forwarding, Receiving
+
 _CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([a-z][a-z0-9_]{0,63})")
 
 Passed: TypeAlias = Literal["true", "false", "none"]
@@ -41,6 +43,8 @@ class Report:
     now_ns: int
     shortened: int = 0
     judge: JudgeStanding | None = None
+    receiving: Receiving | None = None
+    forwarding: Forwarding | None = None
 
     @property
     def overall(self) -> Status:

@@ -17,11 +17,12 @@ from scoring.status import Policy
 from .assembler import Assembler
 from .config import Config
 from .inspection import inspect_spans
-from .intake import Intake
+from .intake import Counts, Intake
 from .ledger import Ledger, Reason
 from .pipeline import Pipeline
 from .report import Position, Report, VerdictPage, VerdictQuery
 from .sampler import probability, randomness, threshold
+from .traffic import Forwarding, Receiving
 from .windows import Windows
 
 REJECTED = "invalid"
@@ -52,13 +53,11 @@ class Records(Protocol):
     def size(self) -> int: ...
 
 
-class Refusing(Protocol):
-    """What the view reads of the receiver: refusals by HTTP status, and dropped requests by path."""
+class Counting(Protocol):
+    """What the view reads of the front: what has come in, and what has gone on."""
 
-    @property
-    def refused(self) -> Counter[int]: ...
-    @property
-    def dropped(self) -> Counter[str]: ...
+    def receiving(self, counts: Counts, /) -> Receiving: ...
+    def forwarding(self) -> Forwarding | None: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,7 +74,7 @@ class View:
     assembler: Assembler
     ledger: Ledger
     intake: Intake
-    receiver: Refusing
+    front: Counting
     pipeline: Pipeline
     windows: Windows
     exporter: Exporter
@@ -114,6 +113,8 @@ class View:
             now_ns=now_ns,
             shortened=self.windows.shortened,
             judge=self.judge(),
+            receiving=self.front.receiving(self.intake.counts),
+            forwarding=self.front.forwarding(),
         )
 
     async def verdicts(self, query: VerdictQuery) -> VerdictPage:
@@ -198,12 +199,31 @@ class View:
         counts, seen = self.intake.counts, self.ledger.balance().seen
         self.exporter.spans_received(self._since("spans", counts.spans))
         self.exporter.traces_seen(self._since("seen", seen))
-        for code, refused in self.receiver.refused.items():
+        receiving, forwarding = self.front.receiving(counts), self.front.forwarding()
+        for code, refused in receiving.refused.items():
             self.exporter.requests_refused(code, self._since(f"refused {code}", refused))
-        self.exporter.requests_dropped(self._since("dropped", self.receiver.dropped.total()))
+        self.exporter.requests_dropped(self._since("dropped", receiving.dropped))
         self.exporter.spans_rejected(REJECTED, self._since("rejected", counts.rejected))
         self.exporter.spans_ignored("duplicate", self._since("duplicate", counts.duplicate))
         self.exporter.spans_ignored("late", self._since("late", counts.late))
+        self.exporter.log_records_received(self._since("logs", counts.logs))
+        self.exporter.log_records_rejected(self._since("rejected logs", counts.rejected_logs))
+        for reason, ignored in (
+            ("untraced", counts.untraced_logs), ("plain", counts.plain_logs), ("late", counts.late_logs),
+        ):  # fmt: skip
+            self.exporter.log_records_ignored(reason, self._since(f"{reason} logs", ignored))
+        if forwarding is not None:
+            self._count_forwarding(forwarding)
+
+    def _count_forwarding(self, told: Forwarding) -> None:
+        for of, counts, tell in (
+            ("forwarded", told.requests, self.exporter.forwarded),
+            ("answered", told.answers, self.exporter.forward_answered),
+            ("failed", told.failed, self.exporter.forward_failed),
+            ("unjudged", told.unjudged, self.exporter.forward_unjudged),
+        ):
+            for label, total in counts.items():
+                tell(label, self._since(f"{of} {label}", total))
 
     def _since(self, name: str, total: int) -> int:
         new = total - self._scraped[name]

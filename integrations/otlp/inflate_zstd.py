@@ -48,7 +48,7 @@ class ZstdInflater:
                 self._engine = _engine()
             try:
                 part: bytes = self._engine.decompress(data)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  # the library is not imported here, so neither is its error
                 raise Damaged(f"the body is not zstd: {error}") from None
             self._begun = True
             self.size += len(part)

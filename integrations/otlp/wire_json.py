@@ -59,9 +59,7 @@ def split_json(body: bytes, admit: Admit) -> Split:
 
 def load(body: bytes, wanted: str) -> dict[str, Any]:
     """The request as parsed JSON; ``wanted`` is the key that tells one for spans from one for log records."""
-    if len(body) > _LARGE and (
-        body.count(b"{") + body.count(b"[") > _MOST_PARTS or body.count(b",") > _MOST_ITEMS
-    ):
+    if len(body) > _LARGE and (body.count(b"{") + body.count(b"[") > _MOST_PARTS or body.count(b",") > _MOST_ITEMS):
         raise Undecodable("the request holds more objects or values than one may; send smaller batches")
     try:
         request = load_object(body)

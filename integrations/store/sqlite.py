@@ -155,7 +155,15 @@ class Store:
     async def hold(self, chunks: Sequence[Storable], received_ns: int) -> None:
         """Commit chunks that are only of use once others of their trace come; until then they keep nothing open."""
         rows = [
-            (c.trace_id, received_ns, received_ns, c.origin.service, c.origin.environment, c.origin.threshold, c.payload)
+            (
+                c.trace_id,
+                received_ns,
+                received_ns,
+                c.origin.service,
+                c.origin.environment,
+                c.origin.threshold,
+                c.payload,
+            )
             for c in chunks
         ]
         await self._writer.do(lambda connection: connection.executemany(self._sql["hold"], rows) and None)
