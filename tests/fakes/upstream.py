@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -93,14 +94,19 @@ async def upstream(answer: bytes | Speak = OK) -> AsyncIterator[Upstream]:
         assert task is not None
         under_way.add(task)
         try:
-            await made._serve(reader, writer)
+            with contextlib.suppress(asyncio.CancelledError):  # the test is over
+                await made._serve(reader, writer)
         finally:
             under_way.discard(task)
+            writer.transport.abort()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    yield made
-    server.close()
-    for task in under_way:
-        task.cancel()
-    await asyncio.gather(*under_way, return_exceptions=True)
+    try:
+        yield made
+    finally:
+        server.close()
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        await server.wait_closed()
