@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.judge_metrics import Tier
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
@@ -14,7 +15,6 @@ from scoring.status import Policy, Status
 from scoring.verdict import Selection, State
 
 from .report import Report
-from .traffic import Forwarding, Receiving
 
 Ratio = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]

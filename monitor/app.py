@@ -29,11 +29,12 @@ from .api import create_app
 from .assembler import Assembler, Limits
 from .backlog import Backlog
 from .catalogue import configured
+from .certificates import CertificateError
 from .config import Config
 from .docket import Docket
 from .ending import Ending
 from .evaluator import Evaluator
-from .front import CertificateError, Front, NotInstalledError
+from .front import Front
 from .intake import Intake
 from .ledger import Ledger, Reason
 from .observation import observe, observe_stored
@@ -93,7 +94,7 @@ class Monitor:
         )
         try:
             self.front = Front(config, self.intake)
-        except (CertificateError, NotInstalledError):
+        except CertificateError:
             self.store.close()
             raise
         self.receiver = self.front.receiver

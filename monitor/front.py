@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 from integrations.otlp.cors import Cors
@@ -11,22 +10,18 @@ from integrations.otlp.gate import Gate
 from integrations.otlp.grpc_receiver import GrpcReceiver
 from integrations.otlp.paths import signal_of
 from integrations.otlp.receiver import Receiver
+from integrations.otlp.traffic import Forwarding, Receiving
 from integrations.otlp.upstream import Upstream
 
 from .api import PROBES
-from .certificates import CertificateError, check_authority, read
+from .certificates import check_authority, read
 from .config import Config
 from .config.forwarding import Forward as ForwardSection
 from .config.receiving import Otlp
 from .intake import Counts, Intake
 from .server import DRAIN_S, AddressError
-from .traffic import Forwarding, Receiving
 
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # a name for it, not a bind
-
-
-class NotInstalledError(Exception):
-    """Something is configured of which a part is not installed; a second line has the remedy."""
 
 
 class Front:
@@ -44,11 +39,6 @@ class Front:
             cors=Cors(otlp.cors_origins) if otlp.cors_origins else None,
         )
         self.forward = _forward(config.forward, self.receiver) if config.forward else None
-        if otlp.grpc is not None and find_spec("grpc") is None:
-            raise NotInstalledError(
-                "sources.otlp.grpc: needs the extra 'grpc' (grpcio), which is not installed\n"
-                "install it: pip install 'sidejudge[grpc]', or take the key out"
-            )
         self._grpc = GrpcReceiver(self.receiver, intake.consume, intake.consume_logs) if otlp.grpc else None
 
     @property
@@ -153,6 +143,3 @@ def _forward(section: ForwardSection, receiver: Receiver) -> Forward:
         otlp_path=section.otlp_path,
         passthrough=section.passthrough,
     )
-
-
-__all__ = ["CertificateError", "Front", "NotInstalledError"]

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.verdict import State
-
-from .traffic import Forwarding, Receiving
 
 _CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([a-z][a-z0-9_]{0,63})")
 

@@ -10,6 +10,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any, Literal, Protocol
 
 from integrations.otlp.kept import decode_kept
+from integrations.otlp.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
 from scoring.judge_standing import JudgeStanding
 from scoring.status import Policy
@@ -22,7 +23,6 @@ from .ledger import Ledger, Reason
 from .pipeline import Pipeline
 from .report import Position, Report, VerdictPage, VerdictQuery
 from .sampler import probability, randomness, threshold
-from .traffic import Forwarding, Receiving
 from .windows import Windows
 
 REJECTED = "invalid"

@@ -37,7 +37,6 @@ def run(config: Config, beside: Companion) -> None:
     from integrations.jsonl import SinkError  # noqa: PLC0415
     from integrations.store.sqlite import StoreError  # noqa: PLC0415
     from monitor.certificates import CertificateError  # noqa: PLC0415
-    from monitor.front import NotInstalledError  # noqa: PLC0415
     from monitor.process import run_until_signal  # noqa: PLC0415
     from monitor.server import AddressError  # noqa: PLC0415
 
@@ -47,9 +46,6 @@ def run(config: Config, beside: Companion) -> None:
         raise CommandError(str(error), "stop what listens there, or choose another address with this key") from error
     except CertificateError as error:
         raise CommandError(str(error), "give PEM files that belong together and can be read") from error
-    except NotInstalledError as error:
-        cause, _, remedy = str(error).partition("\n")
-        raise CommandError(cause, remedy) from error
     except SinkError as error:
         raise CommandError(str(error), "check the path and its permissions, or leave the sink out") from error
     except StoreError as error:

@@ -296,6 +296,14 @@ class Config(Section):
     metrics: Metrics = Metrics()
     log: Log = Log()
 
+    @field_validator("forward")
+    @classmethod
+    def _over_http(cls, forward: Forward | None, info: ValidationInfo) -> Forward | None:
+        sources = info.data.get("sources")
+        if forward is not None and sources is not None and sources.otlp.grpc is not None:
+            raise ValueError("only takes requests over HTTP; take sources.otlp.grpc out")
+        return forward
+
     @field_validator("rubrics")
     @classmethod
     def _within_scale(cls, rubrics: Mapping[str, RubricOverride]) -> Mapping[str, RubricOverride]:
@@ -309,12 +317,6 @@ class Config(Section):
             if override.judge_config is not None and name != "agent":
                 raise ValueError(f"{name}.judge_config: only agent has one")
         return rubrics
-
-    @model_validator(mode="after")
-    def _goes_on(self) -> Config:
-        if self.forward is not None and self.sources.otlp.grpc is not None:
-            raise ValueError("forward: takes requests over HTTP only; take sources.otlp.grpc out")
-        return self
 
     @property
     def reference_keys(self) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def receiving(serving: Callable[..., Running]):
 
 
 def one_conversation(spans, logs) -> str:
-    """An LLM call whose contents go as log events, as OpenTelemetry's GenAI conventions had it to 1.36; its trace id."""
+    """An LLM call whose contents go as log events, as GenAI conventions had it to 1.36; its trace id."""
     resource = Resource.create({"service.name": "shop"})
     tracing, logging_ = TracerProvider(resource=resource), LoggerProvider(resource=resource)
     tracing.add_span_processor(SimpleSpanProcessor(spans))
@@ -55,7 +55,7 @@ def one_conversation(spans, logs) -> str:
         context = set_span_in_context(span)
         for event, body in (
             ("gen_ai.user.message", {"content": "When does the shop open?"}),
-            ("gen_ai.choice", {"index": 0, "finish_reason": "stop", "message": {"content": "At nine.", "role": "assistant"}}),
+            ("gen_ai.choice", {"index": 0, "message": {"content": "At nine.", "role": "assistant"}}),
         ):  # fmt: skip
             logger.emit(LogRecord(timestamp=1, body=body, event_name=event, context=context,
                                   severity_number=SeverityNumber.INFO))  # fmt: skip
@@ -98,7 +98,9 @@ def test_what_javascript_sends_as_json(receiving, shared: Path):
     monitor, http, _ = receiving()
     bodies = sorted((shared / "corpus" / "otlp" / "vercel-ai-v5").rglob("*.orig.json"))
     for path in bodies:
-        answer = monitor.http.post(f"{http}/v1/traces", content=path.read_bytes(), headers={"content-type": "application/json"})
+        answer = monitor.http.post(
+            f"{http}/v1/traces", content=path.read_bytes(), headers={"content-type": "application/json"}
+        )
         assert (answer.status_code, answer.content, answer.headers["content-type"]) == (200, b"{}", "application/json")
     assert len(bodies) >= 6
     monitor.until(lambda: monitor.ledger()["ended"]["scored"] >= 6, "not all were judged")
@@ -134,7 +136,9 @@ async def langfuse():
     async def speak(writer):
         line = up.asked[-1].line
         body = PROJECTS if "/projects" in line else PROMPT if "/prompts" in line else b'{"id":"1"}'
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+        writer.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+        )
 
     async with upstream(speak) as up:
         yield up
@@ -166,4 +170,3 @@ async def test_an_application_with_langfuses_sdk_changes_its_base_url_and_nothin
         assert export.header("x-langfuse-ingestion-version") == "4"
         forwarding = (await asyncio.to_thread(monitor.get, "/v1/status"))["forwarding"]
         assert (forwarding["failed"], forwarding["unjudged"]) == ({}, {})
-

@@ -31,7 +31,9 @@ async def listening(started):
 
     async def start(credentials=None, **otlp):
         found = {}
-        app = await started(**ANY, sources={"otlp": {"http": "127.0.0.1:0", "grpc": "127.0.0.1:0", **otlp}}, catch=found)
+        app = await started(
+            **ANY, sources={"otlp": {"http": "127.0.0.1:0", "grpc": "127.0.0.1:0", **otlp}}, catch=found
+        )
         options = [("grpc.max_send_message_length", -1), ("grpc.enable_retries", 0)]
         channel = (
             grpc.aio.secure_channel(found["grpc"], credentials, options) if credentials
@@ -138,7 +140,9 @@ async def test_a_fault_of_our_own_may_pass(listening, caplog):
     assert (code, wait, "secret" in message) == (grpc.StatusCode.UNAVAILABLE, 5, False)
 
 
-@pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip, grpc.Compression.Deflate])
+@pytest.mark.parametrize(
+    "compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip, grpc.Compression.Deflate]
+)
 async def test_what_is_too_large_is_final_before_and_after_it_is_inflated(listening, compression):
     app, call = await listening(max_request_bytes="1MiB")
     code, message, wait = await refusal(call, bytes(30 << 20), compression=compression)
