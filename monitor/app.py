@@ -170,6 +170,7 @@ class Monitor:
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
         await asyncio.gather(*(server.stop() for server in self._servers), self.front.stop())
+        await self.front.close()
         if self._judging:
             self._judging.cancel()
             await asyncio.gather(self._judging, return_exceptions=True)  # how it ended is logged; the store is closed

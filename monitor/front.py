@@ -108,9 +108,12 @@ class Front:
         return {"grpc": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
 
     async def stop(self) -> None:
-        """Let what is under way end."""
+        """Take nothing more over gRPC, and let what is under way end."""
         if self._grpc is not None:
             await self._grpc.stop(DRAIN_S)
+
+    async def close(self) -> None:
+        """Once nothing more comes: commit what has gone on and was not taken in yet, and hang up upstream."""
         if self.forward is not None:
             await self.forward.close(DRAIN_S)
 
