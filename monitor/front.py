@@ -39,7 +39,9 @@ class Front:
             cors=Cors(otlp.cors_origins) if otlp.cors_origins else None,
         )
         self.forward = _forward(config.forward, self.receiver) if config.forward else None
-        self._grpc = GrpcReceiver(self.receiver, intake.consume, intake.consume_logs) if otlp.grpc else None
+        self._grpc = (
+            GrpcReceiver(self.receiver, intake.consume, intake.consume_logs, self.forward) if otlp.grpc else None
+        )
 
     @property
     def scheme(self) -> str:

@@ -32,6 +32,7 @@ _MESSAGES: Final = {
     "ResourceSpans": "resource:bytes=1 *scope_spans:ScopeSpans=2 schema_url:bytes=3",
     "ScopeSpans": "scope:bytes=1 *spans:bytes=2 schema_url:bytes=3",
     "Logs": "request:bytes=2",
+    "RpcStatus": "code:int32=1 message:bytes=2",
     "LogIds": "trace_id:bytes=9 span_id:bytes=10",
     "Ids": "trace_id:bytes=1 span_id:bytes=2 trace_state:bytes=3 parent_span_id:bytes=4",
     "Delivery": "*resource_spans:WholeResourceSpans=1",
@@ -104,6 +105,8 @@ Ids: Final = _message(_POOL, "Ids")
 """A span's trace id, span id, trace state and parent id, wherever in the span they stand."""
 Logs: Final = _message(_POOL, "Logs")
 """A request for log records inside a field that a request for spans does not have: how log records are kept."""
+RpcStatus: Final = _message(_POOL, "RpcStatus")
+"""``google.rpc.Status``: why a server refused a request."""
 LogIds: Final = _message(_POOL, "LogIds")
 """A log record's trace id and span id."""
 Delivery: Final = _message(_POOL, "Delivery")

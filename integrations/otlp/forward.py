@@ -73,13 +73,17 @@ class Forward:
         if scope["type"] != "http":
             return
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        signal = signal_of(scope["path"])
         try:
             self._receiver.admit(scope, headers)
         except Refusal as refusal:
             self._receiver.note(refusal)
             await refuse(send, refusal, media_type(headers))
             return
+        await self.relay(scope, headers, receive, send)
+
+    async def relay(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
+        """Send a request on that may be sent, pass the answer back, and have a copy judged."""
+        signal = signal_of(scope["path"])
         self.requests[signal or "other"] += 1
         copied = signal in ("traces", "logs") and scope["method"] == "POST"
         memory = self._receiver.memory

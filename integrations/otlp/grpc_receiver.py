@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .body import Share, inflater
+from .forward import Forward
+from .forward_grpc import export
 from .inflate import Damaged, TooLarge
 from .outcome import Consume, Receipt
 from .receiver import Receiver, consumed
@@ -41,10 +43,11 @@ class Certificates:
 
 
 class GrpcReceiver:
-    """A server beside ``receiver``, with which it shares limits, credentials and counts."""
+    """A server beside ``receiver``, whose limits, credentials and counts it shares. Requests go on by ``forward``."""
 
-    def __init__(self, receiver: Receiver, traces: Consume, logs: Consume) -> None:
+    def __init__(self, receiver: Receiver, traces: Consume, logs: Consume, forward: Forward | None = None) -> None:
         self._receiver = receiver
+        self._forward = forward
         self._consumers: dict[Signal, Consume] = {"traces": traces, "logs": logs}
         self._server: Any = None
 
@@ -101,6 +104,8 @@ class GrpcReceiver:
         receiver.gate.admit(str(sent.get("authorization", "")).encode(), _host(context.peer()))
         if not receiver.accepting:
             raise Refusal(503, "shutting down; send again, to the next instance", retry_after_s=1)
+        if self._forward is not None and self._forward.serves(f"/v1/{signal}"):
+            return await export(self._forward, signal, body, _encoding(body), sent)
         consume = self._consumers.get(signal)
         if consume is None:
             receiver.dropped[_SERVICES[signal]] += 1
@@ -115,10 +120,9 @@ class GrpcReceiver:
         return success(receipt, signal, "protobuf")
 
     def _inflated(self, body: bytes, share: Share) -> bytes:
-        """The message, decompressed if it is compressed: no export request begins as these two do."""
+        """The message, decompressed if it is compressed."""
         most = self._receiver.memory.max_bytes
-        encoding = "gzip" if body[:2] == b"\x1f\x8b" else "deflate" if body[:1] == b"x" and _is_zlib(body) else ""
-        engine = inflater(encoding, most)
+        engine = inflater(_encoding(body), most)
         if engine is None:
             return body
         try:
@@ -136,8 +140,11 @@ def details_of(refusal: Refusal, code: int) -> Sequence[tuple[str, bytes]]:
     return (("grpc-status-details-bin", rpc_status(code, refusal.message, refusal.retry_after_s)),)
 
 
-def _is_zlib(body: bytes) -> bool:
-    return len(body) > 1 and int.from_bytes(body[:2], "big") % 31 == 0
+def _encoding(body: bytes) -> str:
+    """How a message is compressed; no export request begins as compressed ones do."""
+    if body[:2] == b"\x1f\x8b":
+        return "gzip"
+    return "deflate" if body[:1] == b"x" and int.from_bytes(body[:2], "big") % 31 == 0 else ""
 
 
 def _host(peer: str) -> str:

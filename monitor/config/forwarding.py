@@ -44,7 +44,8 @@ Prefix: TypeAlias = Annotated[str, AfterValidator(_is_prefix)]
 class Forward(Section):
     """Sidecar mode: requests go on, untouched, and the application gets the answer that comes back.
 
-    Spans and log records are judged on the way; whatever happens to that, the request goes on.
+    Spans and log records are judged on the way; whatever happens to that, the request goes on. What comes in over gRPC
+    goes on over HTTP.
     """
 
     url: BaseUrl = Field(

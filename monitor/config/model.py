@@ -296,14 +296,6 @@ class Config(Section):
     metrics: Metrics = Metrics()
     log: Log = Log()
 
-    @field_validator("forward")
-    @classmethod
-    def _over_http(cls, forward: Forward | None, info: ValidationInfo) -> Forward | None:
-        sources = info.data.get("sources")
-        if forward is not None and sources is not None and sources.otlp.grpc is not None:
-            raise ValueError("only takes requests over HTTP; take sources.otlp.grpc out")
-        return forward
-
     @field_validator("rubrics")
     @classmethod
     def _within_scale(cls, rubrics: Mapping[str, RubricOverride]) -> Mapping[str, RubricOverride]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
@@ -11,6 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from integrations.otlp.outcome import Overloaded
 from monitor.server import AddressError, bind
 from tests.certificates import make
+from tests.fakes.upstream import upstream
 from tests.integrations.otlp.test_wire_logs import logs
 from tests.otlp_requests import HIGH, S, request, span, trace
 
@@ -193,3 +196,92 @@ async def test_an_address_that_is_taken_is_refused_naming_the_key(started):
     with pytest.raises(AddressError, match=rf"sources\.otlp\.grpc: cannot listen on 127\.0\.0\.1:{port}"):
         await started(sources={"otlp": {"http": "127.0.0.1:0", "grpc": f"127.0.0.1:{port}"}})
     taken.close()
+
+
+@pytest.fixture
+async def sidecar(started):
+    """A monitor through which gRPC goes on to a server that speaks HTTP."""
+    channels = []
+
+    async def start(url, **forward):
+        found = {}
+        app = await started(
+            **ANY, sources={"otlp": {"http": "127.0.0.1:0", "grpc": "127.0.0.1:0"}}, forward={"url": url, **forward},
+            catch=found,
+        )  # fmt: skip
+        channels.append(channel := grpc.aio.insecure_channel(found["grpc"], [("grpc.enable_retries", 0)]))
+
+        async def call(body, method=TRACES, **more):
+            return await channel.unary_unary(method)(body, timeout=20, **more)
+
+        return app, call
+
+    yield start
+    for channel in channels:
+        await channel.close()
+
+
+def answered(status: str, body: bytes, *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", "content-type: application/x-protobuf", *headers, f"content-length: {len(body)}"]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+@pytest.mark.parametrize("compression", [None, grpc.Compression.Gzip])
+async def test_what_comes_in_over_grpc_goes_on_over_http_and_is_judged(sidecar, compression):
+    response = ExportTraceServiceResponse()
+    response.partial_success.error_message = "a warning of theirs"
+    async with upstream(answered("200 OK", response.SerializeToString())) as up:
+        app, call = await sidecar(up.url, otlp_path="/api/public/otel")
+        metadata = (("authorization", "Basic cGs6c2s="), ("x-langfuse-ingestion-version", "4"))
+        told = await call(one(attributes={"pad": "x" * 2000}), compression=compression, metadata=metadata)
+        assert ExportTraceServiceResponse.FromString(told) == response
+        (asked,) = up.asked
+        assert asked.line == "POST /api/public/otel/v1/traces HTTP/1.1"
+        assert (asked.header("authorization"), asked.header("x-langfuse-ingestion-version")) == ("Basic cGs6c2s=", "4")
+        assert asked.header("content-encoding") == ("gzip" if compression else None)
+        body = gzip.decompress(asked.body) if compression else asked.body
+        assert body == one(attributes={"pad": "x" * 2000})
+        assert (await app.settled(1))["ended"]["scored"] == 1
+        assert app.monitor.front.forward.requests == {"traces": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "wait"),
+    [
+        (answered("400 Bad", b"\x08\x03\x12\x05wrong"), grpc.StatusCode.INVALID_ARGUMENT, None),
+        (answered("401 No", b""), grpc.StatusCode.UNAUTHENTICATED, None),
+        (answered("429 Slow", b"", "retry-after: 7"), grpc.StatusCode.RESOURCE_EXHAUSTED, 7),
+        (answered("429 Slow", b"", "retry-after: Fri, 31 Dec 1999"), grpc.StatusCode.RESOURCE_EXHAUSTED, 1),
+        (answered("503 Busy", b"\xff"), grpc.StatusCode.UNAVAILABLE, 1),
+        (answered("500 Oops", b""), grpc.StatusCode.UNKNOWN, None),
+        (answered("200 OK", b"")[:-2], grpc.StatusCode.UNAVAILABLE, 1),
+    ],
+)
+async def test_what_upstream_refuses_is_told_in_grpcs_words_and_judged(sidecar, answer, code, wait):
+    async with upstream(answer) as up:
+        up.close_after_answer = True
+        app, call = await sidecar(up.url)
+        said, message, delay = await refusal(call, one())
+        assert (said, delay) == (code, wait)
+        assert message == "wrong" or up.url in message
+        assert (await app.settled(1))["ended"]["scored"] == 1
+
+
+async def test_an_answer_without_end_is_not_held(sidecar):
+    async def endless(writer):
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(bytes(1 << 20))
+            await writer.drain()
+
+    async with upstream(endless) as up:
+        _, call = await sidecar(up.url)
+        code, message, _ = await refusal(call, one())
+        assert (code, "larger than" in message) == (grpc.StatusCode.UNAVAILABLE, True)
+
+
+async def test_an_upstream_that_is_not_there_is_unavailable(sidecar):
+    app, call = await sidecar("http://127.0.0.1:1")
+    code, message, wait = await refusal(call, one())
+    assert (code, wait, "cannot be reached" in message) == (grpc.StatusCode.UNAVAILABLE, 1, True)
+    assert (await app.settled(1))["ended"]["scored"] == 1
