@@ -43,9 +43,13 @@ class SpanHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """The spans of one trace in one request. ``payload`` is itself a valid OTLP request that holds only these."""
+    """The spans of one trace in one request. ``payload`` is itself a valid OTLP request that holds only these.
+
+    Of a request for log records it is the ``records`` of one trace, and there are no ``headers`` (see ``kept``).
+    """
 
     trace_id: bytes
     payload: bytes
     headers: tuple[SpanHeader, ...]
     origin: Origin
+    records: int = 0

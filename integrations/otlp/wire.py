@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
@@ -24,7 +24,7 @@ from .envelope import Delivery, Envelope, Ids, Resource
 from .outcome import Undecodable
 from .tracestate import randomness
 
-__all__ = ["Chunk", "Origin", "SpanHeader", "Split", "identify", "read_headers", "split"]
+__all__ = ["Admit", "Chunk", "Kept", "Origin", "SpanHeader", "Split", "identify", "keep", "read_headers", "split"]
 
 _TRACE_ID: Final = b"\n\x10"
 """Tag and length of a 16-byte field 1."""
@@ -69,13 +69,16 @@ class Split:
         return "; ".join(parts)
 
 
-_Place = tuple[int, int, Any, Any]
+Admit: TypeAlias = Callable[[bytes], Origin]
+"""Asked once per resource, by its raw bytes: where its spans come from, and what they must reach."""
+Place: TypeAlias = tuple[int, int, Any, Any]
 """Position of a resource and a scope in the request, and the two messages."""
-_Kept = dict[bytes, list[tuple[_Place, bytes, Origin]]]
+Kept: TypeAlias = dict[bytes, list[tuple[Place, bytes, Origin]]]
+"""What is kept of each trace of a request: spans as bytes, and where each stands."""
 
 
-def split(body: bytes, admit: Callable[[bytes], Origin]) -> Split:
-    """Split a request. ``admit`` is asked once per resource (its raw bytes) for the origin.
+def split(body: bytes, admit: Admit) -> Split:
+    """Split a request.
 
     Raises :class:`Undecodable` when the request, or the resource of any of its spans, cannot be read.
     """
@@ -86,7 +89,7 @@ def split(body: bytes, admit: Callable[[bytes], Origin]) -> Split:
             f"the body is not an ExportTraceServiceRequest ({error}); send OTLP traces as binary protobuf to this path"
         ) from None
     result = Split()
-    kept: _Kept = {}
+    kept: Kept = {}
     explicit = _RANDOM_VALUE.search(body) is not None
     for r, resource_spans in enumerate(envelope.resource_spans):
         origin = admit(resource_spans.resource)
@@ -97,7 +100,7 @@ def split(body: bytes, admit: Callable[[bytes], Origin]) -> Split:
             else:
                 _sift(scope_spans.spans, place, origin, kept, result)
     for trace_id, spans in kept.items():
-        _keep(trace_id, spans, result)
+        keep(trace_id, spans, result)
     return result
 
 
@@ -112,7 +115,7 @@ def _open(body: bytes) -> Any:
     return envelope
 
 
-def _sift(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, result: Split) -> None:
+def _sift(spans: Iterable[bytes], place: Place, origin: Origin, kept: Kept, result: Split) -> None:
     """Decide on the trace id as it stands in the bytes. This loop is what every span of every request costs."""
     floor = origin.floor
     dropped: set[bytes] = set()
@@ -140,7 +143,7 @@ def _sift(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, re
         _sift_slowly(odd, place, origin, kept, result)
 
 
-def _sift_slowly(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, result: Split) -> None:
+def _sift_slowly(spans: Iterable[bytes], place: Place, origin: Origin, kept: Kept, result: Split) -> None:
     """Decide with the ids parsed: for spans in an unusual layout, and for requests that carry explicit randomness."""
     for span in spans:
         result.spans += 1
@@ -158,7 +161,7 @@ def _sift_slowly(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _K
             kept.setdefault(trace_id, []).append((place, span, origin))
 
 
-def _keep(trace_id: bytes, spans: list[tuple[_Place, bytes, Origin]], result: Split) -> None:
+def keep(trace_id: bytes, spans: list[tuple[Place, bytes, Origin]], result: Split) -> None:
     """Copy a trace's spans into a request of their own, without those that turn out to be damaged."""
     if trace_id == _NO_TRACE:
         result.invalid_ids += len(spans)
@@ -182,7 +185,7 @@ def _keep(trace_id: bytes, spans: list[tuple[_Place, bytes, Origin]], result: Sp
     result.kept += len(headers)
 
 
-def _pack(spans: list[tuple[_Place, bytes, Origin]]) -> bytes:
+def _pack(spans: list[tuple[Place, bytes, Origin]]) -> bytes:
     packed = Envelope()
     resource_at = scope_at = -1
     resource_spans = scope_spans = None
@@ -218,7 +221,7 @@ def _headers(payload: bytes, trace_id: bytes) -> Iterator[SpanHeader]:
                 )
 
 
-def _is_sound(span: tuple[_Place, bytes, Origin], trace_id: bytes) -> bool:
+def _is_sound(span: tuple[Place, bytes, Origin], trace_id: bytes) -> bool:
     try:
         return len(tuple(_headers(_pack([span]), trace_id))) == 1
     except DecodeError:

@@ -1,6 +1,10 @@
 -- name: append
 INSERT INTO chunks (trace_id, received_ns, service, environment, threshold, payload) VALUES (?, ?, ?, ?, ?, ?);
 
+-- name: hold
+-- Done from the start: nothing waits for it to be evaluated, and it goes as the chunks of an evaluated trace do.
+INSERT INTO chunks (trace_id, received_ns, done_ns, service, environment, threshold, payload) VALUES (?, ?, ?, ?, ?, ?, ?);
+
 -- name: chunks
 SELECT payload FROM chunks WHERE trace_id = ? ORDER BY seq;
 
