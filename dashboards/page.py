@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
 
 from .html import duration, escape, frame
 from .judge_card import judge_card
+from .traffic_card import traffic_card
 
 REFRESH_S = 10
 _ICONS = {
@@ -43,13 +45,15 @@ class StatusPage:
     uptime_s: float
     failures: Sequence[Mapping[str, object]] = ()
     judge: JudgeStanding | None = None
+    receiving: Receiving | None = None
+    forwarding: Forwarding | None = None
 
 
 def status_page(page: StatusPage) -> str:
     """The page as HTML. Every value is escaped: names of services and reasons come from traces."""
-    body = "\n".join(
-        [_head(page), _tiles(page), _standings(page), judge_card(page.judge), _failures(page), _ledger(page), _links()]
-    )
+    traffic = traffic_card(page.receiving, page.forwarding)
+    cards = [_standings(page), judge_card(page.judge), _failures(page), _ledger(page), traffic]
+    body = "\n".join([_head(page), _tiles(page), *cards, _links()])
     title = f"{_NAMES[page.overall]} · sidejudge"
     return frame(title, body, refresh_s=REFRESH_S, icon=_ICONS[page.overall])
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.judge_metrics import Tier
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
@@ -188,6 +189,45 @@ class SuspicionBody(_Body):
     remedy: str
 
 
+class ReceivingBody(_Body):
+    """What has come in since start."""
+
+    protocols: list[str] = Field(description="protocols that are listened for: `http`, `grpc`")
+    encrypted: bool
+    authenticated: bool = Field(description="whether senders must say who they are")
+    requests: Count
+    spans: Count
+    log_records: Count
+    refused: dict[str, int] = Field(description="requests answered with an error, by HTTP status")
+    dropped: Count = Field(description="requests with signals that are not looked at")
+
+    @classmethod
+    def of(cls, told: Receiving) -> ReceivingBody:
+        return cls(
+            protocols=list(told.protocols), encrypted=told.encrypted, authenticated=told.authenticated,
+            requests=told.requests, spans=told.spans, log_records=told.log_records,
+            refused={str(code): count for code, count in told.refused.items()}, dropped=told.dropped,
+        )  # fmt: skip
+
+
+class ForwardingBody(_Body):
+    """What has gone on upstream since start."""
+
+    upstream: str
+    requests: dict[str, int] = Field(description="requests by signal; `other`: paths that are passed through")
+    answers: dict[str, int] = Field(description="upstream's answers by class of status")
+    failed: dict[str, int] = Field(description="requests without an answer, or with half of one, by reason")
+    unjudged: dict[str, int] = Field(description="requests that went on and were not taken in here, by reason")
+    last_failure: str = Field(description="why upstream last gave no answer; empty: it always did")
+
+    @classmethod
+    def of(cls, told: Forwarding) -> ForwardingBody:
+        return cls(
+            upstream=told.upstream, requests=dict(told.requests), answers=dict(told.answers),
+            failed=dict(told.failed), unjudged=dict(told.unjudged), last_failure=told.last_failure,
+        )  # fmt: skip
+
+
 class StatusBody(_Body):
     """The state of this process at one moment."""
 
@@ -200,6 +240,8 @@ class StatusBody(_Body):
     window_s: Annotated[float, Field(gt=0)]
     judge: JudgeBody | None = Field(description="null where no judge is configured")
     suspicions: list[SuspicionBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
+    receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
+    forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
     config_fingerprint: str = Field(description="first digits of the SHA-256 of the configuration in force")
@@ -224,6 +266,8 @@ class StatusBody(_Body):
                 SuspicionBody(kind=each.kind, service=each.service, cause=each.cause, remedy=each.remedy)
                 for each in report.suspicions
             ],
+            receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
+            forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),
             uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),

@@ -18,23 +18,26 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from prometheus_client import CollectorRegistry
 
 from integrations.jsonl import JsonLines
-from integrations.otlp.receiver import Receiver
+from integrations.otlp.forward import UNJUDGED
+from integrations.otlp.upstream import REASONS
 from integrations.prometheus.exporter import Exporter, Known
 from integrations.store.sqlite import Finished, Store, StoredTurn, StoreError
 from scoring.status import Policy, Thresholds
 from scoring.violations import KINDS, violations
 
 from .answering import answering, judge_standing, known_judge
-from .api import PROBES, create_app
+from .api import create_app
 from .assembler import Assembler, Closing, Limits
 from .backlog import Backlog
 from .catalogue import configured
+from .certificates import CertificateError
 from .config import Config
 from .config.model import Sessions as SessionsSection
 from .conversations import Conversations
 from .docket import Docket
 from .ending import Ending
 from .evaluator import Evaluator
+from .front import Front
 from .intake import Intake
 from .ledger import Ledger, Reason
 from .observation import observe, observe_stored
@@ -97,7 +100,12 @@ class Monitor:
             clock_ns=clock_ns,
             listeners=[self._record],
         )
-        self.receiver = Receiver(self.intake.consume, config.sources.otlp.max_request_bytes)
+        try:
+            self.front = Front(config, self.intake)
+        except CertificateError:
+            self.store.close()
+            raise
+        self.receiver = self.front.receiver
         self.view = View(
             config=config,
             version=version("sidejudge"),
@@ -106,7 +114,7 @@ class Monitor:
             assembler=self.assembler,
             ledger=self.ledger,
             intake=self.intake,
-            receiver=self.receiver,
+            front=self.front,
             pipeline=self.pipeline,
             windows=self.windows,
             exporter=self.exporter,
@@ -148,8 +156,14 @@ class Monitor:
         except AddressError:
             otlp_socket.close()
             raise
-        otlp = _exports_and_more(self.receiver, api, whole=self._one_audience)
-        self._servers = [Server(otlp, otlp_socket), Server(api, api_socket)]
+        try:
+            more = await self.front.start()
+        except AddressError:
+            otlp_socket.close()
+            api_socket.close()
+            raise
+        otlp = self.front.app(api, whole=self._one_audience)
+        self._servers = [Server(otlp, otlp_socket, self.config.sources.otlp.tls), Server(api, api_socket)]
         for server in self._servers:
             await server.start()
         self._judging = asyncio.create_task(self._judge_what_is_due())
@@ -158,7 +172,7 @@ class Monitor:
         self._scheduler.add_job(self._look, "interval", seconds=30, coalesce=True, max_instances=1)
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
-        addresses = {"otlp": address(otlp_socket), "api": address(api_socket)}
+        addresses = {"otlp": address(otlp_socket, self.front.scheme), "api": address(api_socket), **more}
         log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self.config.sampling.rate})
         return addresses
 
@@ -168,7 +182,8 @@ class Monitor:
         self.receiver.accepting = False
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
-        await asyncio.gather(*(server.stop() for server in self._servers))
+        await asyncio.gather(*(server.stop() for server in self._servers), self.front.stop())
+        await self.front.close()
         if self._judging:
             self._judging.cancel()
             await asyncio.gather(self._judging, return_exceptions=True)  # how it ended is logged; the store is closed
@@ -276,20 +291,6 @@ class Monitor:
             log.warning("could not purge the store", extra={"cause": str(error)})
 
 
-def _exports_and_more(receiver: Receiver, api: Any, *, whole: bool) -> Any:
-    """The application of the OTLP address: exports go to the receiver, probes and (``whole``) the rest to the API.
-
-    So a sidecar with one published port still answers its probes there.
-    """
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        path = scope.get("path", "")
-        asks = scope["type"] == "http" and not receiver.serves(path) and (whole or path in PROBES)
-        await (api if asks else receiver)(scope, receive, send)
-
-    return app
-
-
 def _limits(config: Config) -> Limits:
     assembly = config.assembly
     return Limits(
@@ -352,6 +353,8 @@ def _known(config: Config, policy: Policy) -> Known:
         rubrics=[rubrics[name] for name in sorted(routed)],
         ended_reasons=[reason.value for reason in Reason],
         rejected_reasons=[REJECTED],
+        forward_failures=REASONS if config.forward else (),
+        forward_unjudged=UNJUDGED if config.forward else (),
         destinations=["jsonl"] if config.sinks.jsonl else [],
         violations=dict.fromkeys(config.scenarios, KINDS),
         thresholds=policy.thresholds,

@@ -44,8 +44,13 @@ class Arrival(StrEnum):
     """It adds spans to a closed trace within the late window."""
     DUPLICATE = "duplicate"
     """All its spans are known: a client that got no answer sends again."""
+    HELD = "held"
+    """Log records of a trace of which no span has come: they wait in the store, and are no trace by themselves."""
     TOO_LATE = "too_late"
     """Its trace was closed longer ago than the late window."""
+
+
+_WITHOUT_EFFECT: Final = frozenset({Arrival.DUPLICATE, Arrival.TOO_LATE, Arrival.HELD})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,17 +152,18 @@ class Assembler:
         """What ``add`` would answer; changes nothing. Duplicates and what is too late need not be stored."""
         entry = self._open.get(chunk.trace_id) or self._closed.get(chunk.trace_id)
         if entry is None:
-            gone = chunk.trace_id in self._gone or chunk.trace_id in self._long_gone
-            return Arrival.TOO_LATE if gone else Arrival.OPENS
+            if chunk.trace_id in self._gone or chunk.trace_id in self._long_gone:
+                return Arrival.TOO_LATE
+            return Arrival.OPENS if chunk.headers else Arrival.HELD
         known = _unpacked(entry.ids)
-        if all(header.span_id in known for header in chunk.headers):
+        if chunk.headers and all(header.span_id in known for header in chunk.headers):
             return Arrival.DUPLICATE
         return Arrival.EXTENDS if entry.closed_ns is None else Arrival.REOPENS
 
     def add(self, chunk: Chunk, now_ns: int) -> Arrival:
-        """Take in a chunk that is committed. Duplicates and what is too late change nothing."""
+        """Take in a chunk that is committed. Duplicates, what is too late and what is held change nothing."""
         arrival = self.classify(chunk)
-        if arrival is Arrival.DUPLICATE or arrival is Arrival.TOO_LATE:
+        if arrival in _WITHOUT_EFFECT:
             return arrival
         if arrival is Arrival.OPENS:
             entry = self._open[chunk.trace_id] = _Entry(chunk.origin, now_ns, now_ns)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
@@ -44,6 +45,8 @@ class Report:
     shortened: int = 0
     judge: JudgeStanding | None = None
     suspicions: Sequence[Suspicion] = ()
+    receiving: Receiving | None = None
+    forwarding: Forwarding | None = None
 
     @property
     def overall(self) -> Status:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from integrations.dialects import lift
-from integrations.otlp.decode import UndecodableError, decode_spans
+from integrations.otlp.kept import decode_kept
 from scoring.case import Case
 from scoring.extract import extract
 from scoring.trace import Trace
@@ -241,18 +241,13 @@ def fail(trial: Trial, error: Exception) -> None:
 
 
 def _assembled(closing: Closing, payloads: Sequence[bytes]) -> tuple[Trace | None, dict[str, object]]:
-    raws, damaged = [], 0
-    for payload in payloads:
-        try:
-            raws.extend(decode_spans(payload))
-        except UndecodableError:
-            damaged += 1
-    if not raws:
-        return None, {"spans": 0, "damaged_chunks": damaged}
-    trace = Trace.of(closing.trace_id.hex(), [lift(raw) for raw in raws], closing.completion)
+    kept = decode_kept(payloads)
+    if not kept.spans:
+        return None, {"spans": 0, "damaged_chunks": kept.damaged}
+    trace = Trace.of(closing.trace_id.hex(), [lift(raw) for raw in kept.spans], closing.completion)
     return trace, {
         "spans": len(trace.spans),
-        "damaged_chunks": damaged,
+        "damaged_chunks": kept.damaged,
         "dialects": sorted({span.dialect for span in trace.spans}),
         "complete": trace.complete,
         "missing_parents": len(trace.missing_parents),

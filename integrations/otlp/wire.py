@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
@@ -22,9 +22,8 @@ from . import bounds
 from .chunk import Chunk, Origin, SpanHeader
 from .envelope import Delivery, Envelope, Ids, Resource
 from .outcome import Undecodable
-from .tracestate import hashed_randomness, randomness
 
-__all__ = ["Chunk", "Origin", "SpanHeader", "Split", "identify", "read_headers", "split"]
+__all__ = ["Admit", "Chunk", "Kept", "Origin", "SpanHeader", "Split", "identify", "keep", "read_headers", "split"]
 
 _TRACE_ID: Final = b"\n\x10"
 """Tag and length of a 16-byte field 1."""
@@ -73,15 +72,17 @@ class Split:
         return "; ".join(parts)
 
 
-_Place = tuple[int, int, Any, Any]
+Admit: TypeAlias = Callable[[bytes], Origin]
+"""Asked once per resource, by its raw bytes: where its spans come from, and what they must reach."""
+Place: TypeAlias = tuple[int, int, Any, Any]
 """Position of a resource and a scope in the request, and the two messages."""
-_Kept = dict[bytes, list[tuple[_Place, bytes, Origin]]]
+Kept: TypeAlias = dict[bytes, list[tuple[Place, bytes, Origin]]]
+"""What is kept of each trace of a request: spans as bytes, and where each stands."""
 
 
-def split(body: bytes, admit: Callable[[bytes], Origin], *, hashed: bool = False) -> Split:
-    """Split a request. ``admit`` is asked once per resource (its raw bytes) for the origin.
+def split(body: bytes, admit: Admit) -> Split:
+    """Split a request.
 
-    ``hashed``: the randomness is the hash of the trace id, whatever a trace state says.
     Raises :class:`Undecodable` when the request, or the resource of any of its spans, cannot be read.
     """
     try:
@@ -91,19 +92,20 @@ def split(body: bytes, admit: Callable[[bytes], Origin], *, hashed: bool = False
             f"the body is not an ExportTraceServiceRequest ({error}); send OTLP traces as binary protobuf to this path"
         ) from None
     result = Split()
-    kept: _Kept = {}
-    result.explicit = not hashed and _RANDOM_VALUE.search(body) is not None
-    sift = _sift_hashed if hashed else _sift
+    kept: Kept = {}
+    result.explicit = _RANDOM_VALUE.search(body) is not None
     for r, resource_spans in enumerate(envelope.resource_spans):
         origin = admit(resource_spans.resource)
         for s, scope_spans in enumerate(resource_spans.scope_spans):
             place = (r, s, resource_spans, scope_spans)
-            if result.explicit and origin.threshold:
+            if origin.hashed:
+                _sift_hashed(scope_spans.spans, place, origin, kept, result)
+            elif result.explicit and origin.threshold:
                 _sift_slowly(scope_spans.spans, place, origin, kept, result)
             else:
-                sift(scope_spans.spans, place, origin, kept, result)
+                _sift(scope_spans.spans, place, origin, kept, result)
     for trace_id, spans in kept.items():
-        _keep(trace_id, spans, result)
+        keep(trace_id, spans, result)
     return result
 
 
@@ -118,7 +120,7 @@ def _open(body: bytes) -> Any:
     return envelope
 
 
-def _sift(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, result: Split) -> None:
+def _sift(spans: Iterable[bytes], place: Place, origin: Origin, kept: Kept, result: Split) -> None:
     """Decide on the trace id as it stands in the bytes. This loop is what every span of every request costs."""
     floor = origin.floor
     dropped: set[bytes] = set()
@@ -146,9 +148,8 @@ def _sift(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, re
         _sift_slowly(odd, place, origin, kept, result)
 
 
-def _sift_hashed(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, result: Split) -> None:
+def _sift_hashed(spans: Iterable[bytes], place: Place, origin: Origin, kept: Kept, result: Split) -> None:
     """Decide on the hash of the trace id, taken once a trace."""
-    floor = origin.floor
     drawn: dict[bytes, bool] = {}
     odd: list[bytes] = []
     for span in spans:
@@ -157,22 +158,20 @@ def _sift_hashed(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _K
         if not usual or trace_id == _NO_TRACE or span[20:28] == _NO_SPAN:
             odd.append(span)
             continue
-        keep = drawn.get(trace_id)
-        if keep is None:
-            keep = drawn[trace_id] = hashed_randomness(trace_id) >= floor
-        if keep:
+        wanted = drawn.get(trace_id)
+        if wanted is None:
+            wanted = drawn[trace_id] = origin.draws(trace_id)
+        if wanted:
             kept.setdefault(trace_id, []).append((place, span, origin))
     result.spans += len(place[3].spans) - len(odd)
-    dropped = {trace_id for trace_id, keep in drawn.items() if not keep}
+    dropped = {trace_id for trace_id, wanted in drawn.items() if not wanted}
     if dropped:
         result.dropped.setdefault(origin, set()).update(dropped)
     if odd:
-        _sift_slowly(odd, place, origin, kept, result, hashed=True)
+        _sift_slowly(odd, place, origin, kept, result)
 
 
-def _sift_slowly(
-    spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, result: Split, *, hashed: bool = False
-) -> None:
+def _sift_slowly(spans: Iterable[bytes], place: Place, origin: Origin, kept: Kept, result: Split) -> None:
     """Decide with the ids parsed: for spans in an unusual layout, and for requests that carry explicit randomness."""
     for span in spans:
         result.spans += 1
@@ -184,19 +183,13 @@ def _sift_slowly(
         trace_id, span_id = ids.trace_id, ids.span_id
         if len(trace_id) != 16 or len(span_id) != 8 or trace_id == _NO_TRACE or span_id == _NO_SPAN:
             result.invalid_ids += 1
-        elif _bits(trace_id, ids.trace_state, hashed=hashed) < origin.threshold:
+        elif not origin.draws(trace_id, ids.trace_state.decode("ascii", "replace")):
             result.dropped.setdefault(origin, set()).add(trace_id)
         else:
             kept.setdefault(trace_id, []).append((place, span, origin))
 
 
-def _bits(trace_id: bytes, trace_state: bytes, *, hashed: bool) -> int:
-    if hashed:
-        return int.from_bytes(hashed_randomness(trace_id), "big")
-    return randomness(trace_id, trace_state.decode("ascii", "replace"))
-
-
-def _keep(trace_id: bytes, spans: list[tuple[_Place, bytes, Origin]], result: Split) -> None:
+def keep(trace_id: bytes, spans: list[tuple[Place, bytes, Origin]], result: Split) -> None:
     """Copy a trace's spans into a request of their own, without those that turn out to be damaged."""
     if trace_id == _NO_TRACE:
         result.invalid_ids += len(spans)
@@ -220,7 +213,7 @@ def _keep(trace_id: bytes, spans: list[tuple[_Place, bytes, Origin]], result: Sp
     result.kept += len(headers)
 
 
-def _pack(spans: list[tuple[_Place, bytes, Origin]]) -> bytes:
+def _pack(spans: list[tuple[Place, bytes, Origin]]) -> bytes:
     packed = Envelope()
     resource_at = scope_at = -1
     resource_spans = scope_spans = None
@@ -257,7 +250,7 @@ def _headers(payload: bytes, trace_id: bytes) -> Iterator[SpanHeader]:
                 )
 
 
-def _is_sound(span: tuple[_Place, bytes, Origin], trace_id: bytes) -> bool:
+def _is_sound(span: tuple[Place, bytes, Origin], trace_id: bytes) -> bool:
     try:
         return len(tuple(_headers(_pack([span]), trace_id))) == 1
     except DecodeError:

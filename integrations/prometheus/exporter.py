@@ -30,7 +30,10 @@ from .labels import LabelCap
 SELECTIONS = ("random", "forced")
 INCOMPLETE = ("unavailable", "error", "not_applicable")
 IGNORED = ("duplicate", "late")
-REFUSED = (400, 405, 413, 415, 503)
+IGNORED_LOGS = ("untraced", "plain", "late")
+SIGNALS = ("traces", "logs", "metrics", "other")
+CLASSES = ("2xx", "3xx", "4xx", "5xx")
+REFUSED = (400, 401, 404, 405, 413, 415, 429, 503)
 """Every status that the receiver answers an export with, besides 200."""
 _PAIRS_PER_CAP = 4
 """Combinations of service and environment that are told apart, per value that a label may have."""
@@ -61,12 +64,15 @@ class Known:
     """What the configuration lets one know before anything has happened.
 
     ``rubrics`` are those that a route can reach; ``ended_reasons`` the ledger's, ``rejected_reasons`` the receiver's.
+    ``forward_failures`` and ``forward_unjudged`` are why what goes on may fail; none where nothing goes on.
     """
 
     rubrics: Iterable[Rubric]
     ended_reasons: Iterable[str]
     rejected_reasons: Iterable[str] = ()
     destinations: Iterable[str] = ()
+    forward_failures: Iterable[str] = ()
+    forward_unjudged: Iterable[str] = ()
     violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
     thresholds: Thresholds = field(default_factory=Thresholds)
     sampling_rate: float | None = None
@@ -91,11 +97,15 @@ class Exporter:
         self._ended = tuple(str(reason) for reason in known.ended_reasons)
         self._rejected = tuple(str(reason) for reason in known.rejected_reasons)
         self._destinations = tuple(known.destinations)
+        self._failures, self._unjudged = tuple(known.forward_failures), tuple(known.forward_unjudged)
         self._violations = {scenario: tuple(kinds) for scenario, kinds in known.violations.items()}
         configured: Mapping[str, Iterable[str]] = {
             "service": (), "environment": (),
             "rubric": self._rubrics, "metric": [metric for _, metric in self._bounds],
-            "reason": (*self._ended, *self._rejected, *IGNORED), "destination": self._destinations,
+            "reason": (
+                *self._ended, *self._rejected, *IGNORED, *IGNORED_LOGS, *self._failures, *self._unjudged,
+            ),
+            "destination": self._destinations,
             "scenario": self._violations, "kind": [kind for kinds in self._violations.values() for kind in kinds],
         }  # fmt: skip
         self._caps = {label: LabelCap(label, label_cap, values) for label, values in configured.items()}
@@ -165,6 +175,34 @@ class Exporter:
         """Spans of a sampled trace were taken and not used."""
         self._counter(f.SPANS_IGNORED, self._label("reason", reason)).inc(count)
 
+    def log_records_received(self, count: int) -> None:
+        """Log records have arrived."""
+        self._counter(f.LOG_RECORDS_RECEIVED).inc(count)
+
+    def log_records_rejected(self, count: int) -> None:
+        """Log records could not be read, and the sender was told so."""
+        self._counter(f.LOG_RECORDS_REJECTED).inc(count)
+
+    def log_records_ignored(self, reason: str, count: int) -> None:
+        """Log records were taken and not used."""
+        self._counter(f.LOG_RECORDS_IGNORED, self._label("reason", reason)).inc(count)
+
+    def forwarded(self, signal: str, count: int) -> None:
+        """Requests have gone on upstream."""
+        self._counter(f.FORWARDED, signal).inc(count)
+
+    def forward_answered(self, code: str, count: int) -> None:
+        """Upstream has answered with a status of this class."""
+        self._counter(f.FORWARD_ANSWERS, code).inc(count)
+
+    def forward_failed(self, reason: str, count: int) -> None:
+        """Upstream has not answered, or has broken off."""
+        self._counter(f.FORWARD_FAILED, self._label("reason", reason)).inc(count)
+
+    def forward_unjudged(self, reason: str, count: int) -> None:
+        """Requests have gone on and were not taken in here."""
+        self._counter(f.FORWARD_UNJUDGED, self._label("reason", reason)).inc(count)
+
     def evaluation_lag(self, service: str | None, seconds: float) -> None:
         """Verdicts were reached this long after their trace's last span ended."""
         # A sender's clock may run ahead of ours: what would be negative is no lag.
@@ -224,18 +262,25 @@ class Exporter:
             for criterion in rubric.criteria:
                 if criterion.blocker or criterion.prerequisite:
                     self._counter(f.BLOCKERS, rubric.id, criterion.metric.id)
-        for reason in self._rejected:
-            self._counter(f.SPANS_REJECTED, reason)
-        for code in REFUSED:
-            self._counter(f.REQUESTS_REFUSED, str(code))
-        for reason in IGNORED:
-            self._counter(f.SPANS_IGNORED, reason)
+        self._zeros_of_receiving()
         for destination in self._destinations:
             self._counter(f.EXPORTS, destination)
             self._counter(f.EXPORTS_FAILED, destination)
         for scenario, kinds in self._violations.items():
             for kind in kinds:
                 self._counter(f.WORKFLOW_VIOLATIONS, self._label("scenario", scenario), self._label("kind", kind))
+
+    def _zeros_of_receiving(self) -> None:
+        series = [
+            (f.SPANS_REJECTED, self._rejected), (f.REQUESTS_REFUSED, map(str, REFUSED)), (f.SPANS_IGNORED, IGNORED),
+            (f.LOG_RECORDS_IGNORED, IGNORED_LOGS), (f.FORWARD_FAILED, self._failures),
+            (f.FORWARD_UNJUDGED, self._unjudged),
+        ]  # fmt: skip
+        if self._failures:
+            series += [(f.FORWARDED, SIGNALS), (f.FORWARD_ANSWERS, CLASSES)]
+        for family, labels in series:
+            for label in labels:
+                self._counter(family, label)
 
     def _zeros_of_service(self, service: str) -> None:
         for reason in self._ended:

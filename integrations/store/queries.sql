@@ -1,6 +1,10 @@
 -- name: append
 INSERT INTO chunks (trace_id, received_ns, service, environment, threshold, payload) VALUES (?, ?, ?, ?, ?, ?);
 
+-- name: hold
+-- Done from the start: nothing waits for it to be evaluated, and it goes as the chunks of an evaluated trace do.
+INSERT INTO chunks (trace_id, received_ns, done_ns, service, environment, threshold, payload) VALUES (?, ?, ?, ?, ?, ?, ?);
+
 -- name: chunks
 SELECT payload FROM chunks WHERE trace_id = ? ORDER BY seq;
 
@@ -26,7 +30,9 @@ WHERE excluded.revision >= traces.revision;
 DELETE FROM chunks WHERE seq IN (SELECT seq FROM chunks WHERE trace_id = ? ORDER BY seq LIMIT ?);
 
 -- name: holds_judged
-SELECT 1 FROM chunks WHERE trace_id = ? AND done_ns IS NOT NULL LIMIT 1;
+-- What is only held (log records) came later than that, or was judged with the rest.
+SELECT 1 FROM chunks AS c JOIN traces AS t ON t.trace_id = c.trace_id
+WHERE c.trace_id = ? AND c.done_ns <= t.closed_ns LIMIT 1;
 
 -- name: ended_and_purged
 SELECT trace_id FROM traces AS t WHERE NOT EXISTS (SELECT 1 FROM chunks AS c WHERE c.trace_id = t.trace_id)

@@ -165,6 +165,22 @@ class Store:
         ]
         await self._writer.do(lambda connection: connection.executemany(self._sql["append"], rows) and None)
 
+    async def hold(self, chunks: Sequence[Storable], received_ns: int) -> None:
+        """Commit chunks that are only of use once others of their trace come; until then they keep nothing open."""
+        rows = [
+            (
+                c.trace_id,
+                received_ns,
+                received_ns,
+                c.origin.service,
+                c.origin.environment,
+                c.origin.threshold,
+                c.payload,
+            )
+            for c in chunks
+        ]
+        await self._writer.do(lambda connection: connection.executemany(self._sql["hold"], rows) and None)
+
     async def finish(self, finished: Finished) -> None:
         """Write a trace's end, all of it or nothing. Doing it again changes nothing; a later revision replaces it."""
         trace_id = _id(finished.trace_id)

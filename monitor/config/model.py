@@ -25,7 +25,9 @@ from pydantic_core import core_schema
 from scoring.span import Json
 
 from .answerers import Answerers, Priority
+from .forwarding import Forward
 from .match import Match
+from .receiving import Sources
 from .section import GIVEN_AS_LIST, Section
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
 
@@ -69,21 +71,6 @@ class Api(Section):
         description="who is shown a trace's contents by `/v1/traces/ID` while its spans are held: callers on this "
         "machine (`kubectl port-forward` is one), everybody, or nobody",
     )
-
-
-class Otlp(Section):
-    """OTLP over HTTP, protobuf, path ``/v1/traces``."""
-
-    http: Address = Field(default=parse_address("0.0.0.0:4318"), description="address to listen on, host:port")
-    max_request_bytes: SizeField = Field(
-        default=64 * 2**20, description="largest request body accepted, bytes after decompression; larger ones get 413"
-    )
-
-
-class Sources(Section):
-    """Where traces come from."""
-
-    otlp: Otlp = Otlp()
 
 
 class StoreSection(Section):
@@ -318,6 +305,7 @@ class Config(Section):
 
     api: Api = Api()
     sources: Sources = Sources()
+    forward: Forward | None = Field(default=None, description="sidecar mode; without it nothing goes on")
     store: StoreSection = StoreSection()
     assembly: Assembly = Assembly()
     sampling: Sampling = Sampling()

@@ -64,11 +64,11 @@ def test_hashed_the_whole_trace_id_decides_and_nothing_that_a_trace_state_says(i
         for n, each in enumerate(ids)
     ]
     body = request(spans)
-    found = split(body, lambda resource: Origin(*identify(resource), threshold), hashed=True)
+    found = split(body, lambda resource: Origin(*identify(resource), threshold, hashed=True))
     drawn = {each for each in ids if int.from_bytes(hashed_randomness(each), "big") >= threshold}
     assert {chunk.trace_id for chunk in found.chunks} == drawn
     assert set().union(*found.dropped.values()) == set(ids) - drawn
-    assert (found.spans, found.rejected, found.explicit) == (len(ids), 0, False)
+    assert (found.spans, found.rejected, found.explicit) == (len(ids), 0, b"rv:" in body)
 
 
 def test_hashed_spans_in_an_unusual_layout_and_invalid_ids_are_told_apart_too():
@@ -77,7 +77,7 @@ def test_hashed_spans_in_an_unusual_layout_and_invalid_ids_are_told_apart_too():
         shuffled, field(1, bytes(16)) + field(2, span(1)), field(1, trace(2)) + field(2, bytes(8)), b"\x0a"
     )
     for threshold in (0, NEVER):
-        found = split(body, lambda resource, at=threshold: Origin(*identify(resource), at), hashed=True)
+        found = split(body, lambda resource, at=threshold: Origin(*identify(resource), at, hashed=True))
         assert (found.spans, found.invalid_ids, found.damaged) == (4, 2, 1)
         assert [chunk.trace_id for chunk in found.chunks] == ([trace(1)] if threshold == 0 else [])
 
