@@ -161,7 +161,8 @@ def _failures(page: StatusPage) -> str:
 
 
 def _failure(verdict: Mapping[str, object]) -> str:
-    trace, composite = str(verdict.get("trace_id") or ""), verdict.get("composite")
+    # A session has no trace id; its story stands under the id of its case.
+    trace, composite = str(verdict.get("trace_id") or verdict.get("case_id") or ""), verdict.get("composite")
     value = f"{composite:.3f}" if isinstance(composite, int | float) else "–"
     link = f'<a href="/v1/traces/{escape(trace)}">{escape(trace[:12])}…</a>' if trace else "–"
     why = verdict.get("reason") or ""

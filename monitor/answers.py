@@ -15,6 +15,7 @@ from scoring.status import Policy, Status
 from scoring.verdict import Selection, State
 
 from .report import Report
+from .suspicion import Kind
 
 Ratio = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -179,6 +180,15 @@ class JudgeBody(_Body):
         )  # fmt: skip
 
 
+class SuspicionBody(_Body):
+    """Something about the traffic that makes verdicts fewer, or other, than the configuration asks for."""
+
+    kind: Kind
+    service: str | None = Field(description="null: all of them")
+    cause: str
+    remedy: str
+
+
 class ReceivingBody(_Body):
     """What has come in since start."""
 
@@ -229,6 +239,7 @@ class StatusBody(_Body):
     alerts: AlertsBody
     window_s: Annotated[float, Field(gt=0)]
     judge: JudgeBody | None = Field(description="null where no judge is configured")
+    suspicions: list[SuspicionBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
     receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
     forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
@@ -251,6 +262,10 @@ class StatusBody(_Body):
             sampling=SamplingBody(rate=report.sampling_rate, rules=list(report.sampling_rules)),
             alerts=alerts, window_s=window_s, window_shortened=report.shortened,
             judge=JudgeBody.of(report.judge) if report.judge is not None else None,
+            suspicions=[
+                SuspicionBody(kind=each.kind, service=each.service, cause=each.cause, remedy=each.remedy)
+                for each in report.suspicions
+            ],
             receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
             forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
             version=report.version, config_fingerprint=report.fingerprint,

@@ -10,8 +10,9 @@ import asyncio
 import logging
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from typing import Any
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from prometheus_client import CollectorRegistry
@@ -20,17 +21,19 @@ from integrations.jsonl import JsonLines
 from integrations.otlp.forward import UNJUDGED
 from integrations.otlp.upstream import REASONS
 from integrations.prometheus.exporter import Exporter, Known
-from integrations.store.sqlite import Finished, Store, StoreError
+from integrations.store.sqlite import Finished, Store, StoredTurn, StoreError
 from scoring.status import Policy, Thresholds
 from scoring.violations import KINDS, violations
 
 from .answering import answering, judge_standing, known_judge
 from .api import create_app
-from .assembler import Assembler, Limits
+from .assembler import Assembler, Closing, Limits
 from .backlog import Backlog
 from .catalogue import configured
 from .certificates import CertificateError
 from .config import Config
+from .config.model import Sessions as SessionsSection
+from .conversations import Conversations
 from .docket import Docket
 from .ending import Ending
 from .evaluator import Evaluator
@@ -42,6 +45,8 @@ from .pipeline import BATCH, Pipeline
 from .router import Router
 from .sampler import Sampler
 from .server import AddressError, Server, address, bind
+from .sessions import Identity, SessionLimits, Sessions, StoredTurnHead
+from .traffic import Traffic
 from .trial import Trials
 from .view import REJECTED, View
 from .windows import Windows
@@ -62,7 +67,8 @@ class Monitor:
         self.clock_ns = clock_ns
         self.store = Store(config.store.path)
         self.assembler = Assembler(_limits(config))
-        self.sampler = Sampler(config.sampling)
+        self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
+        self.sessions = Sessions(_session_limits(config.sessions)) if config.sessions is not None else None
         self.windows = Windows(config.alerts.window.ns)
         self.policy = _policy(config)
         self.exporter = Exporter(CollectorRegistry(), _known(config, self.policy), label_cap=config.metrics.label_cap)
@@ -70,6 +76,7 @@ class Monitor:
         self.intake = Intake(
             sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
         )
+        self.traffic = Traffic(skew=self.intake.skew)
         self.answering = answering(
             config,
             memory=self.store.judged,
@@ -81,9 +88,10 @@ class Monitor:
         trials = Trials(
             archive=self.store,
             sampler=self.sampler,
-            router=Router(config.routes, config.scenarios),
+            router=Router(config.routes, config.scenarios, elsewhere=config.session_rubrics),
             evaluator=Evaluator(configured(config), self.answering.at_once, self.answering.others),
             reference_keys=config.reference_keys,
+            conversations=_conversations(config),
         )
         self.pipeline = Pipeline(
             trials=trials,
@@ -113,6 +121,8 @@ class Monitor:
             clock_ns=clock_ns,
             working=self._works,
             judge=lambda: judge_standing(config, self.answering.judge, self.pipeline.docket, clock_ns() / 1e9),
+            suspicions=self.traffic.suspicions,
+            sessions=self.sessions,
             started_ns=clock_ns(),
         )
         self.exporter.watch(self.view.snapshot)
@@ -137,6 +147,8 @@ class Monitor:
         for key, observation in observe_stored(self.store.verdicts_since(now_ns - self.config.alerts.window.ns)):
             self.windows.add(key, observation)
         resumed = self.intake.restore()
+        if self.sessions is not None:
+            self.sessions.restore(map(_turn_head, self.store.recover_turns()))
         api = create_app(self.view, version=self.view.version)
         otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
         try:
@@ -157,6 +169,7 @@ class Monitor:
         self._judging = asyncio.create_task(self._judge_what_is_due())
         self._warming = asyncio.create_task(self.answering.warm()) if self.answering.others else None
         self._scheduler.add_job(self._purge, "interval", minutes=1, coalesce=True, max_instances=1)
+        self._scheduler.add_job(self._look, "interval", seconds=30, coalesce=True, max_instances=1)
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
         addresses = {"otlp": address(otlp_socket, self.front.scheme), "api": address(api_socket), **more}
@@ -188,9 +201,15 @@ class Monitor:
         """Whether the part that judges still runs; a monitor without it would take traces in for ever."""
         return self._judging is None or not self._judging.done()
 
+    def due(self) -> list[Closing]:
+        """Traces and sessions that are closed by now, each once."""
+        now_ns = self.clock_ns()
+        traces = self.traffic.closed(self.assembler.due(now_ns))
+        return [*traces, *(self.sessions.due(now_ns) if self.sessions is not None else ())]
+
     async def _judge_what_is_due(self) -> None:
         while True:
-            self.pipeline.waiting.extend(self.assembler.due(self.clock_ns()))
+            self.pipeline.waiting.extend(self.due())
             try:
                 await self.pipeline.drain()
             except StoreError as error:
@@ -202,6 +221,12 @@ class Monitor:
             await self.pipeline.pause(TICK_S)
 
     async def _commit(self, ending: Ending) -> None:
+        if ending.reason is Reason.LATE:
+            await self.store.dismiss(ending.trace_id, ending.chunks)
+            return
+        turn = self._join(ending)
+        session = turn.key if turn is not None else ending.turn.former if ending.turn is not None else None
+        story = ending.story if session is None else {**ending.story, "session": session.hex()}
         await self.store.finish(
             Finished(
                 trace_id=ending.trace_id,
@@ -209,17 +234,29 @@ class Monitor:
                 reason=ending.reason.value,
                 completion=ending.completion,
                 revision=ending.revision,
-                story=ending.story,
+                story=story,
                 verdicts=[verdict.to_json() for verdict in ending.verdicts],
                 closed_ns=ending.ended_ns,
                 chunks=ending.chunks,
+                turn=turn,
             )
         )
 
+    def _join(self, ending: Ending) -> StoredTurn | None:
+        """The session that the trace joins; what is not committed after that joins again."""
+        if self.sessions is None or ending.turn is None:
+            return None
+        identity, text = ending.turn.identity, ending.turn.text
+        key = self.sessions.join(identity, ending.trace_id, len(text), ending.ended_ns, former=ending.turn.former)
+        return StoredTurn(key=key, turn=text, **identity._asdict()) if key is not None else None
+
     def _record(self, ending: Ending) -> None:
         """Ledger, metrics and windows learn of an ending that is committed."""
-        self.ledger.ended(ending.service, ending.reason, revision=ending.revision)
-        if ending.verdicts and ending.revision == 1:
+        if not ending.session:  # the books are of traces
+            self.ledger.ended(ending.service, ending.reason, revision=ending.revision)
+        if ending.reason is Reason.LATE:
+            self.assembler.refuse(ending.trace_id)
+        if ending.verdicts and ending.revision == 1 and not ending.session:
             self.exporter.trace_kept(ending.service, ending.verdicts[0].selection)
         for rubric in ending.withdrawn:
             self.windows.withdraw(ending.trace_id.hex(), rubric)
@@ -238,12 +275,18 @@ class Monitor:
             failed = self._lines.write([verdict.to_json() for verdict in ending.changed])
             self.exporter.exported("jsonl", len(ending.changed), failed=failed, at_s=ending.ended_ns / 1e9)
 
+    async def _look(self) -> None:
+        self.traffic.log_news()
+
     async def _purge(self) -> None:
         now_ns = self.clock_ns()
         try:
             await self.store.purge(
                 now_ns - self.config.store.retention.ns, chunks_before_ns=now_ns - self.config.assembly.late.ns
             )
+            sessions = self.config.sessions
+            grown_ns = now_ns - (sessions.late.ns if sessions is not None else 0)
+            await self.store.purge_turns(grown_ns, now_ns - self.config.store.retention.ns)
         except StoreError as error:
             log.warning("could not purge the store", extra={"cause": str(error)})
 
@@ -253,11 +296,31 @@ def _limits(config: Config) -> Limits:
     return Limits(
         grace_ns=assembly.grace.ns,
         idle_ns=assembly.idle.ns,
+        idle_max_ns=assembly.idle_max.ns if assembly.idle_max else 4 * assembly.idle.ns,
         deadline_ns=assembly.deadline.ns,
         late_ns=assembly.late.ns,
         max_open_traces=assembly.max_open_traces,
         max_open_bytes=assembly.max_open_bytes,
     )
+
+
+def _session_limits(section: SessionsSection) -> SessionLimits:
+    return SessionLimits(idle_ns=section.idle.ns, late_ns=section.late.ns, max_turns=section.max_turns)
+
+
+def _conversations(config: Config) -> Conversations | None:
+    section = config.sessions
+    if section is None:
+        return None
+    rate = config.sampling.rate if section.sampling_rate is None else section.sampling_rate
+    return Conversations(rate=rate, router=Router(section.routes, config.scenarios))
+
+
+def _turn_head(row: Sequence[Any]) -> StoredTurnHead:
+    trace_id, key, service, environment, session_id, *rest = row
+    closed_ns, done, size, revision, judged_ns = rest
+    identity = Identity(service, environment, session_id)
+    return StoredTurnHead(trace_id, key, identity, closed_ns, bool(done), size, revision, judged_ns)
 
 
 def _docket(config: Config, trials: Trials, clock_ns: Callable[[], int]) -> Docket:
@@ -285,6 +348,7 @@ def _policy(config: Config) -> Policy:
 def _known(config: Config, policy: Policy) -> Known:
     rubrics = configured(config)
     routed = {name for route in config.routes for name in route.rubrics} or set(rubrics)
+    routed |= config.session_rubrics
     return Known(
         rubrics=[rubrics[name] for name in sorted(routed)],
         ended_reasons=[reason.value for reason in Reason],

@@ -21,6 +21,9 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
     for index, route in enumerate(config.routes):
         for name in route.rubrics:
             yield from _untold(f"routes[{index}].rubrics: {name}", name, config)
+    for index, route in enumerate(config.sessions.routes if config.sessions is not None else ()):
+        for name in route.rubrics:
+            yield from _untold(f"sessions.routes[{index}].rubrics: {name}", name, config)
     yield from _credentials(config)
     judge = config.answerers.judge
     if judge is None:

@@ -21,7 +21,8 @@ from integrations.otlp.wire_logs import LogSplit, split_logs, split_logs_json
 from integrations.store.sqlite import StoredChunk, StoreError
 from monitor.assembler import Arrival, Assembler
 from monitor.ledger import Ledger, Reason
-from monitor.sampler import Sampler
+from monitor.sampler import Sampler, incoming_threshold
+from monitor.skew_watch import SkewWatch
 
 __all__ = ["Counts", "Intake", "Overloaded", "Receipt", "Undecodable"]
 
@@ -41,6 +42,7 @@ class Committing(Protocol):
     async def append(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...
     async def hold(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...
     def recover(self) -> Iterable[StoredChunk]: ...
+    def ended_and_purged(self, limit: int) -> Sequence[bytes]: ...
 
 
 _Found = TypeVar("_Found", Split, LogSplit)
@@ -88,6 +90,9 @@ class Intake:
         wake: Callable[[], None] | None = None,
     ) -> None:
         self._sampler = sampler
+        self._hashed = sampler.source == "hashed"
+        self.skew = None if self._hashed else SkewWatch(sampler.base)
+        """Whether trace ids are as random as sampling presumes; None where it does not go by them."""
         self._store = store
         self._assembler = assembler
         self._ledger = ledger
@@ -118,7 +123,7 @@ class Intake:
             self._ledger.ended(None, Reason.UNDECODABLE)
             raise
         if found.chunks:
-            await self._keep(found.chunks)
+            await self._keep(found.chunks, explicit=found.explicit)
         self._account(found)
         return Receipt(rejected=found.rejected, message=found.message)
 
@@ -152,7 +157,7 @@ class Intake:
         origin = self._origins.get(resource)
         if origin is None:
             service, environment = identify(resource)
-            origin = Origin(service, environment, self._sampler.admission)
+            origin = Origin(service, environment, self._sampler.admission, self._hashed)
             # Resources that differ only in what nobody asks about (a pod's name) share one origin.
             origin = self._shared.setdefault((service, environment), origin)
             self._remembered += len(resource) + _ENTRY_BYTES
@@ -164,7 +169,7 @@ class Intake:
                 self._origins[resource] = origin
         return origin
 
-    async def _keep(self, chunks: list[Chunk]) -> None:
+    async def _keep(self, chunks: list[Chunk], *, explicit: bool = False) -> None:
         fresh: list[Chunk] = []
         held: list[Chunk] = []
         for chunk in chunks:
@@ -192,13 +197,16 @@ class Intake:
         finally:
             self._waiting -= size
         for chunk in fresh:
-            self._assemble(chunk, now_ns)
+            self._assemble(chunk, now_ns, explicit=explicit)
         if fresh and self._wake is not None:
             self._wake()
 
-    def _assemble(self, chunk: Chunk, now_ns: int) -> None:
+    def _assemble(self, chunk: Chunk, now_ns: int, *, explicit: bool) -> None:
         if self._assembler.add(chunk, now_ns) is Arrival.OPENS:
             self._ledger.seen()
+            if self.skew is not None and not explicit:
+                stated = any(h.trace_state and incoming_threshold(h.trace_state) for h in chunk.headers)
+                self.skew.saw(chunk.origin.service, (chunk.trace_id,), stated=stated)
 
     def _account(self, found: Split) -> None:
         counts = self.counts
@@ -209,7 +217,9 @@ class Intake:
         for origin, trace_ids in found.dropped.items():
             # Explicit randomness on some spans of a trace only may draw these and not the others: then it is drawn.
             unknown = {trace_id for trace_id in trace_ids if not self._assembler.knows(trace_id)}
-            self._ledger.sampled_out(origin.service, unknown)
+            fresh = self._ledger.sampled_out(origin.service, unknown)
+            if fresh and self.skew is not None and not found.explicit:
+                self.skew.saw(origin.service, fresh)
 
     def restore(self) -> int:
         """Take up what the store holds after a restart; return how many traces are open."""
@@ -233,6 +243,8 @@ class Intake:
                 self._ledger.seen()
         if closed is not None:
             self._assembler.restore(*closed)
+        for trace_id in reversed(self._store.ended_and_purged(self._assembler.remembered)):
+            self._assembler.refuse(trace_id)
         return self._ledger.open - before
 
 

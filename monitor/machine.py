@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import sys
@@ -106,6 +107,8 @@ def _extras(config: Config | None) -> Iterator[Finding]:
 
 def _ports(config: Config) -> Iterator[Finding]:
     running = _answers(config.api.listen)
+    if running:
+        yield from _traffic(config.api.listen)
     otlp = config.sources.otlp
     wanted = [("api.listen", config.api.listen), ("sources.otlp.http", otlp.http)]
     wanted += [("sources.otlp.grpc", otlp.grpc)] if otlp.grpc is not None else []
@@ -170,6 +173,21 @@ def _answers(address: Address) -> bool:
         return False
     except (OSError, ValueError):
         return False
+
+
+def _traffic(address: Address) -> Iterator[Finding]:
+    """What the monitor that runs there suspects of its traffic."""
+    url = f"http://{Address(_ANY.get(address.host, address.host), address.port)}/v1/status"
+    try:
+        with build_opener(ProxyHandler({})).open(url, timeout=2.0) as body:
+            told = json.load(body).get("suspicions", [])
+            found = [(str(each["cause"]), str(each["remedy"])) for each in told]
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):  # it runs, but is of another version
+        return
+    for cause, remedy in found:
+        yield Finding("traffic", "warn", cause, remedy)
+    if not found:
+        yield Finding("traffic", "ok", "nothing is suspicious about what the monitor takes in")
 
 
 def _store(path: Path) -> Iterator[Finding]:

@@ -13,6 +13,8 @@ from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.verdict import State
 
+from .suspicion import Suspicion
+
 _CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([a-z][a-z0-9_]{0,63})")
 
 Passed: TypeAlias = Literal["true", "false", "none"]
@@ -42,6 +44,7 @@ class Report:
     now_ns: int
     shortened: int = 0
     judge: JudgeStanding | None = None
+    suspicions: Sequence[Suspicion] = ()
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None
 

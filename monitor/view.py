@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Literal, Protocol
@@ -22,7 +22,9 @@ from .intake import Counts, Intake
 from .ledger import Ledger, Reason
 from .pipeline import Pipeline
 from .report import Position, Report, VerdictPage, VerdictQuery
-from .sampler import probability, randomness, threshold
+from .sampler import probability, random_bits, threshold
+from .sessions import Sessions
+from .suspicion import Kind, Suspicion
 from .windows import Windows
 
 REJECTED = "invalid"
@@ -81,6 +83,8 @@ class View:
     clock_ns: Callable[[], int]
     working: Callable[[], bool]
     judge: Callable[[], JudgeStanding | None] = lambda: None
+    suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
+    sessions: Sessions | None = None
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
@@ -113,6 +117,7 @@ class View:
             now_ns=now_ns,
             shortened=self.windows.shortened,
             judge=self.judge(),
+            suspicions=self.suspicions(),
             receiving=self.front.receiving(self.intake.counts),
             forwarding=self.front.forwarding(),
         )
@@ -135,7 +140,8 @@ class View:
         if len(found) <= query.limit:
             return VerdictPage(verdicts=page)
         last = page[-1]
-        position = Position(closed_ns=last["closed_ns"], trace_id=last["trace_id"], rubric=last["rubric"])
+        of = last["trace_id"] or last["case_id"]  # a session has no trace id: its key is the id of the case
+        position = Position(closed_ns=last["closed_ns"], trace_id=of, rubric=last["rubric"])
         return VerdictPage(verdicts=page, next=position)
 
     async def story(self, trace_id: str, *, caller: str | None) -> Mapping[str, object] | None:
@@ -165,7 +171,7 @@ class View:
     def _draw(self, trace_id: bytes) -> dict[str, object]:
         base = threshold(self.config.sampling.rate)
         return {
-            "randomness": f"{randomness(trace_id):014x}",
+            "randomness": f"{random_bits(trace_id, self.config.sampling.randomness):014x}",
             "threshold": f"{base:014x}",
             "probability": probability(base),
         }
@@ -189,10 +195,23 @@ class View:
                 ),
                 "judging": Queue(items=len(self.pipeline.waiting)),
                 **waits_for_judge,
+                **self._sessions(),
             },
             spool_bytes=self.store.size,
             judge=judge,
+            suspected=self._suspected(),
         )
+
+    def _sessions(self) -> dict[str, Queue]:
+        if self.sessions is None:
+            return {}
+        oldest_ns = self.sessions.oldest_ns
+        waiting = Queue(items=self.sessions.open_sessions, oldest_s=None if oldest_ns is None else oldest_ns / 1e9)
+        return {"sessions": waiting}
+
+    def _suspected(self) -> dict[str, bool]:
+        found = {suspicion.kind for suspicion in self.suspicions()}
+        return {kind.value: kind in found for kind in Kind}
 
     def _count_up(self) -> None:
         """Bring the counters of the hot path up to date: it counts in plain integers and is asked at a scrape."""

@@ -21,7 +21,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _TYPES: Final = {
     name: getattr(descriptor_pb2.FieldDescriptorProto, f"TYPE_{name.upper()}")
-    for name in ("bytes", "bool", "double", "int32", "int64", "fixed64")
+    for name in ("bytes", "bool", "double", "int32", "int64", "fixed32", "fixed64")
 }
 _ONE: Final = descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL
 _MANY: Final = descriptor_pb2.FieldDescriptorProto.LABEL_REPEATED
@@ -42,7 +42,7 @@ _MESSAGES: Final = {
     "Scope": "name:bytes=1 version:bytes=2 *attributes:KeyValue=3",
     "Span": "trace_id:bytes=1 span_id:bytes=2 trace_state:bytes=3 parent_span_id:bytes=4 name:bytes=5 kind:int32=6 "
     "start_time_unix_nano:fixed64=7 end_time_unix_nano:fixed64=8 *attributes:KeyValue=9 *events:Event=11 "
-    "*links:Link=13 status:Status=15",
+    "*links:Link=13 status:Status=15 flags:fixed32=16",
     "Event": "time_unix_nano:fixed64=1 name:bytes=2 *attributes:KeyValue=3",
     "Link": "trace_id:bytes=1 span_id:bytes=2 trace_state:bytes=3 *attributes:KeyValue=4",
     "Status": "message:bytes=2 code:int32=3",

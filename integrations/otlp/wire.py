@@ -22,7 +22,6 @@ from . import bounds
 from .chunk import Chunk, Origin, SpanHeader
 from .envelope import Delivery, Envelope, Ids, Resource
 from .outcome import Undecodable
-from .tracestate import randomness
 
 __all__ = ["Admit", "Chunk", "Kept", "Origin", "SpanHeader", "Split", "identify", "keep", "read_headers", "split"]
 
@@ -33,6 +32,8 @@ _SPAN_ID: Final = b"\x12\x08"
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
 _APP_ROOT: Final = b"langfuse.internal.is_app_root"
+_REMOTE: Final = 0x300
+"""Flags of a span whose exporter knows whether its parent is remote (0x100), and whose parent is (0x200)."""
 _PARTS: Final = 50_000
 """Resources and scopes that a request may hold: more than a batch has spans, and below a tenth of a second of work."""
 _RANDOM_VALUE: Final = re.compile(rb"rv:")
@@ -52,6 +53,8 @@ class Split:
     kept: int = 0
     invalid_ids: int = 0
     damaged: int = 0
+    explicit: bool = False
+    """Whether spans may state their randomness themselves, so that it cannot be told from the trace ids."""
 
     @property
     def rejected(self) -> int:
@@ -90,12 +93,14 @@ def split(body: bytes, admit: Admit) -> Split:
         ) from None
     result = Split()
     kept: Kept = {}
-    explicit = _RANDOM_VALUE.search(body) is not None
+    result.explicit = _RANDOM_VALUE.search(body) is not None
     for r, resource_spans in enumerate(envelope.resource_spans):
         origin = admit(resource_spans.resource)
         for s, scope_spans in enumerate(resource_spans.scope_spans):
             place = (r, s, resource_spans, scope_spans)
-            if explicit and origin.threshold:
+            if origin.hashed:
+                _sift_hashed(scope_spans.spans, place, origin, kept, result)
+            elif result.explicit and origin.threshold:
                 _sift_slowly(scope_spans.spans, place, origin, kept, result)
             else:
                 _sift(scope_spans.spans, place, origin, kept, result)
@@ -143,6 +148,29 @@ def _sift(spans: Iterable[bytes], place: Place, origin: Origin, kept: Kept, resu
         _sift_slowly(odd, place, origin, kept, result)
 
 
+def _sift_hashed(spans: Iterable[bytes], place: Place, origin: Origin, kept: Kept, result: Split) -> None:
+    """Decide on the hash of the trace id, taken once a trace."""
+    drawn: dict[bytes, bool] = {}
+    odd: list[bytes] = []
+    for span in spans:
+        trace_id = span[2:18]
+        usual = span[:2] == _TRACE_ID and span[18:20] == _SPAN_ID and len(span) >= 28
+        if not usual or trace_id == _NO_TRACE or span[20:28] == _NO_SPAN:
+            odd.append(span)
+            continue
+        wanted = drawn.get(trace_id)
+        if wanted is None:
+            wanted = drawn[trace_id] = origin.draws(trace_id)
+        if wanted:
+            kept.setdefault(trace_id, []).append((place, span, origin))
+    result.spans += len(place[3].spans) - len(odd)
+    dropped = {trace_id for trace_id, wanted in drawn.items() if not wanted}
+    if dropped:
+        result.dropped.setdefault(origin, set()).update(dropped)
+    if odd:
+        _sift_slowly(odd, place, origin, kept, result)
+
+
 def _sift_slowly(spans: Iterable[bytes], place: Place, origin: Origin, kept: Kept, result: Split) -> None:
     """Decide with the ids parsed: for spans in an unusual layout, and for requests that carry explicit randomness."""
     for span in spans:
@@ -155,7 +183,7 @@ def _sift_slowly(spans: Iterable[bytes], place: Place, origin: Origin, kept: Kep
         trace_id, span_id = ids.trace_id, ids.span_id
         if len(trace_id) != 16 or len(span_id) != 8 or trace_id == _NO_TRACE or span_id == _NO_SPAN:
             result.invalid_ids += 1
-        elif randomness(trace_id, ids.trace_state.decode("ascii", "replace")) < origin.threshold:
+        elif not origin.draws(trace_id, ids.trace_state.decode("ascii", "replace")):
             result.dropped.setdefault(origin, set()).add(trace_id)
         else:
             kept.setdefault(trace_id, []).append((place, span, origin))
@@ -217,6 +245,7 @@ def _headers(payload: bytes, trace_id: bytes) -> Iterator[SpanHeader]:
                     trace_state=span.trace_state.decode("ascii", "replace"),
                     start_ns=span.start_time_unix_nano,
                     end_ns=span.end_time_unix_nano,
+                    remote_parent=span.flags & _REMOTE == _REMOTE,
                     root_hint=hinted and any(a.key == _APP_ROOT and a.value.bool_value for a in span.attributes),
                 )
 

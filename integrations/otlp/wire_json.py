@@ -14,7 +14,6 @@ from .encode_json import encode_resource, encode_scope, encode_span
 from .envelope import Envelope
 from .json_values import identifier, mapping, objects, text
 from .outcome import Undecodable
-from .tracestate import randomness
 from .wire import Admit, Kept, Place, Split, keep
 
 _LARGE: Final = 1 << 20
@@ -47,7 +46,9 @@ def split_json(body: bytes, admit: Admit) -> Split:
                     result.invalid_ids += 1
                     continue
                 trace_id = bytes.fromhex(ids[0])
-                if randomness(trace_id, text(span.get("traceState"))) < origin.threshold:
+                trace_state = text(span.get("traceState"))
+                result.explicit |= "rv:" in trace_state
+                if not origin.draws(trace_id, trace_state):
                     result.dropped.setdefault(origin, set()).add(trace_id)
                 else:
                     encoded = encode_span(span, trace_id, bytes.fromhex(ids[1]))

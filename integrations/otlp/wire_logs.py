@@ -66,7 +66,7 @@ class _Sieve:
         result.records += 1
         if len(trace_id) != 16 or trace_id == _NO_TRACE or len(span_id) != 8 or span_id == _NO_SPAN:
             result.untraced += 1
-        elif int.from_bytes(trace_id[-7:], "big") < origin.threshold:
+        elif not origin.draws(trace_id):
             result.dropped += 1
         else:
             return True

@@ -56,6 +56,7 @@ class Snapshot:
     queues: Mapping[str, Queue] = field(default_factory=dict)
     spool_bytes: int | None = None
     judge: JudgeStanding | None = None
+    suspected: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,6 +317,8 @@ class Exporter:
                 sampled[f.QUEUE_OLDEST].append(((name,), queue.oldest_s))
         if seen.spool_bytes is not None:
             sampled[f.SPOOL_BYTES].append(((), seen.spool_bytes))
+        for kind, suspected in seen.suspected.items():
+            sampled[f.TRAFFIC_SUSPECTED].append(((str(kind),), float(suspected)))
         for family, values, value in gauges(seen.judge) if seen.judge is not None else ():
             sampled[family].append((values, value))
         for family, values, value in self._windows(seen.standings):

@@ -29,7 +29,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "status": "`healthy`, `warning`, `critical` or `insufficient_data`",
         "level": "`warning` or `critical`",
         "scenario": "a scenario of the configuration; capped",
-        "kind": "what was violated; capped",
+        "kind": "what was violated, capped; or what is suspected, a closed list",
         "code": "HTTP status of the answer, or its class (`2xx`)",
         "signal": "`traces`, `logs`, `metrics`, or `other` for paths that are passed through",
         "queue": "a queue of the monitor; a closed list",
@@ -204,6 +204,12 @@ SPANS_IGNORED = Family(
     help="Spans of sampled traces that were taken and not used.",
     note="`duplicate`: the trace had them already, a client sent again; `late`: they came after `assembly.late`.",
 )  # fmt: skip
+TRAFFIC_SUSPECTED = Family(
+    name="sidejudge_traffic_suspected", kind="gauge", labels=("kind",),
+    help="1 while something about the traffic makes verdicts fewer or other than the configuration asks for, else 0.",
+    note="`skewed_sampling`: trace ids are not uniformly random; `split_traces`: roots or parents of many traces never "
+    "arrive; `rootless_traces`: their callers' spans do not. `/v1/status` has cause and remedy.",
+)  # fmt: skip
 LOG_RECORDS_RECEIVED = Family(
     name="sidejudge_log_records_received_total", kind="counter",
     help="Log records that arrived, sampled or not.",
@@ -357,7 +363,7 @@ FAMILIES = (
     VERDICT_WEIGHT, VERDICT_FAILED_WEIGHT, VERDICT_WEIGHT_SQUARED,
     PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES, STATUS, PASS_RATIO_THRESHOLD,
     METRIC_SCORE, METRIC_MEAN, COMPOSITE_MEAN, BLOCKERS, WORKFLOW_VIOLATIONS,
-    REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED,
+    REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED, TRAFFIC_SUSPECTED,
     LOG_RECORDS_RECEIVED, LOG_RECORDS_REJECTED, LOG_RECORDS_IGNORED,
     FORWARDED, FORWARD_ANSWERS, FORWARD_FAILED, FORWARD_UNJUDGED,
     JUDGE_REQUESTS, JUDGE_REQUESTS_FAILED, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST,

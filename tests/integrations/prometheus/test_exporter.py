@@ -348,7 +348,7 @@ def populated() -> Exporter:
     exporter.watch(
         lambda: Snapshot(
             standings=[standing(composite_mean=0.5, metric_means={"accuracy": 0.5})],
-            queues={"evaluation": Queue(items=1, oldest_s=1.0)}, spool_bytes=1,
+            queues={"evaluation": Queue(items=1, oldest_s=1.0)}, spool_bytes=1, suspected={"split_traces": False},
             judge=JudgeStanding(
                 name="openai/m", models=(ModelStanding(model="openai/m", circuit="closed"),), outage=None,
                 spending=(Spending(period="hour", spent_usd=1, limit_usd=2),), shares={"high": 1.0}, under_way=1,
