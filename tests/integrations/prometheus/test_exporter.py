@@ -49,6 +49,7 @@ RUBRIC = Rubric(
 JUDGE = KnownJudge(models=["openai/m"], failures=["timeout"], flags=["contradiction"])
 KNOWN = Known(
     rubrics=[RUBRIC], ended_reasons=["scored", "sampled_out"], rejected_reasons=["no_ids"], destinations=["jsonl"],
+    forward_failures=["connect"], forward_unjudged=["error"],
     violations={"call": ["tool_missing"]}, sampling_rate=0.05,
     judge=JUDGE, version="1.2.3", revision="abc", python="3.11",
     fingerprint="0123456789ab",
