@@ -3,7 +3,7 @@
 Closed: calls pass. Open: none does. After a pause it is half open: one call is let through as a probe, and decides. The
 pause doubles with each probe that fails. A probe should hold nothing of any trace (``monitor.judge.greeting``), or one
 trace that the provider chokes on would keep it open for all. What cannot mend itself within a call (a wrong key) opens
-it at once, other failures when several follow each other. All methods are pure given ``now`` (seconds of any one clock).
+it at once, other failures when several follow each other. All methods are pure given ``now`` (seconds of a clock).
 """
 
 from __future__ import annotations
