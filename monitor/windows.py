@@ -17,6 +17,7 @@ from scoring.statistics.estimate import Estimate, check_weight, from_sums
 from scoring.statistics.exact_sum import ExactSum
 from scoring.statistics.interval import Z_95_ONE_SIDED
 from scoring.statistics.missing import missing_band
+from scoring.statistics.sequence import ConfidenceSequence
 from scoring.status import Policy, appraise
 
 from .observation import Key, Observation
@@ -206,13 +207,13 @@ class Windows:
         window = self._at(key, now_ns)
         return {} if window is None else {name: window.metrics[name].value for name in sorted(window.metrics)}
 
-    def standing(self, key: Key, now_ns: int, policy: Policy) -> Standing:
-        """Where this key stands at ``now_ns``."""
+    def standing(self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None) -> Standing:
+        """Where this key stands at ``now_ns`` by the numbers of that moment; mode ``sequence`` needs the sequence."""
         estimate = self.estimate(key, now_ns)
         window = self._windows.get(key)
         return Standing(
             service=key.service, environment=key.environment, rubric=key.rubric,
-            estimate=estimate, appraisal=appraise(estimate, policy),
+            estimate=estimate, appraisal=appraise(estimate, policy, sequence),
             incomplete=window.incomplete if window else 0, judge_failed=window.judge_failed if window else 0,
             forced=window.forced if window else 0,
             composite_mean=self.composite_mean(key, now_ns), metric_means=self.metric_means(key, now_ns),
@@ -222,6 +223,11 @@ class Windows:
             ),
             thresholds=policy.thresholds,
         )  # fmt: skip
+
+    def decided(self, key: Key) -> int:
+        """How many verdicts that passed or failed the key's window held when it was last looked at."""
+        window = self._windows.get(key)
+        return window.n if window is not None else 0
 
     def members(self, key: Key, now_ns: int) -> list[Held]:
         """What the key's window holds at ``now_ns``, as it is kept; the list is the caller's."""

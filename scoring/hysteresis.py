@@ -7,7 +7,8 @@ are ``recovery_margin`` higher. Then, in this order:
 - **Better** is entered when all of that number of looks were that good *with the margin*, and the present status has
   lasted for ``hold_ns``.
 - **Insufficient data** is entered when a look had nothing to go by at all, or when all of the last ``looks`` looks
-  had too little: a sample that hovers about its minimum changes nothing. It is left once ``needed`` looks agree.
+  had too little: a sample that hovers about its minimum changes nothing. It is left for *healthy* by the first good
+  look, unless one of the last was bad: then ``needed`` of them must be good.
 
 Mode ``point`` knows none of this: the seed's status is that of the moment.
 """
@@ -27,10 +28,10 @@ _SEVERITY = {Status.HEALTHY: 0, Status.WARNING: 1, Status.CRITICAL: 2}
 class Hysteresis:
     """How many of how many looks it takes, by how much a ratio must recover, how long a status lasts at least (ns)."""
 
-    needed: int = 3
-    looks: int = 5
+    needed: int = 10
+    looks: int = 12
     recovery_margin: float = 0.02
-    hold_ns: int = 0
+    hold_ns: int = 30 * 60 * 10**9
 
     def __post_init__(self) -> None:
         if not 1 <= self.needed <= self.looks or not 0 <= self.recovery_margin < 1 or self.hold_ns < 0:
@@ -93,7 +94,9 @@ def _next(held: Held, looks: tuple[Look, ...], now_ns: int, rule: Hysteresis) ->
             return worse
     if present is Status.INSUFFICIENT_DATA:
         good = sum(look.status is Status.HEALTHY for look in looks)
-        return Status.HEALTHY if good >= rule.needed else present
+        doubt = any(_at_least(look.status, Status.WARNING) for look in looks)
+        sure = good >= rule.needed or (good and not doubt)
+        return Status.HEALTHY if sure else present
     recent = looks[-rule.needed :]
     if len(recent) < rule.needed or any(look.with_margin is Status.INSUFFICIENT_DATA for look in recent):
         return present

@@ -45,8 +45,8 @@ class ChangeRule:
 class Limits:
     """Where the conditions beside the pass ratio begin.
 
-    Ratios in [0, 1], ``lag_s`` in seconds, ``spool_bytes`` in bytes. ``agreement`` is the least agreement (kappa) of the
-    judge with people, ``budget_ratio`` the share of the judge's budget.
+    Ratios in [0, 1], ``lag_s`` in seconds, ``spool_bytes`` in bytes. ``agreement`` is the least agreement (kappa) of
+    the judge with people, ``budget_ratio`` the share of the judge's budget.
     """
 
     blocker_ratio: float = 0.05

@@ -84,9 +84,12 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
 
 def place(standing: Standing) -> Labels:
     """The labels of a standing."""
-    return (
-        ("service", _name(standing.service)), ("environment", _name(standing.environment)), ("rubric", standing.rubric),
-    )  # fmt: skip
+    return place_of(standing.service, standing.environment, standing.rubric)
+
+
+def place_of(service: str, environment: str, rubric: str) -> Labels:
+    """The labels of a service, an environment and a rubric."""
+    return (("service", _name(service)), ("environment", _name(environment)), ("rubric", rubric))
 
 
 def _name(name: str) -> str:
