@@ -12,7 +12,7 @@ from typing import Any
 
 from monitor.observation import Key, Observation
 from monitor.windows import Windows
-from scoring.alerts.condition import Condition
+from scoring.alerts.board import Posted
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.event import AlertEvent, fingerprint
@@ -118,9 +118,10 @@ class Watch:
                 return True
         return False
 
-    def condition(self, alert: Alert) -> Condition:
-        """The condition of an alert."""
-        return self._by_id[alert.condition]
+    def posted(self) -> Iterator[Posted]:
+        """The alerts of this moment, in no order."""
+        for alert in self.alerts.values():
+            yield Posted(condition=self._by_id[alert.condition], alert=alert, muted=self.is_muted(alert))
 
     def to_memory(self) -> dict[str, str]:
         """What a restart needs, as JSON by name."""

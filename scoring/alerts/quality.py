@@ -25,9 +25,8 @@ KEEP_NS = 15 * _MINUTE_NS
 def quality(declared: Declaration) -> tuple[Condition, ...]:
     """The conditions on quality under this declaration, the most severe first."""
     limits, policy = declared.limits, declared.policy
-    bounds, rule = policy.thresholds, declared.rule
+    bounds = policy.thresholds
     number = {"point": "pass ratio", "bound": "upper bound of the pass ratio", "sequence": "confidence sequence"}
-    lasting = f", {rule.needed} of {rule.looks} looks" if rule.looks > 1 else ""
     guards = f"; at least {policy.min_samples:g} effective samples"
     if policy.mode == "bound":
         guards += f" and {policy.min_failures} failures"
@@ -36,14 +35,14 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
         Condition(
             id="pass_rate_critical", severity=Severity.CRITICAL, scope=PLACE, unit="ratio",
             title="Too few traces pass",
-            when=f"{below} {bounds.critical:g}{lasting}{guards}",
+            when=f"{below} {bounds.critical:g}{guards}",
             meaning="users are served badly now; look at the worst traces and at what was deployed",
             limit=bounds.critical, find=_status({Status.CRITICAL}, declared, "critical"), examples=True,
         ),
         Condition(
             id="pass_rate_warning", severity=Severity.WARNING, scope=PLACE, unit="ratio",
             title="Fewer traces pass than should",
-            when=f"{below} {bounds.warning:g}{lasting}{guards}",
+            when=f"{below} {bounds.warning:g}{guards}",
             meaning="quality has slipped below what was promised",
             limit=bounds.warning, find=_status({Status.WARNING, Status.CRITICAL}, declared, "warning"),
             muted_by="pass_rate_critical", examples=True,
