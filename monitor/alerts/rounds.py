@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 from monitor.windows import Windows
+from scoring.alerts.condition import Severity
 from scoring.alerts.event import AlertEvent, event_of_json
 from scoring.alerts.facts import Agreement, Facts
 from scoring.alerts.lifecycle import Turn
@@ -70,9 +71,10 @@ class Rounds:
         """Take up what the last run left, events that nobody took among it."""
         self._kept = self._memory.all()
         self._watch.restore(self._kept)
-        for name, said in self._kept.items():
-            if name.startswith(_EVENT):
-                self._waiting[name] = event_of_json(json.loads(said))
+        left = [event_of_json(json.loads(said)) for name, said in self._kept.items() if name.startswith(_EVENT)]
+        order = list(Severity)
+        for event in sorted(left, key=lambda event: (event.at_ns, order.index(event.severity))):
+            self._waiting[_EVENT + event.id] = event
 
     def lagged(self, ended_ns: int, lag_s: float) -> None:
         """A trace was judged this long after its last span ended."""

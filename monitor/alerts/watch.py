@@ -66,7 +66,7 @@ class Watch:
         self._windows = windows
         self._by_id = {condition.id: condition for condition in self.conditions}
         self._tracked: dict[Key, _Tracked] = {}
-        self._muted: set[tuple[str, Labels]] = set()
+        self._unheard: set[tuple[str, Labels]] = set()
 
     def learn(self, key: Key, seen: Observation) -> None:
         """Take in a verdict for what follows verdicts one by one; those that came before ``cursor_ns`` are known."""
@@ -127,7 +127,7 @@ class Watch:
         """What a restart needs, as JSON by name."""
         kept = {_STATE + json.dumps(key): json.dumps(tracked.to_json()) for key, tracked in self._tracked.items()}
         for (condition, labels), alert in self.alerts.items():
-            said = {**alert.to_json(), "muted": (condition, labels) in self._muted}
+            said = {**alert.to_json(), "unheard": (condition, labels) in self._unheard}
             kept[_ALERT + fingerprint(condition, labels)] = json.dumps(said)
         return {**kept, "cursor": str(self.cursor_ns)}
 
@@ -144,8 +144,8 @@ class Watch:
                 alert = Alert.of_json(known)
                 if alert.condition in self._by_id:
                     self.alerts[alert.condition, alert.labels] = alert
-                    if known["muted"]:
-                        self._muted.add((alert.condition, alert.labels))
+                    if known["unheard"]:
+                        self._unheard.add((alert.condition, alert.labels))
 
     def _track(self, key: Key) -> _Tracked | None:
         tracked = self._tracked.get(key)
@@ -210,18 +210,21 @@ class Watch:
         yield from self._told(turns, facts.now_ns)
 
     def _told(self, turns: Mapping[tuple[str, Labels], tuple[Alert, Turn]], now_ns: int) -> Iterator[AlertEvent]:
-        """Events, the most severe first. An alert that was muted and no longer is has to be told after all."""
-        was_muted, self._muted = self._muted, set()
-        for place, alert in list(self.alerts.items()):
-            if alert.stage is not Stage.PENDING and self.is_muted(alert):
-                self._muted.add(place)
-            elif place in was_muted and place not in turns and alert.stage is Stage.FIRING:
+        """Events, the most severe first. Nobody heard of what was muted: once it no longer is, it is told after all."""
+        self._unheard &= self.alerts.keys() | turns.keys()
+        for place in sorted(self._unheard - turns.keys()):
+            alert = self.alerts[place]
+            if alert.stage is Stage.FIRING and not self.is_muted(alert):
+                self._unheard.discard(place)
                 told = self.alerts[place] = replace(alert, told=alert.told + 1)
                 yield self._event(told, Turn.FIRING, now_ns, muted=False)
         order = [condition.id for condition in self.conditions]
         for place, (alert, turn) in sorted(turns.items(), key=lambda item: order.index(item[0][0])):
-            over = turn in {Turn.RESOLVED, Turn.EXPIRED}
-            yield self._event(alert, turn, now_ns, muted=place in (was_muted if over else self._muted))
+            if turn is Turn.FIRING:
+                (self._unheard.add if self.is_muted(alert) else self._unheard.discard)(place)
+            yield self._event(alert, turn, now_ns, muted=place in self._unheard)
+            if place not in self.alerts:
+                self._unheard.discard(place)
 
     def _event(self, alert: Alert, turn: Turn, now_ns: int, *, muted: bool) -> AlertEvent:
         condition, found = self._by_id[alert.condition], alert.finding

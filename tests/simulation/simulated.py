@@ -1,9 +1,9 @@
-"""A service as the monitor sees it: verdicts at random times, and what the real status code says of them, look by look."""
+"""A service as the monitor sees it: verdicts at random times, and what the status code says of them, look by look."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -128,6 +128,14 @@ def early_warnings(declared: Declaration, verdicts: Verdicts, *, per_hour: float
     return found
 
 
-def quick_sequence(declared: Declaration) -> Declaration:
-    """The same with looks as rare as they may be: only the verdicts count for what a sequence promises."""
-    return replace(declared, look_ns=HOUR_NS)
+def described(declared: Declaration) -> str:
+    """The numbers that results depend on, in one line."""
+    policy, rule, bounds = declared.policy, declared.hysteresis, declared.policy.thresholds
+    good, bad = declared.good_and_bad(RUBRIC)
+    return (
+        f"thresholds {bounds.warning:g} and {bounds.critical:g}, window {declared.window_ns / HOUR_NS:g} h, a look every "
+        f"{declared.look_ns / 1e9:g} s, {policy.min_samples:g} samples and {policy.min_failures} failures at least, "
+        f"{rule.needed} of {rule.looks} looks, margin {rule.recovery_margin:g}, hold {rule.hold_ns / 60e9:g} min, "
+        f"sequence {declared.sequence.error:g} in {declared.sequence.period_ns / HOUR_NS / 24:g} days, "
+        f"change {good:.3g} to {bad:.4g} once in {declared.change.false_alarm_every_ns / HOUR_NS / 24:g} days"
+    )
