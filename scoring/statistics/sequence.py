@@ -28,7 +28,7 @@ largest so far begins anew (``scale``). A verdict counts once, as it was first; 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .scale import Scale
@@ -49,7 +49,7 @@ class ConfidenceSequence:
     ``error`` in (0, 1) is the chance of a wrong conclusion within ``period_ns``, however often one looks.
     """
 
-    __slots__ = ("_convincing", "_last_ns", "_odds", "_period_ns", "_scale", "_wealth", "levels", "n")
+    __slots__ = ("_convincing", "_last_ns", "_most", "_odds", "_period_ns", "_scale", "_wealth", "levels", "n")
 
     def __init__(self, levels: Iterable[float], *, error: float, period_ns: int) -> None:
         if not 0 < error < 1 or period_ns <= 0:
@@ -57,9 +57,10 @@ class ConfidenceSequence:
         self.levels = sorted({_inside(level) for level in levels})
         self._odds = [level / (1 - level) for level in self.levels]
         self._convincing, self._period_ns = 1 / error, period_ns
+        self._most = _CAP * self._convincing
         self._scale = Scale()
         self._last_ns: int | None = None
-        self._wealth: list[list[float]] = [[0.0] * len(BETS) for _ in self.levels]
+        self._wealth = self._nothing()
         self.n = 0
 
     def add(self, *, passed: bool, weight: float, at_ns: int) -> None:
@@ -69,24 +70,21 @@ class ConfidenceSequence:
         self._last_ns = at_ns if self._last_ns is None else max(at_ns, self._last_ns)
         share = self._scale.share(weight)
         if share is None:
-            self._wealth = [[0.0] * len(BETS) for _ in self.levels]
+            self._wealth = self._nothing()
             return
-        most = _CAP * self._convincing
-        if passed:
-            kept = [1 - bet * share for bet in BETS]
-            for row in self._wealth:
-                row[:] = [held * factor + income for held, factor in zip(row, kept, strict=True)]
-        else:
-            staked = [bet * share for bet in BETS]
-            for row, odds in zip(self._wealth, self._odds, strict=True):
-                row[:] = [
-                    min(most, held * (1 + stake * odds) + income) for held, stake in zip(row, staked, strict=True)
-                ]
+        for place, bet in enumerate(BETS):
+            stake, row = bet * share, self._wealth[place]
+            if passed:
+                kept = 1 - stake
+                self._wealth[place] = [held * kept + income for held in row]
+            else:
+                grown = [held * (1 + stake * odds) + income for held, odds in zip(row, self._odds, strict=True)]
+                self._wealth[place] = [min(self._most, held) for held in grown]
 
     def evidence(self, level: float) -> float:
         """How strongly the verdicts say that the ratio is below the level, as a multiple of what convinces."""
-        row = self._wealth[self.levels.index(_inside(level))]
-        return sum(row) / len(row) / self._convincing
+        place = self.levels.index(_inside(level))
+        return sum(row[place] for row in self._wealth) / len(BETS) / self._convincing
 
     def below(self, level: float) -> bool:
         """Whether the pass ratio is below the level, by evidence that convinces."""
@@ -106,16 +104,17 @@ class ConfidenceSequence:
         }  # fmt: skip
 
     def restore(self, said: Mapping[str, Any]) -> None:
-        """Go on from what ``to_json`` said; levels that it does not know begin anew."""
-        held = dict(zip(said["levels"], said["wealth"], strict=True))
-        self._wealth = [_row(held.get(level)) for level in self.levels]
+        """Go on from what ``to_json`` said; levels that it does not know begin anew, all do where the bets differ."""
+        if len(said["wealth"]) == len(BETS):
+            known = [dict(zip(said["levels"], row, strict=True)) for row in said["wealth"]]
+            self._wealth = [[float(row.get(level, 0.0)) for level in self.levels] for row in known]
         self._last_ns, self.n = said["last_ns"], int(said["n"])
         self._scale = Scale(float(said["largest"]), even=bool(said["even"]))
+
+    def _nothing(self) -> list[list[float]]:
+        """No wealth: a row for each bet, in it a number for each level."""
+        return [[0.0] * len(self.levels) for _ in BETS]
 
 
 def _inside(level: float) -> float:
     return min(1 - _EDGE, max(_EDGE, level))
-
-
-def _row(held: Sequence[float] | None) -> list[float]:
-    return [float(each) for each in held] if held is not None and len(held) == len(BETS) else [0.0] * len(BETS)

@@ -133,8 +133,9 @@ def described(declared: Declaration) -> str:
     policy, rule, bounds = declared.policy, declared.hysteresis, declared.policy.thresholds
     good, bad = declared.good_and_bad(RUBRIC)
     return (
-        f"thresholds {bounds.warning:g} and {bounds.critical:g}, window {declared.window_ns / HOUR_NS:g} h, a look every "
-        f"{declared.look_ns / 1e9:g} s, {policy.min_samples:g} samples and {policy.min_failures} failures at least, "
+        f"thresholds {bounds.warning:g} and {bounds.critical:g}, window {declared.window_ns / HOUR_NS:g} h, "
+        f"a look every {declared.look_ns / 1e9:g} s, "
+        f"{policy.min_samples:g} samples and {policy.min_failures} failures at least, "
         f"{rule.needed} of {rule.looks} looks, margin {rule.recovery_margin:g}, hold {rule.hold_ns / 60e9:g} min, "
         f"sequence {declared.sequence.error:g} in {declared.sequence.period_ns / HOUR_NS / 24:g} days, "
         f"change {good:.3g} to {bad:.4g} once in {declared.change.false_alarm_every_ns / HOUR_NS / 24:g} days"

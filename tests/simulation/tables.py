@@ -40,8 +40,9 @@ RUNS = 20
 
 HEAD = """# How good the status is
 
-Written by `python tests/simulation/tables.py`; quick versions of the same run in the suite (`tests/simulation`). Simulated
-services, Poisson traffic, verdicts that are independent of each other; the code that says the status is the monitor's own.
+Written by `python tests/simulation/tables.py`; quick versions of the same run in the suite (`tests/simulation`).
+Simulated services, Poisson traffic, verdicts that are independent of each other; the code that says the status is
+the monitor's own.
 
 Defaults in force: {described}.
 
@@ -55,15 +56,17 @@ Defaults in force: {described}.
 READING = """
 ## How to read it
 
-- A plain average is useless below some hundred verdicts an hour: it cries daily for a service at 0.90, and its delay is short
-  only because it always cries.
-- `bound` is not built for a promise over time: near the threshold (0.87) and with little traffic it will be wrong some day.
-  At 30 verdicts an hour about half of the windows hold fewer than `min_samples`: lengthen `alerts.window`, or raise the rate.
-- `sequence` keeps its promise however often one looks, needs no minimum, and waits for no window: with much traffic it is
-  the fastest and with little the slowest. It assumes that the pass rate, given the past, does not dip below the threshold
-  even for a while; a dip is found, as it should be. After a true alarm it starts from the evidence of that moment.
-- The early warning costs one false alarm a month at a pass rate of exactly *good*, far fewer above it, and tells when the
-  change began. It is of severity `info`.
+- A plain average is useless below some hundred verdicts an hour: it cries daily for a service at 0.90, and its delay
+  is short only because it always cries.
+- `bound` is not built for a promise over time: near the threshold (0.87) and with little traffic it will be wrong
+  some day. At 30 verdicts an hour about half of the windows hold fewer than `min_samples`: lengthen `alerts.window`,
+  or raise the rate.
+- `sequence` keeps its promise however often one looks, needs no minimum, and waits for no window: with much traffic
+  it is the fastest and with little the slowest. It assumes that the pass rate, given the past, does not dip below
+  the threshold even for a while; a dip is found, as it should be. After a true alarm it starts from the evidence of
+  that moment.
+- The early warning costs one false alarm a month at a pass rate of exactly *good*, far fewer above it, and tells
+  when the change began. It is of severity `info`.
 - Intervals and sequences are as good as inclusion probabilities are true. Turns of one session are not independent;
   where sessions matter, judge per session or sample by session.
 """
@@ -152,7 +155,8 @@ def delay_table() -> str:
         rows.append((str(per_hour), "early warning", *(minutes(waits) for waits, _ in early), date, ""))
         progress(rows[-1])
     head = (
-        "verdicts an hour", "mode", *(f"to {ratio:.2f}" for ratio in DEGRADED), "critical, to 0.60", "critical, to 0.40",
+        "verdicts an hour", "mode", *(f"to {ratio:.2f}" for ratio in DEGRADED), "critical, to 0.60",
+        "critical, to 0.40",
     )  # fmt: skip
     note = (
         f"From 0.95 down, in minutes: median / 90th percentile of {RUNS} runs until `warning` or worse, and until "
@@ -163,7 +167,7 @@ def delay_table() -> str:
 
 def promise_table() -> str:
     rows = []
-    for error, period, runs in ((0.05, 20_000, 400), (0.20, 20_000, 400)):
+    for error, period, runs in ((0.05, 5_000, 200), (0.20, 5_000, 200)):
         for forced in (False, True):
             rng, wrong = np.random.default_rng([3, forced]), 0
             for _ in range(runs):
@@ -180,8 +184,8 @@ def promise_table() -> str:
             rows.append((kind, f"{error:.0%}", f"{wrong / runs:.1%}", str(runs)))
             progress(rows[-1])
     text = (
-        "A service that passes at exactly the threshold, 20,000 traces in one period, looked at after every verdict: how often the "
-        "sequence is ever wrong.\n\n"
+        "A service that passes at exactly the threshold, 5,000 traces in one period, looked at after every verdict: "
+        "how often the sequence is ever wrong.\n\n"
     )
     return "\n## The promise of a sequence\n\n" + text + table(("sampling", "promised at most", "found", "runs"), rows)
 
