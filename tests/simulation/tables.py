@@ -27,6 +27,7 @@ from simulated import (  # noqa: E402
 )
 
 from scoring.statistics.cusum import Cusum, average_run_length, design  # noqa: E402
+from scoring.statistics.interval import Z_95_TWO_SIDED, wilson  # noqa: E402
 from scoring.statistics.sequence import ConfidenceSequence  # noqa: E402
 from scoring.status import Status  # noqa: E402
 
@@ -181,13 +182,19 @@ def promise_table() -> str:
                             wrong += 1
                             break
             kind = "half of the failures forced, the rest at 5 %" if forced else "one rate"
-            rows.append((kind, f"{error:.0%}", f"{wrong / runs:.1%}", str(runs)))
+            between = wilson(wrong, runs, Z_95_TWO_SIDED)
+            chance = f"{between.lower:.1%} to {between.upper:.1%}" if between else ""
+            rows.append((kind, f"{error:.0%}", f"{wrong / runs:.1%}", chance, str(runs)))
             progress(rows[-1])
     text = (
         "A service that passes at exactly the threshold, 5,000 traces in one period, looked at after every verdict: "
         "how often the sequence is ever wrong.\n\n"
     )
-    return "\n## The promise of a sequence\n\n" + text + table(("sampling", "promised at most", "found", "runs"), rows)
+    return (
+        "\n## The promise of a sequence\n\n"
+        + text
+        + table(("sampling", "promised at most", "found", "95 % interval", "runs"), rows)
+    )
 
 
 def run_length_table() -> str:
