@@ -57,17 +57,17 @@ Defaults in force: {described}.
 READING = """
 ## How to read it
 
-- A plain average is useless below some hundred verdicts an hour: it cries daily for a service at 0.90, and its delay
-  is short only because it always cries.
+- A plain average is useless below some hundred verdicts an hour: it cries many times a day for a service at 0.90, and
+  its delay is short only because it always cries.
 - `bound` is not built for a promise over time: near the threshold (0.87) and with little traffic it will be wrong
-  some day. At 30 verdicts an hour about half of the windows hold fewer than `min_samples`: lengthen `alerts.window`,
-  or raise the rate.
+  some day. At 30 verdicts an hour many windows hold fewer than `min_samples`: lengthen `alerts.window`, or raise the
+  sampling rate.
 - `sequence` keeps its promise however often one looks, needs no minimum, and waits for no window: with much traffic
   it is the fastest and with little the slowest. It assumes that the pass rate, given the past, does not dip below
   the threshold even for a while; a dip is found, as it should be. After a true alarm it starts from the evidence of
-  that moment.
-- The early warning costs one false alarm a month at a pass rate of exactly *good*, far fewer above it, and tells
-  when the change began. It is of severity `info`.
+  that moment. It does not need `alerts.hysteresis`, whose ten looks are ten of its minutes.
+- The early warning costs one false alarm a month at a pass rate of exactly *good* (0.90), far fewer above it, and tells
+  when the change began. 0.87 is no longer good, and so it says. It is of severity `info`.
 - Intervals and sequences are as good as inclusion probabilities are true. Turns of one session are not independent;
   where sessions matter, judge per session or sample by session.
 """
