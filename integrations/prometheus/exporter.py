@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import cast
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -324,10 +325,6 @@ class Exporter:
         sampled[f.TRACES_OPEN].append(((), seen.traces_open))
         if self._known.sampling_rate is not None:
             sampled[f.SAMPLING_RATE].append(((), self._known.sampling_rate))
-        for rubric in self._rubrics:
-            for level in (Status.WARNING, Status.CRITICAL):
-                bound = getattr(self._known.own_thresholds.get(rubric, self._known.thresholds), level.value)
-                sampled[f.PASS_RATIO_THRESHOLD].append(((rubric, level.value), bound))
         for name, queue in seen.queues.items():
             sampled[f.QUEUE_ITEMS].append(((name,), queue.items))
             if queue.oldest_s is not None:
@@ -336,13 +333,17 @@ class Exporter:
             sampled[f.SPOOL_BYTES].append(((), seen.spool_bytes))
         for kind, suspected in seen.suspected.items():
             sampled[f.TRAFFIC_SUSPECTED].append(((str(kind),), float(suspected)))
-        for family, values, value in gauges(seen.judge) if seen.judge is not None else ():
-            sampled[family].append((values, value))
-        for family, values, value in alert_gauges(self._known.conditions, seen.alerts):
-            sampled[family].append((values, value))
-        for family, values, value in self._windows(seen.standings):
+        judge = gauges(seen.judge) if seen.judge is not None else ()
+        alerts = alert_gauges(self._known.conditions, seen.alerts)
+        for family, values, value in chain(self._thresholds(), judge, alerts, self._windows(seen.standings)):
             sampled[family].append((values, value))
         return sampled
+
+    def _thresholds(self) -> Iterator[Series]:
+        for rubric in self._rubrics:
+            bounds = self._known.own_thresholds.get(rubric, self._known.thresholds)
+            yield f.PASS_RATIO_THRESHOLD, (rubric, Status.WARNING.value), bounds.warning
+            yield f.PASS_RATIO_THRESHOLD, (rubric, Status.CRITICAL.value), bounds.critical
 
     def _windows(self, standings: Iterable[Standing]) -> Iterator[Series]:
         shown: set[tuple[str, ...]] = set()

@@ -17,6 +17,7 @@ from pydantic import (
     GetPydanticSchema,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic_core import core_schema
 

@@ -106,7 +106,7 @@ async def test_a_store_that_refuses_leaves_the_statuses_as_they_were(started):
     app.monitor.store.kept.change = refuse
     await app.post(traces(100, 10))
     await app.settled(20)
-    await app.monitor._look()
+    await app.monitor._watch_alerts()
     assert app.monitor.view.status().overall is Status.CRITICAL
 
 
