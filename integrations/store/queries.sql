@@ -147,3 +147,12 @@ DELETE FROM turns WHERE seq IN (
         SELECT 1 FROM turns AS o WHERE o.session_key = s.session_key AND (o.done_ns IS NULL OR o.done_ns >= :before))
        OR NOT EXISTS (SELECT 1 FROM turns AS o WHERE o.session_key = s.session_key AND o.closed_ns >= :abandoned)
     LIMIT :limit);
+
+-- name: kept
+SELECT name, value FROM kept;
+
+-- name: keep
+INSERT INTO kept (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: let_go
+DELETE FROM kept WHERE name = ?;

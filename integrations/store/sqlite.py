@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, Protocol
 
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .judged import Judged
+from .kept import Kept
 from .lock import Lock
 from .lru import Lru
 from .statements import VERSION, queries, schema
@@ -129,6 +130,8 @@ class Store:
         """What judges answered, and what they cost."""
         self.vectors: Final = Lru[bytes]("vectors", write=self._writer.do, read=self._read)
         """Vectors of texts: float32, little-endian."""
+        self.kept: Final = Kept(write=self._writer.do, read=self._read)
+        """What the watch over statuses and alerts remembers."""
 
     def _connect(self) -> sqlite3.Connection:
         connection = None
