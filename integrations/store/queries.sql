@@ -156,3 +156,40 @@ INSERT INTO kept (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET va
 
 -- name: let_go
 DELETE FROM kept WHERE name = ?;
+
+-- name: outbox_put
+-- Replaced, not updated: the number changes, so that a delivery of the former body does not end this one.
+INSERT OR REPLACE INTO outbox (destination, id, queued_ns, body) VALUES (?, ?, ?, ?);
+
+-- name: outbox_waiting
+SELECT seq, id, queued_ns, body FROM outbox WHERE destination = ? AND parked IS NULL ORDER BY seq LIMIT ?;
+
+-- name: outbox_done
+DELETE FROM outbox WHERE seq = ?;
+
+-- name: outbox_park
+UPDATE outbox SET parked = ? WHERE seq = ?;
+
+-- name: outbox_unpark
+UPDATE outbox SET parked = NULL WHERE destination = ? AND parked IS NOT NULL;
+
+-- name: outbox_standing
+SELECT destination, count(*) FILTER (WHERE parked IS NULL), min(queued_ns) FILTER (WHERE parked IS NULL),
+    count(*) FILTER (WHERE parked IS NOT NULL)
+FROM outbox GROUP BY destination;
+
+-- name: outbox_parked
+-- The latest reason of each destination.
+SELECT destination, parked, max(seq) FROM outbox WHERE parked IS NOT NULL GROUP BY destination;
+
+-- name: outbox_forget
+DELETE FROM outbox WHERE parked IS NOT NULL AND queued_ns < ?;
+
+-- name: noted
+SELECT name, value FROM noted;
+
+-- name: note
+INSERT INTO noted (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: note_gone
+DELETE FROM noted WHERE name = ?;
