@@ -16,6 +16,7 @@ from scoring.status import Policy, Status
 from scoring.verdict import Selection, State
 
 from .alerts.answers import AlertBody, ChangeBody, instant
+from .outbox import Dispatch
 from .report import Report
 from .suspicion import Kind
 
@@ -241,6 +242,28 @@ class ForwardingBody(_Body):
         )  # fmt: skip
 
 
+class DestinationBody(_Body):
+    """How what is told to one destination gets there."""
+
+    destination: str
+    waiting: Count = Field(description="items that wait to be delivered")
+    oldest_since: datetime | None = Field(description="since when the oldest of them waits")
+    parked: Count = Field(description="items that were refused, or could not be delivered for a day")
+    parked_reason: str | None = Field(description="why the last of them was set aside")
+    failing_since: datetime | None = Field(description="since when it cannot be reached; null while it can")
+    failing_reason: str | None
+    last_success_at: datetime | None = Field(description="null until something was delivered by this process")
+
+    @classmethod
+    def of(cls, dispatch: Dispatch) -> DestinationBody:
+        shelf = dispatch.shelf
+        return cls(
+            destination=dispatch.destination, waiting=shelf.waiting, oldest_since=instant(shelf.oldest_ns),
+            parked=shelf.parked, parked_reason=shelf.reason, failing_since=instant(dispatch.failing_since_ns),
+            failing_reason=dispatch.reason, last_success_at=instant(dispatch.last_success_ns),
+        )  # fmt: skip
+
+
 class StatusBody(_Body):
     """The state of this process at one moment."""
 
@@ -256,6 +279,7 @@ class StatusBody(_Body):
     suspicions: list[SuspicionBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
     receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
     forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
+    destinations: list[DestinationBody] = Field(description="those who are told of alerts")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
     config_fingerprint: str = Field(description="first digits of the SHA-256 of the configuration in force")
@@ -284,6 +308,7 @@ class StatusBody(_Body):
             ],
             receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
             forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
+            destinations=[DestinationBody.of(each) for each in report.dispatches],
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),
             uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),

@@ -15,6 +15,7 @@ from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.verdict import State
 
+from .outbox import Dispatch
 from .suspicion import Suspicion
 
 _CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([a-z][a-z0-9_]{0,63})")
@@ -51,6 +52,7 @@ class Report:
     forwarding: Forwarding | None = None
     alerts: Sequence[Posted] = ()
     conditions: Sequence[Condition] = ()
+    dispatches: Sequence[Dispatch] = ()
 
     @property
     def overall(self) -> Status:

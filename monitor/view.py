@@ -22,6 +22,7 @@ from .config import Config
 from .inspection import inspect_spans
 from .intake import Counts, Intake
 from .ledger import Ledger, Reason
+from .outbox import Dispatch
 from .pipeline import Pipeline
 from .report import Position, Report, VerdictPage, VerdictQuery
 from .sampler import probability, random_bits, threshold
@@ -88,6 +89,7 @@ class View:
     judge: Callable[[], JudgeStanding | None] = lambda: None
     suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
     sessions: Sessions | None = None
+    dispatches: Callable[[], list[Dispatch]] = list
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
@@ -125,6 +127,7 @@ class View:
             forwarding=self.front.forwarding(),
             alerts=in_order(self.watch.posted()),
             conditions=self.watch.conditions,
+            dispatches=self.dispatches(),
         )
 
     async def verdicts(self, query: VerdictQuery) -> VerdictPage:
@@ -191,6 +194,7 @@ class View:
         oldest_ns = self.assembler.oldest_ns
         judge = self.judge()
         waits_for_judge = {} if judge is None else {"judge": Queue(items=judge.waiting, oldest_s=judge.oldest_s)}
+        dispatches = self.dispatches()
         return Snapshot(
             standings=self.watch.standings(now_ns),
             traces_open=self.ledger.open,
@@ -201,11 +205,13 @@ class View:
                 "judging": Queue(items=len(self.pipeline.waiting)),
                 **waits_for_judge,
                 **self._sessions(),
+                **({"outbox": _outbox(dispatches)} if dispatches else {}),
             },
             spool_bytes=self.store.size,
             judge=judge,
             suspected=self._suspected(),
             alerts=list(self.watch.posted()),
+            parked={each.destination: each.shelf.parked for each in dispatches},
         )
 
     def _sessions(self) -> dict[str, Queue]:
@@ -254,3 +260,9 @@ class View:
         new = total - self._scraped[name]
         self._scraped[name] = total
         return new
+
+
+def _outbox(dispatches: Sequence[Dispatch]) -> Queue:
+    oldest = [each.shelf.oldest_ns for each in dispatches if each.shelf.oldest_ns is not None]
+    waiting = sum(each.shelf.waiting for each in dispatches)
+    return Queue(items=waiting, oldest_s=min(oldest) / 1e9 if oldest else None)

@@ -15,9 +15,9 @@ from typing import Any, Final
 from scoring.alerts.condition import alert_name
 from scoring.alerts.event import AlertEvent
 from scoring.alerts.lifecycle import Turn
-from scoring.notices.notice import Notice
+from scoring.notices.notice import Kind, Notice
 from scoring.notices.told import Wording, plain
-from scoring.notices.wording import tell_event
+from scoring.notices.wording import tell, tell_event
 
 from .post import Poster
 
@@ -51,9 +51,7 @@ class Alertmanager:
             await self._poster.post(body, self._headers)
 
 
-def alertmanager_body(
-    notice: Notice, wording: Wording, labels: Mapping[str, str], now_ns: int
-) -> bytes | None:
+def alertmanager_body(notice: Notice, wording: Wording, labels: Mapping[str, str], now_ns: int) -> bytes | None:
     """The alerts of a notice as Alertmanager takes them, at ``now_ns``; ``None`` where there is none."""
     alerts = [_alert(event, wording, labels, now_ns) for event in notice.events] or list(_test(notice, labels, now_ns))
     return json.dumps(alerts).encode() if alerts else None
@@ -84,10 +82,11 @@ def _worst(event: AlertEvent, wording: Wording) -> str | None:
 
 def _test(notice: Notice, labels: Mapping[str, str], now_ns: int) -> Iterable[dict[str, Any]]:
     """An alert that ends after a minute, for a notice that somebody asked for."""
-    if notice.kind.value == "test":
+    if notice.kind is Kind.TEST:
+        told = tell(notice, Wording())
         yield {
             "labels": {"alertname": "SidejudgeTest", "severity": "info", **labels},
-            "annotations": {"summary": "Test from sidejudge", "description": "Nothing is wrong; somebody asked for it."},
+            "annotations": {"summary": told.title, "description": told.text.partition("\n\n")[2].strip()},
             "startsAt": _instant(notice.at_ns),
             "endsAt": _instant(now_ns + 60 * 10**9),
         }

@@ -1,5 +1,6 @@
-"""Post: one POST to a receiver of notices, and what its answer means. Redirects are not followed: they could lead
-what was meant for one receiver to another.
+"""Post: one POST to a receiver of notices, and what its answer means.
+
+Redirects are not followed: they could lead what was meant for one receiver to another.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ class Poster:
         given = {"content-type": "application/json", "user-agent": "sidejudge", **(headers or {})}
         try:
             # A connection of its own each time: alerts are rare, and one that was kept is likely to be closed by then.
+            # The limit around it is of all of it: the client's own begins anew with each byte.
             async with (
-                asyncio.timeout(self._timeout_s),  # of all of it: the client's own limits begin anew with each byte
-                httpx.AsyncClient(timeout=None, trust_env=not is_local(self._url.host)) as client,
+                asyncio.timeout(self._timeout_s),
+                httpx.AsyncClient(timeout=2 * self._timeout_s, trust_env=not is_local(self._url.host)) as client,
                 client.stream("POST", self._url, content=body, headers=given) as response,
             ):
                 said = b"" if response.is_success else await self._beginning(response)
@@ -79,8 +81,8 @@ class Poster:
 def retry_after(said: str | None, now: datetime) -> float | None:
     """The seconds that a ``Retry-After`` asks for, in [0, 900]; ``None`` where it says nothing that can be read.
 
-    >>> retry_after("30", datetime.now(UTC)), retry_after("86400", datetime.now(UTC)), retry_after("soon", datetime.now(UTC))
-    (30.0, 900.0, None)
+    >>> [retry_after(said, datetime.now(UTC)) for said in ("30", "86400", "soon", None)]
+    [30.0, 900.0, None, None]
     """
     text = (said or "").strip()
     if text.isascii() and text.isdigit():

@@ -63,6 +63,7 @@ class Snapshot:
     judge: JudgeStanding | None = None
     suspected: Mapping[str, bool] = field(default_factory=dict)
     alerts: Sequence[Posted] = ()
+    parked: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,10 +326,8 @@ class Exporter:
         sampled[f.TRACES_OPEN].append(((), seen.traces_open))
         if self._known.sampling_rate is not None:
             sampled[f.SAMPLING_RATE].append(((), self._known.sampling_rate))
-        for name, queue in seen.queues.items():
-            sampled[f.QUEUE_ITEMS].append(((name,), queue.items))
-            if queue.oldest_s is not None:
-                sampled[f.QUEUE_OLDEST].append(((name,), queue.oldest_s))
+        for family, values, value in self._queues(seen):
+            sampled[family].append((values, value))
         if seen.spool_bytes is not None:
             sampled[f.SPOOL_BYTES].append(((), seen.spool_bytes))
         for kind, suspected in seen.suspected.items():
@@ -357,6 +356,14 @@ class Exporter:
             shown.add(who)
             yield from _gauges(who, standing)
             yield from watch_gauges(who, standing)
+
+    def _queues(self, seen: Snapshot) -> Iterator[tuple[f.Family, tuple[str, ...], float]]:
+        for name, queue in seen.queues.items():
+            yield f.QUEUE_ITEMS, (name,), queue.items
+            if queue.oldest_s is not None:
+                yield f.QUEUE_OLDEST, (name,), queue.oldest_s
+        for destination, items in seen.parked.items():
+            yield f.EXPORTS_PARKED, (self._label("destination", destination),), items
 
     def _place(self, service: str | None, environment: str | None) -> tuple[str, str]:
         where = (

@@ -57,9 +57,7 @@ class Outbox:
         self._read = read
         self._sql = queries()
 
-    async def put(
-        self, entries: Sequence[Entry], now_ns: int, notes: Mapping[str, str | None] | None = None
-    ) -> None:
+    async def put(self, entries: Sequence[Entry], now_ns: int, notes: Mapping[str, str | None] | None = None) -> None:
         """Take entries and notes, all or none. A note that is ``None`` is let go."""
         rows = [(entry.destination, entry.id, now_ns, entry.body) for entry in entries]
         said = [(name, value) for name, value in (notes or {}).items() if value is not None]

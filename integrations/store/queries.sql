@@ -193,3 +193,21 @@ INSERT INTO noted (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET v
 
 -- name: note_gone
 DELETE FROM noted WHERE name = ?;
+
+-- name: courses
+-- Weights are inverse inclusion probabilities, as in the windows.
+SELECT service, environment, rubric,
+    count(*) FILTER (WHERE passed = 1), count(*) FILTER (WHERE passed = 0), count(*) FILTER (WHERE passed IS NULL),
+    coalesce(sum(w) FILTER (WHERE passed IS NOT NULL), 0), coalesce(sum(w) FILTER (WHERE passed = 0), 0),
+    coalesce(sum(w * w) FILTER (WHERE passed IS NOT NULL), 0)
+FROM (SELECT service, environment, rubric, passed, 1.0 / json_extract(verdict, '$.sampling_probability') AS w
+      FROM verdicts WHERE closed_ns >= :since AND closed_ns < :until)
+GROUP BY service, environment, rubric;
+
+-- name: metric_means
+SELECT service, environment, rubric, metric, sum(value * w) / sum(w), count(*)
+FROM (SELECT v.service, v.environment, v.rubric, json_extract(s.value, '$.metric') AS metric,
+          json_extract(s.value, '$.value') AS value, 1.0 / json_extract(v.verdict, '$.sampling_probability') AS w
+      FROM verdicts AS v, json_each(v.verdict, '$.scores') AS s
+      WHERE v.closed_ns >= :since AND v.closed_ns < :until AND json_type(s.value, '$.value') IN ('integer', 'real'))
+GROUP BY service, environment, rubric, metric;

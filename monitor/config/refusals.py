@@ -16,7 +16,7 @@ Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 
 _REQUIRED = "is required"
 _LATER = "is not available in this version; take it out"
-_SECRET = frozenset({"api_key", "auth", "authorization", "headers"})
+_SECRET = frozenset({"api_key", "auth", "authorization", "headers", "secret", "slack", "token", "url", "webhook"})
 """Keys at or below which secrets stand: what was given there is never shown."""
 _WANTED = {
     "float_type": "must be a number",

@@ -80,12 +80,14 @@ class Notifier:
                 before = self._told.get(name)
                 if not _is_news(before, event):
                     continue
-                at_once = receiver.at_once(event.severity)
+                # Whoever was told at once that it fires is told at once how it goes on, whatever is configured by now.
+                goes_on = before is not None and before.stands and before.at_once
+                at_once = goes_on or receiver.at_once(event.severity)
                 if not at_once and (receiver.digest_ns is None or receiver.keeps_state):
                     continue
-                changed[name] = ToldOf(event=event, at_ns=event.at_ns, in_digest=not at_once)
+                changed[name] = ToldOf(event=event, at_ns=event.at_ns, at_once=at_once, in_digest=not at_once)
                 if at_once:
-                    entries.append(_entry(receiver, Notice(id=event.id, kind=Kind.ALERT, at_ns=event.at_ns, events=(event,))))
+                    entries.append(_entry(receiver, _notice(Kind.ALERT, event)))
             await self._put(entries, changed)
 
     async def tick(self, posted: Iterable[Posted]) -> None:
@@ -113,14 +115,14 @@ class Notifier:
         for name, told in self._of(receiver):
             mark = name.rpartition("/")[2]
             due = told.event.turn is Turn.FIRING and now_ns - told.at_ns >= self._remind_ns
-            if not due or told.in_digest or not receiver.at_once(told.event.severity):
+            if not due or not told.at_once:
                 continue
             here = standing.get(mark)
             if here is None or here.muted or here.alert.stage is not Stage.FIRING:
                 continue
             event = await self._of_now(here, told.event, now_ns)
             again = replace(told, at_ns=now_ns, reminders=told.reminders + 1)
-            notice = Notice(id=f"{told.event.id}-again-{again.reminders}", kind=Kind.REMINDER, at_ns=now_ns, events=(event,))
+            notice = _notice(Kind.REMINDER, event, f"-again-{again.reminders}")
             await self._put([_entry(receiver, notice)], {name: again})
 
     async def _digest(self, receiver: Receiver, now_ns: int) -> None:
@@ -164,9 +166,8 @@ class Notifier:
                 told.event, turn=Turn.EXPIRED, at_ns=now_ns, number=told.event.number + 1, examples=(),
                 said="it is not watched any more under the configuration in force",
             )  # fmt: skip
-            over = ToldOf(event=event, at_ns=now_ns, in_digest=told.in_digest)
-            notice = Notice(id=event.id, kind=Kind.ALERT, at_ns=now_ns, events=(event,))
-            await self._put([] if over.in_digest else [_entry(receiver, notice)], {name: over})
+            over = ToldOf(event=event, at_ns=now_ns, at_once=told.at_once, in_digest=not told.at_once)
+            await self._put([] if over.in_digest else [_entry(receiver, _notice(Kind.ALERT, event))], {name: over})
 
     async def _forget(self, now_ns: int) -> None:
         gone = [name for name, told in self._told.items() if not told.stands and not told.in_digest
@@ -214,6 +215,10 @@ def _is_news(before: ToldOf | None, event: AlertEvent) -> bool:
 
 def _name(receiver: Receiver, mark: str) -> str:
     return f"{_ALERT}{receiver.name}/{mark}"
+
+
+def _notice(kind: Kind, event: AlertEvent, suffix: str = "") -> Notice:
+    return Notice(id=event.id + suffix, kind=kind, at_ns=event.at_ns, events=(event,))
 
 
 def _entry(receiver: Receiver, notice: Notice) -> Entry:

@@ -12,10 +12,14 @@ from scoring.alerts.lifecycle import Turn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldOf:
-    """The last event that was passed on, at ``at_ns`` (a reminder counts). ``in_digest``: it waits for the digest."""
+    """The last event that was passed on, at ``at_ns`` (a reminder counts).
+
+    ``at_once``: by a message of its own, not in a digest; ``in_digest``: it waits for the digest.
+    """
 
     event: AlertEvent
     at_ns: int
+    at_once: bool
     reminders: int = 0
     in_digest: bool = False
 
@@ -32,7 +36,7 @@ class ToldOf:
         """For the store."""
         return json.dumps(
             {
-                "event": self.event.to_json(), "at_ns": self.at_ns, "reminders": self.reminders,
+                "event": self.event.to_json(), "at_ns": self.at_ns, "at_once": self.at_once, "reminders": self.reminders,
                 "in_digest": self.in_digest,
             }
         )  # fmt: skip

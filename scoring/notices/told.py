@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from urllib.parse import quote
 
 from scoring.label import label
 
@@ -26,7 +25,7 @@ class Wording:
 
     def trace(self, trace_id: str) -> str | None:
         """The address of a trace's page."""
-        return None if self.trace_url is None else self.trace_url.replace("{trace_id}", quote(trace_id, safe=""))
+        return None if self.trace_url is None else self.trace_url.replace("{trace_id}", _quoted(trace_id))
 
     def runbook(self, slug: str) -> str | None:
         """The address of a runbook."""
@@ -83,6 +82,15 @@ def lasting(ns: int) -> str:
     parts = [(seconds // _DAY_S, "day"), (seconds % _DAY_S // _HOUR_S, "hour"), (seconds % _HOUR_S // 60, "minute")]
     said = [f"{number} {unit}{'' if number == 1 else 's'}" for number, unit in parts if number]
     return " ".join(said[:2])
+
+
+def _quoted(text: str) -> str:
+    """A text as one part of a URL's path: all but letters, digits and ``-._~`` percent-encoded."""
+    kept = b"-._~"
+    return "".join(
+        chr(byte) if chr(byte).isalnum() and byte < 128 or byte in kept else f"%{byte:02X}"
+        for byte in text.encode("utf-8", "replace")
+    )
 
 
 def _plain_line(line: Line) -> str:

@@ -178,4 +178,6 @@ def _course(course: Course) -> str:
 def _weak(weak: WeakMetric) -> str:
     where = ", ".join(plain(name, 80) for name in (weak.service, weak.environment, weak.rubric))
     side = "at least" if weak.higher_is_better else "at most"
-    return f"{plain(weak.metric)} of {where}: {weak.mean:.4g} (n = {weak.n:,}), acceptable is {side} {weak.acceptable:g}"
+    return (
+        f"{plain(weak.metric)} of {where}: {weak.mean:.4g} (n = {weak.n:,}), acceptable is {side} {weak.acceptable:g}"
+    )
