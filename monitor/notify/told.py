@@ -36,8 +36,8 @@ class ToldOf:
         """For the store."""
         return json.dumps(
             {
-                "event": self.event.to_json(), "at_ns": self.at_ns, "at_once": self.at_once, "reminders": self.reminders,
-                "in_digest": self.in_digest,
+                "event": self.event.to_json(), "at_ns": self.at_ns, "at_once": self.at_once,
+                "reminders": self.reminders, "in_digest": self.in_digest,
             }
         )  # fmt: skip
 

@@ -88,7 +88,7 @@ def _quoted(text: str) -> str:
     """A text as one part of a URL's path: all but letters, digits and ``-._~`` percent-encoded."""
     kept = b"-._~"
     return "".join(
-        chr(byte) if chr(byte).isalnum() and byte < 128 or byte in kept else f"%{byte:02X}"
+        chr(byte) if (byte < 128 and chr(byte).isalnum()) or byte in kept else f"%{byte:02X}"
         for byte in text.encode("utf-8", "replace")
     )
 

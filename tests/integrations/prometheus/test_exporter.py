@@ -397,6 +397,7 @@ def populated() -> Exporter:
                 )
             ],
             queues={"evaluation": Queue(items=1, oldest_s=1.0)}, spool_bytes=1, suspected={"split_traces": False},
+            parked={"slack": 1},
             judge=JudgeStanding(
                 name="openai/m", models=(ModelStanding(model="openai/m", circuit="closed"),), outage=None,
                 spending=(Spending(period="hour", spent_usd=1, limit_usd=2),), shares={"high": 1.0}, under_way=1,
