@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from integrations.store.courses import MetricMean, Sums, read_courses
+from integrations.store.outbox import Outbox
 from monitor.alerts.details import Watched
 from scoring.alerts.board import Posted
 from scoring.alerts.facts import Agreement
@@ -46,7 +47,7 @@ class DailyReport:
         daily: Daily,
         notifier: Notifier,
         store: Path,
-        notes: Callable[[], Mapping[str, str]],
+        outbox: Outbox,
         watched: Mapping[str, Watched],
         standings: Callable[[int], Sequence[Standing]],
         posted: Callable[[], Iterable[Posted]],
@@ -54,13 +55,16 @@ class DailyReport:
         agreements: Callable[[], Sequence[Agreement]] = tuple,
     ) -> None:
         self._daily, self._notifier, self._store, self._watched = daily, notifier, store, watched
-        self._notes, self._standings, self._posted = notes, standings, posted
+        self._outbox, self._standings, self._posted = outbox, standings, posted
         self._judged, self._agreements = judged, agreements
         self._last_ns: int | None = None
 
-    def restore(self, now_ns: int) -> None:
-        """When the last report was sent; a monitor that never sent one begins to count now."""
-        self._last_ns = int(self._notes().get(_NOTE, now_ns))
+    async def restore(self, now_ns: int) -> None:
+        """When the last report was sent; a monitor that never sent one begins to count now, and notes that."""
+        known = self._outbox.notes().get(_NOTE)
+        if known is None:
+            await self._outbox.put((), now_ns, {_NOTE: str(now_ns)})
+        self._last_ns = now_ns if known is None else int(known)
 
     async def tick(self, now_ns: int) -> None:
         """Send a report if one is due."""

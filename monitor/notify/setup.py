@@ -90,7 +90,7 @@ class Notifications:
         """Take up what the last run left."""
         self.notifier.restore()
         if self.daily is not None:
-            self.daily.restore(self._clock_ns())
+            await self.daily.restore(self._clock_ns())
         for courier in self.couriers:
             await courier.start()
 
@@ -131,7 +131,7 @@ def _daily(config: Config, store: Store, watch: Watch, notifier: Notifier) -> Da
         daily=Daily(section.time, section.zone),
         notifier=notifier,
         store=store.path,
-        notes=store.outbox.notes,
+        outbox=store.outbox,
         watched={name: Watched.of(rubric) for name, rubric in configured(config).items()},
         standings=watch.standings,
         posted=watch.posted,

@@ -43,9 +43,7 @@ async def office(tmp_path):
     store, running = Store(tmp_path / "state.sqlite"), []
 
     async def start(destination, clock_ns=time.time_ns, exported=lambda *_: None):
-        courier = Courier(
-            destination, store.outbox, clock_ns=clock_ns, exported=exported, first_pause_s=PAUSE_S
-        )
+        courier = Courier(destination, store.outbox, clock_ns=clock_ns, exported=exported, first_pause_s=PAUSE_S)
         await courier.start()
         running.append(courier)
         return courier

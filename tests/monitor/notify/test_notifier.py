@@ -10,8 +10,8 @@ from integrations.store.sqlite import Store
 from monitor.notify.notifier import FORGET_NS, REFRESH_NS, RESENT_NS, UNWATCHED_NS, Notifier
 from monitor.notify.receiver import Receiver
 from scoring.alerts.board import Posted
-from scoring.alerts.conditions import conditions
 from scoring.alerts.condition import Severity
+from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.event import Example
 from scoring.alerts.finding import Finding
