@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.alerts.lifecycle import Stage
+from scoring.export_standing import ExportStanding, ExportState
 from scoring.judge_metrics import Tier
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
@@ -16,7 +17,6 @@ from scoring.status import Policy, Status
 from scoring.verdict import Selection, State
 
 from .alerts.answers import AlertBody, ChangeBody, instant
-from .outbox import Dispatch
 from .report import Report
 from .suspicion import Kind
 
@@ -242,25 +242,26 @@ class ForwardingBody(_Body):
         )  # fmt: skip
 
 
-class DestinationBody(_Body):
-    """How what is told to one destination gets there."""
+class ExportBody(_Body):
+    """Where scores, or what is told of alerts, go to, and how far they have come."""
 
     destination: str
-    waiting: Count = Field(description="items that wait to be delivered")
+    state: ExportState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
+    reason: str = Field(description="why it is not `ok`; empty when it is")
+    server: str | None = Field(description="what answers there; null until it has")
+    project: str | None = Field(description="where scores go to; null until it is known")
+    waiting: Count = Field(description="what it has not accepted yet")
     oldest_since: datetime | None = Field(description="since when the oldest of them waits")
-    parked: Count = Field(description="items that were refused, or could not be delivered for a day")
-    parked_reason: str | None = Field(description="why the last of them was set aside")
-    failing_since: datetime | None = Field(description="since when it cannot be reached; null while it can")
-    failing_reason: str | None
-    last_success_at: datetime | None = Field(description="null until something was delivered by this process")
+    unseen: Count = Field(description="scores that it accepted and that were not read back yet")
+    dead: Count = Field(description="what was given up")
+    last_success: datetime | None
 
     @classmethod
-    def of(cls, dispatch: Dispatch) -> DestinationBody:
-        shelf = dispatch.shelf
+    def of(cls, export: ExportStanding) -> ExportBody:
         return cls(
-            destination=dispatch.destination, waiting=shelf.waiting, oldest_since=instant(shelf.oldest_ns),
-            parked=shelf.parked, parked_reason=shelf.reason, failing_since=instant(dispatch.failing_since_ns),
-            failing_reason=dispatch.reason, last_success_at=instant(dispatch.last_success_ns),
+            destination=export.destination, state=export.state, reason=_text(export.reason), server=export.server,
+            project=export.project, waiting=export.waiting, oldest_since=_at(export.oldest_s),
+            unseen=export.unseen, dead=export.dead, last_success=_at(export.last_success_s),
         )  # fmt: skip
 
 
@@ -279,7 +280,7 @@ class StatusBody(_Body):
     suspicions: list[SuspicionBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
     receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
     forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
-    destinations: list[DestinationBody] = Field(description="those who are told of alerts")
+    exports: list[ExportBody] = Field(description="where scores are written back to, and those who are told of alerts")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
     config_fingerprint: str = Field(description="first digits of the SHA-256 of the configuration in force")
@@ -308,7 +309,7 @@ class StatusBody(_Body):
             ],
             receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
             forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
-            destinations=[DestinationBody.of(each) for each in report.dispatches],
+            exports=[ExportBody.of(export) for export in report.exports],
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),
             uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),

@@ -39,8 +39,8 @@ from .catalogue import configured
 from .certificates import CertificateError
 from .config import Config
 from .config.model import Sessions as SessionsSection
-from .conversations import Conversations
 from .config.notify import names
+from .conversations import Conversations
 from .docket import Docket
 from .ending import Ending
 from .evaluator import Evaluator
@@ -154,7 +154,7 @@ class Monitor:
             exported=self._delivered,
             watch=self.watch,
         )
-        self.view.dispatches = self.notifications.dispatches
+        self.view.exports = self.notifications.exports
         # First those who may fail: an event that could not be taken is told to all again.
         self.rounds.listeners += [self.notifications.take, self._told]
         self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None

@@ -10,12 +10,12 @@ from typing import Literal, TypeAlias
 from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
+from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.verdict import State
 
-from .outbox import Dispatch
 from .suspicion import Suspicion
 
 _CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([a-z][a-z0-9_]{0,63})")
@@ -47,12 +47,12 @@ class Report:
     now_ns: int
     shortened: int = 0
     judge: JudgeStanding | None = None
+    exports: Sequence[ExportStanding] = ()
     suspicions: Sequence[Suspicion] = ()
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None
     alerts: Sequence[Posted] = ()
     conditions: Sequence[Condition] = ()
-    dispatches: Sequence[Dispatch] = ()
 
     @property
     def overall(self) -> Status:

@@ -13,6 +13,7 @@ from integrations.otlp.kept import decode_kept
 from integrations.otlp.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
 from scoring.alerts.board import in_order
+from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.status import Policy
 
@@ -22,7 +23,6 @@ from .config import Config
 from .inspection import inspect_spans
 from .intake import Counts, Intake
 from .ledger import Ledger, Reason
-from .outbox import Dispatch
 from .pipeline import Pipeline
 from .report import Position, Report, VerdictPage, VerdictQuery
 from .sampler import probability, random_bits, threshold
@@ -89,7 +89,7 @@ class View:
     judge: Callable[[], JudgeStanding | None] = lambda: None
     suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
     sessions: Sessions | None = None
-    dispatches: Callable[[], list[Dispatch]] = list
+    exports: Callable[[], Sequence[ExportStanding]] = list
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
@@ -122,12 +122,12 @@ class View:
             now_ns=now_ns,
             shortened=self.windows.shortened,
             judge=self.judge(),
+            exports=tuple(self.exports()),
             suspicions=self.suspicions(),
             receiving=self.front.receiving(self.intake.counts),
             forwarding=self.front.forwarding(),
             alerts=in_order(self.watch.posted()),
             conditions=self.watch.conditions,
-            dispatches=self.dispatches(),
         )
 
     async def verdicts(self, query: VerdictQuery) -> VerdictPage:
@@ -194,7 +194,7 @@ class View:
         oldest_ns = self.assembler.oldest_ns
         judge = self.judge()
         waits_for_judge = {} if judge is None else {"judge": Queue(items=judge.waiting, oldest_s=judge.oldest_s)}
-        dispatches = self.dispatches()
+        exports = self.exports()
         return Snapshot(
             standings=self.watch.standings(now_ns),
             traces_open=self.ledger.open,
@@ -205,13 +205,13 @@ class View:
                 "judging": Queue(items=len(self.pipeline.waiting)),
                 **waits_for_judge,
                 **self._sessions(),
-                **({"outbox": _outbox(dispatches)} if dispatches else {}),
+                **{export.destination: Queue(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
             },
             spool_bytes=self.store.size,
             judge=judge,
+            exports=exports,
             suspected=self._suspected(),
             alerts=list(self.watch.posted()),
-            parked={each.destination: each.shelf.parked for each in dispatches},
         )
 
     def _sessions(self) -> dict[str, Queue]:
@@ -260,9 +260,3 @@ class View:
         new = total - self._scraped[name]
         self._scraped[name] = total
         return new
-
-
-def _outbox(dispatches: Sequence[Dispatch]) -> Queue:
-    oldest = [each.shelf.oldest_ns for each in dispatches if each.shelf.oldest_ns is not None]
-    waiting = sum(each.shelf.waiting for each in dispatches)
-    return Queue(items=waiting, oldest_s=min(oldest) / 1e9 if oldest else None)

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
 from scoring.alerts.lifecycle import Turn
+from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.result import Failed, NotApplicable, Scored
 from scoring.rubric import Rubric
@@ -61,9 +62,9 @@ class Snapshot:
     queues: Mapping[str, Queue] = field(default_factory=dict)
     spool_bytes: int | None = None
     judge: JudgeStanding | None = None
+    exports: Iterable[ExportStanding] = ()
     suspected: Mapping[str, bool] = field(default_factory=dict)
     alerts: Sequence[Posted] = ()
-    parked: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,8 +363,8 @@ class Exporter:
             yield f.QUEUE_ITEMS, (name,), queue.items
             if queue.oldest_s is not None:
                 yield f.QUEUE_OLDEST, (name,), queue.oldest_s
-        for destination, items in seen.parked.items():
-            yield f.EXPORTS_PARKED, (self._label("destination", destination),), items
+        for export in seen.exports:
+            yield f.EXPORTS_DEAD, (export.destination,), export.dead
 
     def _place(self, service: str | None, environment: str | None) -> tuple[str, str]:
         where = (

@@ -157,33 +157,33 @@ INSERT INTO kept (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET va
 -- name: let_go
 DELETE FROM kept WHERE name = ?;
 
--- name: outbox_put
+-- name: mail_put
 -- Replaced, not updated: the number changes, so that a delivery of the former body does not end this one.
-INSERT OR REPLACE INTO outbox (destination, id, queued_ns, body) VALUES (?, ?, ?, ?);
+INSERT OR REPLACE INTO mail (destination, id, queued_ns, body) VALUES (?, ?, ?, ?);
 
--- name: outbox_waiting
-SELECT seq, id, queued_ns, body FROM outbox WHERE destination = ? AND parked IS NULL ORDER BY seq LIMIT ?;
+-- name: mail_waiting
+SELECT seq, id, queued_ns, body FROM mail WHERE destination = ? AND parked IS NULL ORDER BY seq LIMIT ?;
 
--- name: outbox_done
-DELETE FROM outbox WHERE seq = ?;
+-- name: mail_done
+DELETE FROM mail WHERE seq = ?;
 
--- name: outbox_park
-UPDATE outbox SET parked = ? WHERE seq = ?;
+-- name: mail_park
+UPDATE mail SET parked = ? WHERE seq = ?;
 
--- name: outbox_unpark
-UPDATE outbox SET parked = NULL WHERE destination = ? AND parked IS NOT NULL;
+-- name: mail_unpark
+UPDATE mail SET parked = NULL WHERE destination = ? AND parked IS NOT NULL;
 
--- name: outbox_standing
+-- name: mail_standing
 SELECT destination, count(*) FILTER (WHERE parked IS NULL), min(queued_ns) FILTER (WHERE parked IS NULL),
     count(*) FILTER (WHERE parked IS NOT NULL)
-FROM outbox GROUP BY destination;
+FROM mail GROUP BY destination;
 
--- name: outbox_parked
+-- name: mail_parked
 -- The latest reason of each destination.
-SELECT destination, parked, max(seq) FROM outbox WHERE parked IS NOT NULL GROUP BY destination;
+SELECT destination, parked, max(seq) FROM mail WHERE parked IS NOT NULL GROUP BY destination;
 
--- name: outbox_forget
-DELETE FROM outbox WHERE parked IS NOT NULL AND queued_ns < ?;
+-- name: mail_forget
+DELETE FROM mail WHERE parked IS NOT NULL AND queued_ns < ?;
 
 -- name: noted
 SELECT name, value FROM noted;

@@ -1,6 +1,6 @@
 -- Version 6: what is to be delivered to others, and what was noted in the same transaction.
 
-CREATE TABLE outbox (
+CREATE TABLE mail (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,  -- order of delivery; never used twice: what replaces another is another
     destination TEXT NOT NULL,
     id TEXT NOT NULL,                   -- a later body under the same id takes the place of one that still waits
@@ -9,7 +9,7 @@ CREATE TABLE outbox (
     body TEXT NOT NULL,                 -- JSON
     UNIQUE (destination, id)
 );
-CREATE INDEX outbox_waiting ON outbox (destination, seq) WHERE parked IS NULL;
+CREATE INDEX mail_waiting ON mail (destination, seq) WHERE parked IS NULL;
 
 CREATE TABLE noted (
     name TEXT PRIMARY KEY,

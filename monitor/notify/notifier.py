@@ -1,4 +1,4 @@
-"""Notifier: decides who is told what and when, and puts it into the outbox, noting so in the same transaction.
+"""Notifier: decides who is told what and when, and puts it into the mail, noting so in the same transaction.
 
 Told are changes, not states: that an alert fires, that it cannot be told any more, that it is over; and again, while
 it fires, once in ``remind_ns``. An alert that is muted is not told, but one that was told is told to be over. An event
@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from integrations.notify.alertmanager import ENDS_AFTER_S, REFRESH_S
-from integrations.store.outbox import Entry, Outbox
+from integrations.store.mail import Entry, Mail
 from scoring.alerts.board import Posted
 from scoring.alerts.event import AlertEvent, Example, fingerprint
 from scoring.alerts.finding import Labels
@@ -48,14 +48,14 @@ class Notifier:
     def __init__(
         self,
         receivers: Sequence[Receiver],
-        outbox: Outbox,
+        mail: Mail,
         *,
         remind_ns: int,
         clock_ns: Callable[[], int],
         illustrate: Illustrate = lambda _labels, _since_ns: (),
         woken: Callable[[], None] = lambda: None,
     ) -> None:
-        self._receivers, self._outbox, self._remind_ns = receivers, outbox, remind_ns
+        self._receivers, self._mail, self._remind_ns = receivers, mail, remind_ns
         self._clock_ns, self._illustrate, self._woken = clock_ns, illustrate, woken
         self._told: dict[str, ToldOf] = {}
         self._digested_ns: dict[str, int] = {}
@@ -65,7 +65,7 @@ class Notifier:
 
     def restore(self) -> None:
         """Take up what was noted. What was told to receivers that are no longer configured is forgotten in time."""
-        for name, said in self._outbox.notes().items():
+        for name, said in self._mail.notes().items():
             if name.startswith(_ALERT):
                 self._told[name] = ToldOf.of_json(said)
             elif name.startswith(_DIGEST):
@@ -108,7 +108,7 @@ class Notifier:
         """Send a report to everybody who takes one, and note in the same transaction that it was sent."""
         takers = [receiver for receiver in self._receivers if not receiver.keeps_state]
         notice = Notice(id=f"report-{report.end_ns // 10**9}", kind=Kind.REPORT, at_ns=report.end_ns, report=report)
-        await self._outbox.put([_entry(receiver, notice) for receiver in takers], report.end_ns, dict([note]))
+        await self._mail.put([_entry(receiver, notice) for receiver in takers], report.end_ns, dict([note]))
         self._woken()
 
     async def _remind(self, receiver: Receiver, standing: dict[str, Posted], now_ns: int) -> None:
@@ -172,7 +172,7 @@ class Notifier:
     async def _forget(self, now_ns: int) -> None:
         gone = [name for name, told in self._told.items() if not told.stands and not told.in_digest
                 and now_ns - told.at_ns >= FORGET_NS]  # fmt: skip
-        await self._outbox.put((), now_ns, dict.fromkeys(gone))
+        await self._mail.put((), now_ns, dict.fromkeys(gone))
         for name in gone:
             del self._told[name]
 
@@ -199,7 +199,7 @@ class Notifier:
         if not entries and not changed:
             return
         notes: dict[str, str | None] = {name: told.to_json() for name, told in changed.items()}
-        await self._outbox.put(entries, self._clock_ns(), {**notes, **(more or {})})
+        await self._mail.put(entries, self._clock_ns(), {**notes, **(more or {})})
         self._told |= changed
         if entries:
             self._woken()

@@ -1,4 +1,4 @@
-"""Receiver: one of those who are told, as a destination of the outbox."""
+"""Receiver: one of those who are told, as a destination of the mail."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from integrations.store.outbox import Waiting
+from integrations.store.mail import Waiting
 from scoring.alerts.condition import Severity
 from scoring.notices.notice import Notice
 

@@ -16,9 +16,10 @@ from monitor.alerts.watch import Watch
 from monitor.catalogue import configured
 from monitor.config import Config
 from monitor.config.notify import Notify, names
-from monitor.outbox import KEEP_PARKED_NS, Courier, Dispatch, Exported
+from monitor.courier import KEEP_PARKED_NS, Courier, Exported
 from scoring.alerts.condition import Severity
 from scoring.alerts.event import AlertEvent
+from scoring.export_standing import ExportStanding
 from scoring.notices.told import Wording
 
 from .daily import DailyReport
@@ -77,12 +78,12 @@ class Notifications:
         exported: Exported,
         watch: Watch,
     ) -> None:
-        outbox = self._outbox = store.outbox
+        mail = self._mail = store.mail
         self._clock_ns, self._watch = clock_ns, watch
         told = receivers(config, clock_ns)
-        self.couriers = [Courier(each, outbox, clock_ns=clock_ns, exported=exported) for each in told]
+        self.couriers = [Courier(each, mail, clock_ns=clock_ns, exported=exported) for each in told]
         self.notifier = Notifier(
-            told, outbox, remind_ns=config.alerts.remind.ns, clock_ns=clock_ns, illustrate=illustrate, woken=self._wake
+            told, mail, remind_ns=config.alerts.remind.ns, clock_ns=clock_ns, illustrate=illustrate, woken=self._wake
         )
         self.daily = _daily(config, store, watch, self.notifier)
 
@@ -105,7 +106,7 @@ class Notifications:
             await self.notifier.tick(self._watch.posted())
             if self.daily is not None:
                 await self.daily.tick(now_ns)
-            await self._outbox.forget(now_ns - KEEP_PARKED_NS)
+            await self._mail.forget(now_ns - KEEP_PARKED_NS)
         except StoreError as error:
             log.warning("the store could not be used; it is tried again", extra={"cause": str(error)})
 
@@ -113,9 +114,9 @@ class Notifications:
         """End. What was not delivered is in the store."""
         await asyncio.gather(*(courier.close() for courier in self.couriers))
 
-    def dispatches(self) -> list[Dispatch]:
+    def exports(self) -> list[ExportStanding]:
         """How delivery stands, receiver by receiver."""
-        shelves = self._outbox.shelves() if self.couriers else {}
+        shelves = self._mail.shelves() if self.couriers else {}
         return [courier.standing(shelves) for courier in self.couriers]
 
     def _wake(self) -> None:
@@ -131,7 +132,7 @@ def _daily(config: Config, store: Store, watch: Watch, notifier: Notifier) -> Da
         daily=Daily(section.time, section.zone),
         notifier=notifier,
         store=store.path,
-        outbox=store.outbox,
+        mail=store.mail,
         watched={name: Watched.of(rubric) for name, rubric in configured(config).items()},
         standings=watch.standings,
         posted=watch.posted,

@@ -85,7 +85,7 @@ def test_traffic_that_turns_bad_is_one_page_everywhere_and_its_recovery_one_mess
             monitor.until(lambda: len(slack.taken) >= 1 and alerts(hook.taken, "firing") != [], "no page", 60)
             critical = {"alertname": "SidejudgePassRateCritical", "service": "call-quality"}
             monitor.until(lambda: manager.alerts(**critical) != [], "Alertmanager was not told")
-            monitor.until(lambda: all(not d["waiting"] for d in monitor.get("/v1/status")["destinations"]), "waits")
+            monitor.until(lambda: all(not d["waiting"] for d in monitor.get("/v1/status")["exports"]), "waits")
             monitor.stop(signal.SIGKILL)
             monitor.start()
             time.sleep(2)  # looks of the new process, which must not page again
@@ -113,7 +113,7 @@ def test_traffic_that_turns_bad_is_one_page_everywhere_and_its_recovery_one_mess
         assert [each["status"] for each in passed_on] == ["firing", "resolved"]
         metrics = monitor.http.get(monitor.api + "/metrics").text
         assert 'sidejudge_exports_total{destination="slack"}' in metrics
-        assert 'sidejudge_exports_parked{destination="webhook"} 0.0' in metrics
+        assert 'sidejudge_exports_dead{destination="webhook"} 0.0' in metrics
         log = (monitor.folder / "log").read_text()
         for secret in ("slacksecret", "hooksecret", "keysecret"):
             assert secret not in log + metrics + monitor.http.get(monitor.api + "/v1/status").text
@@ -134,23 +134,23 @@ def test_a_dead_receiver_is_visible_and_gets_its_page_when_it_is_mended_after_a_
             monitor.until(lambda: slack.got != [] and hook.got != [], "nobody was told", 60)
 
         def destination(name):
-            return next(d for d in monitor.get("/v1/status")["destinations"] if d["destination"] == name)
+            return next(d for d in monitor.get("/v1/status")["exports"] if d["destination"] == name)
 
-        monitor.until(lambda: destination("slack")["parked"] == 1, "it is not seen to be set aside")
-        assert destination("slack")["parked_reason"] == "it answered 404 Not Found: no_service"
-        monitor.until(lambda: destination("webhook")["failing_since"] is not None, "it is not seen to fail")
+        monitor.until(lambda: destination("slack")["dead"] == 1, "it is not seen to be set aside")
+        assert destination("slack")["reason"] == "it answered 404 Not Found: no_service"
+        monitor.until(lambda: destination("webhook")["state"] == "retrying", "it is not seen to fail")
         failing = destination("webhook")
-        assert (failing["waiting"], failing["parked"]) == (1, 0)
-        assert failing["failing_reason"] == "it answered 503 Service Unavailable: ok"
+        assert (failing["waiting"], failing["dead"]) == (1, 0)
+        assert failing["reason"] == "it answered 503 Service Unavailable: ok"
         metrics = monitor.http.get(monitor.api + "/metrics").text
-        assert 'sidejudge_exports_parked{destination="slack"} 1.0' in metrics
+        assert 'sidejudge_exports_dead{destination="slack"} 1.0' in metrics
         assert 'sidejudge_exports_failed_total{destination="slack"} 1.0' in metrics
-        assert 'sidejudge_queue_items{queue="outbox"} 1.0' in metrics
+        assert 'sidejudge_queue_items{queue="webhook"} 1.0' in metrics
 
         monitor.stop(signal.SIGKILL)
         slack.act = hook.act = lambda _: Act()
         monitor.start()
         monitor.until(lambda: slack.taken != [] and hook.taken != [], "it was lost")
-        monitor.until(lambda: destination("slack")["parked"] == destination("webhook")["waiting"] == 0, "it is kept")
+        monitor.until(lambda: destination("slack")["dead"] == destination("webhook")["waiting"] == 0, "it is kept")
         assert in_slack(slack, "")[0].startswith("🔴 Critical: ")
         assert len(slack.taken) == len(hook.taken) == 1

@@ -39,7 +39,7 @@ class Desk:
 
     def begin(self):
         self.notifier = Notifier(
-            self.receivers, self.store.outbox, remind_ns=REMIND_NS, clock_ns=lambda: self.now_ns,
+            self.receivers, self.store.mail, remind_ns=REMIND_NS, clock_ns=lambda: self.now_ns,
             illustrate=lambda _labels, _since_ns: (WORST,),
         )  # fmt: skip
         self.notifier.restore()
@@ -51,12 +51,12 @@ class Desk:
         self.begin()
 
     def waiting(self, name="slack"):
-        return [Notice.of_json(json.loads(each.body)) for each in self.store.outbox.waiting(name, 100)]
+        return [Notice.of_json(json.loads(each.body)) for each in self.store.mail.waiting(name, 100)]
 
     async def delivered(self, name="slack"):
         """Take out everything that waits, as its delivery would."""
         found = self.waiting(name)
-        await self.store.outbox.settle([each.seq for each in self.store.outbox.waiting(name, 100)], {})
+        await self.store.mail.settle([each.seq for each in self.store.mail.waiting(name, 100)], {})
         return [(notice.kind, *(each.turn for each in notice.events)) for notice in found]
 
     async def tick(self, *posted, after_ns=0):
@@ -273,7 +273,7 @@ async def test_what_is_over_is_forgotten_in_time(desk):
     await office.notifier.take(fired)
     await office.notifier.take(over(fired))
     await office.tick(after_ns=FORGET_NS + 2 * HOUR_NS)
-    assert office.store.outbox.notes() == {}
+    assert office.store.mail.notes() == {}
 
 
 async def test_a_report_goes_to_those_who_are_told_of_changes(desk):
@@ -281,4 +281,4 @@ async def test_a_report_goes_to_those_who_are_told_of_changes(desk):
     await office.notifier.report(Report(begin_ns=0, end_ns=SINCE_NS), ("report", "5"))
     assert [each.kind for each in office.waiting()] == [Kind.REPORT]
     assert office.waiting("am") == []
-    assert office.store.outbox.notes() == {"report": "5"}
+    assert office.store.mail.notes() == {"report": "5"}

@@ -1,4 +1,4 @@
-"""Outbox: what is to be delivered to others, kept until they have taken it or it is set aside for a person.
+"""Mail: what is to be delivered to others, kept until they have taken it or it is set aside for a person.
 
 Whoever puts something in may note in the same transaction that it did, so that a process that is killed at any moment
 neither forgets to tell nor tells twice. Delivery is in order of arrival within a destination. Whoever delivers
@@ -26,7 +26,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """An entry in the outbox; ``seq`` is its place in the order and its name, ``queued_ns`` when it came."""
+    """An entry in the mail; ``seq`` is its place in the order and its name, ``queued_ns`` when it came."""
 
     seq: int
     id: str
@@ -44,7 +44,7 @@ class Shelf:
     reason: str | None = None
 
 
-class Outbox:
+class Mail:
     """Methods that write return once committed. Raises ``StoreError``."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Outbox:
         gone = [(name,) for name, value in (notes or {}).items() if value is None]
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(self._sql["outbox_put"], rows)
+            connection.executemany(self._sql["mail_put"], rows)
             connection.executemany(self._sql["note"], said)
             connection.executemany(self._sql["note_gone"], gone)
 
@@ -77,32 +77,32 @@ class Outbox:
 
     def waiting(self, destination: str, limit: int) -> list[Waiting]:
         """The first that wait for a destination, in order."""
-        rows = self._read("outbox_waiting", (destination, limit))
+        rows = self._read("mail_waiting", (destination, limit))
         return [Waiting(seq=seq, id=id_, queued_ns=queued_ns, body=body) for seq, id_, queued_ns, body in rows]
 
     async def settle(self, delivered: Sequence[int], parked: Mapping[int, str]) -> None:
         """Take out what was delivered and set aside, with the reason, what will not be taken."""
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(self._sql["outbox_done"], [(seq,) for seq in delivered])
-            connection.executemany(self._sql["outbox_park"], [(reason, seq) for seq, reason in parked.items()])
+            connection.executemany(self._sql["mail_done"], [(seq,) for seq in delivered])
+            connection.executemany(self._sql["mail_park"], [(reason, seq) for seq, reason in parked.items()])
 
         await self._write(work)
 
     async def unpark(self, destination: str) -> int:
         """Let what was set aside wait again, in its old place; how many that are."""
-        sql = self._sql["outbox_unpark"]
+        sql = self._sql["mail_unpark"]
         return int(await self._write(lambda connection: connection.execute(sql, (destination,)).rowcount))
 
     async def forget(self, before_ns: int) -> None:
         """Delete what was set aside and came before this."""
-        sql = self._sql["outbox_forget"]
+        sql = self._sql["mail_forget"]
         await self._write(lambda connection: connection.execute(sql, (before_ns,)) and None)
 
     def shelves(self) -> dict[str, Shelf]:
         """How much there is, by destination; one with nothing is absent."""
-        reasons = {destination: reason for destination, reason, _ in self._read("outbox_parked", ())}
+        reasons = {destination: reason for destination, reason, _ in self._read("mail_parked", ())}
         return {
             destination: Shelf(waiting=waiting, oldest_ns=oldest_ns, parked=parked, reason=reasons.get(destination))
-            for destination, waiting, oldest_ns, parked in self._read("outbox_standing", ())
+            for destination, waiting, oldest_ns, parked in self._read("mail_standing", ())
         }

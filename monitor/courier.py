@@ -1,4 +1,4 @@
-"""Courier: takes what waits in the outbox to one destination, in order, at least once.
+"""Courier: takes what waits in the mail to one destination, in order, at least once.
 
 What a destination cannot take now holds up what is behind it, with growing pauses, for as long as ``patience``; then it
 is set aside, as is at once what the destination refuses. What is set aside waits again from the next start on, when
@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from integrations.delivery import RefusedError, UnreachableError
-from integrations.store.outbox import Outbox, Shelf, Waiting
+from integrations.store.mail import Mail, Shelf, Waiting
 from integrations.store.sqlite import StoreError
+from scoring.export_standing import ExportStanding, ExportState
 
-log = logging.getLogger("sidejudge.outbox")
+log = logging.getLogger("sidejudge.courier")
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
@@ -29,7 +29,7 @@ _LAST_TRY_S = 5.0
 
 
 class Destination(Protocol):
-    """Whoever takes entries of the outbox. ``batch`` is how many it takes at once."""
+    """Whoever takes entries of the mail. ``batch`` is how many it takes at once."""
 
     @property
     def name(self) -> str: ...
@@ -43,21 +43,6 @@ class Destination(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dispatch:
-    """How delivery to one destination stands. Times in ns since the epoch.
-
-    ``shelf`` is what waits and what was set aside, ``failing_since_ns`` since when it cannot be reached and ``reason``
-    why; both ``None`` while it can.
-    """
-
-    destination: str
-    shelf: Shelf
-    last_success_ns: int | None = None
-    failing_since_ns: int | None = None
-    reason: str | None = None
-
-
 Exported = Callable[[str, int, int, int], None]
 """Is told destination, how many were handed over, how many of them were not accepted, and when (ns)."""
 
@@ -68,23 +53,24 @@ class Courier:
     def __init__(
         self,
         destination: Destination,
-        outbox: Outbox,
+        mail: Mail,
         *,
         clock_ns: Callable[[], int],
         exported: Exported = lambda *_: None,
         first_pause_s: float = FIRST_PAUSE_S,
     ) -> None:
         self.name = destination.name
-        self._destination, self._outbox, self._clock_ns, self._exported = destination, outbox, clock_ns, exported
+        self._destination, self._mail, self._clock_ns, self._exported = destination, mail, clock_ns, exported
         self._first_pause_s = self._pause_s = first_pause_s
         self._wake, self._ending = asyncio.Event(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._last_success_ns: int | None = None
-        self._failing: tuple[int, str] | None = None
+        self._state: ExportState = "starting"
+        self._reason = ""
 
     async def start(self) -> None:
         """Begin, with what was set aside before."""
-        again = await self._outbox.unpark(self.name)
+        again = await self._mail.unpark(self.name)
         if again:
             log.info("what was set aside is tried again", extra={"destination": self.name, "items": again})
         self._task = asyncio.create_task(self._run())
@@ -103,12 +89,14 @@ class Courier:
                 task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def standing(self, shelves: Mapping[str, Shelf]) -> Dispatch:
-        """How it stands."""
-        since_ns, reason = self._failing or (None, None)
-        return Dispatch(
-            destination=self.name, shelf=shelves.get(self.name, Shelf()), last_success_ns=self._last_success_ns,
-            failing_since_ns=since_ns, reason=reason,
+    def standing(self, shelves: Mapping[str, Shelf]) -> ExportStanding:
+        """How it stands; where it is well and something was set aside before, the reason says why that was."""
+        shelf = shelves.get(self.name, Shelf())
+        last_ns = self._last_success_ns
+        return ExportStanding(
+            destination=self.name, state=self._state, reason=self._reason or shelf.reason or "",
+            waiting=shelf.waiting, oldest_s=None if shelf.oldest_ns is None else shelf.oldest_ns / 1e9,
+            dead=shelf.parked, last_success_s=None if last_ns is None else last_ns / 1e9,
         )  # fmt: skip
 
     async def _run(self) -> None:
@@ -117,7 +105,7 @@ class Courier:
             try:
                 pause_s = await self._round()
             except StoreError as error:
-                log.warning("the outbox cannot be read or written", extra={"cause": str(error)})
+                log.warning("the mail cannot be read or written", extra={"cause": str(error)})
                 pause_s = self._next_pause()
             except Exception:
                 log.exception("a delivery failed in an unforeseen way; it is tried again")
@@ -126,7 +114,7 @@ class Courier:
 
     async def _round(self) -> float | None:
         """Deliver what waits; how long to rest then, ``None``: until something is put in."""
-        while entries := self._outbox.waiting(self.name, self._destination.batch):
+        while entries := self._mail.waiting(self.name, self._destination.batch):
             if self._ending.is_set():
                 return 0.0
             try:
@@ -141,22 +129,24 @@ class Courier:
     async def _settle(self, entries: Sequence[Waiting], refused: Mapping[int, str]) -> None:
         now_ns = self._clock_ns()
         taken = [entry.seq for entry in entries if entry.seq not in refused]
-        await self._outbox.settle(taken, refused)
+        await self._mail.settle(taken, refused)
         self._exported(self.name, len(entries), len(refused), now_ns)
         for reason in set(refused.values()):
             log.error("refused and set aside", extra={"destination": self.name, "cause": reason})
-        self._failing, self._pause_s = None, self._first_pause_s
+        self._state, self._reason, self._pause_s = ("ok", "", self._first_pause_s)
         if taken:
             self._last_success_ns = now_ns
+        else:
+            self._state, self._reason = "stopped", next(iter(refused.values()), "")
 
     async def _unreachable(self, entries: Sequence[Waiting], error: UnreachableError) -> float:
         now_ns = self._clock_ns()
-        if self._failing is None:
+        if self._state != "retrying":
             log.warning("cannot deliver; tried again", extra={"destination": self.name, "cause": error.reason})
-        self._failing = (self._failing[0] if self._failing else now_ns, error.reason)
+        self._state, self._reason = "retrying", error.reason
         old = {e.seq: f"not taken in time: {error.reason}" for e in entries if now_ns - e.queued_ns >= PATIENCE_NS}
         if old:
-            await self._outbox.settle((), old)
+            await self._mail.settle((), old)
             self._exported(self.name, len(old), len(old), now_ns)
         return max(self._next_pause(), error.retry_after_s or 0.0)
 
