@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.alerts.lifecycle import Stage
+from scoring.export_standing import ExportStanding, ExportState
 from scoring.judge_metrics import Tier
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
@@ -241,6 +242,29 @@ class ForwardingBody(_Body):
         )  # fmt: skip
 
 
+class ExportBody(_Body):
+    """Where scores, or what is told of alerts, go to, and how far they have come."""
+
+    destination: str
+    state: ExportState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
+    reason: str = Field(description="why it is not `ok`; empty when it is")
+    server: str | None = Field(description="what answers there; null until it has")
+    project: str | None = Field(description="where scores go to; null until it is known")
+    waiting: Count = Field(description="what it has not accepted yet")
+    oldest_since: datetime | None = Field(description="since when the oldest of them waits")
+    unseen: Count = Field(description="scores that it accepted and that were not read back yet")
+    dead: Count = Field(description="what was given up")
+    last_success: datetime | None
+
+    @classmethod
+    def of(cls, export: ExportStanding) -> ExportBody:
+        return cls(
+            destination=export.destination, state=export.state, reason=_text(export.reason), server=export.server,
+            project=export.project, waiting=export.waiting, oldest_since=_at(export.oldest_s),
+            unseen=export.unseen, dead=export.dead, last_success=_at(export.last_success_s),
+        )  # fmt: skip
+
+
 class StatusBody(_Body):
     """The state of this process at one moment."""
 
@@ -256,6 +280,7 @@ class StatusBody(_Body):
     suspicions: list[SuspicionBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
     receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
     forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
+    exports: list[ExportBody] = Field(description="where scores are written back to, and those who are told of alerts")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
     config_fingerprint: str = Field(description="first digits of the SHA-256 of the configuration in force")
@@ -284,6 +309,7 @@ class StatusBody(_Body):
             ],
             receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
             forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
+            exports=[ExportBody.of(export) for export in report.exports],
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),
             uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),

@@ -11,6 +11,7 @@ import logging
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -27,6 +28,7 @@ from scoring.violations import KINDS, violations
 
 from .alerts.declared import declaration
 from .alerts.details import Watched
+from .alerts.examples import examples
 from .alerts.rounds import Rounds
 from .alerts.watch import Watch
 from .answering import answering, judge_standing, known_judge
@@ -37,6 +39,7 @@ from .catalogue import configured
 from .certificates import CertificateError
 from .config import Config
 from .config.model import Sessions as SessionsSection
+from .config.notify import names
 from .conversations import Conversations
 from .docket import Docket
 from .ending import Ending
@@ -44,6 +47,7 @@ from .evaluator import Evaluator
 from .front import Front
 from .intake import Intake
 from .ledger import Ledger, Reason
+from .notify.setup import Notifications
 from .observation import observe, observe_stored
 from .pipeline import BATCH, Pipeline
 from .router import Router
@@ -59,6 +63,8 @@ log = logging.getLogger("sidejudge")
 
 TICK_S = 0.25
 """How often due traces are looked for: short beside the shortest grace, long beside the cost of looking."""
+NOTIFY_TICK_S = 30
+"""How often reminders, digests and the report are looked for: short beside Alertmanager's refresh."""
 RETRY_S = 2.0
 """How long judging rests after the store refused an ending."""
 
@@ -140,7 +146,17 @@ class Monitor:
             spool_bytes=lambda: self.store.size,
             judge=self.view.judge,
         )
-        self.rounds.listeners.append(self._told)
+        self.notifications = Notifications(
+            config,
+            self.store,
+            clock_ns=clock_ns,
+            illustrate=partial(examples, self.store),
+            exported=self._delivered,
+            watch=self.watch,
+        )
+        self.view.exports = self.notifications.exports
+        # First those who may fail: an event that could not be taken is told to all again.
+        self.rounds.listeners += [self.notifications.take, self._told]
         self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None
         if self._lines:
             self.pipeline.listeners.append(self._write)
@@ -186,7 +202,12 @@ class Monitor:
         self._scheduler.add_job(self._look, "interval", seconds=30, coalesce=True, max_instances=1)
         every_s = self.config.alerts.look.seconds
         self._scheduler.add_job(self._watch_alerts, "interval", seconds=every_s, coalesce=True, max_instances=1)
+        self._scheduler.add_job(
+            self.notifications.tick, "interval", seconds=NOTIFY_TICK_S, coalesce=True, max_instances=1
+        )
+        await self.notifications.start()
         await self._watch_alerts()
+        await self.notifications.tick()
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
         addresses = {"otlp": address(otlp_socket, self.front.scheme), "api": address(api_socket), **more}
@@ -211,6 +232,7 @@ class Monitor:
         if self._warming:
             await asyncio.gather(self._warming, return_exceptions=True)
         await self.answering.close()
+        await self.notifications.close()
         try:
             await self.rounds.remember()
         except StoreError as error:
@@ -311,6 +333,9 @@ class Monitor:
         except StoreError as error:
             log.warning("could not remember the alerts; the next look tells of them", extra={"cause": str(error)})
 
+    def _delivered(self, destination: str, count: int, failed: int, at_ns: int) -> None:
+        self.exporter.exported(destination, count, failed=failed, at_s=at_ns / 1e9)
+
     async def _told(self, event: AlertEvent) -> None:
         self.exporter.alert_told(event.condition, event.turn.value)
 
@@ -390,7 +415,7 @@ def _known(config: Config, watch: Watch) -> Known:
         rejected_reasons=[REJECTED],
         forward_failures=REASONS if config.forward else (),
         forward_unjudged=UNJUDGED if config.forward else (),
-        destinations=["jsonl"] if config.sinks.jsonl else [],
+        destinations=[*(["jsonl"] if config.sinks.jsonl else []), *names(config.alerts.notify)],
         violations=dict.fromkeys(config.scenarios, KINDS),
         thresholds=watch.declared.policy.thresholds,
         own_thresholds=watch.declared.thresholds,

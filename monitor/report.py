@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
+from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
@@ -46,6 +47,7 @@ class Report:
     now_ns: int
     shortened: int = 0
     judge: JudgeStanding | None = None
+    exports: Sequence[ExportStanding] = ()
     suspicions: Sequence[Suspicion] = ()
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None

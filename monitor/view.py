@@ -13,6 +13,7 @@ from integrations.otlp.kept import decode_kept
 from integrations.otlp.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
 from scoring.alerts.board import in_order
+from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.status import Policy
 
@@ -88,6 +89,7 @@ class View:
     judge: Callable[[], JudgeStanding | None] = lambda: None
     suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
     sessions: Sessions | None = None
+    exports: Callable[[], Sequence[ExportStanding]] = list
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
@@ -120,6 +122,7 @@ class View:
             now_ns=now_ns,
             shortened=self.windows.shortened,
             judge=self.judge(),
+            exports=tuple(self.exports()),
             suspicions=self.suspicions(),
             receiving=self.front.receiving(self.intake.counts),
             forwarding=self.front.forwarding(),
@@ -191,6 +194,7 @@ class View:
         oldest_ns = self.assembler.oldest_ns
         judge = self.judge()
         waits_for_judge = {} if judge is None else {"judge": Queue(items=judge.waiting, oldest_s=judge.oldest_s)}
+        exports = self.exports()
         return Snapshot(
             standings=self.watch.standings(now_ns),
             traces_open=self.ledger.open,
@@ -201,9 +205,11 @@ class View:
                 "judging": Queue(items=len(self.pipeline.waiting)),
                 **waits_for_judge,
                 **self._sessions(),
+                **{export.destination: Queue(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
             },
             spool_bytes=self.store.size,
             judge=judge,
+            exports=exports,
             suspected=self._suspected(),
             alerts=list(self.watch.posted()),
         )

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
 from scoring.alerts.lifecycle import Turn
+from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.result import Failed, NotApplicable, Scored
 from scoring.rubric import Rubric
@@ -61,6 +62,7 @@ class Snapshot:
     queues: Mapping[str, Queue] = field(default_factory=dict)
     spool_bytes: int | None = None
     judge: JudgeStanding | None = None
+    exports: Iterable[ExportStanding] = ()
     suspected: Mapping[str, bool] = field(default_factory=dict)
     alerts: Sequence[Posted] = ()
 
@@ -325,10 +327,8 @@ class Exporter:
         sampled[f.TRACES_OPEN].append(((), seen.traces_open))
         if self._known.sampling_rate is not None:
             sampled[f.SAMPLING_RATE].append(((), self._known.sampling_rate))
-        for name, queue in seen.queues.items():
-            sampled[f.QUEUE_ITEMS].append(((name,), queue.items))
-            if queue.oldest_s is not None:
-                sampled[f.QUEUE_OLDEST].append(((name,), queue.oldest_s))
+        for family, values, value in self._queues(seen):
+            sampled[family].append((values, value))
         if seen.spool_bytes is not None:
             sampled[f.SPOOL_BYTES].append(((), seen.spool_bytes))
         for kind, suspected in seen.suspected.items():
@@ -357,6 +357,14 @@ class Exporter:
             shown.add(who)
             yield from _gauges(who, standing)
             yield from watch_gauges(who, standing)
+
+    def _queues(self, seen: Snapshot) -> Iterator[tuple[f.Family, tuple[str, ...], float]]:
+        for name, queue in seen.queues.items():
+            yield f.QUEUE_ITEMS, (name,), queue.items
+            if queue.oldest_s is not None:
+                yield f.QUEUE_OLDEST, (name,), queue.oldest_s
+        for export in seen.exports:
+            yield f.EXPORTS_DEAD, (export.destination,), export.dead
 
     def _place(self, service: str | None, environment: str | None) -> tuple[str, str]:
         where = (

@@ -44,7 +44,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "state": "of a circuit breaker: `closed` (calls pass), `open` (none does), `half_open` (one does, as a probe)",
         "period": "`hour` or `day`, UTC",
         "priority": "`high`, `normal` or `low`, as the route says",
-        "destination": "where verdicts are written to; a closed list",
+        "destination": "where verdicts and notices go; a closed list",
         "version": "sidejudge's version",
         "revision": "commit that this build was made from; `unknown` when it was not recorded",
         "python": "version of the Python interpreter",
@@ -306,15 +306,21 @@ EVALUATION_LAG = Family(
 )  # fmt: skip
 EXPORTS = Family(
     name="sidejudge_exports_total", kind="counter", labels=("destination",),
-    help="Verdicts handed to a destination, accepted or not.",
+    help="Verdicts and notices that a destination accepted, or refused for good.",
 )  # fmt: skip
 EXPORTS_FAILED = Family(
     name="sidejudge_exports_failed_total", kind="counter", labels=("destination",),
-    help="Verdicts that a destination did not accept.",
+    help="Verdicts and notices that a destination did not accept.",
+    note="What cannot be delivered for now waits and is not counted yet: `sidejudge_queue_items` of the destination.",
 )  # fmt: skip
 EXPORT_LAST_SUCCESS = Family(
     name="sidejudge_exports_last_success_timestamp_seconds", kind="gauge", labels=("destination",),
-    help="When a destination last accepted a verdict. Absent until it has.",
+    help="When a destination last accepted something. Absent until it has.",
+)  # fmt: skip
+EXPORTS_DEAD = Family(
+    name="sidejudge_exports_dead", kind="gauge", labels=("destination",),
+    help="What was given up: refused, or not delivered for too long. `/v1/status` says why.",
+    note="Notices are tried again at the next start.",
 )  # fmt: skip
 JUDGE_REQUESTS = Family(
     name="sidejudge_judge_requests_total", kind="counter", labels=("model",),
@@ -415,6 +421,6 @@ FAMILIES = (
     JUDGE_BUDGET_SPENT, JUDGE_BUDGET_LIMIT, JUDGE_SHARE, JUDGE_IN_FLIGHT,
     EMBEDDING_TEXTS, EMBEDDING_TEXTS_FAILED, EMBEDDING_DURATION, EMBEDDING_CACHE_HITS, EMBEDDING_CACHE_MISSES,
     EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
-    EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, BUILD_INFO, CONFIG_INFO,
+    EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, EXPORTS_DEAD, BUILD_INFO, CONFIG_INFO,
 )  # fmt: skip
 """All of them, in the order of the reference page."""

@@ -21,6 +21,7 @@ from .judged import Judged
 from .kept import Kept
 from .lock import Lock
 from .lru import Lru
+from .mail import Mail
 from .statements import VERSION, queries, schema
 from .writer import Writer
 
@@ -132,6 +133,8 @@ class Store:
         """Vectors of texts: float32, little-endian."""
         self.kept: Final = Kept(write=self._writer.do, read=self._read)
         """What the watch over statuses and alerts remembers."""
+        self.mail: Final = Mail(write=self._writer.do, read=self._read)
+        """What is to be delivered to others."""
 
     def _connect(self) -> sqlite3.Connection:
         connection = None

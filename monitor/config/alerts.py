@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from .section import Section
+from .notify import Links, Notify, ReportSection, names
+from .section import GIVEN_AS_LIST, Section
 from .units import Duration, PositiveDuration, SizeField, parse_duration
 from .values import Rate, RubricName, Share
 
@@ -128,6 +129,20 @@ class Alerts(Section):
     sequence: Sequence = Sequence()
     change: Change = Change()
     limits: Limits = Limits()
+    notify: Annotated[tuple[Notify, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="who is told of alerts; without any, the page, the API and the metrics tell"
+    )
+    remind: PositiveDuration = Field(
+        default=parse_duration("4h"), description="an alert that still fires is told again after this long"
+    )
+    links: Links = Links()
+    report: ReportSection | None = Field(default=None, description="no daily report unless this section is there")
+
+    @field_validator("notify")
+    @classmethod
+    def _told_apart(cls, notify: tuple[Notify, ...]) -> tuple[Notify, ...]:
+        names(notify)
+        return notify
 
     @model_validator(mode="after")
     def _in_order(self) -> Alerts:

@@ -19,7 +19,6 @@ NOT_AVAILABLE = frozenset(
         "references[].key",
         "sinks.langfuse",
         "sinks.otel_events",
-        "alerts.notify",
     }
 )
 """Keys that are meant to come: refused, but not as typing mistakes. ``[]`` stands for any index."""

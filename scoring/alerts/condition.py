@@ -61,4 +61,13 @@ class Condition:
     @property
     def alert_name(self) -> str:
         """Its name among Prometheus' alerts: ``SidejudgePassRateCritical``."""
-        return "Sidejudge" + "".join(word.capitalize() for word in self.id.split("_"))
+        return alert_name(self.id)
+
+
+def alert_name(condition: str) -> str:
+    """The name of a condition's alert among Prometheus' alerts.
+
+    >>> alert_name("pass_rate_critical")
+    'SidejudgePassRateCritical'
+    """
+    return "Sidejudge" + "".join(word.capitalize() for word in condition.split("_"))

@@ -19,6 +19,7 @@ from scoring.alerts.declaration import Declaration
 from scoring.alerts.finding import Finding
 from scoring.alerts.lifecycle import Alert, Stage
 from scoring.bands import Blocker, Effect
+from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding, ModelStanding, Spending
 from scoring.metric import Metric
 from scoring.result import Failed, NotApplicable, Result, Scored, Unavailable
@@ -397,6 +398,7 @@ def populated() -> Exporter:
                 )
             ],
             queues={"evaluation": Queue(items=1, oldest_s=1.0)}, spool_bytes=1, suspected={"split_traces": False},
+            exports=[ExportStanding(destination="slack", state="stopped", dead=1)],
             judge=JudgeStanding(
                 name="openai/m", models=(ModelStanding(model="openai/m", circuit="closed"),), outage=None,
                 spending=(Spending(period="hour", spent_usd=1, limit_usd=2),), shares={"high": 1.0}, under_way=1,
