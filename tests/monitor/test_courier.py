@@ -118,7 +118,7 @@ async def test_what_cannot_be_delivered_for_a_day_is_set_aside(office):
     queued_ns = time.time_ns()
     await store.mail.put(entries("a"), queued_ns)
     destination = Destination(UnreachableError("nobody listens"))
-    courier = await start(destination, clock_ns=lambda: queued_ns + PATIENCE_NS)
+    await start(destination, clock_ns=lambda: queued_ns + PATIENCE_NS)
     await until(idle(store))
     assert store.mail.shelves()["slack"].reason == "not taken in time: nobody listens"
     assert destination.taken == []
