@@ -1,0 +1,60 @@
+{{/*
+Adds to the dict of "sidejudge-sidecar.monitor": `effective` (the configuration with what the surroundings decide beneath it),
+`foreign` (it lies in a ConfigMap that is not ours, and only what the surroundings decide is told in the environment), and the ports.
+Refuses what cannot work, in a sentence.
+*/}}
+{{- define "sidejudge-sidecar.prepare" -}}
+{{- $settings := .settings -}}
+{{- $foreign := ne $settings.existingConfigMap.name "" -}}
+{{- if and $foreign $settings.config -}}
+{{- fail (printf "%s and existingConfigMap.name are both set: say it in one place" .key) -}}
+{{- end -}}
+{{- include "sidejudge-sidecar.noSecrets" (dict "value" $settings.config "path" .key) -}}
+{{- $store := dict "path" "/var/lib/sidejudge/sidejudge.sqlite" -}}
+{{- $limit := include "sidejudge-sidecar.bytes" $settings.state.sizeLimit | int64 -}}
+{{- $_ := set $store "max_bytes" (printf "%dMiB" (div $limit 2097152)) -}}
+{{- $surroundings := dict "api" (dict "listen" "0.0.0.0:8790") "sources" (dict "otlp" (dict "http" (printf "%s:4318" .otlpHost))) "store" $store -}}
+{{- $effective := mergeOverwrite $surroundings (deepCopy ($settings.config | default dict)) -}}
+{{- if ge (include "sidejudge-sidecar.bytes" $effective.store.max_bytes | int64) $limit -}}
+{{- fail (printf "%s.store.max_bytes (%v) must be less than state.sizeLimit (%s): a Pod whose volume is over its limit is evicted, with everything in it; leave it out for half the limit" .key $effective.store.max_bytes $settings.state.sizeLimit) -}}
+{{- end -}}
+{{- $_ = set . "effective" $effective -}}
+{{- $_ = set . "foreign" $foreign -}}
+{{- if $foreign -}}
+{{- $_ = set . "configMap" $settings.existingConfigMap.name -}}
+{{- $_ = set . "configKey" $settings.existingConfigMap.key -}}
+{{- end -}}
+{{- $_ = set . "apiPort" (regexFind "[0-9]+$" $effective.api.listen) -}}
+{{- $_ = set . "otlpPort" (regexFind "[0-9]+$" $effective.sources.otlp.http) -}}
+{{- $_ = set . "grpcPort" (regexFind "[0-9]+$" ($effective.sources.otlp.grpc | default "")) -}}
+{{- end -}}
+
+{{/* A size (1Gi, 512MiB, 100M, 4096) as a number of bytes, without its fraction. */}}
+{{- define "sidejudge-sidecar.bytes" -}}
+{{- $text := . | toString -}}
+{{- if kindIs "float64" . }}{{ $text = . | int64 | toString }}{{ end -}}
+{{- $number := regexFind "^[0-9]+" $text -}}
+{{- $unit := regexReplaceAll "^[0-9.]+ *" $text "" | trimSuffix "B" -}}
+{{- $factors := dict "" 1 "k" 1000 "K" 1000 "M" 1000000 "G" 1000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- if or (not $number) (not (hasKey $factors $unit)) -}}
+{{- fail (printf "%q is not a size such as 512Mi or 1Gi" $text) -}}
+{{- end -}}
+{{- mul ($number | int64) (index $factors $unit) -}}
+{{- end -}}
+
+{{/* A configuration is seen by all who may read ConfigMaps or Pods: a secret in it must be a reference to the environment. */}}
+{{- define "sidejudge-sidecar.noSecrets" -}}
+{{- $path := .path -}}
+{{- if kindIs "map" .value -}}
+{{- range $name, $value := .value -}}
+{{- if and (kindIs "string" $value) (regexMatch "(?i)(^|[_-])(secret|secret_key|api_key|password|token|authorization)$" $name) (not (regexMatch "\\$\\{" $value)) (ne $value "") -}}
+{{- fail (printf "%s.%s holds a secret in the open: put it into a Secret, name that under secrets, and write ${NAME} here" $path $name) -}}
+{{- end -}}
+{{- include "sidejudge-sidecar.noSecrets" (dict "value" $value "path" (printf "%s.%s" $path $name)) -}}
+{{- end -}}
+{{- else if kindIs "slice" .value -}}
+{{- range $index, $value := .value -}}
+{{- include "sidejudge-sidecar.noSecrets" (dict "value" $value "path" (printf "%s[%d]" $path $index)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

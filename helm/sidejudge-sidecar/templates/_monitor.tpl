@@ -1,0 +1,149 @@
+{{/*
+The container of a monitor, wherever it runs. Takes a dict:
+
+  root      the root context            settings  image, config, secrets, resources, probes, … (values.yaml)
+  otlpHost  where OTLP is listened to   key       how messages call the configuration
+  configMap, configKey                  the ConfigMap that holds it; without it the configuration goes into the environment
+  appVersion                            tag of the image, where the settings name none
+  ports     also declare the ports of OTLP
+*/}}
+{{- define "sidejudge-sidecar.monitor" -}}
+{{- $settings := .settings -}}
+{{- $_ := include "sidejudge-sidecar.prepare" . -}}
+name: sidejudge
+image: {{ include "sidejudge-sidecar.image" . }}
+imagePullPolicy: {{ $settings.image.pullPolicy }}
+command: [python, -P, -m, monitor]
+args:
+  - serve
+  {{- range $settings.extraArgs }}
+  - {{ . | quote }}
+  {{- end }}
+env:
+  {{- include "sidejudge-sidecar.env" . | trim | nindent 2 }}
+{{- with $settings.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+ports:
+  - name: sidejudge-api
+    containerPort: {{ .apiPort }}
+    protocol: TCP
+  {{- if .ports }}
+  - name: sidejudge-otlp
+    containerPort: {{ .otlpPort }}
+    protocol: TCP
+  {{- with .grpcPort }}
+  - name: sidejudge-grpc
+    containerPort: {{ . }}
+    protocol: TCP
+  {{- end }}
+  {{- end }}
+{{- range $kind, $path := dict "liveness" "/livez" "readiness" "/readyz" "startup" "/startupz" }}
+{{- with index $settings.probes $kind }}
+{{ $kind }}Probe:
+  httpGet:
+    path: {{ $path }}
+    port: {{ $.apiPort }}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+resources:
+  {{- toYaml $settings.resources | nindent 2 }}
+securityContext:
+  {{- toYaml $settings.securityContext | nindent 2 }}
+volumeMounts:
+  - name: sidejudge-state
+    mountPath: /var/lib/sidejudge
+  - name: sidejudge-tmp
+    mountPath: /tmp
+  {{- if .configMap }}
+  - name: sidejudge-config
+    mountPath: /etc/sidejudge
+    readOnly: true
+  {{- end }}
+  {{- with $settings.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{/* The environment: who the Pod is, where the configuration lies, the configuration itself, secrets, and what was asked for. */}}
+{{- define "sidejudge-sidecar.env" -}}
+{{ range $name, $field := dict "POD_NAME" "metadata.name" "POD_NAMESPACE" "metadata.namespace" "POD_UID" "metadata.uid" "POD_IP" "status.podIP" "NODE_NAME" "spec.nodeName" "APP_NAME" "metadata.labels['app.kubernetes.io/name']" }}
+- name: {{ $name }}
+  valueFrom:
+    fieldRef:
+      fieldPath: {{ $field }}
+{{- end }}
+- name: OTEL_RESOURCE_ATTRIBUTES
+  value: k8s.pod.name=$(POD_NAME),k8s.pod.uid=$(POD_UID),k8s.namespace.name=$(POD_NAMESPACE),k8s.node.name=$(NODE_NAME)
+- name: HOME
+  value: /tmp
+{{- if .configMap }}
+- name: SIDEJUDGE_CONFIG
+  value: /etc/sidejudge/{{ .configKey }}
+{{- end }}
+{{- if .foreign }}
+- name: SIDEJUDGE_API__LISTEN
+  value: {{ .effective.api.listen | quote }}
+- name: SIDEJUDGE_SOURCES__OTLP__HTTP
+  value: {{ .effective.sources.otlp.http | quote }}
+- name: SIDEJUDGE_STORE__PATH
+  value: {{ .effective.store.path | quote }}
+{{- with .effective.store.max_bytes }}
+- name: SIDEJUDGE_STORE__MAX_BYTES
+  value: {{ . | quote }}
+{{- end }}
+{{- else if not .configMap }}
+{{- range $section, $said := .effective }}
+{{- $text := toRawJson $said | replace "$(" "$$(" }}
+{{- if gt (len $text) 100000 }}{{ fail (printf "%s.%s is too long for an environment variable (%d bytes): put it into a ConfigMap and name that in existingConfigMap" $.key $section (len $text)) }}{{ end }}
+- name: SIDEJUDGE_{{ upper $section }}
+  value: '{{ $text | replace "'" "''" }}'
+{{- end }}
+{{- end }}
+{{- range $set, $secret := .settings.secrets }}
+{{- range $name, $key := $secret.keys }}
+- name: {{ $name }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $secret.existingSecret }}
+      key: {{ $key }}
+      {{- if $secret.optional }}
+      optional: true
+      {{- end }}
+{{- end }}
+{{- end }}
+{{- with .settings.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* /tmp and, where there is one, the configuration. */}}
+{{- define "sidejudge-sidecar.sharedVolumes" -}}
+- name: sidejudge-tmp
+  emptyDir:
+    sizeLimit: {{ .settings.tmp.sizeLimit | quote }}
+{{- if .configMap }}
+- name: sidejudge-config
+  configMap:
+    name: {{ .configMap }}
+{{- end }}
+{{- with .settings.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "sidejudge-sidecar.image" -}}
+{{- $image := .settings.image -}}
+{{- $registry := (.root.Values.global | default dict).imageRegistry | default $image.registry -}}
+{{- $tag := $image.tag | default .appVersion -}}
+{{- with $image.variant }}{{ $tag = printf "%s-%s" $tag . }}{{ end -}}
+{{- $name := $image.repository -}}
+{{- with $registry }}{{ $name = printf "%s/%s" . $name }}{{ end -}}
+{{- if $image.digest -}}
+{{ printf "%s@%s" $name $image.digest | quote }}
+{{- else -}}
+{{ printf "%s:%s" $name $tag | quote }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,104 @@
+{{/*
+The dict that the sidecar library's templates take, for the gateway. It is filled by "sidejudge.gateway":
+include that first, with (dict "root" .), and read the dict afterwards.
+*/}}
+{{- define "sidejudge.gateway" -}}
+{{- $values := .root.Values -}}
+{{- $gateway := $values.gateway -}}
+{{- $limit := ternary $gateway.persistence.size $gateway.state.sizeLimit (eq $gateway.kind "StatefulSet") -}}
+{{- $settings := dict "image" $values.image "config" ($values.config | default dict) "existingConfigMap" $values.existingConfigMap "secrets" $values.secrets "resources" $gateway.resources "probes" $gateway.probes "securityContext" $values.securityContext "state" (dict "sizeLimit" $limit) "tmp" $gateway.tmp "extraEnv" $values.extraEnv "extraEnvFrom" $values.extraEnvFrom "extraArgs" $values.extraArgs "extraVolumes" $values.extraVolumes "extraVolumeMounts" $values.extraVolumeMounts -}}
+{{- $_ := set . "settings" $settings -}}
+{{- $_ = set . "otlpHost" "0.0.0.0" -}}
+{{- $_ = set . "key" "config" -}}
+{{- $_ = set . "appVersion" .root.Chart.AppVersion -}}
+{{- $_ = set . "ports" true -}}
+{{- $_ = set . "configMap" (include "sidejudge.fullname" .root) -}}
+{{- $_ = set . "configKey" "sidejudge.yaml" -}}
+{{- include "sidejudge-sidecar.prepare" . -}}
+{{- end -}}
+
+{{- define "sidejudge.podTemplate" -}}
+{{- $monitor := dict "root" . -}}
+{{- include "sidejudge.gateway" $monitor -}}
+metadata:
+  labels:
+    {{- include "sidejudge.podLabels" . | nindent 4 }}
+  annotations:
+    {{- if not $monitor.foreign }}
+    checksum/config: {{ toJson $monitor.effective | sha256sum }}
+    {{- end }}
+    kubectl.kubernetes.io/default-container: sidejudge
+    {{- with .Values.podAnnotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  {{- include "sidejudge.podSpec" . | nindent 2 }}
+  terminationGracePeriodSeconds: {{ .Values.gateway.terminationGracePeriodSeconds }}
+  {{- with .Values.gateway.topologySpreadConstraints }}
+  topologySpreadConstraints:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.initContainers }}
+  initContainers:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  containers:
+    - {{ include "sidejudge-sidecar.monitor" $monitor | indent 6 | trim }}
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  volumes:
+    {{- if eq .Values.gateway.kind "Deployment" }}
+    {{- include "sidejudge.stateVolume" . | nindent 4 }}
+    {{- end }}
+    {{- include "sidejudge-sidecar.sharedVolumes" $monitor | nindent 4 }}
+{{- end -}}
+
+{{- define "sidejudge.stateVolume" -}}
+- name: sidejudge-state
+  emptyDir:
+    sizeLimit: {{ .Values.gateway.state.sizeLimit | quote }}
+    {{- with .Values.gateway.state.medium }}
+    medium: {{ . }}
+    {{- end }}
+{{- end -}}
+
+{{/* What the gateway's Pods and the test's Pod have in common. */}}
+{{- define "sidejudge.podSpec" -}}
+serviceAccountName: {{ include "sidejudge.serviceAccountName" . }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+securityContext:
+  {{- toYaml .Values.podSecurityContext | nindent 2 }}
+  {{- if eq .Values.gateway.kind "StatefulSet" }}
+  {{- with .Values.gateway.persistence.fsGroup }}
+  fsGroup: {{ . }}
+  fsGroupChangePolicy: OnRootMismatch
+  {{- end }}
+  {{- end }}
+{{- with concat ((.Values.global | default dict).imagePullSecrets | default list) .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.gateway.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.gateway.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.gateway.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.gateway.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "sidejudge.replicas" -}}
+{{- if and (not .Values.gateway.autoscaling.kind) (kindIs "invalid" .Values.gateway.replicaCount | not) -}}
+replicas: {{ .Values.gateway.replicaCount }}
+{{- end -}}
+{{- end -}}
