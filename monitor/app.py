@@ -50,6 +50,7 @@ from .ledger import Ledger, Reason
 from .notify.setup import Notifications
 from .observation import observe, observe_stored
 from .pipeline import BATCH, Pipeline
+from .room import make_room
 from .router import Router
 from .sampler import Sampler
 from .server import AddressError, Server, address, bind
@@ -75,7 +76,7 @@ class Monitor:
     def __init__(self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns) -> None:
         self.config = config
         self.clock_ns = clock_ns
-        self.store = Store(config.store.path)
+        self.store = Store(config.store.path, max_bytes=config.store.max_bytes)
         self.assembler = Assembler(_limits(config))
         self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
         self.sessions = Sessions(_session_limits(config.sessions)) if config.sessions is not None else None
@@ -208,6 +209,7 @@ class Monitor:
         await self.notifications.start()
         await self._watch_alerts()
         await self.notifications.tick()
+        self._scheduler.add_job(self._make_room, "interval", seconds=2, coalesce=True, max_instances=1)
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
         addresses = {"otlp": address(otlp_socket, self.front.scheme), "api": address(api_socket), **more}
@@ -359,6 +361,16 @@ class Monitor:
             await self.store.purge_turns(grown_ns, now_ns - self.config.store.retention.ns)
         except StoreError as error:
             log.warning("could not purge the store", extra={"cause": str(error)})
+
+    async def _make_room(self) -> None:
+        config = self.config
+        try:
+            await make_room(
+                self.store, self.assembler,
+                now_ns=self.clock_ns(), retention_ns=config.store.retention.ns, late_ns=config.assembly.late.ns,
+            )  # fmt: skip
+        except StoreError as error:
+            log.warning("could not make room in the store", extra={"cause": str(error)})
 
 
 def _limits(config: Config) -> Limits:

@@ -280,6 +280,10 @@ class Assembler:
             whole=entry.whole,
         )
 
+    def forget(self, closed_before_ns: int) -> None:
+        """Take the late window of traces closed up to then as over: what comes of them is too late."""
+        self._prune(closed_before_ns + self._limits.late_ns)
+
     def _prune(self, now_ns: int) -> None:
         while self._forget and self._forget[0][0] <= now_ns:
             forget_ns, trace_id = heapq.heappop(self._forget)

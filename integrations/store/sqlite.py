@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
+from .capacity import Capacity
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .judged import Judged
 from .kept import Kept
@@ -104,7 +105,7 @@ class Store:
     Raises :class:`StoreUnavailable` for what may pass, :class:`StoreCorrupt` for what needs a person.
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, max_bytes: int | None = None) -> None:
         self.path = Path(path)
         self._sql = queries()
         try:
@@ -119,6 +120,7 @@ class Store:
             raise
         try:
             self._prepare(writing)
+            self._capacity = Capacity(writing, max_bytes)
             self._reading = self._connect()
         except (sqlite3.Error, StoreError) as error:
             writing.close()
@@ -165,11 +167,18 @@ class Store:
         """Commit chunks. When this returns, a crash cannot lose them."""
         if not chunks:
             return
+        if not self._capacity.takes_spans:
+            raise StoreUnavailable(f"store {self.path}: nearly full; raise store.max_bytes, or sample less")
         rows = [
             (c.trace_id, received_ns, c.origin.service, c.origin.environment, c.origin.threshold, c.payload)
             for c in chunks
         ]
-        await self._writer.do(lambda connection: connection.executemany(self._sql["append"], rows) and None)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(self._sql["append"], rows)
+            self._capacity.measure(connection)
+
+        await self._writer.do(work)
 
     async def hold(self, chunks: Sequence[Storable], received_ns: int) -> None:
         """Commit chunks that are only of use once others of their trace come; until then they keep nothing open."""
@@ -241,6 +250,7 @@ class Store:
                 pass
         while await self._writer.do(_give_back):
             pass
+        await self._writer.do(self._capacity.measure)
 
     def chunks(self, trace_id: bytes | str) -> list[bytes]:
         """The payloads of a trace in order of arrival, those of earlier revisions included."""
@@ -336,6 +346,11 @@ class Store:
     def verdicts_since(self, since_ns: int) -> list[dict[str, Any]]:
         """All verdicts of traces closed since then, oldest first: what windows are filled with at start."""
         return [{**json.loads(text), "closed_ns": at} for text, at in self._read("verdicts_since", (since_ns,))]
+
+    @property
+    def fullness(self) -> float:
+        """Used share of ``max_bytes``; 0 where there is none."""
+        return self._capacity.fullness
 
     @property
     def size(self) -> int:

@@ -59,6 +59,11 @@ class StoreSection(Section):
     retention: PositiveDuration = Field(
         default=parse_duration("24h"), description="how long verdicts and stories of traces are kept"
     )
+    max_bytes: SizeField | None = Field(
+        default=None,
+        description="largest size of the file; its log may have 64 MiB more. From 80 % on what is old is let go early, from 90 % "
+        "on requests are answered 503. Without it the disk is the limit",
+    )
 
 
 class Assembly(Section):

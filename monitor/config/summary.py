@@ -33,7 +33,8 @@ def _collect(loaded: Loaded, section: BaseModel, at: tuple[str, ...], rows: list
             for inner, override in value.items():
                 _collect(loaded, override, (*path, inner), rows)
         else:
-            rows.append((key, size_text(value) if name.endswith("_bytes") else _text(value), origin))
+            is_size = name.endswith("_bytes") and value is not None
+            rows.append((key, size_text(value) if is_size else _text(value), origin))
 
 
 def _item(item: BaseModel) -> str:
