@@ -1,8 +1,8 @@
 """Room: a store that fills up keeps what is old for less long.
 
-With every step the late window and the retention are halved, for this once, until enough is free. The oldest goes first, and
-nothing that waits to be judged. Who comes late for a trace that was let go early is told what he would be told after the late
-window: it is too late, and counted so.
+With every step the late window and the retention are halved, for this once, until enough is free. The oldest goes
+first, and nothing that waits to be judged. What comes late for a trace that was let go early is treated as after the
+late window: it is too late, and counted so.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 _PASSING: Final = {
-    sqlite3.SQLITE_FULL: "the disk is full, or store.max_bytes is reached; free space on its volume, or raise the limit",
+    sqlite3.SQLITE_FULL: "the disk is full (free space on its volume), or store.max_bytes is reached",
     sqlite3.SQLITE_BUSY: "another process holds its lock; only one monitor may use a store",
     sqlite3.SQLITE_LOCKED: "another process holds its lock; only one monitor may use a store",
     sqlite3.SQLITE_IOERR: "reading or writing failed; check its volume",

@@ -61,8 +61,8 @@ class StoreSection(Section):
     )
     max_bytes: SizeField | None = Field(
         default=None,
-        description="largest size of the file; its log may have 64 MiB more. From 80 % on what is old is let go early, from 90 % "
-        "on requests are answered 503. Without it the disk is the limit",
+        description="largest size of the file; its log may have 64 MiB more. From 80 % on what is old is let go early, "
+        "from 90 % on requests are answered 503. Without it the disk is the limit",
     )
 
 

@@ -1,7 +1,7 @@
 """A stand-in for a Kubernetes API server on loopback: it tells what it knows, and says yes to every write.
 
-Helm's engine asks the server for its version and its kinds, and sends it what it has rendered. Nothing is stored, so every
-release is a first one.
+Helm's engine asks the server for its version and its kinds, and sends it what it has rendered. Nothing is stored, so
+every release is a first one.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _groups(kinds: dict[str, list[str]]) -> dict[str, Any]:
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def _handler(kinds: dict[str, list[str]], version: str) -> type[BaseHTTPRequestHandler]:
+def _handler(kinds: dict[str, list[str]], version: str) -> type[BaseHTTPRequestHandler]:  # noqa: C901  # a class within
     absent = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
 
     class Handler(BaseHTTPRequestHandler):
@@ -96,7 +96,7 @@ def _handler(kinds: dict[str, list[str]], version: str) -> type[BaseHTTPRequestH
             sent.setdefault("metadata", {})["uid"] = "0"
             self._reply(sent, 201)
 
-        do_PUT = do_PATCH = do_POST
+        do_PUT = do_PATCH = do_POST  # noqa: N815  # the base class calls them so
 
         def do_DELETE(self) -> None:
             self._reply({"kind": "Status", "apiVersion": "v1", "status": "Success"})

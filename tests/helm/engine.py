@@ -1,8 +1,8 @@
 """The real Helm engine, in a process of its own, and what it renders.
 
-The engine is Helm as a shared library (``helm-sdkpy``). It has no verb ``template``; ``install`` against a stand-in of a
-cluster renders all the same, with values schema, ``kubeVersion``, capabilities, ``fail``, notes and hooks. It keeps its
-releases where the variable ``HELM_DRIVER`` says, and reads it when the library is loaded: hence the process.
+The engine is Helm as a shared library (``helm-sdkpy``). It has no verb ``template``; ``install`` against a stand-in of
+a cluster renders all the same, with values schema, ``kubeVersion``, capabilities, ``fail``, notes and hooks. It keeps
+its releases where the variable ``HELM_DRIVER`` says, and reads it when the library is loaded: hence the process.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class Rendered:
 
     def one(self, kind: str, name: str | None = None) -> dict[str, Any]:
         found = [each for each in self.all(kind) if name is None or each["metadata"]["name"] == name]
-        assert len(found) == 1, f"{len(found)} of {kind} {name or ''}: {[(e['kind'], e['metadata']['name']) for e in self.everything]}"
+        assert len(found) == 1, (
+            f"{len(found)} of {kind} {name or ''}: {[(e['kind'], e['metadata']['name']) for e in self.everything]}"
+        )
         return found[0]
 
 
@@ -130,7 +132,9 @@ class _Worker:
             await self._helm.Push(config).run(question["archive"], question["remote"], plain_http=True)
             return {}
         if do == "pull":
-            await self._helm.Pull(config).run(question["chart"], dest_dir=question["folder"], version=question["version"])
+            await self._helm.Pull(config).run(
+                question["chart"], dest_dir=question["folder"], version=question["version"]
+            )
             return {}
         release = await self._helm.Install(config).run(
             question["release"], question["chart"], values=question["values"], wait=False

@@ -1,8 +1,8 @@
 """What a chart's ``values.yaml`` says: its JSON Schema, and the table of its README.
 
 The file is the one source. ``# -- text`` above a key is its description (further comment lines go on with it);
-``# @schema {…}`` below that says what the default cannot: other types, the values of an enumeration. A ``type`` or a ``$ref``
-there takes the place of what the default shows. A map with keys is closed, an empty one open.
+``# @schema {…}`` below that says what the default cannot: other types, the values of an enumeration. A ``type`` or a
+``$ref`` there takes the place of what the default shows. A map with keys is closed, an empty one open.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ def table(text: str) -> str:
         default = values
         for name in path:
             default = default[name]
-        shown = json.dumps(default, ensure_ascii=False) if default not in ("", None) else '""' if default == "" else "null"
+        shown = (
+            json.dumps(default, ensure_ascii=False) if default not in ("", None) else '""' if default == "" else "null"
+        )
         choice = " · ".join(f"`{each}`" for each in key.hint.get("enum", ()) if each != "")
         meaning = key.description + (f" One of {choice}." if choice else "")
         lines.append(f"| `{'.'.join(path)}` | `{shown}` | {meaning.replace('|', chr(92) + '|')} |")
