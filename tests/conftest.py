@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,3 +53,17 @@ def embedding_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.fakes import sentence_model  # noqa: PLC0415  # loads nothing before it is needed
 
     return sentence_model.save(tmp_path_factory.mktemp("embedding") / "model")
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The environment that an image holds, made by the image's own steps; skips where packages cannot be had."""
+    target = tmp_path_factory.mktemp("image") / "sidejudge"
+    root = Path(__file__).parents[1]
+    made = subprocess.run(
+        ["sh", str(root / ".ci" / "image.sh"), str(target)], cwd=root, capture_output=True, text=True, check=False
+    )
+    if made.returncode and any(sign in made.stderr for sign in ("onnection", "Could not find a version", "timed out")):
+        pytest.skip(f"the image's dependencies cannot be had here: {made.stderr.strip().splitlines()[-1]}")
+    assert made.returncode == 0, made.stderr
+    return target

@@ -1,0 +1,41 @@
+# The monitor as an image.
+#   docker build -t sidejudge .                                   base: everything but judges and embeddings
+#   docker build -t sidejudge:judge --build-arg VARIANT=judge .   with litellm and gRPC
+#   docker build -t sidejudge:embeddings --build-arg VARIANT=embeddings --build-arg TORCH_INDEX=… .   with those and PyTorch for CPUs
+#   docker run --read-only --tmpfs /tmp -v state:/var/lib/sidejudge -p 4318:4318 -p 8790:8790 sidejudge
+ARG PYTHON=3.11-slim-bookworm
+
+FROM python:${PYTHON} AS build
+ARG VARIANT=""
+ARG TORCH_INDEX=""
+WORKDIR /src
+COPY requirements.lock pyproject.toml README.md ./
+COPY .ci/image.sh .ci/image.sh
+COPY scoring scoring
+COPY integrations integrations
+COPY dashboards dashboards
+COPY monitor monitor
+RUN PIP_NO_CACHE_DIR=1 TORCH_INDEX="${TORCH_INDEX}" .ci/image.sh /opt/sidejudge "${VARIANT}"
+
+FROM python:${PYTHON}
+# No installer is left in the image: what runs is what was locked.
+RUN python3 -m pip uninstall --yes --quiet pip setuptools wheel 2>/dev/null || true \
+ && mkdir -p /var/lib/sidejudge \
+ && chown 65532:65532 /var/lib/sidejudge
+COPY --from=build /opt/sidejudge /opt/sidejudge
+# HOME: the one folder besides the state that can be written where the root is read-only, whoever the user is.
+ENV PATH=/opt/sidejudge/bin:$PATH \
+    HOME=/tmp \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    LITELLM_LOCAL_MODEL_COST_MAP=True
+# A number, so that Kubernetes can see that it is not root. Any other user will do.
+USER 65532:65532
+# The store's default path is relative to it.
+WORKDIR /var/lib/sidejudge
+EXPOSE 4318 8790
+HEALTHCHECK --interval=20s --timeout=5s --start-period=10s --retries=3 \
+  CMD ["python", "-P", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8790/livez', timeout=3)"]
+# -P: the four packages have names that anybody may use; nothing in the working directory can take their place.
+ENTRYPOINT ["python", "-P", "-m", "monitor"]
+CMD ["serve"]
