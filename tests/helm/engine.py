@@ -30,6 +30,11 @@ class Refused(Exception):  # noqa: N818  # Helm refuses
     """Helm would not render, and says why."""
 
 
+def _loaded(text: str) -> list[dict[str, Any]]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return [each for each in yaml.load_all(text, Loader=loader) if each]  # noqa: S506  # it is a safe one
+
+
 @dataclass
 class Rendered:
     """What a chart comes to: the objects, those of hooks, and the notes."""
@@ -40,11 +45,11 @@ class Rendered:
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
-        return [each for each in yaml.safe_load_all(self.manifest) if each]
+        return _loaded(self.manifest)
 
     @cached_property
     def everything(self) -> list[dict[str, Any]]:
-        return self.objects + [each for hook in self.hooks for each in yaml.safe_load_all(hook) if each]
+        return self.objects + [each for hook in self.hooks for each in _loaded(hook)]
 
     def all(self, kind: str) -> list[dict[str, Any]]:
         return [each for each in self.everything if each["kind"] == kind]
@@ -62,7 +67,8 @@ class Engine:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-P", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-P", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
             env={**os.environ, "HELM_DRIVER": "memory", "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
         self._known: dict[str, dict[str, Any]] = {}
@@ -101,6 +107,8 @@ class Engine:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(timeout=10)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
 
 class _Worker:
@@ -140,7 +148,11 @@ class _Worker:
             question["release"], question["chart"], values=question["values"], wait=False
         )
         hooks = [hook["manifest"] for hook in release.get("hooks") or []]
-        return {"manifest": release["manifest"], "hooks": hooks, "notes": (release.get("info") or {}).get("notes", "")}
+        return {
+            "manifest": release.get("manifest", ""),
+            "hooks": hooks,
+            "notes": (release.get("info") or {}).get("notes", ""),
+        }
 
 
 def main() -> None:

@@ -1,0 +1,170 @@
+"""Writes what is generated under ``helm/``, and the renders that the tests compare with.
+
+    python -m tests.helm.generate
+
+Values schemas and the tables of the READMEs come from ``values.yaml``; plain manifests, the patches of the kustomize component
+and the Kyverno policy from the charts, rendered by the real engine; rules and dashboards are copied from ``dashboards/``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.helm.engine import ROOT, Engine
+from tests.helm.values_reference import read, schema, with_table
+
+HELM = ROOT / "helm"
+CHART = HELM / "sidejudge"
+LIBRARY = HELM / "sidejudge-sidecar"
+GOLDEN = Path(__file__).parent / "golden"
+HEAD = "# Generated from the charts by 'python -m tests.helm.generate'; do not edit.\n"
+COPIED = {
+    "dashboards/prometheus/*.rules.yaml": "files/rules",
+    "dashboards/grafana/*.json": "files/dashboards",
+}
+"""Where rules and dashboards lie in the repository, and where in the chart: a package holds only what is below it."""
+
+
+def cases() -> dict[str, dict[str, Any]]:
+    """The chart's sets of values by name, the defaults among them."""
+    files = sorted((CHART / "ci").glob("*-values.yaml"))
+    return {
+        "default": {},
+        **{file.name.removesuffix("-values.yaml"): yaml.safe_load(file.read_text()) for file in files},
+    }
+
+
+def references() -> dict[Path, str]:
+    """Schemas and READMEs; they need no engine."""
+    made: dict[Path, str] = {}
+    for chart, admitted in ((CHART, (LIBRARY.name,)), (LIBRARY, ())):
+        made[chart / "values.schema.json"] = (
+            json.dumps(schema(read(chart), admitted=admitted), indent=2, ensure_ascii=False) + "\n"
+        )
+        readme = chart / "README.md"
+        made[readme] = with_table(readme.read_text(encoding="utf-8"), read(chart))
+    return made
+
+
+def copies() -> dict[Path, str]:
+    """Rules and dashboards, as they stand."""
+    found = ((file, CHART / folder / file.name) for glob, folder in COPIED.items() for file in sorted(ROOT.glob(glob)))
+    return {to: file.read_text(encoding="utf-8") for file, to in found}
+
+
+def renders(engine: Engine) -> dict[Path, str]:
+    """Everything that is rendered."""
+    made = {GOLDEN / f"{name}.yaml": golden(engine, values) for name, values in cases().items()}
+    plain = engine.render(CHART, {"tests": {"enabled": False}}, crds=False, release="sidejudge", namespace="sidejudge")
+    made[HELM / "manifests" / "gateway.yaml"] = HEAD + dump([without_helm(each) for each in plain.objects])
+    pod = sidecar(engine)
+    made[HELM / "manifests" / "sidecar.yaml"] = HEAD + SNIPPET + dump([pod])
+    for kind, version in (("Deployment", "apps/v1"), ("StatefulSet", "apps/v1"), ("Job", "batch/v1")):
+        patch = {"apiVersion": version, "kind": kind, "metadata": {"name": "any"}, "spec": {"template": pod}}
+        made[HELM / "kustomize" / "sidecar" / f"{kind.lower()}.yaml"] = HEAD + dump([patch])
+    made[HELM / "kyverno" / "inject.yaml"] = HEAD + KYVERNO + dump([policy(for_kyverno(pod))])
+    return made
+
+
+SNIPPET = (
+    "# What a Pod template needs, besides the ConfigMap sidejudge-sidecar with the key sidejudge.yaml. Merge it in.\n"
+)
+KYVERNO = """\
+# Puts the monitor beside every Pod that is labelled sidejudge.io/inject: "true". The namespace needs the ConfigMap
+# sidejudge-sidecar with the key sidejudge.yaml. Pods that were there before are not changed; restart their owners.
+"""
+
+
+def golden(engine: Engine, values: dict[str, Any]) -> str:
+    rendered = engine.render(CHART, values)
+    notes = "".join(f"# {line}\n".replace("# \n", "#\n") for line in rendered.notes.strip().splitlines())
+    return f"{HEAD}{dump(rendered.everything)}---\n# NOTES\n{notes}"
+
+
+def sidecar(engine: Engine) -> dict[str, Any]:
+    """What the sidecar adds to a Pod template, its configuration in a ConfigMap."""
+    values = {LIBRARY.name: {"config": None, "existingConfigMap": {"name": "sidejudge-sidecar"}}}
+    template = engine.render(HELM / "examples" / "otel-app", values).one("Deployment")["spec"]["template"]
+    labels = {name: value for name, value in template["metadata"]["labels"].items() if name.startswith("sidejudge.io/")}
+    spec = {name: template["spec"][name] for name in ("initContainers", "volumes")}
+    return {"metadata": {"labels": labels}, "spec": spec}
+
+
+def without_helm(obj: dict[str, Any]) -> dict[str, Any]:
+    """An object that nobody takes for a part of a release."""
+    labels = obj["metadata"]["labels"]
+    kept = {
+        name: value for name, value in labels.items() if name not in ("helm.sh/chart", "app.kubernetes.io/managed-by")
+    }
+    return {**obj, "metadata": {**obj["metadata"], "labels": kept}}
+
+
+def for_kyverno(pod: dict[str, Any]) -> dict[str, Any]:
+    """Without variables made of others: Kyverno would take ``$(POD_NAME)`` for a reference of its own."""
+    (container,) = pod["spec"]["initContainers"]
+    env = [each for each in container["env"] if "$(" not in each.get("value", "")]
+    return {**pod, "spec": {**pod["spec"], "initContainers": [{**container, "env": env}]}}
+
+
+def policy(pod: dict[str, Any]) -> dict[str, Any]:
+    match = {
+        "any": [
+            {
+                "resources": {
+                    "kinds": ["Pod"],
+                    "operations": ["CREATE"],
+                    "selector": {"matchLabels": {"sidejudge.io/inject": "true"}},
+                }
+            }
+        ]
+    }
+    rule = {"name": "sidecar", "match": match, "mutate": {"patchStrategicMerge": pod}}
+    metadata = {
+        "name": "sidejudge-sidecar",
+        # Pods only: a rule written for Pods would else be copied to their owners, and the container come twice.
+        "annotations": {"pod-policies.kyverno.io/autogen-controllers": "none"},
+    }
+    return {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": metadata, "spec": {"rules": [rule]}}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks, and no anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def dump(objects: list[dict[str, Any]]) -> str:
+    return yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=120, explicit_start=True, allow_unicode=True)
+
+
+def everything(engine: Engine) -> Iterator[tuple[Path, str]]:
+    """Every generated file; schemas first, for the engine reads them."""
+    yield from references().items()
+    yield from copies().items()
+    yield from renders(engine).items()
+
+
+def main() -> None:
+    """Write all."""
+    engine = Engine()
+    for path, text in everything(engine):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    engine.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The chart, rendered by the real engine: every set of values, two Kubernetes versions, with and without the custom kinds."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+import yaml
+
+from tests.helm.checks import beyond_schemas, not_restricted, pod_specs, schema_errors
+from tests.helm.engine import FIRST_NATIVE, LATEST, Refused
+from tests.helm.generate import CHART, GOLDEN, cases, golden
+
+CUSTOM = {"PodMonitor", "ServiceMonitor", "PrometheusRule"}
+ASK_FOR_CUSTOM = {"stateful", "everything"}
+
+
+@pytest.mark.parametrize("kube", [FIRST_NATIVE, LATEST])
+@pytest.mark.parametrize("case", cases())
+def test_every_object_is_one_that_a_cluster_takes(engine, shared, case, kube):
+    rendered = engine.render(CHART, cases()[case], kube=kube)
+    assert rendered.everything
+    wrong = {}
+    for obj in rendered.everything:
+        name = f"{obj['kind']} {obj['metadata']['name']}"
+        found = schema_errors(obj, shared / "contracts" / "prometheus-operator", kube.removeprefix("v"))
+        for pod in pod_specs(obj):
+            found += not_restricted(pod) + beyond_schemas(pod)
+        if found:
+            wrong[name] = found
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("case", cases())
+def test_versions_make_no_difference_and_without_crds_only_monitors_are_missing(engine, case):
+    expected = engine.render(CHART, cases()[case]).everything
+    assert engine.render(CHART, cases()[case], kube=FIRST_NATIVE).everything == expected
+    if case in ASK_FOR_CUSTOM:
+        with pytest.raises(Refused, match="no matches for kind"):
+            engine.render(CHART, cases()[case], crds=False)
+        return
+    without = engine.render(CHART, cases()[case], crds=False).everything
+    missing = [obj for obj in expected if obj not in without]
+    assert {obj["kind"] for obj in missing} <= CUSTOM
+    assert [obj for obj in without if obj not in expected] == []
+
+
+@pytest.mark.parametrize("case", cases())
+def test_it_renders_as_its_golden_file_says(engine, case):
+    assert golden(engine, cases()[case]) == (GOLDEN / f"{case}.yaml").read_text(), "python -m tests.helm.generate"
+
+
+def test_linting_finds_nothing(engine):
+    for chart in (CHART, CHART.parent / "sidejudge-sidecar"):
+        found = [message for message in engine.ask(do="lint", chart=str(chart))["lint"].get("messages") or []]
+        assert [message for message in found if "icon is recommended" not in str(message)] == []
+
+
+def test_there_is_no_role_no_token_and_no_secret(engine):
+    for values in cases().values():
+        rendered = engine.render(CHART, values)
+        assert not {obj["kind"] for obj in rendered.everything} & {
+            "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "Secret", "ValidatingWebhookConfiguration",
+            "MutatingWebhookConfiguration",
+        }  # fmt: skip
+
+
+def test_before_1_25_it_is_refused(engine):
+    with pytest.raises(Refused, match="1.25"):
+        engine.render(CHART, kube="v1.24.0")
+
+
+def test_the_notes_tell_the_label_that_prometheus_wants_and_what_is_missing(engine):
+    bare = engine.render(CHART).notes
+    assert "release: <name of its release>" in bare
+    assert "registry.example.com" in bare
+    labelled = engine.render(CHART, {"monitoring": {"labels": {"release": "kps"}}, "image": {"registry": "r.io"}}).notes
+    assert "release: <name" not in labelled
+    assert "registry.example.com" not in labelled
+    assert "does not know monitoring.coreos.com" in engine.render(CHART, crds=False).notes
+    assert "loadbalancing" in engine.render(CHART, {"gateway": {"replicaCount": 3}}).notes
+    assert "loadbalancing" not in bare
+
+
+@pytest.mark.parametrize(("folder", "word"), [("rules", "no rules"), ("dashboards", "no dashboards")])
+def test_the_notes_say_so_when_the_package_holds_no_rules_or_dashboards(engine, folder, word):
+    holds = list((CHART / "files" / folder).glob("*.*ml" if folder == "rules" else "*.json"))
+    assert (word in engine.render(CHART).notes) is (not holds)
+
+
+def test_rules_and_dashboards_are_taken_as_they_are(engine, shared, tmp_path):
+    chart = tmp_path / "sidejudge"
+    shutil.copytree(CHART, chart)
+    rules = (shared / "research" / "samples" / "prometheus" / "llmmon.rules.yaml").read_text()
+    assert "{{ $labels" in rules
+    board = json.dumps({"title": "x", "panels": [{"legendFormat": "{{pod}} {{`raw`}}"}]})
+    for folder in ("rules", "dashboards"):
+        (chart / "files" / folder).mkdir(exist_ok=True)
+    (chart / "files" / "rules" / "some.rules.yaml").write_text(rules)
+    (chart / "files" / "dashboards" / "over_view.json").write_text(board)
+    rendered = engine.render(chart)
+    rule = rendered.one("PrometheusRule", "rel-sidejudge-some-rules")
+    assert rule["spec"] == yaml.safe_load(rules)
+    assert schema_errors(rule, shared / "contracts" / "prometheus-operator", LATEST) == []
+    made = rendered.one("ConfigMap", "rel-sidejudge-dashboard-over-view")
+    assert made["data"] == {"over_view.json": board}
+    assert made["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert not engine.render(
+        chart, {"monitoring": {"rules": {"enabled": False}, "dashboards": {"enabled": False}}}
+    ).all("PrometheusRule")
+    assert (
+        len(engine.render(chart, {"monitoring": {"dashboards": {"enabled": True}}}, crds=False).all("ConfigMap")) == 2
+    )
