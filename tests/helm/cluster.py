@@ -74,6 +74,7 @@ def _handler(kinds: dict[str, list[str]], version: str) -> type[BaseHTTPRequestH
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body in one packet
 
         def do_GET(self) -> None:
             path = self.path.split("?")[0].rstrip("/")

@@ -1,0 +1,215 @@
+"""What the chart refuses, and that every value does what it says."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+
+from monitor.config.document import read_document
+from tests.helm.checks import containers, pod_specs
+from tests.helm.engine import Refused
+from tests.helm.generate import CHART, LIBRARY, cases
+
+DIGEST = "sha256:" + "0" * 64
+
+
+def deployment(rendered) -> dict[str, Any]:
+    return rendered.one("Deployment")
+
+
+def checksum(rendered) -> str:
+    return deployment(rendered)["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"gatway": {}}, "'gatway' not allowed"),
+        ({"gateway": {"replicas": 2}}, "'replicas' not allowed"),
+        ({"image": {"digest": "latest"}}, "does not match pattern"),
+        ({"image": {"variant": "gpu"}}, "must be one of"),
+        ({"gateway": {"kind": "DaemonSet"}}, "must be one of"),
+        ({"gateway": {"state": {"sizeLimit": "much"}}}, "does not match pattern"),
+        ({"monitoring": {"rules": {"enabled": "perhaps"}}}, "must be one of"),
+        ({"secrets": {"judge": {"existingSecret": "a", "values": {}}}}, "'values' not allowed"),
+        ({"secrets": {"judge": {"keys": {}}}}, "missing property 'existingSecret'"),
+        ({LIBRARY.name: {"no": 1}}, "'no' not allowed"),
+        ({"config": {"a": 1}, "existingConfigMap": {"name": "b"}}, "both set"),
+        ({"config": {"store": {"max_bytes": "5GiB"}}}, "must be less than state.sizeLimit"),
+        ({"config": {"sinks": {"langfuse": {"secret_key": "sk-lf-1"}}}}, "config.sinks.langfuse.secret_key holds a secret"),
+        ({"config": {"alerts": {"notify": [{"webhook": {"token": "x"}}]}}}, r"config.alerts.notify\[0\].webhook.token holds"),
+        ({"monitoring": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}}, "scraped twice"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused_with_its_name(engine, values, says):
+    with pytest.raises(Refused, match=says):
+        engine.render(CHART, values)
+
+
+def test_umbrella_charts_may_hand_down_global_and_enabled(engine):
+    values = {"global": {"imageRegistry": "mirror.example.com", "anything": {"else": 1}}, "enabled": True}
+    (pod,) = pod_specs(deployment(engine.render(CHART, values)))
+    assert pod["containers"][0]["image"].startswith("mirror.example.com/")
+
+
+def test_a_secret_by_reference_is_let_through_and_lies_in_no_config_map(engine):
+    rendered = engine.render(
+        CHART,
+        {
+            "config": {
+                "sinks": {"langfuse": {"secret_key": "${LANGFUSE_SECRET_KEY}"}},
+                "a": {"max_tokens": 5, "token": ""},
+            },
+            "secrets": {"langfuse": {"existingSecret": "keys", "keys": {"LANGFUSE_SECRET_KEY": "secret-key"}}},
+        },
+    )
+    text = rendered.one("ConfigMap")["data"]["sidejudge.yaml"]
+    assert yaml.safe_load(text)["sinks"]["langfuse"]["secret_key"] == "${LANGFUSE_SECRET_KEY}"
+    (pod,) = pod_specs(deployment(rendered))
+    reference = {"secretKeyRef": {"name": "keys", "key": "secret-key"}}
+    assert {"name": "LANGFUSE_SECRET_KEY", "valueFrom": reference} in pod["containers"][0]["env"]
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ({"registry": "r.io"}, "r.io/sidejudge/sidejudge:0.1.0"),
+        ({"registry": ""}, "sidejudge/sidejudge:0.1.0"),
+        ({"repository": "mine"}, "registry.example.com/mine:0.1.0"),
+        ({"tag": "1.2"}, "registry.example.com/sidejudge/sidejudge:1.2"),
+        ({"variant": "judge"}, "registry.example.com/sidejudge/sidejudge:0.1.0-judge"),
+        ({"tag": "1.2", "digest": DIGEST}, f"registry.example.com/sidejudge/sidejudge@{DIGEST}"),
+    ],
+)
+def test_every_part_of_the_image_can_be_set_and_all_containers_have_it(engine, image, name):
+    rendered = engine.render(CHART, {"image": {**image, "pullPolicy": "Always"}})
+    used = {
+        (container["image"], container["imagePullPolicy"])
+        for obj in rendered.everything
+        for pod in pod_specs(obj)
+        for container in containers(pod)
+    }
+    assert used == {(name, "Always")}
+
+
+def test_the_checksum_changes_with_the_configuration_and_with_nothing_else(engine):
+    before = checksum(engine.render(CHART))
+    assert checksum(engine.render(CHART, {"config": {"sampling": {"rate": 0.5}}})) != before
+    assert checksum(engine.render(CHART, {"gateway": {"state": {"sizeLimit": "8Gi"}}})) != before, "it sets the cap"
+    assert checksum(engine.render(CHART, {"podLabels": {"a": "b"}, "gateway": {"replicaCount": 3}})) == before
+    assert checksum(engine.render(CHART, {"config": {"api": {"listen": "0.0.0.0:8790"}}})) == before
+
+
+def test_a_configuration_arrives_as_it_was_written(engine):
+    said = {
+        "assembly": {"max_open_bytes": 268435456, "grace": "2s"}, "sampling": {"rate": 1e-05},
+        "routes": [{"match": {"latency_ms": ">2000", "name": "a: b # c"}, "rubrics": []}],
+        "scenarios": {"ü": {"x": None, "y": "it's \"so\"", "z": "line\nline"}}, "some": {"flag": False, "big": 12345678901},
+    }  # fmt: skip
+    text = engine.render(CHART, {"config": copy.deepcopy(said)}).one("ConfigMap")["data"]["sidejudge.yaml"]
+    read = read_document(text, {}, "")
+    assert read.problems == []
+    assert {name: read.value[name] for name in said} == said
+
+
+def test_ports_follow_the_configuration_everywhere(engine):
+    config = {"api": {"listen": "[::]:9001"}, "sources": {"otlp": {"http": ":9002", "grpc": "0.0.0.0:9003"}}}
+    rendered = engine.render(
+        CHART, {"config": config, "networkPolicy": {"enabled": True}, "httpRoute": {"enabled": True}}
+    )
+    (pod,) = pod_specs(deployment(rendered))
+    (container,) = pod["containers"]
+    assert {port["name"]: port["containerPort"] for port in container["ports"]} == {
+        "sidejudge-api": 9001, "sidejudge-otlp": 9002, "sidejudge-grpc": 9003,
+    }  # fmt: skip
+    probes = [container[f"{kind}Probe"]["httpGet"]["port"] for kind in ("liveness", "readiness", "startup")]
+    assert probes == [9001] * 3
+    for name in ("rel-sidejudge", "rel-sidejudge-headless"):
+        ports = rendered.one("Service", name)["spec"]["ports"]
+        assert [port["port"] for port in ports] == [port["targetPort"] for port in ports] == [9002, 9003, 9001]
+    rules = rendered.one("NetworkPolicy")["spec"]["ingress"]
+    assert [port["port"] for rule in rules for port in rule["ports"]] == [9002, 9003, 9001]
+    assert rendered.one("HTTPRoute")["spec"]["rules"][0]["backendRefs"][0]["port"] == 9001
+
+
+@pytest.mark.parametrize(
+    ("gateway", "cap"),
+    [
+        ({"state": {"sizeLimit": "1Gi"}}, 512),
+        ({"kind": "StatefulSet", "persistence": {"size": "10Gi"}}, 5120),
+        ({"state": {"sizeLimit": "1500M"}}, 715),
+    ],
+)
+def test_the_monitor_keeps_within_half_of_its_volume(engine, gateway, cap):
+    text = engine.render(CHART, {"gateway": gateway}).one("ConfigMap")["data"]["sidejudge.yaml"]
+    assert yaml.safe_load(text)["store"]["max_bytes"] == f"{cap}MiB"
+
+
+def test_selectors_stay_whatever_else_changes(engine):
+    def selectors(rendered):
+        objects = [
+            obj
+            for obj in rendered.objects
+            if obj["kind"] in ("Deployment", "Service", "PodDisruptionBudget", "PodMonitor")
+        ]
+        return {(obj["kind"], obj["metadata"]["name"]): obj["spec"]["selector"] for obj in objects}
+
+    before = selectors(engine.render(CHART, {"gateway": {"pdb": {"enabled": True}}}))
+    changed = {
+        "image": {"tag": "9.9.9"}, "commonLabels": {"app.kubernetes.io/name": "x", "app.kubernetes.io/version": "y"},
+        "podLabels": {"app.kubernetes.io/component": "z"}, "config": {"sampling": {"rate": 0.3}},
+        "gateway": {"replicaCount": 7, "pdb": {"enabled": True}}, "service": {"labels": {"app.kubernetes.io/instance": "w"}},
+    }  # fmt: skip
+    rendered = engine.render(CHART, changed)
+    assert selectors(rendered) == before
+    wanted = deployment(rendered)["spec"]["selector"]["matchLabels"]
+    for labels in (
+        deployment(rendered)["spec"]["template"]["metadata"]["labels"],
+        rendered.one("Service", "rel-sidejudge")["metadata"]["labels"],
+    ):
+        assert wanted.items() <= labels.items()
+
+
+@pytest.mark.parametrize("case", cases())
+def test_every_selector_selects_what_it_is_for(engine, case):
+    rendered = engine.render(CHART, cases()[case])
+    workloads = [obj for obj in rendered.objects if obj["kind"] in ("Deployment", "StatefulSet")]
+    services = {obj["metadata"]["name"]: obj for obj in rendered.all("Service")}
+    for workload in workloads:
+        labels = workload["spec"]["template"]["metadata"]["labels"]
+        assert workload["spec"]["selector"]["matchLabels"].items() <= labels.items()
+        for service in services.values():
+            assert service["spec"]["selector"].items() <= labels.items()
+        if workload["kind"] == "StatefulSet":
+            assert workload["spec"]["serviceName"] in services
+        names = {
+            port["name"]
+            for container in workload["spec"]["template"]["spec"]["containers"]
+            for port in container.get("ports", ())
+        }
+        for monitor in rendered.all("PodMonitor"):
+            assert {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]} <= names
+    for monitor in rendered.all("ServiceMonitor"):
+        selected = [
+            service for service in services.values()
+            if monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+            and "sidejudge.io/headless" not in service["metadata"]["labels"]
+        ]  # fmt: skip
+        assert len(selected) == 1
+        assert monitor["spec"]["endpoints"][0]["port"] in {port["name"] for port in selected[0]["spec"]["ports"]}
+    for kind in ("HorizontalPodAutoscaler", "ScaledObject"):
+        for scaler in rendered.all(kind):
+            (workload,) = workloads
+            target = scaler["spec"]["scaleTargetRef"]
+            assert (target["kind"], target["name"]) == (workload["kind"], workload["metadata"]["name"])
+            assert "replicas" not in workload["spec"], "it would undo the scaler's work at each upgrade"
+
+
+def test_long_names_stay_within_what_dns_allows(engine):
+    rendered = engine.render(CHART, {"nameOverride": "n" * 60}, release="r" * 50)
+    for obj in rendered.everything:
+        assert len(obj["metadata"]["name"]) <= 63
+        assert all(len(str(value)) <= 63 for value in obj["metadata"]["labels"].values())
