@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,14 +59,30 @@ def embedding_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The environment that an image holds, made by the image's own steps; skips where packages cannot be had."""
-    target = tmp_path_factory.mktemp("image") / "sidejudge"
+def installed(request: pytest.FixtureRequest) -> Path:
+    """The environment that an image holds, made by the image's own steps; skips where packages cannot be had.
+
+    It is made anew whenever anything that goes into it has changed, and else taken from pytest's cache.
+    """
     root = Path(__file__).parents[1]
-    made = subprocess.run(
-        ["sh", str(root / ".ci" / "image.sh"), str(target)], cwd=root, capture_output=True, text=True, check=False
-    )
-    if made.returncode and any(sign in made.stderr for sign in ("onnection", "Could not find a version", "timed out")):
-        pytest.skip(f"the image's dependencies cannot be had here: {made.stderr.strip().splitlines()[-1]}")
-    assert made.returncode == 0, made.stderr
+    given = [root / "requirements.lock", root / "pyproject.toml", root / ".ci" / "image.sh"]
+    for package in ("scoring", "integrations", "monitor", "dashboards"):
+        given += sorted(path for path in (root / package).rglob("*") if path.is_file() and path.suffix != ".pyc")
+    digest = hashlib.sha256(sys.version.encode())
+    for path in given:
+        digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    kept = Path(request.config.cache.mkdir("image"))
+    target = kept / digest.hexdigest()[:16]
+    if not target.exists():
+        shutil.rmtree(kept)
+        made = subprocess.run(
+            ["sh", str(root / ".ci" / "image.sh"), str(kept / "new")],
+            cwd=root, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if made.returncode and any(
+            sign in made.stderr for sign in ("onnection", "Could not find a version", "timed out")
+        ):
+            pytest.skip(f"the image's dependencies cannot be had here: {made.stderr.strip().splitlines()[-1]}")
+        assert made.returncode == 0, made.stderr
+        (kept / "new").rename(target)
     return target

@@ -32,7 +32,7 @@ class Refused(Exception):  # noqa: N818  # Helm refuses
 
 def _loaded(text: str) -> list[dict[str, Any]]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [each for each in yaml.load_all(text, Loader=loader) if each]  # noqa: S506  # it is a safe one
+    return [each for each in yaml.load_all(text, Loader=loader) if each]
 
 
 @dataclass
@@ -126,7 +126,7 @@ class _Worker:
             file = self._folder / f"{kube}-{crds}.json"
             file.write_text(Cluster(kube, custom=crds).kubeconfig)
             self._kubeconfigs[kube, crds] = str(file)
-        return self._helm.Configuration(namespace=namespace, kubeconfig=self._kubeconfigs[kube, crds])
+        return self._helm.Configuration(namespace=namespace, kubeconfig=self._kubeconfigs[kube, crds], plain_http=True)
 
     async def answer(self, question: dict[str, Any]) -> dict[str, Any]:
         do = question.pop("do")
@@ -139,13 +139,12 @@ class _Worker:
         if do == "push":
             await self._helm.Push(config).run(question["archive"], question["remote"], plain_http=True)
             return {}
-        if do == "pull":
-            await self._helm.Pull(config).run(
-                question["chart"], dest_dir=question["folder"], version=question["version"]
-            )
-            return {}
         release = await self._helm.Install(config).run(
-            question["release"], question["chart"], values=question["values"], wait=False
+            question["release"],
+            question["chart"],
+            values=question["values"],
+            wait=False,
+            version=question.get("version"),
         )
         hooks = [hook["manifest"] for hook in release.get("hooks") or []]
         return {

@@ -2,8 +2,9 @@
 
     python -m tests.helm.generate
 
-Values schemas and the tables of the READMEs come from ``values.yaml``; plain manifests, the patches of the kustomize component
-and the Kyverno policy from the charts, rendered by the real engine; rules and dashboards are copied from ``dashboards/``.
+Values schemas and the tables of the READMEs come from ``values.yaml``; plain manifests, the patches of the kustomize
+component and the Kyverno policy from the charts, rendered by the real engine; rules and dashboards are copied from
+``dashboards/``.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
 from tests.helm.checks import beyond_schemas, containers, not_restricted, pod_specs, schema_errors
 from tests.helm.engine import BEFORE_NATIVE, FIRST_NATIVE, LATEST, Refused
@@ -129,7 +130,5 @@ def test_what_cannot_be_meant_is_refused_with_its_name(engine, settings, says):
 
 
 def test_the_librarys_own_version_is_its_images(engine):
-    import yaml
-
     chart = yaml.safe_load((LIBRARY / "Chart.yaml").read_text())
     assert yaml.safe_load((LIBRARY / "values.yaml").read_text())["image"]["tag"] == chart["appVersion"]

@@ -39,8 +39,8 @@ def checksum(rendered) -> str:
         ({LIBRARY.name: {"no": 1}}, "'no' not allowed"),
         ({"config": {"a": 1}, "existingConfigMap": {"name": "b"}}, "both set"),
         ({"config": {"store": {"max_bytes": "5GiB"}}}, "must be less than state.sizeLimit"),
-        ({"config": {"sinks": {"langfuse": {"secret_key": "sk-lf-1"}}}}, "config.sinks.langfuse.secret_key holds a secret"),
-        ({"config": {"alerts": {"notify": [{"webhook": {"token": "x"}}]}}}, r"config.alerts.notify\[0\].webhook.token holds"),
+        ({"config": {"sinks": {"langfuse": {"secret_key": "sk-lf-1"}}}}, "langfuse.secret_key holds a secret"),
+        ({"config": {"alerts": {"notify": [{"webhook": {"token": "x"}}]}}}, r"notify\[0\].webhook.token holds"),
         ({"monitoring": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}}, "scraped twice"),
     ],
 )  # fmt: skip
@@ -107,7 +107,8 @@ def test_a_configuration_arrives_as_it_was_written(engine):
     said = {
         "assembly": {"max_open_bytes": 268435456, "grace": "2s"}, "sampling": {"rate": 1e-05},
         "routes": [{"match": {"latency_ms": ">2000", "name": "a: b # c"}, "rubrics": []}],
-        "scenarios": {"ü": {"x": None, "y": "it's \"so\"", "z": "line\nline"}}, "some": {"flag": False, "big": 12345678901},
+        "scenarios": {"ü": {"x": None, "y": "it's \"so\"", "z": "line\nline"}},
+        "some": {"flag": False, "big": 12345678901},
     }  # fmt: skip
     text = engine.render(CHART, {"config": copy.deepcopy(said)}).one("ConfigMap")["data"]["sidejudge.yaml"]
     read = read_document(text, {}, "")
@@ -161,7 +162,8 @@ def test_selectors_stay_whatever_else_changes(engine):
     changed = {
         "image": {"tag": "9.9.9"}, "commonLabels": {"app.kubernetes.io/name": "x", "app.kubernetes.io/version": "y"},
         "podLabels": {"app.kubernetes.io/component": "z"}, "config": {"sampling": {"rate": 0.3}},
-        "gateway": {"replicaCount": 7, "pdb": {"enabled": True}}, "service": {"labels": {"app.kubernetes.io/instance": "w"}},
+        "gateway": {"replicaCount": 7, "pdb": {"enabled": True}},
+        "service": {"labels": {"app.kubernetes.io/instance": "w"}},
     }  # fmt: skip
     rendered = engine.render(CHART, changed)
     assert selectors(rendered) == before

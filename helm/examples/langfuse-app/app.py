@@ -1,8 +1,9 @@
+# ruff: noqa: INP001  # a script, in no package
 """An application with the Langfuse SDK: its traces go to Langfuse as ever, and a copy of each span to the sidecar.
 
-    pip install langfuse opentelemetry-exporter-otlp-proto-http
-    LANGFUSE_BASE_URL=… LANGFUSE_PUBLIC_KEY=… LANGFUSE_SECRET_KEY=… \
-    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:4318/v1/traces python app.py "What does clause 4 say?"
+pip install langfuse opentelemetry-exporter-otlp-proto-http
+LANGFUSE_BASE_URL=… LANGFUSE_PUBLIC_KEY=… LANGFUSE_SECRET_KEY=… \
+OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:4318/v1/traces python app.py "What does clause 4 say?"
 
 The Langfuse SDK is an OpenTelemetry SDK: one more span processor on its tracer provider is all that the copy needs.
 """

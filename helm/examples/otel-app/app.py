@@ -1,7 +1,8 @@
+# ruff: noqa: INP001  # a script, in no package
 """An application with the OpenTelemetry SDK and the GenAI conventions. The sidecar is its OTLP endpoint.
 
-    pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http
-    OTEL_SERVICE_NAME=assistant OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 python app.py "Where is my parcel?"
+pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http
+OTEL_SERVICE_NAME=assistant OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 python app.py "Where is my parcel?"
 """
 
 import json

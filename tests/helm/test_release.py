@@ -1,0 +1,57 @@
+"""The charts as a release publishes them, and that everything says the same version."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+
+import pytest
+import yaml
+
+from tests.helm.checks import containers, pod_specs
+from tests.helm.generate import CHART, HELM, LIBRARY, ROOT
+
+
+def chart(folder):
+    return yaml.safe_load((folder / "Chart.yaml").read_text())
+
+
+def test_everything_says_the_same_version():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert chart(CHART)["appVersion"] == chart(LIBRARY)["appVersion"] == version
+    (dependency,) = chart(CHART)["dependencies"]
+    assert dependency["version"] == chart(LIBRARY)["version"]
+    for example in HELM.glob("examples/*/Chart.yaml"):
+        (dependency,) = yaml.safe_load(example.read_text())["dependencies"]
+        assert dependency["version"] == chart(LIBRARY)["version"]
+
+
+def test_published_charts_name_their_registry_and_version(engine, tmp_path):
+    subprocess.run([str(ROOT / ".ci" / "stamp"), "ghcr.io/acme", "2.3.4", str(tmp_path)], check=True)
+    assert not [path for path in tmp_path.rglob("*") if path.is_symlink()]
+    assert chart(tmp_path / "sidejudge")["version"] == chart(tmp_path / "sidejudge-sidecar")["appVersion"] == "2.3.4"
+    assert (
+        "ghcr.io/acme/sidejudge/sidejudge:2.3.4"
+        in chart(tmp_path / "sidejudge")["annotations"]["artifacthub.io/images"]
+    )
+    rendered = engine.render(tmp_path / "sidejudge")
+    images = {
+        container["image"] for obj in rendered.everything for pod in pod_specs(obj) for container in containers(pod)
+    }
+    assert images == {"ghcr.io/acme/sidejudge/sidejudge:2.3.4"}
+    assert "placeholder" not in rendered.notes
+    library = yaml.safe_load((tmp_path / "sidejudge" / "charts" / "sidejudge-sidecar" / "values.yaml").read_text())
+    assert (library["image"]["registry"], library["image"]["tag"]) == ("ghcr.io/acme", "2.3.4")
+
+
+@pytest.mark.parametrize("script", ["run", "release", "stamp", "image.sh"])
+def test_a_script_is_one_that_the_shell_can_read(script):
+    assert subprocess.run(["bash", "-n", str(ROOT / ".ci" / script)], check=False).returncode == 0
+
+
+def test_the_changes_that_are_announced_are_of_kinds_that_artifact_hub_knows():
+    known = {"added", "changed", "deprecated", "removed", "fixed", "security"}
+    for folder in (CHART, LIBRARY):
+        changes = yaml.safe_load(chart(folder)["annotations"]["artifacthub.io/changes"])
+        assert {change["kind"] for change in changes} <= known
+        assert all(change["description"] for change in changes)

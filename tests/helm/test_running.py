@@ -1,0 +1,126 @@
+"""What is rendered runs: the command lines as they stand, with the rendered configuration, on a read-only root."""
+
+from __future__ import annotations
+
+import time
+
+import httpx
+import pytest
+
+from monitor.demo.traffic import Traffic
+from tests.helm.checks import containers, pod_specs
+from tests.helm.generate import CHART, HELM, LIBRARY, cases
+from tests.helm.kubelet import Kubelet, expanded
+from tests.image.sandbox import missing
+from tests.running import free_port
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+
+def free_ports() -> dict[str, object]:
+    return {
+        "api": {"listen": f"0.0.0.0:{free_port()}"}, "sources": {"otlp": {"http": f"127.0.0.1:{free_port()}"}},
+        "assembly": {"grace": "100ms", "idle": "1s"}, "sampling": {"rate": 1.0},
+        "routes": [{"match": {"name": "*"}, "rubrics": ["workflow"], "scenario": "$(HOME) 'any'"}],
+        "scenarios": {"$(HOME) 'any'": {"tools_should_exclude": ["${FORBIDDEN:-rm}"]}},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def started(tmp_path, installed):
+    made: list[Kubelet] = []
+
+    def make(container, files=None) -> Kubelet:
+        folder = tmp_path / str(len(made))
+        folder.mkdir()
+        made.append(Kubelet(folder, installed, container, files))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def judged(api: str, otlp: str) -> dict[str, int]:
+    """Traces by how they ended, after some were sent."""
+    traffic = Traffic(3)
+    for _ in range(4):
+        sent = traffic.next(time.time_ns(), wrong=0.5)
+        headers = {"content-type": "application/x-protobuf"}
+        assert httpx.post(f"http://{otlp}/v1/traces", content=sent.body, headers=headers, trust_env=False).is_success
+    end = time.monotonic() + 30
+    while (ledger := httpx.get(f"http://{api}/v1/status", trust_env=False).json()["ledger"])["open"]:
+        assert time.monotonic() < end, ledger
+        time.sleep(0.1)
+    return {reason: count for reason, count in ledger["ended"].items() if count}
+
+
+def test_the_gateway_starts_answers_its_probes_judges_and_ends(engine, started):
+    config = free_ports()
+    rendered = engine.render(CHART, {"config": config})
+    (pod,) = pod_specs(rendered.one("Deployment"))
+    files = rendered.one("ConfigMap")["data"]
+    gateway = started(pod["containers"][0], files)
+    assert gateway.probe("liveness") is None
+    gateway.start()
+    gateway.wait()
+    assert [gateway.probe(kind) for kind in ("liveness", "readiness", "startup")] == [200] * 3
+    api = f"127.0.0.1:{gateway.container['ports'][0]['containerPort']}"
+    assert set(judged(api, config["sources"]["otlp"]["http"])) == {"scored"}
+
+    (test,) = pod_specs(rendered.one("Pod"))
+    (ask,) = test["containers"]
+    arguments = [word.replace("rel-sidejudge.shop.svc", "127.0.0.1") for word in ask["args"]]
+    assert arguments != ask["args"]
+    told = started(ask, files).run(*arguments)
+    assert told.returncode == 0, told.stdout
+    assert "workflow" in told.stdout
+    assert gateway.end() == 0
+
+
+def test_the_helm_tests_doctor_is_content(engine, started):
+    rendered = engine.render(CHART, {"config": free_ports()})
+    (pod,) = pod_specs(rendered.one("Pod"))
+    (doctor,) = pod["initContainers"]
+    told = started(doctor, rendered.one("ConfigMap")["data"]).run(*doctor["args"])
+    assert told.returncode == 0, told.stdout
+    assert "/etc/sidejudge/sidejudge.yaml" in told.stdout
+
+
+def test_the_sidecar_starts_with_its_configuration_in_the_environment_and_judges(engine, started):
+    config = free_ports()
+    rendered = engine.render(HELM / "examples" / "otel-app", {LIBRARY.name: {"config": config}})
+    (pod,) = pod_specs(rendered.one("Deployment"))
+    sidecar = started(pod["initContainers"][0])
+    sidecar.start()
+    sidecar.wait()
+    api = config["api"]["listen"].replace("0.0.0.0", "127.0.0.1")
+    assert set(judged(api, config["sources"]["otlp"]["http"])) == {"scored"}
+    assert sidecar.end() == 0
+
+
+@pytest.mark.parametrize(
+    "case", [case for case, values in cases().items() if "existingConfigMap" not in values and case != "sidecars-only"]
+)
+def test_every_rendered_configuration_is_one_that_the_monitor_takes(engine, started, case):
+    rendered = engine.render(CHART, cases()[case])
+    workload = next(obj for obj in rendered.objects if obj["kind"] in ("Deployment", "StatefulSet"))
+    (pod,) = pod_specs(workload)
+    files = rendered.one("ConfigMap")["data"]
+    told = started(pod["containers"][0], files).run("check")
+    assert told.returncode == 0, told.stdout
+    assert "configuration ok" in told.stdout
+
+
+@pytest.mark.parametrize("chart", ["otel-app", "langfuse-app"])
+def test_every_examples_configuration_is_one_that_the_monitor_takes(engine, started, chart):
+    for obj in engine.render(HELM / "examples" / chart).objects:
+        for pod in pod_specs(obj):
+            (sidecar,) = (each for each in containers(pod) if each["name"] == "sidejudge")
+            told = started(sidecar).run("check")
+            assert told.returncode == 0, told.stdout
+            assert "512MiB" in told.stdout
+
+
+def test_variables_are_expanded_as_kubernetes_does():
+    assert expanded("$(A) $$(A) $(B) $A", {"A": "1"}) == "1 $(A) $(B) $A"
