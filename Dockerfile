@@ -1,6 +1,6 @@
 # The monitor as an image.
-#   docker build -t sidejudge .                                   base: everything but judges and embeddings
-#   docker build -t sidejudge:judge --build-arg VARIANT=judge .   with litellm and gRPC
+#   docker build -t sidejudge .                                   base: everything but judges and embeddings in meaning
+#   docker build -t sidejudge:judge --build-arg VARIANT=judge .   with litellm
 #   docker build -t sidejudge:embeddings --build-arg VARIANT=embeddings --build-arg TORCH_INDEX=… .   with those and PyTorch for CPUs
 #   docker run --read-only --tmpfs /tmp -v state:/var/lib/sidejudge -p 4318:4318 -p 8790:8790 sidejudge
 ARG PYTHON=3.11-slim-bookworm
@@ -9,7 +9,7 @@ FROM python:${PYTHON} AS build
 ARG VARIANT=""
 ARG TORCH_INDEX=""
 WORKDIR /src
-COPY requirements.lock pyproject.toml README.md ./
+COPY requirements.lock requirements-dev.lock pyproject.toml README.md ./
 COPY .ci/image.sh .ci/image.sh
 COPY scoring scoring
 COPY integrations integrations

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test check fmt bench bench-peers lock reference clean
+.PHONY: run test check fmt bench bench-peers lock reference charts clean
 
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 	@$(BIN)/sidejudge demo $(ARGS)
@@ -32,6 +32,9 @@ bench-peers: ## what bench_scoring compares with, in an environment of its own (
 
 reference: $(VENV)/.dev ## write the generated reference pages anew
 	$(BIN)/python -m monitor.reference
+
+charts: $(VENV)/.dev ## write what is generated under helm/ anew (needs Helm's engine: tests/helm/engine.lock)
+	$(BIN)/python -m tests.helm.generate
 
 lock: $(VENV)/.dev ## resolve the dependencies anew, with hashes, naming no index
 	$(PIP) install uv

@@ -8,12 +8,14 @@ variant=${2:-}
 python3 -m venv --without-pip "$target"
 install() { python3 -m pip --disable-pip-version-check --quiet --python "$target/bin/python" install "$@"; }
 
-install --require-hashes --no-deps --only-binary :all: -r requirements.lock
+# Wheels only: nothing is compiled. gRPC is an extra, and in every image: a Collector that balances by trace id speaks it.
+awk '/^[^ ]/ { wanted = /^grpcio==/ } wanted' requirements-dev.lock >"$target/grpc.lock"
+install --require-hashes --no-deps --only-binary :all: -r requirements.lock -r "$target/grpc.lock"
 case $variant in
   '') install --no-deps . ;;
   judge | embeddings)
-    # What is in the lock stays at its version; what the variant adds is the newest that fits.
-    sed -E 's/ *\\$//; /^ *(--hash|#)/d' requirements.lock >"$target/constraints.txt"
+    # Versions as locked for development; what is not locked there (embeddings) is the newest that fits.
+    sed -E 's/ *\\$//; /^ *(--hash|#)/d' requirements-dev.lock >"$target/constraints.txt"
     extras=judge,grpc
     if [ "$variant" = embeddings ]; then
       : "${TORCH_INDEX:?TORCH_INDEX must name an index with CPU wheels of PyTorch, or gigabytes of CUDA come along}"
@@ -29,3 +31,4 @@ case $variant in
     exit 2
     ;;
 esac
+rm "$target/grpc.lock"

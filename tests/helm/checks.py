@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
@@ -127,10 +128,9 @@ def schema_errors(obj: Object, folder: Path, version: str) -> list[str]:
         return []
     if obj["apiVersion"].startswith("gateway."):
         return []
-    from kubernetes_validate import ValidationError, validate  # noqa: PLC0415  # slow to import
-
+    schemas = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed")
     try:
-        validate(obj, version, strict=True)
-    except ValidationError as error:
+        schemas.validate(obj, version, strict=True)
+    except schemas.ValidationError as error:
         return [f"{'.'.join(map(str, error.path))}: {error.message}"]
     return []

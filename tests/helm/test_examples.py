@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -10,32 +11,44 @@ from importlib.util import find_spec
 import pytest
 import yaml
 
+from tests.fakes.upstream import upstream
 from tests.helm.generate import HELM
+from tests.running import Running
 
-APPS = [("otel-app", "opentelemetry.exporter", "assistant"), ("langfuse-app", "langfuse", "researcher")]
+
+def configured(name: str) -> dict[str, object]:
+    values = yaml.safe_load((HELM / "examples" / name / "values.yaml").read_text())
+    return {key: said for key, said in values["sidejudge-sidecar"]["config"].items() if key != "sampling"}
 
 
-@pytest.mark.parametrize(("name", "package", "service"), APPS, ids=[name for name, _, _ in APPS])
-def test_an_example_is_judged_as_its_chart_says(serving, name, package, service):
-    if find_spec("opentelemetry.exporter") is None or find_spec(package) is None:
-        pytest.skip(f"the SDK of this example is not installed ({package})")
-    folder = HELM / "examples" / name
-    config = yaml.safe_load((folder / "values.yaml").read_text())["sidejudge-sidecar"]["config"]
-    monitor = serving(routes=config["routes"], scenarios=config["scenarios"])
-    environ = {
-        **os.environ, "OTEL_SERVICE_NAME": service, "OTEL_EXPORTER_OTLP_ENDPOINT": monitor.otlp, "NO_PROXY": "*",
-        "LANGFUSE_BASE_URL": monitor.api, "LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk",
-        "LANGFUSE_TRACING_ENABLED": "true",
-    }  # fmt: skip
+def run(name: str, service: str, **environ: str) -> None:
     done = subprocess.run(
-        [sys.executable, str(folder / "app.py"), "Hello?"],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, str(HELM / "examples" / name / "app.py"), "Hello?"], capture_output=True, text=True,
         timeout=90,
-    )
+        env={**os.environ, "OTEL_SERVICE_NAME": service, "NO_PROXY": "*", **environ}, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert monitor.settled(1)["ended"]["scored"] == 1, done.stderr
-    (verdict,) = monitor.verdicts()
-    assert (verdict["rubric"], verdict["service"], verdict["passed"]) == ("workflow", service, True)
+
+
+def judged(monitor: Running) -> list[tuple[str, str, bool]]:
+    assert monitor.settled(1)["ended"]["scored"] == 1
+    return [(verdict["rubric"], verdict["service"], verdict["passed"]) for verdict in monitor.verdicts()]
+
+
+@pytest.mark.skipif(find_spec("opentelemetry.exporter") is None, reason="the OpenTelemetry exporter is not installed")
+def test_the_opentelemetry_example_is_judged_as_its_chart_says(serving):
+    monitor = serving(**configured("otel-app"))
+    run("otel-app", "assistant", OTEL_EXPORTER_OTLP_ENDPOINT=monitor.otlp)
+    assert judged(monitor) == [("workflow", "assistant", True)]
+
+
+@pytest.mark.skipif(find_spec("langfuse") is None, reason="the Langfuse SDK is not installed")
+async def test_the_langfuse_example_changes_its_base_url_and_reaches_langfuse_all_the_same(serving):
+    said = configured("langfuse-app")
+    async with upstream() as langfuse:
+        assert said["forward"] == {"url": "https://langfuse.example.com"}
+        monitor = await asyncio.to_thread(lambda: serving(**{**said, "forward": {"url": langfuse.url}}))
+        keys = {"LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk"}
+        await asyncio.to_thread(lambda: run("langfuse-app", "researcher", LANGFUSE_BASE_URL=monitor.otlp, **keys))
+        assert await asyncio.to_thread(judged, monitor) == [("workflow", "researcher", True)]
+        assert any(asked.line.startswith("POST /api/public/otel/v1/traces") for asked in langfuse.asked)

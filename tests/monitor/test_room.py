@@ -43,6 +43,14 @@ class Kept:
                     )
                 )  # fmt: skip
 
+    async def fill(self) -> int:
+        """Take traces until there is too little room; how many."""
+        number = 0
+        while self.store.fullness < 0.8:
+            await self.take(number)
+            number += 1
+        return number
+
     async def make_room(self, now: int) -> int:
         return await make_room(
             self.store, self.assembler, now_ns=START + now * 10**9, retention_ns=RETENTION, late_ns=LATE
@@ -60,30 +68,29 @@ def kept(tmp_path):
 
 
 async def test_the_oldest_go_until_there_is_room(kept):
-    for number in range(98):
-        await kept.take(number)
-    assert kept.store.fullness >= 0.8
-    assert await kept.make_room(98) > 0
+    count = await kept.fill()
+    assert await kept.make_room(count) > 0
     assert kept.store.fullness < 0.8
-    held = [kept.held(number) for number in range(98)]
-    assert (held[0], held[97]) == (False, True)
+    held = [kept.held(number) for number in range(count)]
+    assert (held[0], held[-1]) == (False, True)
     assert held == sorted(held), "older ones were kept in place of younger ones"
 
 
 async def test_a_late_span_of_what_was_let_go_is_too_late_and_one_of_what_is_held_reopens_it(kept):
-    for number in range(98):
-        await kept.take(number)
-    await kept.make_room(98)
-    for number in range(98):
+    count = await kept.fill()
+    await kept.make_room(count)
+    for number in range(count):
         expected = Arrival.REOPENS if kept.held(number) else Arrival.TOO_LATE
         assert kept.assembler.classify(chunk(number, span=2)) is expected, number
 
 
 async def test_what_waits_to_be_judged_stays_however_full_the_store_is(kept):
-    for number in range(98):
-        await kept.take(number, judged=False)
+    count = 0
+    while kept.store.fullness < 0.85:
+        await kept.take(count, judged=False)
+        count += 1
     await kept.make_room(100_000)
-    assert len(kept.store.open_traces()) == 98
+    assert len(kept.store.open_traces()) == count
 
 
 async def test_while_there_is_room_nothing_is_let_go(kept):

@@ -1,23 +1,16 @@
 # ruff: noqa: INP001  # a script, in no package
-"""An application with the Langfuse SDK: its traces go to Langfuse as ever, and a copy of each span to the sidecar.
+r"""An application with the Langfuse SDK. Its base URL is the sidecar, which passes everything on to Langfuse.
 
-pip install langfuse opentelemetry-exporter-otlp-proto-http
-LANGFUSE_BASE_URL=… LANGFUSE_PUBLIC_KEY=… LANGFUSE_SECRET_KEY=… \
-OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:4318/v1/traces python app.py "What does clause 4 say?"
-
-The Langfuse SDK is an OpenTelemetry SDK: one more span processor on its tracer provider is all that the copy needs.
+pip install langfuse
+LANGFUSE_BASE_URL=http://127.0.0.1:4318 LANGFUSE_PUBLIC_KEY=… LANGFUSE_SECRET_KEY=… OTEL_SERVICE_NAME=researcher \\
+python app.py "What does clause 4 say?"
 """
 
 import sys
 
 from langfuse import Langfuse
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-provider = TracerProvider()
-provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-langfuse = Langfuse(tracer_provider=provider)
+langfuse = Langfuse()
 
 
 def answer(question: str) -> str:
@@ -32,4 +25,4 @@ def answer(question: str) -> str:
 
 if __name__ == "__main__":
     print(answer(" ".join(sys.argv[1:]) or "What does clause 4 say?"))  # noqa: T201  # an example prints
-    provider.shutdown()
+    langfuse.shutdown()

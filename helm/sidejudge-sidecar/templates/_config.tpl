@@ -42,19 +42,23 @@ Refuses what cannot work, in a sentence.
 {{- mul ($number | int64) (index $factors $unit) -}}
 {{- end -}}
 
-{{/* A configuration is seen by all who may read ConfigMaps or Pods: a secret in it must be a reference to the environment. */}}
+{{/*
+A configuration is seen by all who may read ConfigMaps or Pods: a secret in it must be a reference to the environment.
+Takes a dict: value, path, secret (whether the key that it stands under says that it is one).
+*/}}
 {{- define "sidejudge-sidecar.noSecrets" -}}
 {{- $path := .path -}}
+{{- $secret := .secret -}}
 {{- if kindIs "map" .value -}}
 {{- range $name, $value := .value -}}
-{{- if and (kindIs "string" $value) (regexMatch "(?i)(^|[_-])(secret|secret_key|api_key|password|token|authorization)$" $name) (not (regexMatch "\\$\\{" $value)) (ne $value "") -}}
-{{- fail (printf "%s.%s holds a secret in the open: put it into a Secret, name that under secrets, and write ${NAME} here" $path $name) -}}
-{{- end -}}
-{{- include "sidejudge-sidecar.noSecrets" (dict "value" $value "path" (printf "%s.%s" $path $name)) -}}
+{{- $named := regexMatch "(?i)(^|[_-])(secret|secret_key|api_?key|password|token|authorization|bearer|basic)$" $name -}}
+{{- include "sidejudge-sidecar.noSecrets" (dict "value" $value "path" (printf "%s.%s" $path $name) "secret" (or $secret $named)) -}}
 {{- end -}}
 {{- else if kindIs "slice" .value -}}
 {{- range $index, $value := .value -}}
-{{- include "sidejudge-sidecar.noSecrets" (dict "value" $value "path" (printf "%s[%d]" $path $index)) -}}
+{{- include "sidejudge-sidecar.noSecrets" (dict "value" $value "path" (printf "%s[%d]" $path $index) "secret" $secret) -}}
 {{- end -}}
+{{- else if and $secret (kindIs "string" .value) (ne .value "") (not (regexMatch "\\$\\{[A-Za-z_]" .value)) -}}
+{{- fail (printf "%s holds a secret in the open: put it into a Secret, name that under secrets, and write ${NAME} here" $path) -}}
 {{- end -}}
 {{- end -}}
