@@ -23,9 +23,10 @@ HELM = ROOT / "helm"
 CHART = HELM / "sidejudge"
 LIBRARY = HELM / "sidejudge-sidecar"
 GOLDEN = Path(__file__).parent / "golden"
+COMPONENT = "app.kubernetes.io/component"
 HEAD = "# Generated from the charts by 'python -m tests.helm.generate'; do not edit.\n"
 COPIED = {
-    "dashboards/prometheus/*.rules.yaml": "files/rules",
+    "dashboards/rules/*.rules.yaml": "files/rules",
     "dashboards/grafana/*.json": "files/dashboards",
 }
 """Where rules and dashboards lie in the repository, and where in the chart: a package holds only what is below it."""
@@ -84,7 +85,14 @@ KYVERNO = """\
 def golden(engine: Engine, values: dict[str, Any]) -> str:
     rendered = engine.render(CHART, values)
     notes = "".join(f"# {line}\n".replace("# \n", "#\n") for line in rendered.notes.strip().splitlines())
-    return f"{HEAD}{dump(rendered.everything)}---\n# NOTES\n{notes}"
+    taken = [
+        obj
+        for obj in rendered.everything
+        if obj["metadata"].get("labels", {}).get(COMPONENT) in ("rules", "dashboards")
+    ]
+    rest = [obj for obj in rendered.everything if obj not in taken]
+    names = "".join(f"# {obj['kind']} {obj['metadata']['name']}, as it stands in files/\n" for obj in taken)
+    return f"{HEAD}{dump(rest)}---\n{names}# NOTES\n{notes}"
 
 
 def sidecar(engine: Engine) -> dict[str, Any]:

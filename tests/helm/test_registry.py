@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tarfile
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -47,6 +48,7 @@ def test_a_package_holds_the_library_and_no_tests(engine, tmp_path):
     archive = engine.ask(do="package", chart=str(CHART), folder=str(tmp_path))["archive"]
     with tarfile.open(archive) as packed:
         names = packed.getnames()
+    assert Path(archive).stat().st_size < 500_000, "a release is kept in a Secret, which holds 1 MiB"
     assert "sidejudge/charts/sidejudge-sidecar/templates/_monitor.tpl" in names
     assert "sidejudge/values.schema.json" in names
     assert not [name for name in names if "/ci/" in name]

@@ -217,3 +217,13 @@ def test_long_names_stay_within_what_dns_allows(engine):
     for obj in rendered.everything:
         assert len(obj["metadata"]["name"]) <= 63
         assert all(len(str(value)) <= 63 for value in obj["metadata"]["labels"].values())
+
+
+def test_a_service_account_of_another_name_changes_nothing_else(engine):
+    rendered = engine.render(CHART, {"serviceAccount": {"name": "judge"}}, release="sidejudge")
+    account = rendered.one("ServiceAccount")["metadata"]
+    assert (account["name"], account["labels"]["app.kubernetes.io/name"]) == ("judge", "sidejudge")
+    (pod,) = pod_specs(deployment(rendered))
+    assert pod["serviceAccountName"] == "judge"
+    (pod,) = pod_specs(deployment(engine.render(CHART, {"serviceAccount": {"create": False}})))
+    assert pod["serviceAccountName"] == "default"

@@ -41,9 +41,9 @@ app.kubernetes.io/component: gateway
 {{- toYaml (mergeOverwrite dict .Values.commonLabels .Values.podLabels (dict "app.kubernetes.io/part-of" "sidejudge") (include "sidejudge.selector" . | fromYaml)) -}}
 {{- end -}}
 
-{{/* Head of every object's metadata. Takes a dict: root, name (a suffix), component, more, annotations, namespace. */}}
+{{/* Head of every object's metadata. Takes a dict: root, name (a suffix) or fullname, component, more, annotations, namespace. */}}
 {{- define "sidejudge.metadata" -}}
-name: {{ include "sidejudge.fullname" .root }}{{ with .name }}-{{ . }}{{ end }}
+name: {{ .fullname | default (include "sidejudge.fullname" .root) }}{{ with .name }}-{{ . }}{{ end }}
 namespace: {{ .namespace | default (include "sidejudge.namespace" .root) }}
 labels:
   {{- include "sidejudge.labels" . | nindent 2 }}
