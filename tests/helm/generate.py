@@ -27,7 +27,7 @@ COMPONENT = "app.kubernetes.io/component"
 HEAD = "# Generated from the charts by 'python -m tests.helm.generate'; do not edit.\n"
 COPIED = {
     "dashboards/rules/*.rules.yaml": "files/rules",
-    "dashboards/grafana/*.json": "files/dashboards",
+    "dashboards/grafana/json/*.json": "files/dashboards",
 }
 """Where rules and dashboards lie in the repository, and where in the chart: a package holds only what is below it."""
 
