@@ -41,6 +41,7 @@ def checksum(rendered) -> str:
         ({"config": {"store": {"max_bytes": "5GiB"}}}, "must be less than state.sizeLimit"),
         ({"config": {"sinks": {"langfuse": {"secret_key": "sk-lf-1"}}}}, "langfuse.secret_key holds a secret"),
         ({"config": {"sources": {"otlp": {"auth": {"bearer": ["${A}", "b"]}}}}}, r"auth.bearer\[1\] holds"),
+        ({"config": {"alerts": {"notify": [{"slack": {"url": "https://x"}}]}}}, r"notify\[0\].slack.url holds"),
         ({"config": {"sources": {"otlp": {"auth": {"basic": {"me": "pw"}}}}}}, r"auth.basic.me holds"),
         ({"config": {"alerts": {"notify": [{"webhook": {"token": "x"}}]}}}, r"notify\[0\].webhook.token holds"),
         ({"monitoring": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}}, "scraped twice"),

@@ -52,6 +52,7 @@ Takes a dict: value, path, secret (whether the key that it stands under says tha
 {{- if kindIs "map" .value -}}
 {{- range $name, $value := .value -}}
 {{- $named := regexMatch "(?i)(^|[_-])(secret|secret_key|api_?key|password|token|authorization|bearer|basic)$" $name -}}
+{{- $named = or $named (and (eq $name "url") (hasSuffix ".slack" $path)) -}}
 {{- include "sidejudge-sidecar.noSecrets" (dict "value" $value "path" (printf "%s.%s" $path $name) "secret" (or $secret $named)) -}}
 {{- end -}}
 {{- else if kindIs "slice" .value -}}
