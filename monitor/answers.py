@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from scoring.export_standing import ExportStanding, ExportState
 from scoring.judge_metrics import Tier
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
@@ -178,6 +179,29 @@ class JudgeBody(_Body):
         )  # fmt: skip
 
 
+class ExportBody(_Body):
+    """Where scores are written back to, and how far they have come."""
+
+    destination: str
+    state: ExportState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
+    reason: str = Field(description="why it is not `ok`; empty when it is")
+    server: str | None = Field(description="what answers there; null until it has")
+    project: str | None = Field(description="where scores go to; null until it is known")
+    waiting: Count = Field(description="scores that it has not accepted yet")
+    oldest_since: datetime | None = Field(description="since when the oldest of them waits")
+    unseen: Count = Field(description="scores that it accepted and that were not read back yet")
+    dead: Count = Field(description="scores that were given up; `sidejudge export dead` lists them")
+    last_success: datetime | None
+
+    @classmethod
+    def of(cls, export: ExportStanding) -> ExportBody:
+        return cls(
+            destination=export.destination, state=export.state, reason=_text(export.reason), server=export.server,
+            project=export.project, waiting=export.waiting, oldest_since=_at(export.oldest_s),
+            unseen=export.unseen, dead=export.dead, last_success=_at(export.last_success_s),
+        )  # fmt: skip
+
+
 class StatusBody(_Body):
     """The state of this process at one moment."""
 
@@ -189,6 +213,7 @@ class StatusBody(_Body):
     alerts: AlertsBody
     window_s: Annotated[float, Field(gt=0)]
     judge: JudgeBody | None = Field(description="null where no judge is configured")
+    exports: list[ExportBody] = Field(description="where scores are written back to; empty where they are not")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
     config_fingerprint: str = Field(description="first digits of the SHA-256 of the configuration in force")
@@ -209,6 +234,7 @@ class StatusBody(_Body):
             sampling=SamplingBody(rate=report.sampling_rate, rules=list(report.sampling_rules)),
             alerts=alerts, window_s=window_s, window_shortened=report.shortened,
             judge=JudgeBody.of(report.judge) if report.judge is not None else None,
+            exports=[ExportBody.of(export) for export in report.exports],
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),
             uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),
@@ -253,6 +279,7 @@ class VerdictBody(BaseModel):
     sampling_probability: Annotated[float, Field(gt=0, le=1)]
     cost_usd: float | None = Field(default=None, description="what the judged call cost; null: unknown")
     created_at: datetime
+    trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
 
 
 class VerdictsBody(_Body):
@@ -269,6 +296,7 @@ class TraceBody(BaseModel):
     trace_id: str
     reason: str | None
     verdicts: list[VerdictBody] = []
+    trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
 
 
 class ProblemBody(_Body):

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -34,6 +34,9 @@ from .docket import Docket
 from .ending import Ending
 from .evaluator import Evaluator
 from .intake import Intake
+from .langfuse.delivery import DESTINATION as LANGFUSE
+from .langfuse.delivery import REASONS as LANGFUSE_REASONS
+from .langfuse.sink import ScoresOut, connect
 from .ledger import Ledger, Reason
 from .observation import observe, observe_stored
 from .pipeline import BATCH, Pipeline
@@ -48,6 +51,7 @@ log = logging.getLogger("sidejudge")
 
 TICK_S = 0.25
 """How often due traces are looked for: short beside the shortest grace, long beside the cost of looking."""
+_NOT_WRITTEN = "not_written"
 RETRY_S = 2.0
 """How long judging rests after the store refused an ending."""
 
@@ -83,6 +87,7 @@ class Monitor:
             clock_ns=clock_ns,
             listeners=[self._record],
         )
+        self.scores_out = _scores_out(config, self.store, self.exporter, clock_ns)
         self.receiver = Receiver(self.intake.consume, config.sources.otlp.max_request_bytes)
         self.view = View(
             config=config,
@@ -100,6 +105,8 @@ class Monitor:
             working=self._works,
             judge=lambda: judge_standing(config, self.answering.judge, self.pipeline.docket, clock_ns() / 1e9),
             started_ns=clock_ns(),
+            exports=lambda: [self.scores_out.standing()] if self.scores_out else [],
+            trace_url=self.scores_out.trace_url if self.scores_out else lambda _: None,
         )
         self.exporter.watch(self.view.snapshot)
         self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None
@@ -136,6 +143,8 @@ class Monitor:
             await server.start()
         self._judging = asyncio.create_task(self._judge_what_is_due())
         self._warming = asyncio.create_task(self.answering.warm()) if self.answering.judge else None
+        if self.scores_out:
+            self.scores_out.start()
         self._scheduler.add_job(self._purge, "interval", minutes=1, coalesce=True, max_instances=1)
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
@@ -160,12 +169,15 @@ class Monitor:
         if self._warming:
             await asyncio.gather(self._warming, return_exceptions=True)
         await self.answering.close()
+        if self.scores_out:
+            await self.scores_out.stop()
         self.store.close()
         log.info("stopped", extra={"open_traces": self.ledger.open})
 
     def _works(self) -> bool:
-        """Whether the part that judges still runs; a monitor without it would take traces in for ever."""
-        return self._judging is None or not self._judging.done()
+        """Whether the parts that judge and write back still run; without them traces or scores pile up for ever."""
+        judging = self._judging is None or not self._judging.done()
+        return judging and (self.scores_out is None or self.scores_out.working)
 
     async def _judge_what_is_due(self) -> None:
         while True:
@@ -192,6 +204,7 @@ class Monitor:
                 verdicts=[verdict.to_json() for verdict in ending.verdicts],
                 closed_ns=ending.ended_ns,
                 chunks=ending.chunks,
+                scores=self.scores_out.outgoing(ending) if self.scores_out else None,
             )
         )
 
@@ -215,7 +228,8 @@ class Monitor:
         """Verdicts as JSON lines. The file is a copy for people; the store keeps the truth."""
         if self._lines and ending.changed:
             failed = self._lines.write([verdict.to_json() for verdict in ending.changed])
-            self.exporter.exported("jsonl", len(ending.changed), failed=failed, at_s=ending.ended_ns / 1e9)
+            self.exporter.exported("jsonl", len(ending.changed), at_s=None if failed else ending.ended_ns / 1e9)
+            self.exporter.export_failed("jsonl", _NOT_WRITTEN, failed)
 
     async def _purge(self) -> None:
         now_ns = self.clock_ns()
@@ -275,6 +289,25 @@ def _policy(config: Config) -> Policy:
     )
 
 
+def _scores_out(config: Config, store: Store, exporter: Exporter, clock_ns: Callable[[], int]) -> ScoresOut | None:
+    sink = config.sinks.langfuse
+    if sink is None:
+        return None
+    return ScoresOut(
+        sink, langfuse=connect(sink), store=store, rubrics=configured(config), counted=exporter, clock_ns=clock_ns
+    )
+
+
+def _destinations(config: Config) -> dict[str, Sequence[str]]:
+    """Where verdicts go, and why each may not take what it is handed."""
+    found: dict[str, Sequence[str]] = {}
+    if config.sinks.jsonl:
+        found["jsonl"] = [_NOT_WRITTEN]
+    if config.sinks.langfuse:
+        found[LANGFUSE] = LANGFUSE_REASONS
+    return found
+
+
 def _known(config: Config, policy: Policy) -> Known:
     rubrics = configured(config)
     routed = {name for route in config.routes for name in route.rubrics} or set(rubrics)
@@ -282,7 +315,7 @@ def _known(config: Config, policy: Policy) -> Known:
         rubrics=[rubrics[name] for name in sorted(routed)],
         ended_reasons=[reason.value for reason in Reason],
         rejected_reasons=[REJECTED],
-        destinations=["jsonl"] if config.sinks.jsonl else [],
+        destinations=_destinations(config),
         violations=dict.fromkeys(config.scenarios, KINDS),
         thresholds=policy.thresholds,
         sampling_rate=config.sampling.rate,

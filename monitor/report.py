@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
@@ -41,6 +42,7 @@ class Report:
     now_ns: int
     shortened: int = 0
     judge: JudgeStanding | None = None
+    exports: Sequence[ExportStanding] = ()
 
     @property
     def overall(self) -> Status:

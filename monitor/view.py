@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Literal, Protocol
@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 from integrations.otlp.decode import UndecodableError, decode_spans
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
 from integrations.raw import RawSpan
+from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.status import Policy
 
@@ -67,7 +68,8 @@ class Refusing(Protocol):
 class View:
     """One monitor, looked at from outside.
 
-    ``working`` says whether its parts run, ``is_ready`` whether it takes traces in.
+    ``working`` says whether its parts run, ``is_ready`` whether it takes traces in. ``trace_url`` knows the address of
+    a trace's page where it is kept, None when there is none.
     """
 
     config: Config
@@ -84,6 +86,8 @@ class View:
     clock_ns: Callable[[], int]
     working: Callable[[], bool]
     judge: Callable[[], JudgeStanding | None] = lambda: None
+    exports: Callable[[], Sequence[ExportStanding]] = list
+    trace_url: Callable[[str], str | None] = lambda _: None
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
@@ -116,6 +120,7 @@ class View:
             now_ns=now_ns,
             shortened=self.windows.shortened,
             judge=self.judge(),
+            exports=tuple(self.exports()),
         )
 
     async def verdicts(self, query: VerdictQuery) -> VerdictPage:
@@ -132,7 +137,7 @@ class View:
             after=after,
             limit=query.limit + 1,
         )
-        page = found[: query.limit]
+        page = [self._linked(verdict) for verdict in found[: query.limit]]
         if len(found) <= query.limit:
             return VerdictPage(verdicts=page)
         last = page[-1]
@@ -148,7 +153,8 @@ class View:
             told = {"trace_id": trace_id, "reason": None, "verdicts": []}
         if told is not None:
             may_see = shows_contents(self.config.api.contents, caller)
-            return {**told, "case": await asyncio.to_thread(self._case, wanted) if may_see else None}
+            told = {**told, "verdicts": [self._linked(verdict) for verdict in told["verdicts"]]}
+            return {**self._linked(told), "case": await asyncio.to_thread(self._case, wanted) if may_see else None}
         if self.ledger.has_sampled_out(wanted):
             return {
                 "trace_id": trace_id,
@@ -157,6 +163,11 @@ class View:
                 "sampling": self._draw(wanted),
             }
         return None
+
+    def _linked(self, said: dict[str, Any]) -> dict[str, Any]:
+        """With the address of its trace, where that is known."""
+        url = self.trace_url(said["trace_id"]) if said.get("trace_id") else None
+        return said if url is None else {**said, "trace_url": url}
 
     def _case(self, trace_id: bytes) -> dict[str, object] | None:
         """What was read of a trace, in the case format; None once its spans are let go."""
@@ -182,7 +193,7 @@ class View:
         """The gauges of this moment."""
         now_ns = self.clock_ns()
         oldest_ns = self.assembler.oldest_ns
-        judge = self.judge()
+        judge, exports = self.judge(), self.exports()
         waits_for_judge = {} if judge is None else {"judge": Queue(items=judge.waiting, oldest_s=judge.oldest_s)}
         return Snapshot(
             standings=self.windows.standings(now_ns, self.policy),
@@ -193,9 +204,11 @@ class View:
                 ),
                 "judging": Queue(items=len(self.pipeline.waiting)),
                 **waits_for_judge,
+                **{export.destination: Queue(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
             },
             spool_bytes=self.store.size,
             judge=judge,
+            exports=exports,
         )
 
     def _count_up(self) -> None:

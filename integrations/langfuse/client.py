@@ -11,6 +11,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import quote
@@ -80,7 +81,10 @@ class Langfuse:
         return await self._ask("PATCH", path, body=body)
 
     async def delete(self, path: str, name: str) -> None:
-        """Delete what has this name (any text) under a path."""
+        """Delete what has this name (any text) under a path.
+
+        Deletions have a limit of their own, by the day: reaching it slows nothing else down.
+        """
         await self._ask("DELETE", f"{path}/{quote(name, safe='')}")
 
     async def close(self) -> None:
@@ -110,7 +114,10 @@ class Langfuse:
             raise LangfuseError(Kind.UNREACHABLE, str(error) or type(error).__name__) from None
         except httpx.DecodingError:
             raise LangfuseError(Kind.NOT_LANGFUSE, "the answer's compression is damaged") from None
-        return self._read(status, told, answer)
+        if status == HTTPStatus.TOO_MANY_REQUESTS and method != "DELETE":
+            limit = read_refusal(status, told, answer)
+            self.budget.limited(limit.retry_after_s, limit.per_minute)
+        return _read(status, told, answer)
 
     async def _send(self, request: httpx.Request) -> tuple[int, httpx.Headers, bytes]:
         response = await self._http.send(request, stream=True)
@@ -125,16 +132,14 @@ class Langfuse:
             await response.aclose()
         return response.status_code, response.headers, b"".join(parts)
 
-    def _read(self, status: int, headers: Mapping[str, str], content: bytes) -> Reply:
-        if not 200 <= status < 300:
-            refusal = read_refusal(status, headers, content)
-            if refusal.kind is Kind.RATE_LIMITED:
-                self.budget.limited(refusal.retry_after_s, refusal.per_minute)
-            raise refusal
-        body = as_json(content)
-        if not isinstance(body, Mapping | list):
-            raise LangfuseError(Kind.NOT_LANGFUSE, "an answer that is no JSON", status=status)
-        return Reply(status, body)
+
+def _read(status: int, headers: Mapping[str, str], content: bytes) -> Reply:
+    if not 200 <= status < 300:
+        raise read_refusal(status, headers, content)
+    body = as_json(content)
+    if not isinstance(body, Mapping | list):
+        raise LangfuseError(Kind.NOT_LANGFUSE, "an answer that is no JSON", status=status)
+    return Reply(status, body)
 
 
 def encoded(body: object) -> bytes:

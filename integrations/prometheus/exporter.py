@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import cast
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.result import Failed, NotApplicable, Scored
 from scoring.rubric import Rubric
@@ -52,19 +54,21 @@ class Snapshot:
     queues: Mapping[str, Queue] = field(default_factory=dict)
     spool_bytes: int | None = None
     judge: JudgeStanding | None = None
+    exports: Iterable[ExportStanding] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     """What the configuration lets one know before anything has happened.
 
-    ``rubrics`` are those that a route can reach; ``ended_reasons`` the ledger's, ``rejected_reasons`` the receiver's.
+    ``rubrics`` are those that a route can reach; ``ended_reasons`` the ledger's, ``rejected_reasons`` the receiver's;
+    ``destinations`` says why each may not take what it is handed.
     """
 
     rubrics: Iterable[Rubric]
     ended_reasons: Iterable[str]
     rejected_reasons: Iterable[str] = ()
-    destinations: Iterable[str] = ()
+    destinations: Mapping[str, Iterable[str]] = field(default_factory=dict)
     violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
     thresholds: Thresholds = field(default_factory=Thresholds)
     sampling_rate: float | None = None
@@ -88,12 +92,13 @@ class Exporter:
         }
         self._ended = tuple(str(reason) for reason in known.ended_reasons)
         self._rejected = tuple(str(reason) for reason in known.rejected_reasons)
-        self._destinations = tuple(known.destinations)
+        self._destinations = {name: tuple(reasons) for name, reasons in known.destinations.items()}
         self._violations = {scenario: tuple(kinds) for scenario, kinds in known.violations.items()}
         configured: Mapping[str, Iterable[str]] = {
             "service": (), "environment": (),
             "rubric": self._rubrics, "metric": [metric for _, metric in self._bounds],
-            "reason": (*self._ended, *self._rejected, *IGNORED), "destination": self._destinations,
+            "reason": (*self._ended, *self._rejected, *IGNORED, *chain(*self._destinations.values())),
+            "destination": self._destinations,
             "scenario": self._violations, "kind": [kind for kinds in self._violations.values() for kind in kinds],
         }  # fmt: skip
         self._caps = {label: LabelCap(label, label_cap, values) for label, values in configured.items()}
@@ -168,13 +173,17 @@ class Exporter:
         histogram = cast("Histogram", self._counted[f.EVALUATION_LAG])
         histogram.labels(self._service(service)).observe(max(0.0, seconds))
 
-    def exported(self, destination: str, count: int = 1, *, failed: int = 0, at_s: float | None = None) -> None:
-        """``count`` verdicts were handed over, ``failed`` of them in vain; the others accepted at ``at_s``."""
+    def exported(self, destination: str, count: int = 1, *, at_s: float | None = None) -> None:
+        """``count`` verdicts or scores were handed over; ``at_s`` is when one was accepted, None when none was."""
         label = self._label("destination", destination)
         self._counter(f.EXPORTS, label).inc(count)
-        self._counter(f.EXPORTS_FAILED, label).inc(failed)
-        if count > failed and at_s is not None:
+        if at_s is not None:
             cast("Gauge", self._counted[f.EXPORT_LAST_SUCCESS]).labels(label).set(at_s)
+
+    def export_failed(self, destination: str, reason: str, count: int = 1) -> None:
+        """``count`` of what was handed over was not accepted, or not stored."""
+        labels = (self._label("destination", destination), self._label("reason", reason))
+        self._counter(f.EXPORTS_FAILED, *labels).inc(count)
 
     def workflow_violation(self, scenario: str, kind: str, trace_id: str | None = None, count: int = 1) -> None:
         """A trace departed from its scenario."""
@@ -227,12 +236,16 @@ class Exporter:
             self._counter(f.REQUESTS_REFUSED, str(code))
         for reason in IGNORED:
             self._counter(f.SPANS_IGNORED, reason)
-        for destination in self._destinations:
-            self._counter(f.EXPORTS, destination)
-            self._counter(f.EXPORTS_FAILED, destination)
+        for destination, reasons in self._destinations.items():
+            self._zeros_of_destination(destination, reasons)
         for scenario, kinds in self._violations.items():
             for kind in kinds:
                 self._counter(f.WORKFLOW_VIOLATIONS, self._label("scenario", scenario), self._label("kind", kind))
+
+    def _zeros_of_destination(self, destination: str, reasons: Iterable[str]) -> None:
+        self._counter(f.EXPORTS, destination)
+        for reason in reasons:
+            self._counter(f.EXPORTS_FAILED, destination, reason)
 
     def _zeros_of_service(self, service: str) -> None:
         for reason in self._ended:
@@ -271,6 +284,9 @@ class Exporter:
             sampled[f.SPOOL_BYTES].append(((), seen.spool_bytes))
         for family, values, value in gauges(seen.judge) if seen.judge is not None else ():
             sampled[family].append((values, value))
+        for export in seen.exports:
+            sampled[f.EXPORTS_UNSEEN].append(((export.destination,), export.unseen))
+            sampled[f.EXPORTS_DEAD].append(((export.destination,), export.dead))
         for family, values, value in self._windows(seen.standings):
             sampled[family].append((values, value))
         return sampled

@@ -221,15 +221,24 @@ EVALUATION_LAG = Family(
 )  # fmt: skip
 EXPORTS = Family(
     name="sidejudge_exports_total", kind="counter", labels=("destination",),
-    help="Verdicts handed to a destination, accepted or not.",
+    help="What was handed to a destination, accepted or not: verdicts, to `langfuse` scores.",
+    note="What is handed over again counts again.",
 )  # fmt: skip
 EXPORTS_FAILED = Family(
-    name="sidejudge_exports_failed_total", kind="counter", labels=("destination",),
-    help="Verdicts that a destination did not accept.",
+    name="sidejudge_exports_failed_total", kind="counter", labels=("destination", "reason"),
+    help="What a destination did not accept, by the reason, or accepted and did not store (`not_stored`).",
 )  # fmt: skip
 EXPORT_LAST_SUCCESS = Family(
     name="sidejudge_exports_last_success_timestamp_seconds", kind="gauge", labels=("destination",),
-    help="When a destination last accepted a verdict. Absent until it has.",
+    help="When a destination last accepted something. Absent until it has.",
+)  # fmt: skip
+EXPORTS_UNSEEN = Family(
+    name="sidejudge_exports_unseen", kind="gauge", labels=("destination",),
+    help="Scores that a destination accepted and that were not read back from it yet.",
+)  # fmt: skip
+EXPORTS_DEAD = Family(
+    name="sidejudge_exports_dead", kind="gauge", labels=("destination",),
+    help="Scores that were given up: `sidejudge export dead` lists them with the reason, `export replay` sends them.",
 )  # fmt: skip
 JUDGE_REQUESTS = Family(
     name="sidejudge_judge_requests_total", kind="counter", labels=("model",),
@@ -305,6 +314,6 @@ FAMILIES = (
     JUDGE_CACHE_HITS, JUDGE_CACHE_MISSES, JUDGE_FLAGS, JUDGE_BREAKER,
     JUDGE_BUDGET_SPENT, JUDGE_BUDGET_LIMIT, JUDGE_SHARE, JUDGE_IN_FLIGHT,
     EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
-    EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, BUILD_INFO, CONFIG_INFO,
+    EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, EXPORTS_UNSEEN, EXPORTS_DEAD, BUILD_INFO, CONFIG_INFO,
 )  # fmt: skip
 """All of them, in the order of the reference page."""

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Protocol
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .judged import Judged
 from .lock import Lock
+from .outbox import Outbox, Outgoing, replace_scores
 from .statements import VERSION, queries, schema
 from .writer import Writer
 
@@ -68,7 +69,8 @@ class Finished:
     """The end of a trace. ``trace_id`` is 16 bytes or their hex; ``closed_ns`` ns since the epoch, when it was closed.
 
     ``verdicts`` are verdicts as JSON objects. ``chunks`` is how many chunks were evaluated (as many as ``Store.chunks``
-    returned): one that was committed since stays open. None: all there are.
+    returned): one that was committed since stays open. None: all there are. ``scores`` are all that are to be written
+    back of this trace; None where scores are not.
     """
 
     trace_id: bytes | str
@@ -80,6 +82,7 @@ class Finished:
     verdicts: Sequence[Mapping[str, object]] = field(default_factory=tuple)
     closed_ns: int
     chunks: int | None = None
+    scores: Sequence[Outgoing] | None = None
 
 
 class Store:
@@ -113,6 +116,8 @@ class Store:
         self._writer = Writer(writing, self.path)
         self.judged: Final = Judged(write=self._writer.do, read=self._read)
         """What judges answered, and what they cost."""
+        self.outbox: Final = Outbox(write=self._writer.do, read=self._read)
+        """Scores on their way out."""
 
     def _connect(self) -> sqlite3.Connection:
         connection = None
@@ -170,6 +175,8 @@ class Store:
             connection.execute(self._sql["finish_trace"], trace)
             connection.execute(self._sql["forget_verdicts"], (trace_id,))
             connection.executemany(self._sql["add_verdict"], verdicts)
+            if finished.scores is not None:
+                replace_scores(connection, trace_id, finished.scores, finished.closed_ns)
 
         await self._writer.do(work)
 
@@ -183,6 +190,7 @@ class Store:
         for name, before in (
             ("purge_chunks", chunks_before_ns),
             ("purge_verdicts", before_ns),
+            ("purge_outbox", before_ns),
             ("purge_traces", before_ns),
         ):
             # In slices, so that requests that wait for their commit do not wait for all of it.
@@ -256,6 +264,17 @@ class Store:
     def verdicts_since(self, since_ns: int) -> list[dict[str, Any]]:
         """All verdicts of traces closed since then, oldest first: what windows are filled with at start."""
         return [{**json.loads(text), "closed_ns": at} for text, at in self._read("verdicts_since", (since_ns,))]
+
+    def fact(self, name: str) -> Any:
+        """What was found out under this name, as JSON; None for nothing yet."""
+        rows = self._read("fact", (name,))
+        return json.loads(rows[0][0]) if rows else None
+
+    async def keep_fact(self, name: str, value: Mapping[str, object]) -> None:
+        """Remember what was found out, in place of what was known before."""
+        await self._writer.do(
+            lambda connection: connection.execute(self._sql["fact_put"], (name, _json(value))) and None
+        )
 
     @property
     def size(self) -> int:

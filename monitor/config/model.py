@@ -25,6 +25,7 @@ from pydantic_core import core_schema
 from scoring.span import Json
 
 from .answerers import Answerers, Priority
+from .langfuse import LangfuseSink
 from .match import Match
 from .section import GIVEN_AS_LIST, Section
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
@@ -262,6 +263,7 @@ class Sinks(Section):
     """Where verdicts go, besides metrics and the API."""
 
     jsonl: JsonlSink | None = Field(default=None, description="append verdicts to a JSON Lines file")
+    langfuse: LangfuseSink | None = Field(default=None, description="write scores back to Langfuse")
 
 
 class Metrics(Section):
