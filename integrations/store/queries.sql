@@ -110,11 +110,9 @@ UPDATE outbox SET
 WHERE trace_id = :trace_id AND body IS NOT NULL AND id NOT IN (SELECT value FROM json_each(:kept));
 
 -- name: outbox_due
+-- By age; what was postponed comes after what was not, or one that fails each time would keep all others back.
 SELECT id, version, at_ns, queued_ns, attempts, missed, body FROM outbox
-WHERE state = 'waiting' AND due_ns <= :now ORDER BY queued_ns, id LIMIT :limit;
-
--- name: outbox_next_due
-SELECT min(due_ns) FROM outbox WHERE state IN ('waiting', 'sent');
+WHERE state = 'waiting' AND due_ns <= :now ORDER BY due_ns, queued_ns LIMIT :limit;
 
 -- name: outbox_unseen
 SELECT id, version, at_ns, queued_ns, attempts, missed, body FROM outbox

@@ -16,7 +16,8 @@ CREATE TABLE outbox (
     CHECK (state IN ('waiting', 'sent', 'stored', 'dead'))
 );
 CREATE INDEX outbox_by_trace ON outbox (trace_id);
-CREATE INDEX outbox_waiting ON outbox (queued_ns) WHERE state = 'waiting';
+CREATE INDEX outbox_waiting ON outbox (due_ns, queued_ns) WHERE state = 'waiting';
+CREATE INDEX outbox_age ON outbox (queued_ns) WHERE state = 'waiting';
 CREATE INDEX outbox_sent ON outbox (due_ns) WHERE state = 'sent';
 CREATE INDEX outbox_dead ON outbox (queued_ns) WHERE state = 'dead';
 

@@ -121,8 +121,7 @@ class Delivery:
             return self._failed(error)
         if self._state != "ok":
             self._say("ok", "")
-        more = len(rows) >= self._size or len(unseen) >= MOST_IDS
-        return 0.0 if more else IDLE_S
+        return 0.0 if rows or len(unseen) >= MOST_IDS else IDLE_S
 
     def standing(self) -> ExportStanding:
         """Where it stands."""
@@ -149,7 +148,9 @@ class Delivery:
         log.info("scores go to Langfuse", extra={"version": self.server.version, "project": self.server.project_name})
 
     async def _due(self) -> list[Waiting]:
-        return await asyncio.to_thread(self._outbox.due, self._clock_ns(), self._size)
+        # In an outage one is tried; once it is taken, the others follow by age.
+        limit = 1 if self._patience.failures > 1 else self._size
+        return await asyncio.to_thread(self._outbox.due, self._clock_ns(), limit)
 
     async def _deliver(self, rows: Sequence[Waiting]) -> None:
         for row in rows:
@@ -198,12 +199,11 @@ class Delivery:
         return body if config is None else {**body, "configId": config}
 
     async def _set_aside(self, left: Sequence[Waiting], error: LangfuseError) -> None:
-        """After a failure that may be one score's fault: fewer the next time, and one alone lets the others by."""
+        """After a failure that may be one score's fault: it lets the others by. Of an array, fewer the next time."""
         if error.kind not in _PERHAPS_OURS or not left:
             return
-        if self._size > 1:
-            self._size //= 4
-            self._size = max(1, self._size)
+        if self._sender.arrays and len(left) > 1:
+            self._size = max(1, self._size // 4)
             return
         row, alone = left[0], self._patience.failures == 0
         if alone and row.attempts + 1 >= MOST_ATTEMPTS:
@@ -215,6 +215,7 @@ class Delivery:
     async def _recovered(self) -> None:
         self._size = min(MOST_AT_ONCE, self._size * 2)
         if self._patience.failures > 1:
+            self._size = MOST_AT_ONCE
             await self._outbox.wake()
         self._patience.succeeded()
 
