@@ -145,6 +145,8 @@ class Delivery:
         self._verifies = self.server.scores_v3 or self.server.legacy_reads
         self._configs.forget()
         await self._remember(self.server)
+        if not self._verifies:
+            log.warning("this Langfuse has no way to read scores back: what it takes is believed to be stored")
         log.info("scores go to Langfuse", extra={"version": self.server.version, "project": self.server.project_name})
 
     async def _due(self) -> list[Waiting]:
@@ -225,14 +227,8 @@ class Delivery:
             await self._outbox.seen(rows)
             return
         bodies = [json.loads(row.body) for row in rows if row.body is not None]
-        try:
-            there = await stored(self._langfuse, bodies, v3=server.scores_v3)
-        except LangfuseError as error:
-            if error.kind not in (Kind.NOT_FOUND, Kind.GONE):
-                raise
-            self._verifies = False
-            log.warning("scores cannot be read back", extra={"cause": str(error)})
-            return
+        # Where this read is gone, it is probed anew what there is.
+        there = await stored(self._langfuse, bodies, v3=server.scores_v3)
         now_ns = self._clock_ns()
         if there:
             self._seen_ns = now_ns
