@@ -38,7 +38,7 @@ async def test_ten_thousand_scores_through_faults_of_every_kind_are_each_stored_
             await bench.step()
         if number % 500 == 250:  # the process is killed, and another takes its place
             bench.delivery = bench.new_delivery()
-    await bench.step(600)
+    await bench.step(200)
     broken[0] = False
     await bench.settle(3_000)
     assert len(wanted) == 10_000
