@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
@@ -14,6 +15,7 @@ from scoring.status import Policy, Status
 from .export_card import export_card
 from .html import duration, escape, frame
 from .judge_card import judge_card
+from .traffic_card import traffic_card
 
 REFRESH_S = 10
 _ICONS = {
@@ -47,12 +49,16 @@ class StatusPage:
     judge: JudgeStanding | None = None
     exports: Sequence[ExportStanding] = ()
     now_s: float = 0.0
+    receiving: Receiving | None = None
+    forwarding: Forwarding | None = None
 
 
 def status_page(page: StatusPage) -> str:
     """The page as HTML. Every value is escaped: names of services and reasons come from traces."""
-    cards = (judge_card(page.judge), export_card(page.exports, page.now_s))
-    body = "\n".join([_head(page), _tiles(page), _standings(page), *cards, _failures(page), _ledger(page), _links()])
+    traffic = traffic_card(page.receiving, page.forwarding)
+    exports = export_card(page.exports, page.now_s)
+    cards = [_standings(page), judge_card(page.judge), exports, _failures(page), _ledger(page), traffic]
+    body = "\n".join([_head(page), _tiles(page), *cards, _links()])
     title = f"{_NAMES[page.overall]} · sidejudge"
     return frame(title, body, refresh_s=REFRESH_S, icon=_ICONS[page.overall])
 
@@ -160,7 +166,8 @@ def _failures(page: StatusPage) -> str:
 
 
 def _failure(verdict: Mapping[str, object]) -> str:
-    trace, composite = str(verdict.get("trace_id") or ""), verdict.get("composite")
+    # A session has no trace id; its story stands under the id of its case.
+    trace, composite = str(verdict.get("trace_id") or verdict.get("case_id") or ""), verdict.get("composite")
     value = f"{composite:.3f}" if isinstance(composite, int | float) else "–"
     link = f'<a href="/v1/traces/{escape(trace)}">{escape(trace[:12])}…</a>' if trace else "–"
     url, why = str(verdict.get("trace_url") or ""), verdict.get("reason") or ""

@@ -233,7 +233,7 @@ def _tool(value: Json, path: str) -> ToolCall:
 
 
 def _completion(value: Json, field: str) -> str:
-    allowed = ("root_ended", "idle", "deadline", "pressure", "batch")
+    allowed = ("root_ended", "pseudo_root", "idle", "deadline", "pressure", "batch")
     if isinstance(value, str) and value in allowed:
         return value
     raise FieldError(field, "is not a reason for closing a trace", f"write one of {', '.join(allowed)}")

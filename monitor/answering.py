@@ -14,7 +14,7 @@ from scoring.case import Case
 from scoring.effects import Question, Reply
 from scoring.judge_standing import JudgeStanding, ModelStanding, Spending
 
-from .answerers import Answerer, Answerers, Synchronous
+from .answerers import Answerers, Synchronous
 from .config import Config
 from .config.answerers import JudgeSection
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from integrations.provider.library import LiteLLM
 
     from .docket import Docket
+    from .embedding.answerer import EmbeddingAnswerer
+    from .embedding.cache import Shelf
+    from .embedding.observer import Observer as EmbeddingObserver
     from .judge.answerer import JudgeAnswerer, Memory
     from .judge.observer import Observer
     from .judge.settings import JudgeSettings
@@ -40,49 +43,86 @@ class Answering:
     at_once: Callable[[Case, Question], Reply] | None
     others: Answerers | None = None
     judge: JudgeAnswerer | None = None
+    embedding: EmbeddingAnswerer | None = None
     library: LiteLLM | None = None
 
     async def warm(self) -> None:
         """Load what is slow to load, before the first case needs it. What fails is told again when it is needed."""
-        if self.library is not None:
+        if self.judge is not None and self.library is not None:
             try:
                 await self.library.start()
             except ProviderError as error:
                 log.error("the judge cannot be loaded", extra={"cause": str(error)})  # noqa: TRY400  # the cause says all
+        if self.embedding is not None:
+            await self.embedding.warm()
 
     async def close(self) -> None:
         """End what was loaded."""
+        if self.embedding is not None:
+            await self.embedding.close()
         if self.library is not None:
             await self.library.close()
 
 
-def answering(config: Config, *, memory: Memory, observer: Observer | None, clock_ns: Callable[[], int]) -> Answering:
-    """The answerers of a configuration, in its order. Nothing is loaded and nobody asked yet."""
+def answering(
+    config: Config,
+    *,
+    memory: Memory,
+    vectors: Shelf,
+    observer: Observer | None,
+    embedding_observer: EmbeddingObserver | None = None,
+    clock_ns: Callable[[], int],
+) -> Answering:
+    """The answerers of a configuration, in its order. Nothing is loaded and nobody asked yet.
+
+    ``memory`` is where the judge's answers and cost are kept, ``vectors`` where those of embedded texts are.
+    """
     section = config.answerers
-    if section.judge is None:
+    if section.judge is None and section.embedding is None:
         return Answering(at_once=lexical.answer if "lexical" in section.order else None)
-    from integrations.judge.client import JudgeClient  # noqa: PLC0415
     from integrations.provider.library import LiteLLM  # noqa: PLC0415
+
+    library = LiteLLM()
+    judge = embedding = None
+    if section.judge is not None:
+        judge = _judge(section.judge, library, memory, observer, clock_ns)
+    if section.embedding is not None:
+        from .embedding.setup import embedding_answerer  # noqa: PLC0415
+
+        embedding = embedding_answerer(
+            section.embedding, library=library, shelf=vectors, clock_ns=clock_ns, observer=embedding_observer
+        )
+    known = {"lexical": Synchronous(lexical.answer), "embedding": embedding, "judge": judge}
+    order = {name: answerer for name in section.order if (answerer := known[name]) is not None}
+    first = next(iter(order)) == "lexical"
+    return Answering(
+        at_once=lexical.answer if first else None,
+        others=Answerers(order=tuple(order.values())[first:], judge=judge),
+        judge=judge,
+        embedding=embedding,
+        library=library,
+    )
+
+
+def _judge(
+    section: JudgeSection,
+    library: LiteLLM,
+    memory: Memory,
+    observer: Observer | None,
+    clock_ns: Callable[[], int],
+) -> JudgeAnswerer:
+    from integrations.judge.client import JudgeClient  # noqa: PLC0415
 
     from .judge.answerer import JudgeAnswerer  # noqa: PLC0415
     from .judge.observer import Unobserved  # noqa: PLC0415
     from .judge_watch import JudgeWatch  # noqa: PLC0415
 
-    library = LiteLLM()
     watch = JudgeWatch(observer or Unobserved(), lambda: clock_ns() / 1e9)
     judge = JudgeAnswerer(
-        judge_settings(section.judge), client=JudgeClient(library), memory=memory, observer=watch, clock_ns=clock_ns
+        judge_settings(section), client=JudgeClient(library), memory=memory, observer=watch, clock_ns=clock_ns
     )
     watch.watch(judge)
-    known: dict[str, Answerer] = {"lexical": Synchronous(lexical.answer), "judge": judge}
-    order = [name for name in section.order if name in known]
-    first = order[0] == "lexical"
-    return Answering(
-        at_once=lexical.answer if first else None,
-        others=Answerers(order=tuple(known[name] for name in order[first:]), judge=judge),
-        judge=judge,
-        library=library,
-    )
+    return judge
 
 
 def judge_settings(section: JudgeSection) -> JudgeSettings:

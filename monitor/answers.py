@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.export_standing import ExportStanding, ExportState
 from scoring.judge_metrics import Tier
 from scoring.judge_standing import JudgeStanding
@@ -15,6 +16,7 @@ from scoring.status import Policy, Status
 from scoring.verdict import Selection, State
 
 from .report import Report
+from .suspicion import Kind
 
 Ratio = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -202,6 +204,54 @@ class ExportBody(_Body):
         )  # fmt: skip
 
 
+class SuspicionBody(_Body):
+    """Something about the traffic that makes verdicts fewer, or other, than the configuration asks for."""
+
+    kind: Kind
+    service: str | None = Field(description="null: all of them")
+    cause: str
+    remedy: str
+
+
+class ReceivingBody(_Body):
+    """What has come in since start."""
+
+    protocols: list[str] = Field(description="protocols that are listened for: `http`, `grpc`")
+    encrypted: bool
+    authenticated: bool = Field(description="whether senders must say who they are")
+    requests: Count
+    spans: Count
+    log_records: Count
+    refused: dict[str, int] = Field(description="requests answered with an error, by HTTP status")
+    dropped: Count = Field(description="requests with signals that are not looked at")
+
+    @classmethod
+    def of(cls, told: Receiving) -> ReceivingBody:
+        return cls(
+            protocols=list(told.protocols), encrypted=told.encrypted, authenticated=told.authenticated,
+            requests=told.requests, spans=told.spans, log_records=told.log_records,
+            refused={str(code): count for code, count in told.refused.items()}, dropped=told.dropped,
+        )  # fmt: skip
+
+
+class ForwardingBody(_Body):
+    """What has gone on upstream since start."""
+
+    upstream: str
+    requests: dict[str, int] = Field(description="requests by signal; `other`: paths that are passed through")
+    answers: dict[str, int] = Field(description="upstream's answers by class of status")
+    failed: dict[str, int] = Field(description="requests without an answer, or with half of one, by reason")
+    unjudged: dict[str, int] = Field(description="requests that went on and were not taken in here, by reason")
+    last_failure: str = Field(description="why upstream last gave no answer; empty: it always did")
+
+    @classmethod
+    def of(cls, told: Forwarding) -> ForwardingBody:
+        return cls(
+            upstream=told.upstream, requests=dict(told.requests), answers=dict(told.answers),
+            failed=dict(told.failed), unjudged=dict(told.unjudged), last_failure=told.last_failure,
+        )  # fmt: skip
+
+
 class StatusBody(_Body):
     """The state of this process at one moment."""
 
@@ -214,6 +264,9 @@ class StatusBody(_Body):
     window_s: Annotated[float, Field(gt=0)]
     judge: JudgeBody | None = Field(description="null where no judge is configured")
     exports: list[ExportBody] = Field(description="where scores are written back to; empty where they are not")
+    suspicions: list[SuspicionBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
+    receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
+    forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
     config_fingerprint: str = Field(description="first digits of the SHA-256 of the configuration in force")
@@ -235,6 +288,12 @@ class StatusBody(_Body):
             alerts=alerts, window_s=window_s, window_shortened=report.shortened,
             judge=JudgeBody.of(report.judge) if report.judge is not None else None,
             exports=[ExportBody.of(export) for export in report.exports],
+            suspicions=[
+                SuspicionBody(kind=each.kind, service=each.service, cause=each.cause, remedy=each.remedy)
+                for each in report.suspicions
+            ],
+            receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
+            forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),
             uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),

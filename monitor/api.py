@@ -186,6 +186,7 @@ def _pages(app: FastAPI, view: MonitorView) -> None:
             now=datetime.fromtimestamp(report.now_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
             uptime_s=(report.now_ns - report.started_ns) / 1e9, failures=failed.verdicts, judge=report.judge,
             exports=report.exports, now_s=report.now_ns / 1e9,
+            receiving=report.receiving, forwarding=report.forwarding,
         )  # fmt: skip
         return HTMLResponse(status_page(page).encode("utf-8", "replace"))
 

@@ -18,21 +18,26 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from prometheus_client import CollectorRegistry
 
 from integrations.jsonl import JsonLines
-from integrations.otlp.receiver import Receiver
+from integrations.otlp.forward import UNJUDGED
+from integrations.otlp.upstream import REASONS
 from integrations.prometheus.exporter import Exporter, Known
-from integrations.store.sqlite import Finished, Store, StoreError
+from integrations.store.sqlite import Finished, Store, StoredTurn, StoreError
 from scoring.status import Policy, Thresholds
 from scoring.violations import KINDS, violations
 
 from .answering import answering, judge_standing, known_judge
-from .api import PROBES, create_app
-from .assembler import Assembler, Limits
+from .api import create_app
+from .assembler import Assembler, Closing, Limits
 from .backlog import Backlog
 from .catalogue import configured
+from .certificates import CertificateError
 from .config import Config
+from .config.model import Sessions as SessionsSection
+from .conversations import Conversations
 from .docket import Docket
 from .ending import Ending
 from .evaluator import Evaluator
+from .front import Front
 from .intake import Intake
 from .langfuse.delivery import DESTINATION as LANGFUSE
 from .langfuse.delivery import REASONS as LANGFUSE_REASONS
@@ -43,6 +48,8 @@ from .pipeline import BATCH, Pipeline
 from .router import Router
 from .sampler import Sampler
 from .server import AddressError, Server, address, bind
+from .sessions import Identity, SessionLimits, Sessions, StoredTurnHead
+from .traffic import Traffic
 from .trial import Trials
 from .view import REJECTED, View
 from .windows import Windows
@@ -64,7 +71,8 @@ class Monitor:
         self.clock_ns = clock_ns
         self.store = Store(config.store.path)
         self.assembler = Assembler(_limits(config))
-        self.sampler = Sampler(config.sampling)
+        self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
+        self.sessions = Sessions(_session_limits(config.sessions)) if config.sessions is not None else None
         self.windows = Windows(config.alerts.window.ns)
         self.policy = _policy(config)
         self.exporter = Exporter(CollectorRegistry(), _known(config, self.policy), label_cap=config.metrics.label_cap)
@@ -72,13 +80,22 @@ class Monitor:
         self.intake = Intake(
             sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
         )
-        self.answering = answering(config, memory=self.store.judged, observer=self.exporter.judge, clock_ns=clock_ns)
+        self.traffic = Traffic(skew=self.intake.skew)
+        self.answering = answering(
+            config,
+            memory=self.store.judged,
+            vectors=self.store.vectors,
+            observer=self.exporter.judge,
+            embedding_observer=self.exporter.embedding,
+            clock_ns=clock_ns,
+        )
         trials = Trials(
             archive=self.store,
             sampler=self.sampler,
-            router=Router(config.routes, config.scenarios),
+            router=Router(config.routes, config.scenarios, elsewhere=config.session_rubrics),
             evaluator=Evaluator(configured(config), self.answering.at_once, self.answering.others),
             reference_keys=config.reference_keys,
+            conversations=_conversations(config),
         )
         self.pipeline = Pipeline(
             trials=trials,
@@ -87,8 +104,13 @@ class Monitor:
             clock_ns=clock_ns,
             listeners=[self._record],
         )
+        try:
+            self.front = Front(config, self.intake)
+        except CertificateError:
+            self.store.close()
+            raise
+        self.receiver = self.front.receiver
         self.scores_out = _scores_out(config, self.store, self.exporter, clock_ns)
-        self.receiver = Receiver(self.intake.consume, config.sources.otlp.max_request_bytes)
         self.view = View(
             config=config,
             version=version("sidejudge"),
@@ -97,13 +119,15 @@ class Monitor:
             assembler=self.assembler,
             ledger=self.ledger,
             intake=self.intake,
-            receiver=self.receiver,
+            front=self.front,
             pipeline=self.pipeline,
             windows=self.windows,
             exporter=self.exporter,
             clock_ns=clock_ns,
             working=self._works,
             judge=lambda: judge_standing(config, self.answering.judge, self.pipeline.docket, clock_ns() / 1e9),
+            suspicions=self.traffic.suspicions,
+            sessions=self.sessions,
             started_ns=clock_ns(),
             exports=lambda: [self.scores_out.standing()] if self.scores_out else [],
             trace_url=self.scores_out.trace_url if self.scores_out else lambda _: None,
@@ -130,6 +154,8 @@ class Monitor:
         for key, observation in observe_stored(self.store.verdicts_since(now_ns - self.config.alerts.window.ns)):
             self.windows.add(key, observation)
         resumed = self.intake.restore()
+        if self.sessions is not None:
+            self.sessions.restore(map(_turn_head, self.store.recover_turns()))
         api = create_app(self.view, version=self.view.version)
         otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
         try:
@@ -137,18 +163,25 @@ class Monitor:
         except AddressError:
             otlp_socket.close()
             raise
-        otlp = _exports_and_more(self.receiver, api, whole=self._one_audience)
-        self._servers = [Server(otlp, otlp_socket), Server(api, api_socket)]
+        try:
+            more = await self.front.start()
+        except AddressError:
+            otlp_socket.close()
+            api_socket.close()
+            raise
+        otlp = self.front.app(api, whole=self._one_audience)
+        self._servers = [Server(otlp, otlp_socket, self.config.sources.otlp.tls), Server(api, api_socket)]
         for server in self._servers:
             await server.start()
         self._judging = asyncio.create_task(self._judge_what_is_due())
-        self._warming = asyncio.create_task(self.answering.warm()) if self.answering.judge else None
+        self._warming = asyncio.create_task(self.answering.warm()) if self.answering.others else None
         if self.scores_out:
             self.scores_out.start()
         self._scheduler.add_job(self._purge, "interval", minutes=1, coalesce=True, max_instances=1)
+        self._scheduler.add_job(self._look, "interval", seconds=30, coalesce=True, max_instances=1)
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
-        addresses = {"otlp": address(otlp_socket), "api": address(api_socket)}
+        addresses = {"otlp": address(otlp_socket, self.front.scheme), "api": address(api_socket), **more}
         log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self.config.sampling.rate})
         return addresses
 
@@ -158,7 +191,8 @@ class Monitor:
         self.receiver.accepting = False
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
-        await asyncio.gather(*(server.stop() for server in self._servers))
+        await asyncio.gather(*(server.stop() for server in self._servers), self.front.stop())
+        await self.front.close()
         if self._judging:
             self._judging.cancel()
             await asyncio.gather(self._judging, return_exceptions=True)  # how it ended is logged; the store is closed
@@ -179,9 +213,15 @@ class Monitor:
         judging = self._judging is None or not self._judging.done()
         return judging and (self.scores_out is None or self.scores_out.working)
 
+    def due(self) -> list[Closing]:
+        """Traces and sessions that are closed by now, each once."""
+        now_ns = self.clock_ns()
+        traces = self.traffic.closed(self.assembler.due(now_ns))
+        return [*traces, *(self.sessions.due(now_ns) if self.sessions is not None else ())]
+
     async def _judge_what_is_due(self) -> None:
         while True:
-            self.pipeline.waiting.extend(self.assembler.due(self.clock_ns()))
+            self.pipeline.waiting.extend(self.due())
             try:
                 await self.pipeline.drain()
             except StoreError as error:
@@ -193,6 +233,12 @@ class Monitor:
             await self.pipeline.pause(TICK_S)
 
     async def _commit(self, ending: Ending) -> None:
+        if ending.reason is Reason.LATE:
+            await self.store.dismiss(ending.trace_id, ending.chunks)
+            return
+        turn = self._join(ending)
+        session = turn.key if turn is not None else ending.turn.former if ending.turn is not None else None
+        story = ending.story if session is None else {**ending.story, "session": session.hex()}
         await self.store.finish(
             Finished(
                 trace_id=ending.trace_id,
@@ -200,18 +246,30 @@ class Monitor:
                 reason=ending.reason.value,
                 completion=ending.completion,
                 revision=ending.revision,
-                story=ending.story,
+                story=story,
                 verdicts=[verdict.to_json() for verdict in ending.verdicts],
                 closed_ns=ending.ended_ns,
                 chunks=ending.chunks,
                 scores=self.scores_out.outgoing(ending) if self.scores_out else None,
+                turn=turn,
             )
         )
 
+    def _join(self, ending: Ending) -> StoredTurn | None:
+        """The session that the trace joins; what is not committed after that joins again."""
+        if self.sessions is None or ending.turn is None:
+            return None
+        identity, text = ending.turn.identity, ending.turn.text
+        key = self.sessions.join(identity, ending.trace_id, len(text), ending.ended_ns, former=ending.turn.former)
+        return StoredTurn(key=key, turn=text, **identity._asdict()) if key is not None else None
+
     def _record(self, ending: Ending) -> None:
         """Ledger, metrics and windows learn of an ending that is committed."""
-        self.ledger.ended(ending.service, ending.reason, revision=ending.revision)
-        if ending.verdicts and ending.revision == 1:
+        if not ending.session:  # the books are of traces
+            self.ledger.ended(ending.service, ending.reason, revision=ending.revision)
+        if ending.reason is Reason.LATE:
+            self.assembler.refuse(ending.trace_id)
+        if ending.verdicts and ending.revision == 1 and not ending.session:
             self.exporter.trace_kept(ending.service, ending.verdicts[0].selection)
         for rubric in ending.withdrawn:
             self.windows.withdraw(ending.trace_id.hex(), rubric)
@@ -231,28 +289,20 @@ class Monitor:
             self.exporter.exported("jsonl", len(ending.changed), at_s=None if failed else ending.ended_ns / 1e9)
             self.exporter.export_failed("jsonl", _NOT_WRITTEN, failed)
 
+    async def _look(self) -> None:
+        self.traffic.log_news()
+
     async def _purge(self) -> None:
         now_ns = self.clock_ns()
         try:
             await self.store.purge(
                 now_ns - self.config.store.retention.ns, chunks_before_ns=now_ns - self.config.assembly.late.ns
             )
+            sessions = self.config.sessions
+            grown_ns = now_ns - (sessions.late.ns if sessions is not None else 0)
+            await self.store.purge_turns(grown_ns, now_ns - self.config.store.retention.ns)
         except StoreError as error:
             log.warning("could not purge the store", extra={"cause": str(error)})
-
-
-def _exports_and_more(receiver: Receiver, api: Any, *, whole: bool) -> Any:
-    """The application of the OTLP address: exports go to the receiver, probes and (``whole``) the rest to the API.
-
-    So a sidecar with one published port still answers its probes there.
-    """
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        path = scope.get("path", "")
-        asks = scope["type"] == "http" and not receiver.serves(path) and (whole or path in PROBES)
-        await (api if asks else receiver)(scope, receive, send)
-
-    return app
 
 
 def _limits(config: Config) -> Limits:
@@ -260,11 +310,31 @@ def _limits(config: Config) -> Limits:
     return Limits(
         grace_ns=assembly.grace.ns,
         idle_ns=assembly.idle.ns,
+        idle_max_ns=assembly.idle_max.ns if assembly.idle_max else 4 * assembly.idle.ns,
         deadline_ns=assembly.deadline.ns,
         late_ns=assembly.late.ns,
         max_open_traces=assembly.max_open_traces,
         max_open_bytes=assembly.max_open_bytes,
     )
+
+
+def _session_limits(section: SessionsSection) -> SessionLimits:
+    return SessionLimits(idle_ns=section.idle.ns, late_ns=section.late.ns, max_turns=section.max_turns)
+
+
+def _conversations(config: Config) -> Conversations | None:
+    section = config.sessions
+    if section is None:
+        return None
+    rate = config.sampling.rate if section.sampling_rate is None else section.sampling_rate
+    return Conversations(rate=rate, router=Router(section.routes, config.scenarios))
+
+
+def _turn_head(row: Sequence[Any]) -> StoredTurnHead:
+    trace_id, key, service, environment, session_id, *rest = row
+    closed_ns, done, size, revision, judged_ns = rest
+    identity = Identity(service, environment, session_id)
+    return StoredTurnHead(trace_id, key, identity, closed_ns, bool(done), size, revision, judged_ns)
 
 
 def _docket(config: Config, trials: Trials, clock_ns: Callable[[], int]) -> Docket:
@@ -311,11 +381,14 @@ def _destinations(config: Config) -> dict[str, Sequence[str]]:
 def _known(config: Config, policy: Policy) -> Known:
     rubrics = configured(config)
     routed = {name for route in config.routes for name in route.rubrics} or set(rubrics)
+    routed |= config.session_rubrics
     return Known(
         rubrics=[rubrics[name] for name in sorted(routed)],
         ended_reasons=[reason.value for reason in Reason],
         rejected_reasons=[REJECTED],
         destinations=_destinations(config),
+        forward_failures=REASONS if config.forward else (),
+        forward_unjudged=UNJUDGED if config.forward else (),
         violations=dict.fromkeys(config.scenarios, KINDS),
         thresholds=policy.thresholds,
         sampling_rate=config.sampling.rate,

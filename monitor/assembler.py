@@ -4,13 +4,16 @@ OTLP has no end-of-trace marker, so a trace closes for a stated reason, whicheve
 
 * ``root_ended`` — a root has arrived (a span that names no parent, or is marked as the topmost exported), every parent
   that was named has arrived, and nothing came for ``grace``;
-* ``idle`` — nothing came for ``idle``;
+* ``pseudo_root`` — nothing came for ``idle``, and all that is missing are callers in other processes, as the spans
+  below them say: what this side did is all here, what the caller did will not come;
+* ``idle`` — nothing came for ``idle``, which is as long as the service's traces usually pause (``monitor/rhythm.py``);
 * ``deadline`` — ``deadline`` has passed since its first span;
 * ``pressure`` — more traces or bytes are open than may be: the oldest goes first.
 
 A closed trace is remembered for the late window. A span that arrives then, and that was not there before, opens the
 trace again, and its next closing is the next revision. After the window its id is remembered a while longer, only to
-refuse what comes far too late: half a trace must not be taken for a new one.
+refuse what comes far too late: half a trace must not be taken for a new one. What that memory has lost the store still
+knows when the trace is judged.
 
 Payloads stay in the store. Here are kept only span ids, and of parents those that have not arrived.
 """
@@ -24,6 +27,8 @@ from typing import Final
 
 from integrations.otlp.wire import Chunk, Origin
 from scoring.span import Completion
+
+from .rhythm import Rhythm
 
 _SECOND: Final = 1_000_000_000
 
@@ -39,16 +44,25 @@ class Arrival(StrEnum):
     """It adds spans to a closed trace within the late window."""
     DUPLICATE = "duplicate"
     """All its spans are known: a client that got no answer sends again."""
+    HELD = "held"
+    """Log records of a trace of which no span has come: they wait in the store, and are no trace by themselves."""
     TOO_LATE = "too_late"
     """Its trace was closed longer ago than the late window."""
 
 
+_WITHOUT_EFFECT: Final = frozenset({Arrival.DUPLICATE, Arrival.TOO_LATE, Arrival.HELD})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Durations in ns, as the configuration's ``assembly`` section has them; bytes are those of the payloads."""
+    """Durations in ns, as the configuration's ``assembly`` section has them; bytes are those of the payloads.
+
+    ``idle_max_ns`` bounds what idle may grow to for a service that pauses longer; None: it does not grow.
+    """
 
     grace_ns: int = 2 * _SECOND
     idle_ns: int = 30 * _SECOND
+    idle_max_ns: int | None = None
     deadline_ns: int = 600 * _SECOND
     late_ns: int = 600 * _SECOND
     max_open_traces: int = 20_000
@@ -59,12 +73,18 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closing:
-    """A trace to be evaluated now. ``revision`` counts its closings from 1; ``origin`` has its lowest threshold."""
+    """A trace to be evaluated now. ``revision`` counts its closings from 1; ``origin`` has its lowest threshold.
+
+    ``whole``: a root has come, and every parent that was named. ``session``: it is a conversation
+    (``monitor.sessions``), and ``trace_id`` its key.
+    """
 
     trace_id: bytes
     completion: Completion
     revision: int
     origin: Origin
+    whole: bool = True
+    session: bool = False
 
 
 @dataclass(slots=True)
@@ -74,11 +94,17 @@ class _Entry:
     last_ns: int
     ids: set[bytes] | bytes = field(default_factory=set)  # packed, 8 bytes an id, while the trace is closed
     missing: set[bytes] = field(default_factory=set)
+    remote: set[bytes] | None = None  # parents that are spans of other processes
     rooted: bool = False
     size: int = 0
     revision: int = 0  # closings so far
     closed_ns: int | None = None
     queued_ns: int = 0  # when the heap will look at it next
+    pause_ns: int = 0  # the longest that something missing was waited for
+
+    @property
+    def whole(self) -> bool:
+        return self.rooted and not self.missing
 
 
 class Assembler:
@@ -93,6 +119,7 @@ class Assembler:
         self._gone: set[bytes] = set()
         self._long_gone: set[bytes] = set()
         self._bytes = 0
+        self._rhythm = Rhythm(self._limits.idle_ns, self._limits.idle_max_ns or 0)
 
     @property
     def open_traces(self) -> int:
@@ -102,6 +129,11 @@ class Assembler:
     def open_bytes(self) -> int:
         """Bytes of the payloads of open traces."""
         return self._bytes
+
+    @property
+    def remembered(self) -> int:
+        """How many traces past their late window are remembered."""
+        return self._limits.remembered
 
     @property
     def open_limit_reached(self) -> bool:
@@ -120,17 +152,18 @@ class Assembler:
         """What ``add`` would answer; changes nothing. Duplicates and what is too late need not be stored."""
         entry = self._open.get(chunk.trace_id) or self._closed.get(chunk.trace_id)
         if entry is None:
-            gone = chunk.trace_id in self._gone or chunk.trace_id in self._long_gone
-            return Arrival.TOO_LATE if gone else Arrival.OPENS
+            if chunk.trace_id in self._gone or chunk.trace_id in self._long_gone:
+                return Arrival.TOO_LATE
+            return Arrival.OPENS if chunk.headers else Arrival.HELD
         known = _unpacked(entry.ids)
-        if all(header.span_id in known for header in chunk.headers):
+        if chunk.headers and all(header.span_id in known for header in chunk.headers):
             return Arrival.DUPLICATE
         return Arrival.EXTENDS if entry.closed_ns is None else Arrival.REOPENS
 
     def add(self, chunk: Chunk, now_ns: int) -> Arrival:
-        """Take in a chunk that is committed. Duplicates and what is too late change nothing."""
+        """Take in a chunk that is committed. Duplicates, what is too late and what is held change nothing."""
         arrival = self.classify(chunk)
-        if arrival is Arrival.DUPLICATE or arrival is Arrival.TOO_LATE:
+        if arrival in _WITHOUT_EFFECT:
             return arrival
         if arrival is Arrival.OPENS:
             entry = self._open[chunk.trace_id] = _Entry(chunk.origin, now_ns, now_ns)
@@ -147,6 +180,8 @@ class Assembler:
 
     def _extend(self, entry: _Entry, chunk: Chunk, now_ns: int) -> None:
         ids = _unpacked(entry.ids)
+        if ids and not entry.whole:
+            entry.pause_ns = max(entry.pause_ns, now_ns - entry.last_ns)
         for header in chunk.headers:
             ids.add(header.span_id)
             entry.missing.discard(header.span_id)
@@ -154,6 +189,8 @@ class Assembler:
                 entry.rooted = True
             elif header.parent_id not in ids:
                 entry.missing.add(header.parent_id)
+                if header.remote_parent:
+                    entry.remote = {header.parent_id, *(entry.remote or ())}
         entry.ids = ids
         entry.last_ns = max(entry.last_ns, now_ns)
         entry.size += len(chunk.payload)
@@ -163,12 +200,14 @@ class Assembler:
 
     def _when(self, entry: _Entry) -> tuple[int, Completion]:
         """When an open trace closes if nothing more comes, and why."""
-        whole = entry.rooted and not entry.missing
-        quiet: tuple[int, Completion] = (
-            (entry.last_ns + self._limits.grace_ns, "root_ended")
-            if whole
-            else (entry.last_ns + self._limits.idle_ns, "idle")
-        )
+        quiet: tuple[int, Completion]
+        if entry.whole:
+            quiet = (entry.last_ns + self._limits.grace_ns, "root_ended")
+        else:
+            # Above a rootless trace stands a caller; in a rooted one, or beside other gaps, spans of it are lost.
+            called = not entry.rooted and bool(entry.missing) and entry.missing <= (entry.remote or set())
+            idle_ns = self._rhythm.idle_ns(entry.origin.service)
+            quiet = (entry.last_ns + idle_ns, "pseudo_root" if called else "idle")
         deadline = entry.first_ns + self._limits.deadline_ns
         return quiet if quiet[0] <= deadline else (deadline, "deadline")
 
@@ -231,8 +270,15 @@ class Assembler:
         entry.closed_ns = now_ns
         entry.ids = b"".join(_unpacked(entry.ids))
         self._bytes -= entry.size
+        self._rhythm.learn(entry.origin.service, entry.pause_ns)
         heapq.heappush(self._forget, (now_ns + self._limits.late_ns, trace_id))
-        return Closing(trace_id=trace_id, completion=completion, revision=entry.revision, origin=entry.origin)
+        return Closing(
+            trace_id=trace_id,
+            completion=completion,
+            revision=entry.revision,
+            origin=entry.origin,
+            whole=entry.whole,
+        )
 
     def _prune(self, now_ns: int) -> None:
         while self._forget and self._forget[0][0] <= now_ns:
@@ -240,10 +286,17 @@ class Assembler:
             entry = self._closed.get(trace_id)
             if entry is None or entry.closed_ns is None or entry.closed_ns + self._limits.late_ns != forget_ns:
                 continue  # it was opened again, and will be forgotten later if at all
-            del self._closed[trace_id]
-            self._gone.add(trace_id)
-            if len(self._gone) >= self._limits.remembered:
-                self._gone, self._long_gone = set(), self._gone
+            self.refuse(trace_id)
+
+    def refuse(self, trace_id: bytes) -> None:
+        """What comes of this trace is too late from now on: it ended, and what was read of it is not held any more.
+
+        A trace that has been opened again meanwhile stays open.
+        """
+        self._closed.pop(trace_id, None)
+        self._gone.add(trace_id)
+        if len(self._gone) >= self._limits.remembered:
+            self._gone, self._long_gone = set(), self._gone
 
 
 def _unpacked(ids: set[bytes] | bytes) -> set[bytes]:

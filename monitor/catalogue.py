@@ -96,8 +96,8 @@ def cards(rubrics: Mapping[str, Rubric] = RUBRICS) -> list[Card]:
 
 def configured(config: Config) -> dict[str, Rubric]:
     """The rubrics with what the configuration changes in them."""
-    changes = config.rubrics
-    return {
+    changes, embedding = config.rubrics, config.answerers.embedding
+    rubrics = {
         name: _as_selected(rubric, changes[name]).with_overrides(
             pass_mark=changes[name].pass_mark, min_coverage=changes[name].min_coverage
         )
@@ -105,6 +105,7 @@ def configured(config: Config) -> dict[str, Rubric]:
         else rubric
         for name, rubric in RUBRICS.items()
     }
+    return rubrics if embedding is None else {n: each.with_embeddings(embedding.model) for n, each in rubrics.items()}
 
 
 def _as_selected(rubric: Rubric, change: RubricOverride) -> Rubric:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from ipaddress import ip_address
 
 from scoring.result import Method
 from scoring.rubrics import RUBRICS
@@ -16,10 +17,14 @@ _NAMES = {Method.JUDGE: ("a judge", "answerers.judge"), Method.EMBEDDING: ("embe
 
 
 def cautions(config: Config) -> Iterator[tuple[str, str]]:
-    """(cause, remedy) of each: verdicts that will be incomplete, judges that drift, money without a limit."""
+    """(cause, remedy) of each: incomplete verdicts, judges that drift, money without a limit, loose credentials."""
     for index, route in enumerate(config.routes):
         for name in route.rubrics:
             yield from _untold(f"routes[{index}].rubrics: {name}", name, config)
+    for index, route in enumerate(config.sessions.routes if config.sessions is not None else ()):
+        for name in route.rubrics:
+            yield from _untold(f"sessions.routes[{index}].rubrics: {name}", name, config)
+    yield from _credentials(config)
     judge = config.answerers.judge
     if judge is None:
         return
@@ -34,6 +39,36 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
             "answerers.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
             "set budget_usd_per_hour or budget_usd_per_day",
         )
+
+
+def _credentials(config: Config) -> Iterator[tuple[str, str]]:
+    """Credentials that reach whom they are not for."""
+    otlp, forward = config.sources.otlp, config.forward
+    if otlp.auth is not None and otlp.tls is None and not is_loopback(otlp.http.host):
+        yield (
+            "sources.otlp.auth: credentials come in without encryption",
+            "set sources.otlp.tls, or listen on 127.0.0.1 behind something that encrypts",
+        )
+    if forward is None:
+        return
+    if forward.authorization is not None and otlp.auth is None and not is_loopback(otlp.http.host):
+        yield (
+            f"forward.authorization: whoever reaches {otlp.http} sends upstream with these credentials",
+            "listen on 127.0.0.1 (sources.otlp.http), or set sources.otlp.auth",
+        )
+    if otlp.auth is not None and forward.authorization is None:
+        yield (
+            "sources.otlp.auth: the credentials that senders give here go on to forward.url",
+            "set forward.authorization where they are not meant for it",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address at this host."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from scoring.result import Failed
 from scoring.span import Completion
 from scoring.verdict import State, Verdict
 
+from .conversations import SessionTurn
 from .ledger import Reason
 
 _NOT_SUBSTANCE = ("created_at", "revision", "cost_usd", "judge")
@@ -25,7 +26,8 @@ class Ending:
     ``withdrawn`` are rubrics that an earlier revision spoke of and this one does not.
     ``revision`` counts the endings of the trace from 1: late spans open it again, and the ledger counts it once.
     ``chunks`` is how many of its parts were judged, ``ended_ns`` when, and ``last_span_ns`` when its last span ended,
-    in ns since the epoch. ``scenario`` is the name of the one it was held against.
+    in ns since the epoch. ``scenario`` is the name of the one it was held against. ``turn`` is what the trace is to a
+    session that was drawn; ``session`` says that this is the ending of a session, and ``trace_id`` its key.
     """
 
     trace_id: bytes
@@ -41,6 +43,8 @@ class Ending:
     withdrawn: tuple[str, ...] = ()
     scenario: str | None = None
     last_span_ns: int | None = None
+    turn: SessionTurn | None = None
+    session: bool = False
 
 
 def reason_of(case: Case, verdicts: Sequence[Verdict]) -> Reason:

@@ -35,6 +35,8 @@ def installed(extra: Extra) -> bool:
 
 def needed(config: Config) -> Iterator[tuple[str, Extra]]:
     """Which key of the configuration needs which extra."""
+    if config.sources.otlp.grpc is not None:
+        yield "sources.otlp.grpc", GRPC
     answerers = config.answerers
     if answerers.judge is not None:
         yield "answerers.judge", JUDGE

@@ -39,6 +39,8 @@ class Reason(StrEnum):
     """Its rubrics need a judge, and the judge's budget did not reach for it: not drawn in the third pass."""
     SHED = "shed"
     """It was given up under load."""
+    LATE = "late"
+    """Spans of a trace that had ended so long ago that its others are gone: what was said of it stands."""
     UNDECODABLE = "undecodable"
     """Its bytes could not be read. A request that cannot be read at all counts as one trace."""
     ERROR = "error"
@@ -106,8 +108,8 @@ class Ledger:
             self._services.add(service)
         return service
 
-    def sampled_out(self, service: str | None, trace_ids: AbstractSet[bytes]) -> int:
-        """Count the traces among these that are not known yet as seen and sampled out; return how many they are."""
+    def sampled_out(self, service: str | None, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
+        """Count the traces among these that are not known yet as seen and sampled out; return them."""
         fresh = trace_ids - self._young - self._old
         if fresh:
             if len(self._young) + len(fresh) > self._remembered:
@@ -117,7 +119,7 @@ class Ledger:
             self._young.update(fresh if len(fresh) <= room else list(fresh)[:room])
             self.seen(len(fresh))
             self.ended(service, Reason.SAMPLED_OUT, len(fresh))
-        return len(fresh)
+        return fresh
 
     def has_sampled_out(self, trace_id: bytes) -> bool:
         """Whether this trace was counted as sampled out lately; False may also mean that it was long ago."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import sys
@@ -11,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
+from .certificates import CertificateError, check_authority, read
 from .config import Config, ConfigError, Loaded
 from .config.answerers import JudgeSection
 from .config.langfuse import LangfuseProject
@@ -51,6 +54,9 @@ def examine(loaded: Loaded | None, error: ConfigError | None) -> Iterator[Findin
         return
     yield Finding("configuration", "ok", str(loaded.file) if loaded.file else "embedded defaults and environment")
     yield from _ports(loaded.config)
+    yield from _certificates(loaded.config)
+    if loaded.config.forward is not None:
+        yield _upstream(loaded.config.forward.url)
     yield from _store(loaded.config.store.path)
     if loaded.config.answerers.judge is not None:
         yield from _judge(loaded.config.answerers.judge)
@@ -104,7 +110,12 @@ def _extras(config: Config | None) -> Iterator[Finding]:
 
 def _ports(config: Config) -> Iterator[Finding]:
     running = _answers(config.api.listen)
-    for key, address in (("api.listen", config.api.listen), ("sources.otlp.http", config.sources.otlp.http)):
+    if running:
+        yield from _traffic(config.api.listen)
+    otlp = config.sources.otlp
+    wanted = [("api.listen", config.api.listen), ("sources.otlp.http", otlp.http)]
+    wanted += [("sources.otlp.grpc", otlp.grpc)] if otlp.grpc is not None else []
+    for key, address in wanted:
         why = _not_bindable(address)
         if why is None:
             yield Finding(key, "ok", f"{address} is free")
@@ -112,6 +123,35 @@ def _ports(config: Config) -> Iterator[Finding]:
             yield Finding(key, "ok", f"{address} is in use, and a monitor answers at {config.api.listen}")
         else:
             yield Finding(key, "fail", f"{address}: {why}", f"free the port, or set {key} to another address")
+
+
+def _certificates(config: Config) -> Iterator[Finding]:
+    tls, forward = config.sources.otlp.tls, config.forward
+    remedy = "give PEM files that belong together and can be read"
+    if tls is not None:
+        try:
+            read(tls)
+        except CertificateError as error:
+            yield Finding("sources.otlp.tls", "fail", str(error), remedy)
+        else:
+            yield Finding("sources.otlp.tls", "ok", f"{tls.certificate} and {tls.key} belong together")
+    if forward is not None and forward.ca is not None:
+        try:
+            check_authority(forward.ca, "forward.ca")
+        except CertificateError as error:
+            yield Finding("forward.ca", "fail", str(error), remedy)
+
+
+def _upstream(url: str) -> Finding:
+    """Whether a connection can be made; nothing is sent over it."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), timeout=3.0).close()
+    except OSError as error:
+        why = f"{url} cannot be reached ({error.strerror or error})"
+        return Finding("forward.url", "fail", why, "start it, or set forward.url to where it is")
+    return Finding("forward.url", "ok", f"{url} can be reached")
 
 
 def _not_bindable(address: Address) -> str | None:
@@ -136,6 +176,21 @@ def _answers(address: Address) -> bool:
         return False
     except (OSError, ValueError):
         return False
+
+
+def _traffic(address: Address) -> Iterator[Finding]:
+    """What the monitor that runs there suspects of its traffic."""
+    url = f"http://{Address(_ANY.get(address.host, address.host), address.port)}/v1/status"
+    try:
+        with build_opener(ProxyHandler({})).open(url, timeout=2.0) as body:
+            told = json.load(body).get("suspicions", [])
+            found = [(str(each["cause"]), str(each["remedy"])) for each in told]
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):  # it runs, but is of another version
+        return
+    for cause, remedy in found:
+        yield Finding("traffic", "warn", cause, remedy)
+    if not found:
+        yield Finding("traffic", "ok", "nothing is suspicious about what the monitor takes in")
 
 
 def _store(path: Path) -> Iterator[Finding]:

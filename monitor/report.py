@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.verdict import State
+
+from .suspicion import Suspicion
 
 _CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([a-z][a-z0-9_]{0,63})")
 
@@ -43,6 +46,9 @@ class Report:
     shortened: int = 0
     judge: JudgeStanding | None = None
     exports: Sequence[ExportStanding] = ()
+    suspicions: Sequence[Suspicion] = ()
+    receiving: Receiving | None = None
+    forwarding: Forwarding | None = None
 
     @property
     def overall(self) -> Status:

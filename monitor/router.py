@@ -71,8 +71,16 @@ class Router:
     A scenario that the case brings itself goes before the route's.
     """
 
-    def __init__(self, routes: Sequence[RouteConfig], scenarios: Mapping[str, dict[str, Json]]) -> None:
+    def __init__(
+        self,
+        routes: Sequence[RouteConfig],
+        scenarios: Mapping[str, dict[str, Json]],
+        *,
+        elsewhere: frozenset[str] = frozenset(),
+    ) -> None:
+        """``elsewhere`` are rubrics that no task chooses here, for they judge something else than these cases."""
         self._routes = tuple(routes)
+        self._elsewhere = elsewhere
         self._scenarios = {name: parse_scenario(name, data) for name, data in scenarios.items()}
 
     def route(self, case: Case) -> Route | Excluded | None:
@@ -116,8 +124,9 @@ class Router:
     def _by_task(self, case: Case) -> Route | None:
         task = task_of(case)
         rubric = TASK_RUBRICS.get(task) if task is not None else None
-        rubrics = () if rubric is None else (rubric,)
+        rubrics: tuple[str, ...] = () if rubric is None else (rubric,)
         # Whoever sends a scenario wants it checked; of one that nobody knows, the verdict says so.
         if isinstance(case.scenario, str | dict) and "workflow" not in rubrics:
             rubrics = (*rubrics, "workflow")
+        rubrics = tuple(name for name in rubrics if name not in self._elsewhere)
         return self.to(rubrics, f"task {task}" if rubric else "scenario", case) if rubrics else None

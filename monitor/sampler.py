@@ -28,33 +28,44 @@ and needs a judge, a share q, on the same R: kept iff R >= T(p·q). q is known b
 is the true probability, and weighing by its inverse stays unbiased however q moves with time and load.
 
 An upstream sampler without ``th`` (all of those seen in practice) leaves its probability unknown: every probability
-here is conditional on what reached us.
+here is conditional on what reached us. The widespread ``TraceIdRatioBased`` of SDKs keeps the *low* trace ids: below a
+rate of 1/256 none of them reaches a threshold of ours, and nothing is kept, silently. ``monitor/skew_watch.py`` looks
+out for that.
+
+**Hashed randomness** (``sampling.randomness: hashed``) is the way out: R is a hash of the whole trace id, uniform
+whatever the ids look like and independent of every sampler upstream, whose stated probability then *multiplies*:
+p = p_s x p_d. It costs one hash a trace and request, and the agreement with other samplers: what a Collector draws at
+5 % and what we draw at 5 % are then different traces, and ``ot=rv`` is not looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
-from integrations.otlp.tracestate import incoming_threshold, randomness
+from integrations.otlp.tracestate import hashed_randomness, incoming_threshold, randomness
 from scoring.case import Case
 from scoring.verdict import Selection
 
 __all__ = [
     "NEVER",
     "Decision",
+    "Randomness",
     "Rule",
     "Sampler",
     "Sampling",
     "incoming_threshold",
     "probability",
+    "random_bits",
     "randomness",
     "threshold",
 ]
 
 NEVER: Final = 1 << 56
 """The threshold that no trace reaches: rate 0."""
+Randomness: TypeAlias = Literal["trace_id", "hashed"]
+"""Where the 56 bits come from: ``ot=rv`` or the end of the trace id, as specified; or a hash of the trace id."""
 
 
 def threshold(rate: float) -> int:
@@ -71,6 +82,13 @@ def probability(threshold: int) -> float:
     if not 0 <= threshold <= NEVER:
         raise ValueError(f"a rejection threshold lies in [0, 2**56], got {threshold!r}")
     return (NEVER - threshold) / NEVER
+
+
+def random_bits(trace_id: bytes, source: Randomness, trace_states: Iterable[str] = ()) -> int:
+    """The 56 bits that decide on a trace. Of several values that its spans state the smallest counts."""
+    if source == "hashed":
+        return int.from_bytes(hashed_randomness(trace_id), "big")
+    return min((randomness(trace_id, state) for state in trace_states if state), default=randomness(trace_id))
 
 
 class Condition(Protocol):
@@ -93,10 +111,12 @@ class Rule(Protocol):
 
 
 class Sampling(Protocol):
-    """The sampling part of the configuration: a base rate and rules."""
+    """The sampling part of the configuration: a base rate, rules, and what decides."""
 
     @property
     def rate(self) -> float: ...
+    @property
+    def randomness(self) -> Randomness: ...
     @property
     def rules(self) -> Sequence[Rule]: ...
 
@@ -107,7 +127,8 @@ class Decision:
 
     ``probability`` in (0, 1] is the chance of being kept in either way, and None when not kept; ``base_probability`` in
     [0, 1] that of being selected at random. ``rule`` names what granted it: a stratum, a content rule, or None (the
-    base rate). ``randomness`` is the trace's, 56 bits: what decided.
+    base rate). ``randomness`` is the trace's, 56 bits: what decided. ``upstream`` in (0, 1] is the probability that
+    a sampler upstream states and that is independent of it; both probabilities hold it as a factor.
     """
 
     kept: bool
@@ -116,6 +137,7 @@ class Decision:
     selection: Selection
     randomness: int
     rule: str | None = None
+    upstream: float = 1.0
 
     def thinned(self, share: float) -> float | None:
         """The third pass: of what was kept, only ``share`` in [0, 1] can be paid for.
@@ -125,18 +147,21 @@ class Decision:
         """
         if self.probability is None:
             return None
-        limit = threshold(self.probability * share)
-        return probability(limit) if self.randomness >= limit and limit < NEVER else None
+        limit = threshold(min(1.0, self.probability / self.upstream) * share)
+        return probability(limit) * self.upstream if self.randomness >= limit and limit < NEVER else None
 
 
 class Sampler:
     """Decides by the ``sampling`` section of the configuration."""
 
-    def __init__(self, config: Sampling) -> None:
-        self._base = threshold(config.rate)
+    def __init__(self, config: Sampling, *, whatever: bool = False) -> None:
+        """``whatever``: the first pass keeps everything, for something else than a rule will ask for whole traces."""
+        self.source: Final = config.randomness
+        self.base: Final = threshold(config.rate)
         self._strata = [(rule, threshold(rule.rate)) for rule in config.rules if not rule.match.needs_content]
         self._content = [(rule, threshold(rule.rate)) for rule in config.rules if rule.match.needs_content]
-        self.admission: Final = min([self._base, *(granted for _, granted in (*self._strata, *self._content))])
+        granted = [self.base, *(granted for _, granted in (*self._strata, *self._content))]
+        self.admission: Final = 0 if whatever else min(granted)
         """The threshold of the first pass: what does not reach it, no rule could keep. One for all spans of a trace."""
 
     def decide(self, case: Case, admission: int, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision:
@@ -147,9 +172,13 @@ class Sampler:
         several upstream thresholds the largest (the least probable span), for a decision must hold for the whole trace.
         """
         states = {state for state in trace_states if state}
-        random_bits = min((randomness(trace_id, state) for state in states), default=randomness(trace_id))
-        upstream = max((t for s in states if (t := incoming_threshold(s)) is not None and random_bits >= t), default=0)
-        gate = max(admission, upstream)
+        bits = random_bits(trace_id, self.source, states)
+        gate, upstream = admission, 1.0
+        stated = self._upstream(trace_id, states)
+        if self.source == "hashed":
+            upstream = probability(stated)
+        else:
+            gate = max(admission, stated)
 
         base, stratum = self._stratum(case)
         base = max(base, gate)
@@ -159,19 +188,31 @@ class Sampler:
         forced = max(forced, gate)
 
         lowest = min(base, forced)
-        kept = random_bits >= lowest
-        at_random = random_bits >= base or not kept
+        kept = bits >= lowest
+        at_random = bits >= base or not kept
         return Decision(
             kept=kept,
-            probability=probability(lowest) if kept else None,
-            base_probability=probability(base),
+            probability=probability(lowest) * upstream if kept else None,
+            base_probability=probability(base) * upstream,
             selection="random" if at_random else "forced",
-            randomness=random_bits,
+            randomness=bits,
             rule=stratum if at_random else forcing,
+            upstream=upstream,
         )
+
+    @staticmethod
+    def thinned_upstream(trace_id: bytes, trace_states: Iterable[str]) -> bool:
+        """Whether a sampler upstream states that it drew this trace with a probability below 1."""
+        return Sampler._upstream(trace_id, [state for state in trace_states if state]) > 0
+
+    @staticmethod
+    def _upstream(trace_id: bytes, states: Collection[str]) -> int:
+        """The largest threshold that spans state and that the trace's randomness reaches; 0 without any."""
+        bits = random_bits(trace_id, "trace_id", states)
+        return max((t for state in states if (t := incoming_threshold(state)) is not None and bits >= t), default=0)
 
     def _stratum(self, case: Case) -> tuple[int, str | None]:
         for rule, granted in self._strata:
             if rule.match.matches(case):
                 return granted, rule.name
-        return self._base, None
+        return self.base, None

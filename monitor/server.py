@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
+
+from .config.receiving import Tls
 
 DRAIN_S = 1
 """Seconds that open requests get when the monitor ends; a sidecar has about two in all."""
@@ -35,18 +38,18 @@ def bind(listen: str, key: str) -> socket.socket:
     return listener
 
 
-def address(listener: socket.socket) -> str:
+def address(listener: socket.socket, scheme: str = "http") -> str:
     """``http://host:port`` as a person on this machine would type it."""
     host, port = listener.getsockname()[:2]
     local = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - a name for it, not a bind
     host = local.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 class Server:
     """One ASGI application on one bound socket. ``start`` returns once it accepts; ``stop`` drains and closes."""
 
-    def __init__(self, app: Any, listener: socket.socket) -> None:
+    def __init__(self, app: Any, listener: socket.socket, tls: Tls | None = None) -> None:
         config = uvicorn.Config(
             app,
             http="httptools",
@@ -58,6 +61,10 @@ class Server:
             date_header=False,
             timeout_graceful_shutdown=DRAIN_S,
             backlog=1024,
+            ssl_certfile=tls.certificate if tls else None,
+            ssl_keyfile=tls.key if tls else None,
+            ssl_ca_certs=str(tls.client_ca) if tls and tls.client_ca else None,
+            ssl_cert_reqs=ssl.CERT_REQUIRED if tls and tls.client_ca else ssl.CERT_NONE,
         )
         self._server = _Quiet(config)
         self._listener = listener

@@ -7,7 +7,7 @@ from typing import Any
 
 from .config import Config
 from .instant import written
-from .sampler import probability, randomness, threshold
+from .sampler import probability, random_bits, threshold
 
 _REASONS = {
     "scored": "it was scored",
@@ -20,11 +20,13 @@ _REASONS = {
     "judge_failed": "a judge was asked and failed, or could not be asked for too long",
     "over_budget": "its rubrics need a judge, and the budget of the judge did not reach for it",
     "shed": "it was given up under load",
+    "late": "its spans came after its verdict was final; that stands",
     "undecodable": "its bytes could not be read",
     "error": "judging it failed for a reason of sidejudge's own",
 }
 _COMPLETIONS = {
     "root_ended": "its root span had ended and no parent was missing",
+    "pseudo_root": "no span came any more, and only a caller in another process is missing",
     "idle": "no span came any more",
     "deadline": "it had been open for as long as is allowed",
     "pressure": "too many traces were open at once",
@@ -34,7 +36,8 @@ _COMPLETIONS = {
 
 def told(story: Mapping[str, Any]) -> Iterator[str]:
     """The lines of a trace's story, from its arrival to its verdicts."""
-    yield f"trace {story['trace_id']}" + (f" · {story['name']}" if story.get("name") else "")
+    kind = "session" if story.get("kind") == "session" else "trace"
+    yield f"{kind} {story['trace_id']}" + (f" · {story['name']}" if story.get("name") else "")
     where = [f"{key} {story[key]}" for key in ("service", "environment", "session_id") if story.get(key)]
     if where:
         yield "  from " + ", ".join(where)
@@ -60,6 +63,10 @@ def _arrival(story: Mapping[str, Any]) -> Iterator[str]:
     if story.get("spans") is not None:
         dialects = ", ".join(story.get("dialects", []))
         yield f"  {story['spans']} spans arrived" + (f", in the dialect of {dialects}" if dialects else "")
+    if story.get("kind") == "session":
+        yield f"  it has {story['turns']} turns, each a trace of its own"
+    if story.get("session"):
+        yield f"  it is a turn of the session {story['session']}"
     if story.get("damaged_chunks"):
         yield f"  {story['damaged_chunks']} of its parts could not be read"
     if story.get("missing_parents"):
@@ -113,15 +120,15 @@ def _verdict(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 def sampling_forecast(trace_id: str, config: Config) -> Iterator[str]:
     """What the base rate of a configuration says of a trace id, without anything else being known of the trace."""
-    random_bits, limit = randomness(bytes.fromhex(trace_id)), threshold(config.sampling.rate)
-    kept = random_bits >= limit
-    yield f"  its randomness is {random_bits:#016x}"
+    bits, limit = random_bits(bytes.fromhex(trace_id), config.sampling.randomness), threshold(config.sampling.rate)
+    kept = bits >= limit
+    yield f"  its randomness is {bits:#016x}"
     yield f"  the threshold of the base rate {config.sampling.rate:g} is {limit:#016x}"
     if kept:
         yield f"  that is enough: it would be drawn, with probability {probability(limit):g}, whatever the rules say"
     else:
         yield "  that is less: the base rate does not draw it"
         for rule in config.sampling.rules:
-            drawn = random_bits >= threshold(rule.rate)
+            drawn = bits >= threshold(rule.rate)
             verb = "would draw it" if drawn else "would not draw it either"
             yield f"  the rule {rule.name!r} (rate {rule.rate:g}) {verb} if it matches: {rule.match.describe()}"

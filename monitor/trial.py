@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from integrations.dialects import lift
-from integrations.otlp.decode import UndecodableError, decode_spans
+from integrations.otlp.kept import decode_kept
 from scoring.case import Case
 from scoring.extract import extract
 from scoring.trace import Trace
@@ -20,6 +20,7 @@ from scoring.verdict import State, Verdict
 
 from .assembler import Closing
 from .config.answerers import Priority
+from .conversations import Conversations, SessionTurn
 from .ending import Ending, reason_of, revise
 from .evaluator import Evaluator
 from .hearing import Hearing
@@ -40,12 +41,19 @@ class Archive(Protocol):
     def story(self, trace_id: bytes) -> dict[str, Any] | None:
         """What was told when it ended, with its ``verdicts``; None when it has not ended yet."""
 
+    def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
+        """The turns of a session, numbered in order of writing."""
+
+    def holds_judged(self, trace_id: bytes) -> bool:
+        """Whether parts that were judged when it ended are still held."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Trial:
     """What is known of a trace so far. ``reason`` is why it ends without a hearing; ``before`` what was said earlier.
 
-    ``chunks`` is how many of its parts were read.
+    ``chunks`` is how many of its parts were read; of a session, the number of the last turn. ``turn`` is what the trace
+    is to a session.
     """
 
     closing: Closing
@@ -59,6 +67,7 @@ class Trial:
     decision: Decision | None = None
     hearing: Hearing | None = None
     reason: Reason | None = None
+    turn: SessionTurn | None = None
 
     @property
     def trace_id(self) -> bytes:
@@ -94,13 +103,17 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
-    """Opens and ends trials: reading, drawing, routing, and what becomes of the verdicts. Safe in any one thread."""
+    """Opens and ends trials: reading, drawing, routing, and what becomes of the verdicts. Safe in any one thread.
+
+    ``conversations`` is None where sessions are not judged.
+    """
 
     archive: Archive
     sampler: Sampler
     router: Router
     evaluator: Evaluator
     reference_keys: Sequence[str]
+    conversations: Conversations | None = None
 
     def open(self, closing: Closing) -> Trial:
         """Everything between a closed trace and the first question to somebody who has to be waited for."""
@@ -108,6 +121,13 @@ class Trials:
         trial = Trial(closing=closing, chunks=len(payloads), story={}, service=closing.origin.service)
         trial.before = self.archive.story(closing.trace_id)
         try:
+            if closing.session:
+                self._hear_session(trial)
+                return trial
+            if trial.before is not None and not self.archive.holds_judged(closing.trace_id):
+                # What came is a fragment of a trace that was judged when it was whole: that stands.
+                trial.reason = Reason.LATE
+                return trial
             self._hear(trial, payloads)
         except Exception as error:  # noqa: BLE001  # a bug must cost one trace its verdict, not the monitor its life
             fail(trial, error)
@@ -121,7 +141,7 @@ class Trials:
                 verdicts = self._verdicts(trial, trial.hearing, now_ns)
         except Exception as error:  # noqa: BLE001  # as above
             fail(trial, error)
-        before = trial.before["verdicts"] if trial.before else []
+        before = trial.before["verdicts"] if trial.before and trial.reason is not Reason.LATE else []
         current, changed = revise(verdicts, before)
         return Ending(
             trace_id=trial.trace_id,
@@ -137,6 +157,8 @@ class Trials:
             withdrawn=tuple({str(said["rubric"]) for said in before} - {verdict.rubric for verdict in current}),
             scenario=trial.scenario,
             last_span_ns=trial.last_span_ns,
+            turn=trial.turn,
+            session=trial.closing.session,
         )
 
     def _hear(self, trial: Trial, payloads: Sequence[bytes]) -> None:
@@ -153,12 +175,38 @@ class Trials:
         decision = self.sampler.decide(case, trial.closing.origin.threshold, trial.trace_id, states)
         trial.decision = decision
         trial.story["sampling"] = trial.sampled
+        if self.conversations is not None:
+            trial.turn = self.conversations.turn(
+                case,
+                started_ns=min(s.start_ns for s in trace.spans),
+                thinned=self.sampler.thinned_upstream(trial.trace_id, states),
+                before=trial.before,
+            )
         if decision.probability is None:
             trial.reason = Reason.SAMPLED_OUT
             return
-        case = replace(case, sampling_probability=decision.probability)
+        self._refer(trial, replace(case, sampling_probability=decision.probability), self.router)
 
-        route = self.router.route(case)
+    def _hear_session(self, trial: Trial) -> None:
+        stored = self.archive.turns(trial.trace_id)
+        if self.conversations is None or not stored:
+            trial.reason = Reason.LATE
+            return
+        trial.chunks = max(number for number, _ in stored)
+        case, decision, traces = self.conversations.case(
+            trial.trace_id, [turn for _, turn in stored], trial.closing.completion
+        )
+        trial.story = {"kind": "session", "turns": len(traces), "traces": traces, **_identity(case)}
+        trial.service, trial.decision = case.service, decision
+        trial.story["sampling"] = trial.sampled
+        if decision.kept:
+            self._refer(trial, case, self.conversations.router)
+        else:
+            trial.reason = Reason.SAMPLED_OUT
+
+    def _refer(self, trial: Trial, case: Case, router: Router) -> None:
+        """Put a case that was drawn before the rubrics that its route names."""
+        route = router.route(case)
         if isinstance(route, Excluded):
             trial.story["excluded"] = route.reason
             trial.reason = Reason.EXCLUDED
@@ -193,18 +241,13 @@ def fail(trial: Trial, error: Exception) -> None:
 
 
 def _assembled(closing: Closing, payloads: Sequence[bytes]) -> tuple[Trace | None, dict[str, object]]:
-    raws, damaged = [], 0
-    for payload in payloads:
-        try:
-            raws.extend(decode_spans(payload))
-        except UndecodableError:
-            damaged += 1
-    if not raws:
-        return None, {"spans": 0, "damaged_chunks": damaged}
-    trace = Trace.of(closing.trace_id.hex(), [lift(raw) for raw in raws], closing.completion)
+    kept = decode_kept(payloads)
+    if not kept.spans:
+        return None, {"spans": 0, "damaged_chunks": kept.damaged}
+    trace = Trace.of(closing.trace_id.hex(), [lift(raw) for raw in kept.spans], closing.completion)
     return trace, {
         "spans": len(trace.spans),
-        "damaged_chunks": damaged,
+        "damaged_chunks": kept.damaged,
         "dialects": sorted({span.dialect for span in trace.spans}),
         "complete": trace.complete,
         "missing_parents": len(trace.missing_parents),

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Literal, Protocol
 
-from integrations.otlp.decode import UndecodableError, decode_spans
+from integrations.otlp.kept import decode_kept
+from integrations.otlp.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
-from integrations.raw import RawSpan
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.status import Policy
@@ -20,11 +19,13 @@ from scoring.status import Policy
 from .assembler import Assembler
 from .config import Config
 from .inspection import inspect_spans
-from .intake import Intake
+from .intake import Counts, Intake
 from .ledger import Ledger, Reason
 from .pipeline import Pipeline
 from .report import Position, Report, VerdictPage, VerdictQuery
-from .sampler import probability, randomness, threshold
+from .sampler import probability, random_bits, threshold
+from .sessions import Sessions
+from .suspicion import Kind, Suspicion
 from .windows import Windows
 
 REJECTED = "invalid"
@@ -55,13 +56,11 @@ class Records(Protocol):
     def size(self) -> int: ...
 
 
-class Refusing(Protocol):
-    """What the view reads of the receiver: refusals by HTTP status, and dropped requests by path."""
+class Counting(Protocol):
+    """What the view reads of the front: what has come in, and what has gone on."""
 
-    @property
-    def refused(self) -> Counter[int]: ...
-    @property
-    def dropped(self) -> Counter[str]: ...
+    def receiving(self, counts: Counts, /) -> Receiving: ...
+    def forwarding(self) -> Forwarding | None: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,7 +78,7 @@ class View:
     assembler: Assembler
     ledger: Ledger
     intake: Intake
-    receiver: Refusing
+    front: Counting
     pipeline: Pipeline
     windows: Windows
     exporter: Exporter
@@ -88,6 +87,8 @@ class View:
     judge: Callable[[], JudgeStanding | None] = lambda: None
     exports: Callable[[], Sequence[ExportStanding]] = list
     trace_url: Callable[[str], str | None] = lambda _: None
+    suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
+    sessions: Sessions | None = None
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
@@ -121,6 +122,9 @@ class View:
             shortened=self.windows.shortened,
             judge=self.judge(),
             exports=tuple(self.exports()),
+            suspicions=self.suspicions(),
+            receiving=self.front.receiving(self.intake.counts),
+            forwarding=self.front.forwarding(),
         )
 
     async def verdicts(self, query: VerdictQuery) -> VerdictPage:
@@ -141,7 +145,8 @@ class View:
         if len(found) <= query.limit:
             return VerdictPage(verdicts=page)
         last = page[-1]
-        position = Position(closed_ns=last["closed_ns"], trace_id=last["trace_id"], rubric=last["rubric"])
+        of = last["trace_id"] or last["case_id"]  # a session has no trace id: its key is the id of the case
+        position = Position(closed_ns=last["closed_ns"], trace_id=of, rubric=last["rubric"])
         return VerdictPage(verdicts=page, next=position)
 
     async def story(self, trace_id: str, *, caller: str | None) -> Mapping[str, object] | None:
@@ -171,16 +176,13 @@ class View:
 
     def _case(self, trace_id: bytes) -> dict[str, object] | None:
         """What was read of a trace, in the case format; None once its spans are let go."""
-        spans: list[RawSpan] = []
-        for payload in self.store.chunks(trace_id):
-            with contextlib.suppress(UndecodableError):  # the story counts what is damaged
-                spans += decode_spans(payload)
+        spans = decode_kept(self.store.chunks(trace_id)).spans  # the story counts what is damaged
         return next((found.to_json() for found in inspect_spans(spans)), None)
 
     def _draw(self, trace_id: bytes) -> dict[str, object]:
         base = threshold(self.config.sampling.rate)
         return {
-            "randomness": f"{randomness(trace_id):014x}",
+            "randomness": f"{random_bits(trace_id, self.config.sampling.randomness):014x}",
             "threshold": f"{base:014x}",
             "probability": probability(base),
         }
@@ -204,24 +206,56 @@ class View:
                 ),
                 "judging": Queue(items=len(self.pipeline.waiting)),
                 **waits_for_judge,
+                **self._sessions(),
                 **{export.destination: Queue(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
             },
+            exports=exports,
             spool_bytes=self.store.size,
             judge=judge,
-            exports=exports,
+            suspected=self._suspected(),
         )
+
+    def _sessions(self) -> dict[str, Queue]:
+        if self.sessions is None:
+            return {}
+        oldest_ns = self.sessions.oldest_ns
+        waiting = Queue(items=self.sessions.open_sessions, oldest_s=None if oldest_ns is None else oldest_ns / 1e9)
+        return {"sessions": waiting}
+
+    def _suspected(self) -> dict[str, bool]:
+        found = {suspicion.kind for suspicion in self.suspicions()}
+        return {kind.value: kind in found for kind in Kind}
 
     def _count_up(self) -> None:
         """Bring the counters of the hot path up to date: it counts in plain integers and is asked at a scrape."""
         counts, seen = self.intake.counts, self.ledger.balance().seen
         self.exporter.spans_received(self._since("spans", counts.spans))
         self.exporter.traces_seen(self._since("seen", seen))
-        for code, refused in self.receiver.refused.items():
+        receiving, forwarding = self.front.receiving(counts), self.front.forwarding()
+        for code, refused in receiving.refused.items():
             self.exporter.requests_refused(code, self._since(f"refused {code}", refused))
-        self.exporter.requests_dropped(self._since("dropped", self.receiver.dropped.total()))
+        self.exporter.requests_dropped(self._since("dropped", receiving.dropped))
         self.exporter.spans_rejected(REJECTED, self._since("rejected", counts.rejected))
         self.exporter.spans_ignored("duplicate", self._since("duplicate", counts.duplicate))
         self.exporter.spans_ignored("late", self._since("late", counts.late))
+        self.exporter.log_records_received(self._since("logs", counts.logs))
+        self.exporter.log_records_rejected(self._since("rejected logs", counts.rejected_logs))
+        for reason, ignored in (
+            ("untraced", counts.untraced_logs), ("plain", counts.plain_logs), ("late", counts.late_logs),
+        ):  # fmt: skip
+            self.exporter.log_records_ignored(reason, self._since(f"{reason} logs", ignored))
+        if forwarding is not None:
+            self._count_forwarding(forwarding)
+
+    def _count_forwarding(self, told: Forwarding) -> None:
+        for of, counts, tell in (
+            ("forwarded", told.requests, self.exporter.forwarded),
+            ("answered", told.answers, self.exporter.forward_answered),
+            ("failed", told.failed, self.exporter.forward_failed),
+            ("unjudged", told.unjudged, self.exporter.forward_unjudged),
+        ):
+            for label, total in counts.items():
+                tell(label, self._since(f"{of} {label}", total))
 
     def _since(self, name: str, total: int) -> int:
         new = total - self._scraped[name]

@@ -37,7 +37,7 @@ def is_closed(value: object) -> bool:
     """Whether a value is of closed form: anything but prose. A text of three words at most, not a sentence, is one.
 
     >>> [is_closed(value) for value in ("Refund approved", "It was paid.", 5, None, "a refund of $49")]
-    [True, True, True, True, False]
+    [True, False, True, True, False]
     """
     if not isinstance(value, str):
         return kind(value) in ("null", "boolean", "number")

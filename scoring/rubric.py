@@ -10,7 +10,7 @@ from functools import cached_property
 from .bands import Bands, Blocker
 from .case import Case
 from .metric import Metric
-from .result import Result
+from .result import Method, Result
 
 _VERSION_DIGITS = 8
 
@@ -96,6 +96,24 @@ class Rubric:
             pass_mark=self.pass_mark if pass_mark is None else pass_mark,
             min_coverage=self.min_coverage if min_coverage is None else min_coverage,
         )
+
+    def with_embeddings(self, model: str) -> Rubric:
+        """The same rubric with the cosines of this embedding model, wherever embeddings may answer.
+
+        The model's name becomes part of these metrics' formulas, and so of the version: another model, other numbers.
+        """
+        return replace(
+            self,
+            criteria=tuple(_by(model, criterion) for criterion in self.criteria),
+            opt_in=tuple(_by(model, criterion) for criterion in self.opt_in),
+        )
+
+
+def _by(model: str, criterion: Criterion) -> Criterion:
+    metric = criterion.metric
+    if Method.EMBEDDING not in metric.methods:
+        return criterion
+    return replace(criterion, metric=replace(metric, formula=f"{metric.formula}; embedding: {model}"))
 
 
 def derived_pass_mark(*criteria: Criterion) -> float:

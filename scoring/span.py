@@ -126,5 +126,9 @@ class Span:
     provenance: Mapping[str, str] = field(default_factory=dict)
 
 
-Completion: TypeAlias = Literal["root_ended", "idle", "deadline", "pressure", "batch"]
-"""Why a trace was closed; ``batch`` is a recorded delivery that is whole by declaration."""
+Completion: TypeAlias = Literal["root_ended", "pseudo_root", "idle", "deadline", "pressure", "batch"]
+"""Why a trace was closed.
+
+``pseudo_root``: idle, and nothing is missing but a caller in another process; ``batch``: a recorded delivery that is
+whole by declaration.
+"""

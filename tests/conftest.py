@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,13 @@ def serving(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     yield serve
     for running in started:
         running.close()
+
+
+@pytest.fixture(scope="session")
+def embedding_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small real embedding model, made with the library."""
+    if find_spec("sentence_transformers") is None:
+        pytest.skip("sentence-transformers is not installed (the extra `embeddings`)")
+    from tests.fakes import sentence_model  # noqa: PLC0415  # loads nothing before it is needed
+
+    return sentence_model.save(tmp_path_factory.mktemp("embedding") / "model")

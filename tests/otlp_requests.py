@@ -23,6 +23,8 @@ class S:
     trace_state: str = ""
     name: str = "step"
     service: str = "shop"
+    start_ns: int = 1_000
+    end_ns: int = 2_000
     attributes: Mapping[str, str | bool] = field(default_factory=dict)
 
 
@@ -50,7 +52,7 @@ def request(spans: Iterable[S], resource: Mapping[str, str] | None = None) -> by
             scope_spans.scope.name, scope_spans.scope.version = "tests", "1.0"
         made = scope_spans.spans.add(
             trace_id=s.trace_id, span_id=s.span_id, parent_span_id=s.parent_id, trace_state=s.trace_state, name=s.name,
-            start_time_unix_nano=1_000, end_time_unix_nano=2_000,
+            start_time_unix_nano=s.start_ns, end_time_unix_nano=s.end_ns,
         )  # fmt: skip
         for key, value in s.attributes.items():
             attribute = made.attributes.add(key=key)

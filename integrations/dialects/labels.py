@@ -13,7 +13,7 @@ from typing import Any
 from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json
 
-from . import unwrap
+from . import feedback, unwrap
 
 _SESSION = (
     "session.id", "langfuse.session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id",
@@ -84,6 +84,9 @@ def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
     if left and not tags:
         tags = left
         provenance["tags"] = "langfuse.observation.metadata.langfuse_tags"
+    said = feedback.feedback(raw)
+    if said is not None and "feedback" not in metadata:
+        provenance["feedback"], metadata["feedback"] = said
     if sources:
         provenance["metadata"] = ", ".join(sources)
     return found | {"trace_metadata": trace_metadata, "metadata": metadata, "tags": tags}

@@ -79,7 +79,7 @@ def score_id(trace_id: str, name: str, *, observation_id: str = "") -> str:
 
 def scores_of(verdict: Verdict, rubric: Rubric) -> Iterator[dict[str, Any]]:
     """The bodies of a verdict's scores, without timestamp and config. A metric without a value has no score."""
-    if verdict.trace_id is None:
+    if verdict.trace_id is None and verdict.session_id is None:
         return
     by_id = {c.metric.id: c.metric for c in (*rubric.criteria, *rubric.opt_in)}
     judged = [j for s in verdict.scores if isinstance(s.result, Scored) for j in s.result.judgements]
@@ -114,10 +114,11 @@ def _metric_body(verdict: Verdict, rubric: Rubric, metric: Metric, score: Score,
 def _body(
     verdict: Verdict, name: str, data_type: DataType, value: float | str, *, reason: str, metadata: Mapping[str, Any]
 ) -> dict[str, Any]:
-    trace_id = verdict.trace_id or ""
+    # A conversation that was judged as one has no trace; its score is the session's.
+    subject, of = ("traceId", verdict.trace_id) if verdict.trace_id else ("sessionId", verdict.session_id or "")
     return {
-        "id": score_id(trace_id, name),
-        "traceId": trace_id,
+        "id": score_id(of, name),
+        subject: of,
         "name": name,
         "value": value,
         "dataType": data_type,

@@ -60,7 +60,7 @@ def _span(span: dict[str, Any], scope: dict[str, Any], resource: dict[str, Attri
         start_ns=integer(span.get("startTimeUnixNano")),
         end_ns=integer(span.get("endTimeUnixNano")),
         trace_state=text(span.get("traceState")),
-        kind=enum(span.get("kind"), _KINDS),
+        kind=enum(span.get("kind"), KINDS),
         attributes=attributes(span.get("attributes")),
         events=tuple(
             RawEvent(
@@ -70,7 +70,7 @@ def _span(span: dict[str, Any], scope: dict[str, Any], resource: dict[str, Attri
             )
             for event in objects(span.get("events"))
         ),
-        status_code=enum(status.get("code"), _STATUSES),
+        status_code=enum(status.get("code"), STATUSES),
         status_message=text(status.get("message")),
         scope_name=text(scope.get("name")),
         scope_version=text(scope.get("version")),
@@ -79,5 +79,5 @@ def _span(span: dict[str, Any], scope: dict[str, Any], resource: dict[str, Attri
 
 
 _KIND_NAMES = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
-_KINDS = {f"SPAN_KIND_{name}": code for code, name in enumerate(_KIND_NAMES)}
-_STATUSES = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
+KINDS = {f"SPAN_KIND_{name}": code for code, name in enumerate(_KIND_NAMES)}
+STATUSES = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Encoding: TypeAlias = Literal["protobuf", "json"]
+"""The two forms that an OTLP request may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """The request is taken, and what was to be kept of it is committed.
 
-    ``rejected_spans`` is the number of spans that were refused for good (OTLP partial success: the client must not
-    send them again); ``message`` says why, or is empty. A message without rejected spans is a warning.
+    ``rejected`` is the number of spans or log records that were refused for good (OTLP partial success: the client
+    must not send them again); ``message`` says why, or is empty. A message without rejections is a warning.
     """
 
-    rejected_spans: int = 0
+    rejected: int = 0
     message: str = ""
+
+
+Consume: TypeAlias = Callable[[bytes, Encoding], Awaitable[Receipt]]
+"""Takes a decompressed request, and returns once what is kept of it is committed."""
 
 
 class Undecodable(ValueError):  # noqa: N818  # it names what the data is

@@ -58,16 +58,17 @@ _OPAQUE = {
 
 def request_class() -> type[Message]:
     """The whole request in one parse: fast, and refuses values nested deeper than protobuf's limit (100 messages)."""
-    return _whole_classes()["Request"]
+    return whole_classes()["Request"]
 
 
 def log_request_class() -> type[Message]:
     """The same of a request with log records."""
-    return _whole_classes()["LogRequest"]
+    return whole_classes()["LogRequest"]
 
 
 @cache
-def _whole_classes() -> dict[str, type[Message]]:
+def whole_classes() -> dict[str, type[Message]]:
+    """Every message of both requests by its name."""
     return _classes("whole", opaque=False)
 
 

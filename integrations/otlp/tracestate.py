@@ -1,12 +1,17 @@
-"""OpenTelemetry's entry in a W3C trace state: explicit randomness (``rv``) and an upstream threshold (``th``).
+"""The randomness of a trace, and OpenTelemetry's entry in a W3C trace state (``rv``, ``th``) that may state it.
 
 Grammar and meaning: opentelemetry-specification, trace/tracestate-handling.md. What does not follow the grammar is
 ignored, as it asks.
+
+The *random* flag of W3C Trace Context Level 2 is not looked at: exporters leave the low byte of the flags out, and
+propagators of Level 1 drop it, so its absence tells nothing. The low 56 bits of an id are presumed to be random, as
+samplers are to presume; they are for ids of X-Ray (time first) and for 64-bit ids padded with zeros too.
 """
 
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from typing import Final
 
 _RANDOMNESS: Final = re.compile(r"[0-9a-f]{14}")
@@ -19,6 +24,15 @@ def randomness(trace_id: bytes, trace_state: str = "") -> int:
     if value is not None and _RANDOMNESS.fullmatch(value):
         return int(value, 16)
     return int.from_bytes(trace_id[-7:], "big")
+
+
+def hashed_randomness(trace_id: bytes) -> bytes:
+    """56 bits, as bytes, that depend on the whole trace id: for ids whose last bytes are not uniformly random.
+
+    BLAKE2b of the 16 bytes, 7 bytes long, with the key ``sidejudge.randomness``: public and the same everywhere, so
+    that processes agree; independent of whatever a sampler upstream decided by, so that probabilities multiply.
+    """
+    return blake2b(trace_id, digest_size=7, key=b"sidejudge.randomness").digest()
 
 
 def incoming_threshold(trace_state: str) -> int | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
@@ -22,9 +22,8 @@ from . import bounds
 from .chunk import Chunk, Origin, SpanHeader
 from .envelope import Delivery, Envelope, Ids, Resource
 from .outcome import Undecodable
-from .tracestate import randomness
 
-__all__ = ["Chunk", "Origin", "SpanHeader", "Split", "identify", "read_headers", "split"]
+__all__ = ["Admit", "Chunk", "Kept", "Origin", "SpanHeader", "Split", "identify", "keep", "read_headers", "split"]
 
 _TRACE_ID: Final = b"\n\x10"
 """Tag and length of a 16-byte field 1."""
@@ -33,6 +32,8 @@ _SPAN_ID: Final = b"\x12\x08"
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
 _APP_ROOT: Final = b"langfuse.internal.is_app_root"
+_REMOTE: Final = 0x300
+"""Flags of a span whose exporter knows whether its parent is remote (0x100), and whose parent is (0x200)."""
 _PARTS: Final = 50_000
 """Resources and scopes that a request may hold: more than a batch has spans, and below a tenth of a second of work."""
 _RANDOM_VALUE: Final = re.compile(rb"rv:")
@@ -52,6 +53,8 @@ class Split:
     kept: int = 0
     invalid_ids: int = 0
     damaged: int = 0
+    explicit: bool = False
+    """Whether spans may state their randomness themselves, so that it cannot be told from the trace ids."""
 
     @property
     def rejected(self) -> int:
@@ -69,13 +72,16 @@ class Split:
         return "; ".join(parts)
 
 
-_Place = tuple[int, int, Any, Any]
+Admit: TypeAlias = Callable[[bytes], Origin]
+"""Asked once per resource, by its raw bytes: where its spans come from, and what they must reach."""
+Place: TypeAlias = tuple[int, int, Any, Any]
 """Position of a resource and a scope in the request, and the two messages."""
-_Kept = dict[bytes, list[tuple[_Place, bytes, Origin]]]
+Kept: TypeAlias = dict[bytes, list[tuple[Place, bytes, Origin]]]
+"""What is kept of each trace of a request: spans as bytes, and where each stands."""
 
 
-def split(body: bytes, admit: Callable[[bytes], Origin]) -> Split:
-    """Split a request. ``admit`` is asked once per resource (its raw bytes) for the origin.
+def split(body: bytes, admit: Admit) -> Split:
+    """Split a request.
 
     Raises :class:`Undecodable` when the request, or the resource of any of its spans, cannot be read.
     """
@@ -86,18 +92,20 @@ def split(body: bytes, admit: Callable[[bytes], Origin]) -> Split:
             f"the body is not an ExportTraceServiceRequest ({error}); send OTLP traces as binary protobuf to this path"
         ) from None
     result = Split()
-    kept: _Kept = {}
-    explicit = _RANDOM_VALUE.search(body) is not None
+    kept: Kept = {}
+    result.explicit = _RANDOM_VALUE.search(body) is not None
     for r, resource_spans in enumerate(envelope.resource_spans):
         origin = admit(resource_spans.resource)
         for s, scope_spans in enumerate(resource_spans.scope_spans):
             place = (r, s, resource_spans, scope_spans)
-            if explicit and origin.threshold:
+            if origin.hashed:
+                _sift_hashed(scope_spans.spans, place, origin, kept, result)
+            elif result.explicit and origin.threshold:
                 _sift_slowly(scope_spans.spans, place, origin, kept, result)
             else:
                 _sift(scope_spans.spans, place, origin, kept, result)
     for trace_id, spans in kept.items():
-        _keep(trace_id, spans, result)
+        keep(trace_id, spans, result)
     return result
 
 
@@ -112,7 +120,7 @@ def _open(body: bytes) -> Any:
     return envelope
 
 
-def _sift(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, result: Split) -> None:
+def _sift(spans: Iterable[bytes], place: Place, origin: Origin, kept: Kept, result: Split) -> None:
     """Decide on the trace id as it stands in the bytes. This loop is what every span of every request costs."""
     floor = origin.floor
     dropped: set[bytes] = set()
@@ -140,7 +148,30 @@ def _sift(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, re
         _sift_slowly(odd, place, origin, kept, result)
 
 
-def _sift_slowly(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _Kept, result: Split) -> None:
+def _sift_hashed(spans: Iterable[bytes], place: Place, origin: Origin, kept: Kept, result: Split) -> None:
+    """Decide on the hash of the trace id, taken once a trace."""
+    drawn: dict[bytes, bool] = {}
+    odd: list[bytes] = []
+    for span in spans:
+        trace_id = span[2:18]
+        usual = span[:2] == _TRACE_ID and span[18:20] == _SPAN_ID and len(span) >= 28
+        if not usual or trace_id == _NO_TRACE or span[20:28] == _NO_SPAN:
+            odd.append(span)
+            continue
+        wanted = drawn.get(trace_id)
+        if wanted is None:
+            wanted = drawn[trace_id] = origin.draws(trace_id)
+        if wanted:
+            kept.setdefault(trace_id, []).append((place, span, origin))
+    result.spans += len(place[3].spans) - len(odd)
+    dropped = {trace_id for trace_id, wanted in drawn.items() if not wanted}
+    if dropped:
+        result.dropped.setdefault(origin, set()).update(dropped)
+    if odd:
+        _sift_slowly(odd, place, origin, kept, result)
+
+
+def _sift_slowly(spans: Iterable[bytes], place: Place, origin: Origin, kept: Kept, result: Split) -> None:
     """Decide with the ids parsed: for spans in an unusual layout, and for requests that carry explicit randomness."""
     for span in spans:
         result.spans += 1
@@ -152,13 +183,13 @@ def _sift_slowly(spans: Iterable[bytes], place: _Place, origin: Origin, kept: _K
         trace_id, span_id = ids.trace_id, ids.span_id
         if len(trace_id) != 16 or len(span_id) != 8 or trace_id == _NO_TRACE or span_id == _NO_SPAN:
             result.invalid_ids += 1
-        elif randomness(trace_id, ids.trace_state.decode("ascii", "replace")) < origin.threshold:
+        elif not origin.draws(trace_id, ids.trace_state.decode("ascii", "replace")):
             result.dropped.setdefault(origin, set()).add(trace_id)
         else:
             kept.setdefault(trace_id, []).append((place, span, origin))
 
 
-def _keep(trace_id: bytes, spans: list[tuple[_Place, bytes, Origin]], result: Split) -> None:
+def keep(trace_id: bytes, spans: list[tuple[Place, bytes, Origin]], result: Split) -> None:
     """Copy a trace's spans into a request of their own, without those that turn out to be damaged."""
     if trace_id == _NO_TRACE:
         result.invalid_ids += len(spans)
@@ -182,7 +213,7 @@ def _keep(trace_id: bytes, spans: list[tuple[_Place, bytes, Origin]], result: Sp
     result.kept += len(headers)
 
 
-def _pack(spans: list[tuple[_Place, bytes, Origin]]) -> bytes:
+def _pack(spans: list[tuple[Place, bytes, Origin]]) -> bytes:
     packed = Envelope()
     resource_at = scope_at = -1
     resource_spans = scope_spans = None
@@ -214,11 +245,12 @@ def _headers(payload: bytes, trace_id: bytes) -> Iterator[SpanHeader]:
                     trace_state=span.trace_state.decode("ascii", "replace"),
                     start_ns=span.start_time_unix_nano,
                     end_ns=span.end_time_unix_nano,
+                    remote_parent=span.flags & _REMOTE == _REMOTE,
                     root_hint=hinted and any(a.key == _APP_ROOT and a.value.bool_value for a in span.attributes),
                 )
 
 
-def _is_sound(span: tuple[_Place, bytes, Origin], trace_id: bytes) -> bool:
+def _is_sound(span: tuple[Place, bytes, Origin], trace_id: bytes) -> bool:
     try:
         return len(tuple(_headers(_pack([span]), trace_id))) == 1
     except DecodeError:

@@ -24,6 +24,7 @@ from scoring.verdict import State, Verdict
 
 from . import families as f
 from .collect import Families, Instrument, Sampled, instrument
+from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
 from .judge_metrics import JudgeMetrics, KnownJudge, Series, gauges
 from .labels import LabelCap
@@ -31,7 +32,10 @@ from .labels import LabelCap
 SELECTIONS = ("random", "forced")
 INCOMPLETE = ("unavailable", "error", "not_applicable")
 IGNORED = ("duplicate", "late")
-REFUSED = (400, 405, 413, 415, 503)
+IGNORED_LOGS = ("untraced", "plain", "late")
+SIGNALS = ("traces", "logs", "metrics", "other")
+CLASSES = ("2xx", "3xx", "4xx", "5xx")
+REFUSED = (400, 401, 404, 405, 413, 415, 429, 503)
 """Every status that the receiver answers an export with, besides 200."""
 _PAIRS_PER_CAP = 4
 """Combinations of service and environment that are told apart, per value that a label may have."""
@@ -55,6 +59,7 @@ class Snapshot:
     spool_bytes: int | None = None
     judge: JudgeStanding | None = None
     exports: Iterable[ExportStanding] = ()
+    suspected: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +68,15 @@ class Known:
 
     ``rubrics`` are those that a route can reach; ``ended_reasons`` the ledger's, ``rejected_reasons`` the receiver's;
     ``destinations`` says why each may not take what it is handed.
+    ``forward_failures`` and ``forward_unjudged`` are why what goes on may fail; none where nothing goes on.
     """
 
     rubrics: Iterable[Rubric]
     ended_reasons: Iterable[str]
     rejected_reasons: Iterable[str] = ()
     destinations: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    forward_failures: Iterable[str] = ()
+    forward_unjudged: Iterable[str] = ()
     violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
     thresholds: Thresholds = field(default_factory=Thresholds)
     sampling_rate: float | None = None
@@ -93,11 +101,15 @@ class Exporter:
         self._ended = tuple(str(reason) for reason in known.ended_reasons)
         self._rejected = tuple(str(reason) for reason in known.rejected_reasons)
         self._destinations = {name: tuple(reasons) for name, reasons in known.destinations.items()}
+        self._failures, self._unjudged = tuple(known.forward_failures), tuple(known.forward_unjudged)
         self._violations = {scenario: tuple(kinds) for scenario, kinds in known.violations.items()}
         configured: Mapping[str, Iterable[str]] = {
             "service": (), "environment": (),
             "rubric": self._rubrics, "metric": [metric for _, metric in self._bounds],
-            "reason": (*self._ended, *self._rejected, *IGNORED, *chain(*self._destinations.values())),
+            "reason": (
+                *self._ended, *self._rejected, *IGNORED, *IGNORED_LOGS, *self._failures, *self._unjudged,
+                *chain(*self._destinations.values()),
+            ),
             "destination": self._destinations,
             "scenario": self._violations, "kind": [kind for kinds in self._violations.values() for kind in kinds],
         }  # fmt: skip
@@ -114,6 +126,7 @@ class Exporter:
             f.BUILD_INFO: {"version": known.version, "revision": known.revision, "python": known.python},
             f.CONFIG_INFO: {"fingerprint": known.fingerprint},
         }
+        self.embedding = EmbeddingMetrics(self._counted)
         self.judge = JudgeMetrics(self._counted, known.judge, label_cap=label_cap) if known.judge is not None else None
         self._zeros()
         registry.register(Families(f.FAMILIES, self._counted, infos, self._sample))
@@ -166,6 +179,34 @@ class Exporter:
     def spans_ignored(self, reason: str, count: int) -> None:
         """Spans of a sampled trace were taken and not used."""
         self._counter(f.SPANS_IGNORED, self._label("reason", reason)).inc(count)
+
+    def log_records_received(self, count: int) -> None:
+        """Log records have arrived."""
+        self._counter(f.LOG_RECORDS_RECEIVED).inc(count)
+
+    def log_records_rejected(self, count: int) -> None:
+        """Log records could not be read, and the sender was told so."""
+        self._counter(f.LOG_RECORDS_REJECTED).inc(count)
+
+    def log_records_ignored(self, reason: str, count: int) -> None:
+        """Log records were taken and not used."""
+        self._counter(f.LOG_RECORDS_IGNORED, self._label("reason", reason)).inc(count)
+
+    def forwarded(self, signal: str, count: int) -> None:
+        """Requests have gone on upstream."""
+        self._counter(f.FORWARDED, signal).inc(count)
+
+    def forward_answered(self, code: str, count: int) -> None:
+        """Upstream has answered with a status of this class."""
+        self._counter(f.FORWARD_ANSWERS, code).inc(count)
+
+    def forward_failed(self, reason: str, count: int) -> None:
+        """Upstream has not answered, or has broken off."""
+        self._counter(f.FORWARD_FAILED, self._label("reason", reason)).inc(count)
+
+    def forward_unjudged(self, reason: str, count: int) -> None:
+        """Requests have gone on and were not taken in here."""
+        self._counter(f.FORWARD_UNJUDGED, self._label("reason", reason)).inc(count)
 
     def evaluation_lag(self, service: str | None, seconds: float) -> None:
         """Verdicts were reached this long after their trace's last span ended."""
@@ -230,12 +271,7 @@ class Exporter:
             for criterion in rubric.criteria:
                 if criterion.blocker or criterion.prerequisite:
                     self._counter(f.BLOCKERS, rubric.id, criterion.metric.id)
-        for reason in self._rejected:
-            self._counter(f.SPANS_REJECTED, reason)
-        for code in REFUSED:
-            self._counter(f.REQUESTS_REFUSED, str(code))
-        for reason in IGNORED:
-            self._counter(f.SPANS_IGNORED, reason)
+        self._zeros_of_receiving()
         for destination, reasons in self._destinations.items():
             self._zeros_of_destination(destination, reasons)
         for scenario, kinds in self._violations.items():
@@ -246,6 +282,18 @@ class Exporter:
         self._counter(f.EXPORTS, destination)
         for reason in reasons:
             self._counter(f.EXPORTS_FAILED, destination, reason)
+
+    def _zeros_of_receiving(self) -> None:
+        series = [
+            (f.SPANS_REJECTED, self._rejected), (f.REQUESTS_REFUSED, map(str, REFUSED)), (f.SPANS_IGNORED, IGNORED),
+            (f.LOG_RECORDS_IGNORED, IGNORED_LOGS), (f.FORWARD_FAILED, self._failures),
+            (f.FORWARD_UNJUDGED, self._unjudged),
+        ]  # fmt: skip
+        if self._failures:
+            series += [(f.FORWARDED, SIGNALS), (f.FORWARD_ANSWERS, CLASSES)]
+        for family, labels in series:
+            for label in labels:
+                self._counter(family, label)
 
     def _zeros_of_service(self, service: str) -> None:
         for reason in self._ended:
@@ -282,11 +330,12 @@ class Exporter:
                 sampled[f.QUEUE_OLDEST].append(((name,), queue.oldest_s))
         if seen.spool_bytes is not None:
             sampled[f.SPOOL_BYTES].append(((), seen.spool_bytes))
+        for kind, suspected in seen.suspected.items():
+            sampled[f.TRAFFIC_SUSPECTED].append(((str(kind),), float(suspected)))
         for family, values, value in gauges(seen.judge) if seen.judge is not None else ():
             sampled[family].append((values, value))
-        for export in seen.exports:
-            sampled[f.EXPORTS_UNSEEN].append(((export.destination,), export.unseen))
-            sampled[f.EXPORTS_DEAD].append(((export.destination,), export.dead))
+        sampled[f.EXPORTS_UNSEEN] += [((export.destination,), export.unseen) for export in seen.exports]
+        sampled[f.EXPORTS_DEAD] += [((export.destination,), export.dead) for export in seen.exports]
         for family, values, value in self._windows(seen.standings):
             sampled[family].append((values, value))
         return sampled

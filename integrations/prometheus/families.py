@@ -15,7 +15,7 @@ Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 Label: TypeAlias = Literal[
     "code", "destination", "direction", "environment", "fingerprint", "flag", "kind", "level", "metric", "model",
     "period", "priority", "python", "queue", "reason", "revision", "rubric", "scenario", "selection", "service",
-    "state", "status", "version",
+    "signal", "state", "status", "version",
 ]  # fmt: skip
 
 LABELS: Mapping[Label, str] = MappingProxyType(
@@ -29,8 +29,9 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "status": "`healthy`, `warning`, `critical` or `insufficient_data`",
         "level": "`warning` or `critical`",
         "scenario": "a scenario of the configuration; capped",
-        "kind": "what was violated; capped",
-        "code": "HTTP status of the answer",
+        "kind": "what was violated, capped; or what is suspected, a closed list",
+        "code": "HTTP status of the answer, or its class (`2xx`)",
+        "signal": "`traces`, `logs`, `metrics`, or `other` for paths that are passed through",
         "queue": "a queue of the monitor; a closed list",
         "model": "a judge of the configuration",
         "direction": "`input`: prompts; `output`: answers",
@@ -182,12 +183,13 @@ WORKFLOW_VIOLATIONS = Family(
 REQUESTS_REFUSED = Family(
     name="sidejudge_requests_refused_total", kind="counter", labels=("code",),
     help="OTLP requests that were answered with an error, by HTTP status.",
-    note="`415` is often an exporter that sends JSON, `413` one whose batches are too large, `503` overload. The first "
-    "of each kind is logged with its cause.",
+    note="gRPC's by the HTTP status that means the same. `413` is an exporter whose batches are too large, `429` a "
+    "sender beyond `sources.otlp.requests_per_second`, `503` overload. The first of each kind is logged with its "
+    "cause.",
 )  # fmt: skip
 REQUESTS_DROPPED = Family(
     name="sidejudge_requests_dropped_total", kind="counter",
-    help="OTLP requests with logs or metrics, which are answered as taken and not looked at.",
+    help="OTLP requests with metrics, which are answered as taken and not looked at.",
 )  # fmt: skip
 SPANS_RECEIVED = Family(
     name="sidejudge_spans_received_total", kind="counter",
@@ -201,6 +203,47 @@ SPANS_IGNORED = Family(
     name="sidejudge_spans_ignored_total", kind="counter", labels=("reason",),
     help="Spans of sampled traces that were taken and not used.",
     note="`duplicate`: the trace had them already, a client sent again; `late`: they came after `assembly.late`.",
+)  # fmt: skip
+TRAFFIC_SUSPECTED = Family(
+    name="sidejudge_traffic_suspected", kind="gauge", labels=("kind",),
+    help="1 while something about the traffic makes verdicts fewer or other than the configuration asks for, else 0.",
+    note="`skewed_sampling`: trace ids are not uniformly random; `split_traces`: roots or parents of many traces never "
+    "arrive; `rootless_traces`: their callers' spans do not. `/v1/status` has cause and remedy.",
+)  # fmt: skip
+LOG_RECORDS_RECEIVED = Family(
+    name="sidejudge_log_records_received_total", kind="counter",
+    help="Log records that arrived, sampled or not.",
+)  # fmt: skip
+LOG_RECORDS_REJECTED = Family(
+    name="sidejudge_log_records_rejected_total", kind="counter",
+    help="Log records that could not be read, and the sender told so.",
+)  # fmt: skip
+LOG_RECORDS_IGNORED = Family(
+    name="sidejudge_log_records_ignored_total", kind="counter", labels=("reason",),
+    help="Log records that were taken and not used.",
+    note="`untraced`: they name no trace and span; `plain`: they are no events, but lines of a log; `late`: they came "
+    "after `assembly.late`. Events of traces that are not sampled are not in it.",
+)  # fmt: skip
+FORWARDED = Family(
+    name="sidejudge_forwarded_requests_total", kind="counter", labels=("signal",),
+    help="Requests that went on upstream.",
+    note="Only where `forward` is configured, like the three below.",
+)  # fmt: skip
+FORWARD_ANSWERS = Family(
+    name="sidejudge_forwarded_answers_total", kind="counter", labels=("code",),
+    help="Upstream's answers, by class of their HTTP status.",
+)  # fmt: skip
+FORWARD_FAILED = Family(
+    name="sidejudge_forwarded_requests_failed_total", kind="counter", labels=("reason",),
+    help="Requests to which upstream gave no answer, or half of one.",
+    note="`connect`: it could not be reached; `timeout`; `reset`: the connection broke; `protocol`: it does not speak "
+    "HTTP; `busy`: too many requests were under way. The first of each kind is logged with its cause.",
+)  # fmt: skip
+FORWARD_UNJUDGED = Family(
+    name="sidejudge_forwarded_requests_unjudged_total", kind="counter", labels=("reason",),
+    help="Requests that went on upstream and of which nothing was taken in here.",
+    note="`too_large`, `memory` (too many large ones at once), `undecodable`, `unsupported` (its encoding), "
+    "`overloaded` (the store), `error`.",
 )  # fmt: skip
 QUEUE_ITEMS = Family(
     name="sidejudge_queue_items", kind="gauge", labels=("queue",),
@@ -294,6 +337,26 @@ JUDGE_IN_FLIGHT = Family(
     name="sidejudge_judge_in_flight", kind="gauge",
     help="Cases that are being judged. Those that wait for it are the queue `judge`.",
 )  # fmt: skip
+EMBEDDING_TEXTS = Family(
+    name="sidejudge_embedding_texts_total", kind="counter",
+    help="Texts that the embedding model was given.",
+)  # fmt: skip
+EMBEDDING_TEXTS_FAILED = Family(
+    name="sidejudge_embedding_texts_failed_total", kind="counter",
+    help="Texts in calls of the embedding model that failed.",
+)  # fmt: skip
+EMBEDDING_DURATION = Family(
+    name="sidejudge_embedding_duration_seconds", kind="histogram", buckets=JUDGING_S,
+    help="Time that a call of the embedding model took, for all texts that were gathered for it.",
+)  # fmt: skip
+EMBEDDING_CACHE_HITS = Family(
+    name="sidejudge_embedding_cache_hits_total", kind="counter",
+    help="Texts whose vectors were in the cache.",
+)  # fmt: skip
+EMBEDDING_CACHE_MISSES = Family(
+    name="sidejudge_embedding_cache_misses_total", kind="counter",
+    help="Texts whose vectors the cache did not know.",
+)  # fmt: skip
 BUILD_INFO = Family(
     name="sidejudge_build_info", kind="info", labels=("version", "revision", "python"),
     help="What is running; always 1.",
@@ -309,10 +372,13 @@ FAMILIES = (
     VERDICT_WEIGHT, VERDICT_FAILED_WEIGHT, VERDICT_WEIGHT_SQUARED,
     PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES, STATUS, PASS_RATIO_THRESHOLD,
     METRIC_SCORE, METRIC_MEAN, COMPOSITE_MEAN, BLOCKERS, WORKFLOW_VIOLATIONS,
-    REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED,
+    REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED, TRAFFIC_SUSPECTED,
+    LOG_RECORDS_RECEIVED, LOG_RECORDS_REJECTED, LOG_RECORDS_IGNORED,
+    FORWARDED, FORWARD_ANSWERS, FORWARD_FAILED, FORWARD_UNJUDGED,
     JUDGE_REQUESTS, JUDGE_REQUESTS_FAILED, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST,
     JUDGE_CACHE_HITS, JUDGE_CACHE_MISSES, JUDGE_FLAGS, JUDGE_BREAKER,
     JUDGE_BUDGET_SPENT, JUDGE_BUDGET_LIMIT, JUDGE_SHARE, JUDGE_IN_FLIGHT,
+    EMBEDDING_TEXTS, EMBEDDING_TEXTS_FAILED, EMBEDDING_DURATION, EMBEDDING_CACHE_HITS, EMBEDDING_CACHE_MISSES,
     EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
     EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, EXPORTS_UNSEEN, EXPORTS_DEAD, BUILD_INFO, CONFIG_INFO,
 )  # fmt: skip

@@ -83,6 +83,7 @@ class LiteLLM:
             # A call that asks nobody, for it loads half of itself with the first.
             module.completion(model="openai/gpt-4o-mini", messages=_NOTHING, api_key="none", mock_response="nothing")
         module.telemetry = False  # older versions have it
+        module.DEFAULT_MAX_RETRIES = 0  # embeddings take a max_retries of 0 for none given, and then this
         module.suppress_debug_info = True  # it prints advice to standard output
         for name in _LOGGERS:  # they would log requests, which hold what traces said
             logging.getLogger(name).setLevel(logging.CRITICAL)

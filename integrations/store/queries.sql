@@ -1,6 +1,10 @@
 -- name: append
 INSERT INTO chunks (trace_id, received_ns, service, environment, threshold, payload) VALUES (?, ?, ?, ?, ?, ?);
 
+-- name: hold
+-- Done from the start: nothing waits for it to be evaluated, and it goes as the chunks of an evaluated trace do.
+INSERT INTO chunks (trace_id, received_ns, done_ns, service, environment, threshold, payload) VALUES (?, ?, ?, ?, ?, ?, ?);
+
 -- name: chunks
 SELECT payload FROM chunks WHERE trace_id = ? ORDER BY seq;
 
@@ -21,6 +25,18 @@ ON CONFLICT (trace_id) DO UPDATE SET
     closed_ns = excluded.closed_ns, revision = excluded.revision, service = excluded.service,
     reason = excluded.reason, completion = excluded.completion, story = excluded.story
 WHERE excluded.revision >= traces.revision;
+
+-- name: dismiss
+DELETE FROM chunks WHERE seq IN (SELECT seq FROM chunks WHERE trace_id = ? ORDER BY seq LIMIT ?);
+
+-- name: holds_judged
+-- What is only held (log records) came later than that, or was judged with the rest.
+SELECT 1 FROM chunks AS c JOIN traces AS t ON t.trace_id = c.trace_id
+WHERE c.trace_id = ? AND c.done_ns <= t.closed_ns LIMIT 1;
+
+-- name: ended_and_purged
+SELECT trace_id FROM traces AS t WHERE NOT EXISTS (SELECT 1 FROM chunks AS c WHERE c.trace_id = t.trace_id)
+ORDER BY closed_ns DESC LIMIT ?;
 
 -- name: forget_verdicts
 -- What an earlier revision said of rubrics that this one does not speak of no longer holds.
@@ -164,3 +180,41 @@ INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET v
 
 -- name: fact
 SELECT value FROM facts WHERE name = ?;
+-- name: vectors
+SELECT key, vector FROM vectors WHERE key IN (SELECT value FROM json_each(?));
+
+-- name: vectors_used
+UPDATE vectors SET used_ns = max(used_ns, ?) WHERE key = ?;
+
+-- name: vectors_put
+INSERT INTO vectors (key, used_ns, vector) VALUES (?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET used_ns = excluded.used_ns, vector = excluded.vector;
+
+-- name: vectors_count
+SELECT count(*) FROM vectors;
+
+-- name: vectors_forget
+DELETE FROM vectors WHERE key IN (SELECT key FROM vectors ORDER BY used_ns LIMIT ?);
+
+-- name: put_turn
+INSERT OR REPLACE INTO turns (trace_id, session_key, service, environment, session_id, closed_ns, turn)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: turns
+SELECT seq, turn FROM turns WHERE session_key = ? ORDER BY seq;
+
+-- name: mark_turns_done
+UPDATE turns SET done_ns = :closed_ns WHERE session_key = :trace_id AND seq <= :chunks;
+
+-- name: recover_turns
+SELECT s.trace_id, s.session_key, s.service, s.environment, s.session_id, s.closed_ns, s.done_ns IS NOT NULL,
+       length(CAST(s.turn AS BLOB)), t.revision, t.closed_ns
+FROM turns AS s LEFT JOIN traces AS t ON t.trace_id = s.session_key ORDER BY s.session_key, s.closed_ns, s.seq;
+
+-- name: purge_turns
+DELETE FROM turns WHERE seq IN (
+    SELECT s.seq FROM turns AS s
+    WHERE NOT EXISTS (
+        SELECT 1 FROM turns AS o WHERE o.session_key = s.session_key AND (o.done_ns IS NULL OR o.done_ns >= :before))
+       OR NOT EXISTS (SELECT 1 FROM turns AS o WHERE o.session_key = s.session_key AND o.closed_ns >= :abandoned)
+    LIMIT :limit);

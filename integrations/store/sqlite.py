@@ -19,11 +19,12 @@ from typing import Any, Final, Literal, Protocol
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .judged import Judged
 from .lock import Lock
+from .lru import Lru
 from .outbox import Outbox, Outgoing, replace_scores
 from .statements import VERSION, queries, schema
 from .writer import Writer
 
-__all__ = ["Finished", "Store", "StoreCorrupt", "StoreError", "StoreUnavailable", "StoredChunk"]
+__all__ = ["Finished", "Store", "StoreCorrupt", "StoreError", "StoreUnavailable", "StoredChunk", "StoredTurn"]
 
 _SLICE: Final = 1_000
 """Rows purged in one transaction."""
@@ -69,8 +70,9 @@ class Finished:
     """The end of a trace. ``trace_id`` is 16 bytes or their hex; ``closed_ns`` ns since the epoch, when it was closed.
 
     ``verdicts`` are verdicts as JSON objects. ``chunks`` is how many chunks were evaluated (as many as ``Store.chunks``
-    returned): one that was committed since stays open. None: all there are. ``scores`` are all that are to be written
-    back of this trace; None where scores are not.
+    returned): one that was committed since stays open. None: all there are. Of a session ``trace_id`` is the key, and
+    ``chunks`` the number of the last turn that was judged. ``scores`` are all that are to be written back of it; None
+    where scores are not.
     """
 
     trace_id: bytes | str
@@ -83,6 +85,18 @@ class Finished:
     closed_ns: int
     chunks: int | None = None
     scores: Sequence[Outgoing] | None = None
+    turn: StoredTurn | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTurn:
+    """A trace as a turn of a session, which is written with its end. ``turn`` is JSON; ``key`` names the session."""
+
+    key: bytes
+    service: str | None
+    environment: str | None
+    session_id: str
+    turn: str
 
 
 class Store:
@@ -118,6 +132,8 @@ class Store:
         """What judges answered, and what they cost."""
         self.outbox: Final = Outbox(write=self._writer.do, read=self._read)
         """Scores on their way out."""
+        self.vectors: Final = Lru[bytes]("vectors", write=self._writer.do, read=self._read)
+        """Vectors of texts: float32, little-endian."""
 
     def _connect(self) -> sqlite3.Connection:
         connection = None
@@ -154,6 +170,22 @@ class Store:
         ]
         await self._writer.do(lambda connection: connection.executemany(self._sql["append"], rows) and None)
 
+    async def hold(self, chunks: Sequence[Storable], received_ns: int) -> None:
+        """Commit chunks that are only of use once others of their trace come; until then they keep nothing open."""
+        rows = [
+            (
+                c.trace_id,
+                received_ns,
+                received_ns,
+                c.origin.service,
+                c.origin.environment,
+                c.origin.threshold,
+                c.payload,
+            )
+            for c in chunks
+        ]
+        await self._writer.do(lambda connection: connection.executemany(self._sql["hold"], rows) and None)
+
     async def finish(self, finished: Finished) -> None:
         """Write a trace's end, all of it or nothing. Doing it again changes nothing; a later revision replaces it."""
         trace_id = _id(finished.trace_id)
@@ -167,8 +199,16 @@ class Store:
             for v in finished.verdicts
         ]
 
+        turn = None
+        if (said := finished.turn) is not None:
+            turn = (trace_id, said.key, *map(_writable, (said.service, said.environment, said.session_id)),
+                    finished.closed_ns, said.turn)  # fmt: skip
+
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(self._sql["mark_done"], trace)
+            connection.execute(self._sql["mark_turns_done"], trace)
+            if turn is not None:
+                connection.execute(self._sql["put_turn"], turn)
             held = connection.execute(self._sql["revision"], (trace_id,)).fetchone()
             if held is not None and held[0] > finished.revision:
                 return
@@ -179,6 +219,11 @@ class Store:
                 replace_scores(connection, trace_id, finished.scores, finished.closed_ns)
 
         await self._writer.do(work)
+
+    async def dismiss(self, trace_id: bytes | str, chunks: int) -> None:
+        """Let go of the first ``chunks`` parts of a trace unread, and of nothing that was said of it."""
+        wanted = (_id(trace_id), chunks)
+        await self._writer.do(lambda connection: connection.execute(self._sql["dismiss"], wanted) and None)
 
     async def purge(self, before_ns: int, *, chunks_before_ns: int | None = None) -> None:
         """Delete traces and verdicts that were closed before ``before_ns``.
@@ -202,6 +247,35 @@ class Store:
     def chunks(self, trace_id: bytes | str) -> list[bytes]:
         """The payloads of a trace in order of arrival, those of earlier revisions included."""
         return [payload for (payload,) in self._read("chunks", (_id(trace_id),))]
+
+    async def purge_turns(self, before_ns: int, abandoned_ns: int) -> None:
+        """Delete the turns of sessions that were judged before ``before_ns``, and of those that nobody judged.
+
+        These are sessions whose last turn came before ``abandoned_ns``.
+        """
+        statement, more = self._sql["purge_turns"], {"before": before_ns, "abandoned": abandoned_ns, "limit": _SLICE}
+        while await self._writer.do(lambda connection: connection.execute(statement, more).rowcount) == _SLICE:
+            pass
+
+    def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
+        """The turns of a session, each with its number, in order of writing."""
+        return [(seq, json.loads(turn)) for seq, turn in self._read("turns", (key,))]
+
+    def recover_turns(self) -> list[tuple[Any, ...]]:
+        """Of each turn that is held, session by session: trace id, key of the session, its service, environment and id.
+
+        Then when the trace was judged, whether its session has been judged with it, bytes of the turn, and revision and
+        time of the session's last judging or None.
+        """
+        return self._read("recover_turns", ())
+
+    def holds_judged(self, trace_id: bytes | str) -> bool:
+        """Whether chunks that were evaluated when the trace ended are still held."""
+        return bool(self._read("holds_judged", (_id(trace_id),)))
+
+    def ended_and_purged(self, limit: int) -> list[bytes]:
+        """Traces that ended and of which no chunk is held any more: at most ``limit``, latest first."""
+        return [trace_id for (trace_id,) in self._read("ended_and_purged", (limit,))]
 
     def recover(self) -> Iterator[StoredChunk]:
         """Everything that is still held, trace by trace, oldest chunk first: what a restart resumes from."""
@@ -324,6 +398,11 @@ def _give_back(connection: sqlite3.Connection) -> bool:
 
 def _id(trace_id: bytes | str) -> bytes:
     return bytes.fromhex(trace_id) if isinstance(trace_id, str) else trace_id
+
+
+def _writable(text: str | None) -> str | None:
+    # Half a surrogate pair, which JSON may have carried, has no UTF-8.
+    return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _json(value: Mapping[str, object]) -> str:

@@ -106,6 +106,8 @@ class Batch:
             progress(line.read)
 
         try:
+            if self.answering is not None and self.answering.embedding is not None:
+                await self.answering.embedding.start()  # a model that is not there costs no verdict
             await in_order(source, lambda line: judged(self._tasks(line, verdicts)), done, self.at_most)
         finally:
             if self.answering is not None:

@@ -1,4 +1,4 @@
-"""Transient: judged answers and their cost for the length of one run, in bounded memory.
+"""Transient: judged answers and their cost, and vectors, for the length of one run, in bounded memory.
 
 The store belongs to a running monitor; a run over a file has its own memory, and none of it when it is over.
 """
@@ -6,30 +6,44 @@ The store belongs to a running monitor; a run over a file has its own memory, an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
+from threading import Lock
+from typing import Final, Generic, TypeVar
+
+V = TypeVar("V", str, bytes)
+
+MOST_VECTORS: Final = 10_000
+"""Vectors that a run keeps: some 30 MB of 768 dimensions each."""
 
 
-class Transient:
-    """A cache of judged answers, the least lately used forgotten first, and dollars by the hour.
+class TransientShelf(Generic[V]):
+    """Things by key, the least lately used forgotten first; never more than ``most``."""
 
-    ``forgetful``: no answer is kept.
-    """
+    def __init__(self, most: int | None = None) -> None:
+        self._held: dict[str, V] = {}
+        self._most = most
+        self._one = Lock()  # it is read in several threads
 
-    def __init__(self, *, forgetful: bool = False) -> None:
-        self._forgetful = forgetful
-        self._answers: dict[str, str] = {}
-        self._spent: dict[int, float] = {}
-
-    def get(self, keys: Sequence[str], now_ns: int) -> dict[str, str]:  # noqa: ARG002  # order tells the age
-        found = {key: self._answers.pop(key) for key in keys if key in self._answers}
-        self._answers.update(found)
+    def get(self, keys: Sequence[str], now_ns: int) -> dict[str, V]:  # noqa: ARG002  # order tells the age
+        with self._one:
+            found = {key: self._held.pop(key) for key in keys if key in self._held}
+            self._held.update(found)
         return found
 
-    async def put(self, answers: Mapping[str, str], now_ns: int, most: int) -> None:  # noqa: ARG002  # likewise
-        if self._forgetful:
-            return
-        self._answers.update(answers)
-        for key in list(self._answers)[: max(0, len(self._answers) - most)]:
-            del self._answers[key]
+    async def put(self, things: Mapping[str, V], now_ns: int, most: int) -> None:  # noqa: ARG002  # likewise
+        most = most if self._most is None else min(most, self._most)
+        with self._one:
+            self._held.update(things)
+            for key in list(islice(self._held, max(0, len(self._held) - most))):
+                del self._held[key]
+
+
+class Transient(TransientShelf[str]):
+    """A cache of judged answers, and dollars by the hour. ``forgetful``: no answer is kept."""
+
+    def __init__(self, *, forgetful: bool = False) -> None:
+        super().__init__(0 if forgetful else None)
+        self._spent: dict[int, float] = {}
 
     async def spend(self, hour_s: int, usd: float) -> None:
         self._spent[hour_s] = self._spent.get(hour_s, 0.0) + usd

@@ -18,6 +18,9 @@ from .settings import config_option, runnable
 if TYPE_CHECKING:
     from monitor.batch.tally import Tally
 
+_IN_FLIGHT = 8
+"""Cases under way at a time where only embeddings are waited for: what they compare is embedded together."""
+
 
 @click.command()
 @click.argument("cases", type=click.Path(allow_dash=True, path_type=Path))
@@ -44,17 +47,18 @@ def score(
     Rubrics are those of --rubric, else of the configured routes, else of the case's task. Memory stays constant. A run
     that was cut off goes on where it ended when it is called again in the same way; verdicts that other cases, rubrics
     or scenarios gave are refused, not kept. Lines that are no cases are reported and skipped, and the exit code is 1.
-    With a judge configured several cases are judged at a time; one that is out of reach is waited for.
+    With a judge or embeddings configured several cases are judged at a time; a judge out of reach is waited for.
 
     --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
     and score each run's cases to a file of its own: 'gate' takes both.
     """
+    from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
     from monitor.answering import answering  # noqa: PLC0415
     from monitor.batch.append_file import AnotherRunError  # noqa: PLC0415
     from monitor.batch.in_flight import JudgeOutError  # noqa: PLC0415
     from monitor.batch.lines import lines  # noqa: PLC0415
     from monitor.batch.run import Batch  # noqa: PLC0415
-    from monitor.batch.transient import Transient  # noqa: PLC0415
+    from monitor.batch.transient import MOST_VECTORS, Transient, TransientShelf  # noqa: PLC0415
     from monitor.batch.verdict_file import VerdictFile, VerdictStream  # noqa: PLC0415
     from monitor.catalogue import configured  # noqa: PLC0415
     from monitor.router import Router  # noqa: PLC0415
@@ -77,8 +81,14 @@ def score(
         with _opened(cases) as source, verdicts, progress(size, "bytes") as shown:
             batch = Batch(
                 rubrics=rubrics,
-                answering=answering(settings, memory=memory, observer=None, clock_ns=time.time_ns),
-                at_most=judge.concurrency if judge is not None else 1,
+                answering=answering(
+                    settings,
+                    memory=memory,
+                    vectors=TransientShelf(MOST_VECTORS),
+                    observer=None,
+                    clock_ns=time.time_ns,
+                ),
+                at_most=judge.concurrency if judge is not None else _IN_FLIGHT,
                 max_wait_s=judge.max_wait.seconds if judge is not None else 0.0,
                 router=Router(settings.routes, settings.scenarios),
                 scenarios=settings.scenarios,
@@ -92,6 +102,8 @@ def score(
     except JudgeOutError as error:
         again = "mend it and call again: what was judged stands, and the run goes on from there"
         raise CommandError(f"answerers.judge: {error}", again, DATA) from None
+    except EmbeddingError as error:
+        raise CommandError(f"answerers.embedding: {error.cause}", error.remedy) from None
     except AnotherRunError as error:
         raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
     _report(tally, verdicts.resumed)

@@ -36,6 +36,7 @@ def run(config: Config, beside: Companion) -> None:
     """Run a monitor in this process; what keeps it from starting is an error with its remedy."""
     from integrations.jsonl import SinkError  # noqa: PLC0415
     from integrations.store.sqlite import StoreError  # noqa: PLC0415
+    from monitor.certificates import CertificateError  # noqa: PLC0415
     from monitor.process import run_until_signal  # noqa: PLC0415
     from monitor.server import AddressError  # noqa: PLC0415
 
@@ -43,6 +44,8 @@ def run(config: Config, beside: Companion) -> None:
         run_until_signal(config, beside)
     except AddressError as error:
         raise CommandError(str(error), "stop what listens there, or choose another address with this key") from error
+    except CertificateError as error:
+        raise CommandError(str(error), "give PEM files that belong together and can be read") from error
     except SinkError as error:
         raise CommandError(str(error), "check the path and its permissions, or leave the sink out") from error
     except StoreError as error:
@@ -53,8 +56,10 @@ def run(config: Config, beside: Companion) -> None:
 def where_to_look(addresses: Mapping[str, str]) -> list[str]:
     """The addresses of a running monitor, one a line."""
     api = addresses["api"]
+    grpc = [f"  gRPC     {addresses['grpc']}"] if "grpc" in addresses else []
     return [
         f"  OTLP     {addresses['otlp']}/v1/traces",
+        *grpc,
         f"  status   {api}/",
         f"  metrics  {api}/metrics",
         f"  API      {api}/docs",

@@ -51,6 +51,9 @@ def _show(answer: Mapping[str, Any]) -> None:
         if each["status"] in ("warning", "critical"):  # of the others the table says it all
             where = f"{each['service']}, {each['environment']}, {each['rubric']}"
             click.echo(visible(f"  {where}: {each['reason']}"))
+    for each in answer.get("suspicions", ()):
+        click.echo(visible(f"suspicious: {each['cause']}"))
+        click.echo(visible(f"remedy: {each['remedy']}"))
     if answer.get("judge") is not None:
         _show_judge(answer["judge"])
     for each in answer["exports"]:

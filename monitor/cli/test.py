@@ -64,7 +64,7 @@ def test(  # noqa: PLR0917  # click passes options by name
     from monitor.answering import answering  # noqa: PLC0415
     from monitor.batch.append_file import AnotherRunError  # noqa: PLC0415
     from monitor.batch.in_flight import JudgeOutError  # noqa: PLC0415
-    from monitor.batch.transient import Transient  # noqa: PLC0415
+    from monitor.batch.transient import MOST_VECTORS, Transient, TransientShelf  # noqa: PLC0415
     from monitor.catalogue import configured  # noqa: PLC0415
     from monitor.testing.judge import Judge  # noqa: PLC0415
     from monitor.testing.run import Runner, UnreachableError  # noqa: PLC0415
@@ -94,7 +94,13 @@ def test(  # noqa: PLR0917  # click passes options by name
                         settings.routes,
                         settings.scenarios,
                         chosen,
-                        answering=answering(settings, memory=memory, observer=None, clock_ns=time.time_ns),
+                        answering=answering(
+                            settings,
+                            memory=memory,
+                            vectors=TransientShelf(MOST_VECTORS),
+                            observer=None,
+                            clock_ns=time.time_ns,
+                        ),
                         max_wait_s=section.max_wait.seconds if section is not None else 0.0,
                     ),
                     results=results,

@@ -42,7 +42,9 @@ class Embedding(Section):
         default=None, min_length=1, description="`cpu`, `cuda`, `mps` …; without it: what the machine has"
     )
     batch_size: int = Field(default=32, ge=1, description="texts that are embedded together")
-    cache_entries: int = Field(default=100_000, ge=0, description="vectors that are kept; 0 keeps none")
+    cache_entries: int = Field(
+        default=20_000, ge=0, description="vectors that are kept in the store (3 kB each for LaBSE); 0 keeps none"
+    )
     remote: bool = Field(default=False, description="ask an endpoint instead of loading the model into this process")
     api_base: str | None = Field(
         default=None, min_length=1, description="address of the endpoint, if not the provider's own"

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from scoring.case import Case
+from scoring.feedback import negative
 from scoring.span import Json
 
 _LATENCY = re.compile(r"\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*")
@@ -75,6 +76,11 @@ class Match(BaseModel):
         default_factory=dict, description="`metadata.KEY: glob` for a key of the trace's metadata; dots go deeper"
     )
     level: Literal["error"] | None = Field(default=None, description="`error`: a step of the trace ended in an error")
+    feedback: Literal["negative", "positive", "any"] | None = Field(
+        default=None,
+        description="what a user said of the answer (`metadata.feedback`, or where clients write it): thumbs down, "
+        "thumbs up, or anything that is understood",
+    )
     latency_ms: Annotated[str, AfterValidator(_valid_latency)] | None = Field(
         default=None, description="end-to-end latency in milliseconds compared with a number, such as `'>2000'`"
     )
@@ -102,6 +108,7 @@ class Match(BaseModel):
             or self.metadata
             or self.level is not None
             or self.latency_ms is not None
+            or self.feedback is not None
         )
 
     def matches(self, case: Case) -> bool:
@@ -114,6 +121,7 @@ class Match(BaseModel):
             and all(any(fnmatchcase(tag, glob) for tag in case.tags) for glob in self.tags)
             and all(_any((glob,), _metadata(case.metadata, key)) for key, glob in self.metadata.items())
             and (self.level is None or case.error is not None)
+            and (self.feedback is None or _fed_back(self.feedback, negative(case.metadata)))
             and (self.latency_ms is None or _slow(self.latency_ms, case.latency_e2e_ms))
         )
 
@@ -146,6 +154,12 @@ def _metadata(metadata: Mapping[str, Json], key: str) -> str | None:
             value = value.get(part) if isinstance(value, dict) else None
     text = _as_text(value)
     return text if isinstance(text, str) else None
+
+
+def _fed_back(wanted: Literal["negative", "positive", "any"], complaint: bool | None) -> bool:  # noqa: FBT001
+    if complaint is None:
+        return False
+    return wanted == "any" or complaint == (wanted == "negative")
 
 
 def _slow(condition: str, latency_ms: float | None) -> bool:

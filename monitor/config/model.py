@@ -25,8 +25,10 @@ from pydantic_core import core_schema
 from scoring.span import Json
 
 from .answerers import Answerers, Priority
+from .forwarding import Forward
 from .langfuse import LangfuseSink
 from .match import Match
+from .receiving import Sources
 from .section import GIVEN_AS_LIST, Section
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
 
@@ -72,21 +74,6 @@ class Api(Section):
     )
 
 
-class Otlp(Section):
-    """OTLP over HTTP, protobuf, path ``/v1/traces``."""
-
-    http: Address = Field(default=parse_address("0.0.0.0:4318"), description="address to listen on, host:port")
-    max_request_bytes: SizeField = Field(
-        default=64 * 2**20, description="largest request body accepted, bytes after decompression; larger ones get 413"
-    )
-
-
-class Sources(Section):
-    """Where traces come from."""
-
-    otlp: Otlp = Otlp()
-
-
 class StoreSection(Section):
     """The SQLite file that holds sampled spans until they are judged, and verdicts for a while after."""
 
@@ -106,6 +93,11 @@ class Assembly(Section):
     )
     idle: PositiveDuration = Field(
         default=parse_duration("30s"), description="close a trace that got no span for this long"
+    )
+    idle_max: PositiveDuration | None = Field(
+        default=None,
+        description="what `idle` may grow to for a service whose traces pause longer: twice the pause that 95 % of "
+        "them stay within (default: four times `idle`; the same as `idle` to keep it fixed)",
     )
     deadline: PositiveDuration = Field(
         default=parse_duration("10m"), description="close a trace this long after its first span, whatever comes"
@@ -137,6 +129,12 @@ class Sampling(Section):
     """Which share of the traces is judged. Consistent by trace id; the weight travels with the verdict."""
 
     rate: Rate = Field(default=0.01, description="base rate, share of all traces, in (0, 1]")
+    randomness: Literal["trace_id", "hashed"] = Field(
+        default="trace_id",
+        description="what decides: `trace_id`: its last 56 bits, or `ot=rv`, as OpenTelemetry specifies; `hashed`: a "
+        "hash of it, for ids that are not uniformly random or that a sampler upstream has already drawn by "
+        "(costs a hash a trace, and the agreement with other samplers)",
+    )
     rules: Annotated[tuple[Rule, ...], GIVEN_AS_LIST] = Field(
         default=(),
         description="exceptions from the base rate, in order; what the largest rate of all could keep is held until "
@@ -183,6 +181,29 @@ class RouteConfig(Section):
         if name is not None and known is not None and name not in known:
             raise ValueError(f"there is no scenario {name!r}\x00{','.join(known)}")
         return name
+
+
+class Sessions(Section):
+    """Conversations: traces that share a session id, judged as one when no more come. Off unless configured.
+
+    Every trace is then held until it is whole, whatever the sampling rate, for only then its session is known.
+    """
+
+    routes: Annotated[tuple[RouteConfig, ...], GIVEN_AS_LIST] = Field(
+        min_length=1,
+        description="which rubrics judge which sessions; the first that matches wins. A rubric judges sessions or "
+        "traces, never both: a pass rate is of one kind of thing",
+    )
+    sampling_rate: Rate | None = Field(
+        default=None,
+        description="share of the sessions to judge, drawn by session id, in (0, 1] (default: `sampling.rate`)",
+    )
+    idle: PositiveDuration = Field(default=parse_duration("15m"), description="a session is over after this long")
+    late: Duration = Field(
+        default=parse_duration("15m"),
+        description="a trace that comes this long after that makes a revision; later it begins a new session",
+    )
+    max_turns: int = Field(default=200, gt=1, description="a session of more traces is judged as cut short (pressure)")
 
 
 class Reference(Section):
@@ -286,12 +307,14 @@ class Config(Section):
 
     api: Api = Api()
     sources: Sources = Sources()
+    forward: Forward | None = Field(default=None, description="sidecar mode; without it nothing goes on")
     store: StoreSection = StoreSection()
     assembly: Assembly = Assembly()
     sampling: Sampling = Sampling()
     routes: Annotated[tuple[RouteConfig, ...], GIVEN_AS_LIST] = Field(
         default=(), description="which rubrics judge which traces; without any: `metadata.task` names the rubric"
     )
+    sessions: Sessions | None = Field(default=None, description="judge conversations of several traces as one")
     scenarios: Mapping[str, JsonMap] = Field(
         default_factory=dict,
         description="scenarios by name, or the path of a YAML file of them, relative to this file",
@@ -323,6 +346,20 @@ class Config(Section):
             if override.judge_config is not None and name != "agent":
                 raise ValueError(f"{name}.judge_config: only agent has one")
         return rubrics
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Config:
+        of_traces = {name for route in self.routes for name in route.rubrics}
+        both = sorted(of_traces & self.session_rubrics)
+        if both:
+            raise ValueError(f"sessions.routes: {both[0]} judges traces already (routes); use it for one of the two")
+        return self
+
+    @property
+    def session_rubrics(self) -> frozenset[str]:
+        """Rubrics that judge sessions, and no single trace."""
+        routes = self.sessions.routes if self.sessions is not None else ()
+        return frozenset(name for route in routes for name in route.rubrics)
 
     @property
     def reference_keys(self) -> tuple[str, ...]:

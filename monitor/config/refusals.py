@@ -16,7 +16,8 @@ Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 
 _REQUIRED = "is required"
 _LATER = "is not available in this version; take it out"
-_SECRET = "api_key"  # noqa: S105  # the name of the key, whose value is never shown
+_SECRET = frozenset({"api_key", "auth", "authorization", "headers"})
+"""Keys at or below which secrets stand: what was given there is never shown."""
 _WANTED = {
     "float_type": "must be a number",
     "int_type": "must be a whole number",
@@ -74,7 +75,7 @@ def _parent(path: str) -> str:
 
 
 def _wanted(error: ErrorDetails) -> str:
-    got = "something else" if error["loc"][-1:] == (_SECRET,) else _shown(error["input"])
+    got = "something else" if _SECRET.intersection(map(str, error["loc"])) else _shown(error["input"])
     context: Mapping[str, object] = error.get("ctx", {})
     if error["type"] in _WANTED:
         return f"{_WANTED[error['type']]}, got {got}"

@@ -126,7 +126,8 @@ METRICS = (
         "answer_correctness",
         "Answer Correctness",
         meaning="Whether the output's facts and its meaning are the expected outcome's.",
-        formula="0.50 × F1 over facts matched one to one + 0.50 × semantic similarity (cosine of embeddings)",
+        formula="0.50 × F1 over facts matched one to one (by embeddings at cosine >= 0.80 where figures agree) + "
+        "0.50 × semantic similarity (cosine of embeddings)",
         raw=answer_correctness,
         threshold=at_least(0.85),
         methods=(Method.EXACT, Method.EMBEDDING, Method.JUDGE),

@@ -19,6 +19,7 @@ SENTIMENT, SUMMARY, EMOTION = 0.30, 0.50, 0.20
 """What each part contributes to the text score. A metric's weight is its share of its part times the part's."""
 
 _OPEN = (Method.EXACT, Method.LEXICAL, Method.JUDGE)
+_ALIKE = (Method.EXACT, Method.LEXICAL, Method.EMBEDDING, Method.JUDGE)
 _NO_LABELS = "there is no expected outcome with labelled sentences"
 _NO_PART = "a metric that it is made of has no value"
 
@@ -97,11 +98,11 @@ highlight_recall_rate = Metric(
     title="Highlight Recall Rate",
     meaning="Of the reference's highlights, the share that the model captured; each of its own serves one at most.",
     formula="highlights_matched_to_expected_outcome / total_highlights_in_expected_outcome, "
-    "by a largest one-to-one matching",
+    "by a largest one-to-one matching; by embeddings two match at cosine >= 0.80 where figures agree",
     source=f"{SOURCE}, Metric 4; rubrics §5",
     measure=highlight_recall,
     bands=at_least(good=0.85, acceptable=0.75),
-    methods=_OPEN,
+    methods=_ALIKE,
     undefined="there is no expected outcome with highlights, or nobody can tell of a pair that matters",
 )
 highlight_correctness_rate = Metric(
@@ -153,7 +154,7 @@ summary_score = Metric(
         (required_field_presence_rate, 0.20),
         (fabrication_free_rate, 0.30),
     ),
-    methods=_OPEN,
+    methods=_ALIKE,
     undefined=_NO_PART,
 )
 

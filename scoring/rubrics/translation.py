@@ -20,8 +20,6 @@ from scoring.text import same
 from scoring.translated import Sentence, Translation, read_handled, read_translation
 
 SOURCE = "seed 000, Task 4"
-EMBEDDING_MODEL = "sentence-transformers/LaBSE"
-"""The multilingual embedding model unless the configuration names another."""
 FLUENCY_LEVELS = (0.0, 0.25, 0.50, 0.75, 1.0)
 """Incomprehensible, meaning obscured, noticeable errors, minor issues, native."""
 
@@ -278,27 +276,19 @@ translation_completeness_rate = Metric(
     bands=at_least(good=1.0, acceptable=0.95),
     undefined=_UNDEFINED,
 )
-
-
-def sentence_meaning_accuracy_by(embedding_model: str) -> Metric:
-    """The metric with the cosines of one embedding model, whose name is part of its formula."""
-    return Metric(
-        id="sentence_meaning_accuracy",
-        short="meaning_accuracy",
-        title="Sentence-Level Meaning Accuracy",
-        meaning="How close in meaning each sentence is to the reference's, on average; a missing one is 0.",
-        formula="mean over the reference's sentences of cosine_similarity(embedding(model_sentence), "
-        f"embedding(expected_outcome_sentence)), clamped to [0, 1]; embedding: {embedding_model}; "
-        "1 where both are equal after normalisation",
-        source=f"{SOURCE}, Metric 2; rubrics §6",
-        measure=_meaning,
-        bands=at_least(good=0.85, acceptable=0.75),
-        methods=(Method.EXACT, Method.EMBEDDING),
-        undefined=f"{_UNDEFINED}, or a sentence differs from it and there are no embeddings",
-    )
-
-
-sentence_meaning_accuracy = sentence_meaning_accuracy_by(EMBEDDING_MODEL)
+sentence_meaning_accuracy = Metric(
+    id="sentence_meaning_accuracy",
+    short="meaning_accuracy",
+    title="Sentence-Level Meaning Accuracy",
+    meaning="How close in meaning each sentence is to the reference's, on average; a missing one is 0.",
+    formula="mean over the reference's sentences of cosine_similarity(embedding(model_sentence), "
+    "embedding(expected_outcome_sentence)), clamped to [0, 1]; 1 where both are equal after normalisation",
+    source=f"{SOURCE}, Metric 2; rubrics §6",
+    measure=_meaning,
+    bands=at_least(good=0.85, acceptable=0.75),
+    methods=(Method.EXACT, Method.EMBEDDING),
+    undefined=f"{_UNDEFINED}, or a sentence differs from it and there are no embeddings",
+)
 target_language_fluency = Metric(
     id="target_language_fluency",
     title="Target Language Fluency Score",
@@ -347,34 +337,25 @@ critical_fact_preservation_rate = Metric(
     undefined=f"{_UNDEFINED}, or config.critical_facts has one without number, date or code, and there is no judge",
 )
 
+_CRITERIA = (
+    Criterion(metric=response_structure_compliance, prerequisite=True),
+    Criterion(metric=translation_completeness_rate, weight=0.10),
+    Criterion(metric=sentence_meaning_accuracy, weight=0.35),
+    Criterion(metric=target_language_fluency, weight=0.10),
+    Criterion(metric=domain_term_preservation_rate, weight=0.20, blocker=Blocker(effect=Effect.INVALID, below=0.90)),
+    Criterion(metric=proper_noun_preservation_rate, weight=0.10),
+    Criterion(metric=critical_fact_preservation_rate, weight=0.15, blocker=Blocker(effect=Effect.INVALID, below=0.97)),
+)
 
-def rubric_by(embedding_model: str) -> Rubric:
-    """The rubric with the cosines of one embedding model: another model, another version."""
-    criteria = (
-        Criterion(metric=response_structure_compliance, prerequisite=True),
-        Criterion(metric=translation_completeness_rate, weight=0.10),
-        Criterion(metric=sentence_meaning_accuracy_by(embedding_model), weight=0.35),
-        Criterion(metric=target_language_fluency, weight=0.10),
-        Criterion(
-            metric=domain_term_preservation_rate, weight=0.20, blocker=Blocker(effect=Effect.INVALID, below=0.90)
-        ),
-        Criterion(metric=proper_noun_preservation_rate, weight=0.10),
-        Criterion(
-            metric=critical_fact_preservation_rate, weight=0.15, blocker=Blocker(effect=Effect.INVALID, below=0.97)
-        ),
-    )
-    return Rubric(
-        id="translation",
-        title="Translation Analysis",
-        source="seed 000, Task 4; rubrics §6",
-        formula="0.10 × translation_completeness_rate + 0.35 × sentence_meaning_accuracy + "
-        "0.10 × target_language_fluency + 0.20 × domain_term_preservation_rate + "
-        "0.10 × proper_noun_preservation_rate + 0.15 × critical_fact_preservation_rate; "
-        "invalid if response_structure_compliance = 0, domain_term_preservation_rate < 0.90 "
-        "or critical_fact_preservation_rate < 0.97",
-        criteria=criteria,
-        pass_mark=derived_pass_mark(*criteria),
-    )
-
-
-RUBRIC = rubric_by(EMBEDDING_MODEL)
+RUBRIC = Rubric(
+    id="translation",
+    title="Translation Analysis",
+    source="seed 000, Task 4; rubrics §6",
+    formula="0.10 × translation_completeness_rate + 0.35 × sentence_meaning_accuracy + "
+    "0.10 × target_language_fluency + 0.20 × domain_term_preservation_rate + "
+    "0.10 × proper_noun_preservation_rate + 0.15 × critical_fact_preservation_rate; "
+    "invalid if response_structure_compliance = 0, domain_term_preservation_rate < 0.90 "
+    "or critical_fact_preservation_rate < 0.97",
+    criteria=_CRITERIA,
+    pass_mark=derived_pass_mark(*_CRITERIA),
+)

@@ -143,5 +143,10 @@ def test_wrong_keys_stop_scores_and_nothing_else_and_are_told_without_being_show
 
 def cli(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", "-m", "monitor", *args], capture_output=True, text=True, timeout=60, cwd=ROOT, check=False
+        [sys.executable, "-P", "-m", "monitor", *args],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=ROOT,
+        check=False,
     )

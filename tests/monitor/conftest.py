@@ -65,11 +65,15 @@ async def started(configured: Callable[..., Config]) -> AsyncIterator[Callable[.
 
     async with httpx.AsyncClient(timeout=10) as http:
 
-        async def start(clock_ns: Callable[[], int] | None = None, **sections: Any) -> InProcess:
+        async def start(
+            clock_ns: Callable[[], int] | None = None, catch: dict[str, str] | None = None, **sections: Any
+        ) -> InProcess:
             more = {} if clock_ns is None else {"clock_ns": clock_ns}
             monitor = Monitor(configured(**sections), **more)
             running.append(monitor)
             addresses = await monitor.start()
+            if catch is not None:
+                catch.update(addresses)
             return InProcess(monitor, addresses["otlp"], addresses["api"], http)
 
         yield start

@@ -10,7 +10,7 @@ import yaml
 
 from monitor.answerers import OUTAGE, OVER_BUDGET, Synchronous
 from monitor.answering import answering, judge_settings
-from monitor.batch.transient import Transient
+from monitor.batch.transient import Transient, TransientShelf
 from monitor.config import resolve
 from monitor.judge import member
 from scoring import lexical
@@ -26,7 +26,7 @@ def config(tmp_path, **answerers):
 
 def put_together(tmp_path, **answerers):
     made = config(tmp_path, **answerers)
-    return answering(made, memory=Transient(), observer=None, clock_ns=lambda: 0)
+    return answering(made, memory=Transient(), vectors=TransientShelf(), observer=None, clock_ns=lambda: 0)
 
 
 def test_without_a_judge_words_answer_at_once_and_nobody_is_waited_for(tmp_path):
@@ -42,6 +42,31 @@ def test_the_order_says_who_is_asked_first(tmp_path):
     assert (first.at_once, first.others.order) == (None, (first.judge, Synchronous(lexical.answer)))
     alone = put_together(tmp_path, order=["judge"], judge=JUDGE)
     assert (alone.at_once, alone.others.order) == (None, (alone.judge,))
+
+
+def test_embeddings_are_asked_between_words_and_the_judge_unless_the_order_says_otherwise(tmp_path):
+    made = put_together(tmp_path, embedding={}, judge=JUDGE)
+    assert (made.at_once, made.others.order) == (lexical.answer, (made.embedding, made.judge))
+    alone = put_together(tmp_path, embedding={})
+    assert (alone.at_once, alone.others.order, alone.others.judge) == (lexical.answer, (alone.embedding,), None)
+    last = put_together(tmp_path, order=["judge", "embedding"], embedding={}, judge=JUDGE)
+    assert (last.at_once, last.others.order) == (None, (last.judge, last.embedding))
+
+
+def test_embeddings_that_are_configured_load_nothing_before_they_are_asked(tmp_path):
+    program = """
+import json, sys, threading
+from monitor.answering import answering
+from monitor.batch.transient import Transient, TransientShelf
+from monitor.config import Config
+from monitor.config.answerers import Answerers, Embedding
+config = Config(answerers=Answerers(embedding=Embedding()))
+answering(config, memory=Transient(), vectors=TransientShelf(), observer=None, clock_ns=lambda: 0)
+heavy = ("litellm", "sentence_transformers", "torch", "transformers", "numpy", "monitor.judge.answerer")
+print(json.dumps([[n for n in sys.modules if n.startswith(heavy)], [t.name for t in threading.enumerate()]]))
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert json.loads(told.stdout) == [[], ["MainThread"]]
 
 
 def test_address_and_key_are_the_judges_and_not_those_of_other_providers_on_its_panel(tmp_path):

@@ -127,9 +127,9 @@ async def test_an_api_that_is_bound_more_closely_is_not_answered_on_the_address_
 async def test_refused_requests_are_counted_by_status_and_the_first_of_each_is_logged(started, caplog):
     app = await started(log={"level": "warning"})
     for _ in range(3):
-        await app.http.post(app.otlp + "/v1/traces", json={})
+        await app.http.post(app.otlp + "/v1/traces", data={"a": "form"})
     await app.post(b"garbage")
-    await app.http.post(app.otlp + "/v1/logs", content=b"", headers={"content-type": "application/x-protobuf"})
+    await app.http.post(app.otlp + "/v1/metrics", content=b"", headers={"content-type": "application/x-protobuf"})
     found = await samples(app)
     assert total(found, "sidejudge_requests_refused_total", code="415") == 3
     assert total(found, "sidejudge_requests_refused_total", code="400") == 1

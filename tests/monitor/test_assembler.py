@@ -162,6 +162,60 @@ def test_draining_closes_everything_once():
     assert (assembler.drain(1), closings(assembler, 900), assembler.open_bytes) == ([], [], 0)
 
 
+def called(trace: int, *spans) -> Chunk:
+    """Spans ``(id, parent, remote)``."""
+    headers = tuple(SpanHeader(span_id=sid(i), parent_id=sid(p), remote_parent=remote) for i, p, remote in spans)
+    return Chunk(trace_id=tid(trace), payload=b"x", headers=headers, origin=HERE)
+
+
+def test_a_trace_that_lacks_nothing_but_its_caller_closes_as_such():
+    assembler = Assembler(LIMITS)
+    assembler.add(called(1, (2, 9, True), (3, 2, False)), 0)
+    assembler.add(called(2, (2, 9, True), (3, 8, False)), 0)
+    assembler.add(called(3, (2, 9, True), (3, 9, False)), 0)
+    assert closings(assembler, 29) == []
+    assert closings(assembler, 30) == [(1, "pseudo_root", 1), (2, "idle", 1), (3, "pseudo_root", 1)]
+
+
+def test_beside_a_root_a_missing_caller_is_a_gap():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 0)
+    assembler.add(called(1, (2, 9, True)), 0)
+    assert closings(assembler, 30) == [(1, "idle", 1)]
+
+
+def test_a_closing_tells_whether_the_trace_was_whole():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 0)
+    assembler.add(chunk(2, (2, 1)), 0)
+    assert [closing.whole for closing in assembler.due(30)] == [True, False]
+
+
+def test_idle_grows_with_the_pauses_of_a_service_also_with_those_that_it_cut_short():
+    assembler = Assembler(Limits(grace_ns=2, idle_ns=30, idle_max_ns=500, late_ns=1_000))
+    for n in range(1, 17):
+        assembler.add(chunk(n, (2, 1)), 0)
+    assert len(closings(assembler, 30)) == 16, "cut, for nothing is known of the service yet"
+    for n in range(1, 17):
+        assert assembler.add(chunk(n, 1), 100) is Arrival.REOPENS
+    assert len(closings(assembler, 102)) == 16
+    for n in range(20, 40):
+        assembler.add(chunk(n, (2, 1)), 200)
+    assert closings(assembler, 300) == []
+    for n in range(20, 40):
+        assembler.add(chunk(n, 1), 300)
+    assert {revision for _, _, revision in closings(assembler, 302)} == {1}
+
+
+def test_what_is_refused_is_too_late_but_an_open_trace_stays_open():
+    assembler = Assembler(LIMITS)
+    assembler.refuse(tid(1))
+    assert assembler.add(chunk(1, 1), 0) is Arrival.TOO_LATE
+    assembler.add(chunk(2, 1), 0)
+    assembler.refuse(tid(2))
+    assert closings(assembler, 2) == [(2, "root_ended", 1)]
+
+
 class Assembly(RuleBasedStateMachine):
     """A model that counts: every opening and reopening is closed exactly once, never early."""
 

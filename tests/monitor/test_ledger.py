@@ -61,12 +61,12 @@ def test_a_revision_ends_nothing_twice():
 def test_a_sampled_out_trace_counts_once_while_it_is_remembered():
     ledger = Ledger(remembered=4)
     ids = [bytes([n]) * 16 for n in range(20)]
-    assert ledger.sampled_out("a", set(ids[:3])) == 3
-    assert ledger.sampled_out("a", set(ids[:3])) == 0
-    assert ledger.sampled_out("a", {ids[3], ids[4]}) == 2
-    assert ledger.sampled_out("a", {ids[0]}) == 0, "the old generation still knows it"
-    assert ledger.sampled_out("a", set(ids[5:9])) == 4
-    assert ledger.sampled_out("a", {ids[0]}) == 1, "it is forgotten, and counted as a trace of its own"
+    assert len(ledger.sampled_out("a", set(ids[:3]))) == 3
+    assert len(ledger.sampled_out("a", set(ids[:3]))) == 0
+    assert len(ledger.sampled_out("a", {ids[3], ids[4]})) == 2
+    assert len(ledger.sampled_out("a", {ids[0]})) == 0, "the old generation still knows it"
+    assert len(ledger.sampled_out("a", set(ids[5:9]))) == 4
+    assert len(ledger.sampled_out("a", {ids[0]})) == 1, "it is forgotten, and counted as a trace of its own"
 
 
 def test_names_of_services_cannot_grow_without_end():
@@ -82,5 +82,5 @@ def test_names_of_services_cannot_grow_without_end():
 
 def test_more_ids_at_once_than_can_be_remembered_are_all_counted():
     ledger = Ledger(remembered=2)
-    assert ledger.sampled_out("a", {bytes([n]) * 16 for n in range(100)}) == 100
+    assert len(ledger.sampled_out("a", {bytes([n]) * 16 for n in range(100)})) == 100
     assert ledger.balance().ended == {Reason.SAMPLED_OUT: 100}

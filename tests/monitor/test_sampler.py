@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from statistics import mean, stdev
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
 
+from integrations.otlp.chunk import Origin
 from monitor import config
 from monitor.config import Match
 from monitor.config.model import Sampling
-from monitor.sampler import NEVER, Sampler, incoming_threshold, probability, randomness, threshold
+from monitor.sampler import NEVER, Sampler, incoming_threshold, probability, random_bits, randomness, threshold
 from scoring.case import Case
 
 RATES = st.floats(min_value=0, max_value=1, exclude_min=True)
@@ -179,6 +182,115 @@ def test_weighted_estimates_are_unbiased_although_errors_are_always_kept():
     assert random_weight == pytest.approx(population, rel=0.15)
     assert random_failed / random_weight == pytest.approx(truth / population, abs=0.04)
     assert naive_failed / naive > 0.5, "without weights the estimate would be useless"
+
+
+RULES = (
+    Rule("errors", {"level": "error"}, 1.0),
+    Rule("complaints", {"feedback": "negative"}, 0.8),
+    Rule("slow", {"latency_ms": ">2000"}, 0.3),
+    Rule("vip", {"tags": "vip", "environment": "prod"}, 0.5),
+    Rule("desk", {"service": "desk"}, 0.2),
+    Rule("shop-test", {"service": "shop", "environment": "test"}, 0.02),
+)
+
+
+def drawn_case(draw: random.Random) -> Case:
+    """A trace of a mixed population: what fails is more often slow, an error, or complained of."""
+    fails = draw.random() < 0.15
+    return case(
+        service=draw.choice(["shop", "shop", "desk"]), environment=draw.choice(["prod", "prod", "prod", "test"]),
+        error="boom" if draw.random() < (0.3 if fails else 0.02) else None,
+        metadata={"feedback": 0} if draw.random() < (0.2 if fails else 0.01) else {},
+        latency_e2e_ms=draw.expovariate(1 / (2_500 if fails else 900)), tags=("vip",) if draw.random() < 0.05 else (),
+        expected_outcome=fails,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("source", ["trace_id", "hashed"])
+@pytest.mark.parametrize("upstream", [None, 0.5])
+def test_the_estimate_of_a_stratified_forced_and_thinned_sample_is_unbiased(source, upstream):
+    """150 samples of one population of 1,000, rules, forced selections, a stated upstream sampler and a budget at once.
+
+    The Horvitz-Thompson totals (of traces, of failures) are unbiased exactly when their mean over the samples
+    is the truth; it may be off by four of its own standard errors. Forced selections are kept apart: those at random
+    alone, weighed by their own probability, give the same totals.
+    """
+    draw = random.Random(20_261_121)
+    population = [drawn_case(draw) for _ in range(1_000)]
+    truth = len(population), sum(bool(each.expected_outcome) for each in population)
+    one = Sampler(Sampling(rate=0.1, rules=RULES, randomness=source))
+    state = f"ot=th:{encoded(upstream)}" if upstream else ""
+    totals: list[tuple[float, ...]] = []
+    for _ in range(150):
+        traces = failures = at_random = failed_at_random = 0.0
+        for each in population:
+            tid = draw.randbytes(16)
+            if upstream and randomness(tid) < threshold(upstream):
+                continue  # it never reached us
+            decision = one.decide(each, one.admission, tid, [state])
+            # What the budget pays for moves with time and load, and is known before the trace comes.
+            chance = decision.thinned(draw.choice((0.2, 0.6, 1.0)))
+            if chance is not None:
+                traces += 1 / chance
+                failures += bool(each.expected_outcome) / chance
+            if decision.kept and decision.selection == "random":
+                at_random += 1 / decision.base_probability
+                failed_at_random += bool(each.expected_outcome) / decision.base_probability
+        totals.append((traces, failures, at_random, failed_at_random))
+    for estimates, true in zip(zip(*totals, strict=True), (*truth, *truth), strict=True):
+        error = stdev(estimates) / len(estimates) ** 0.5
+        assert abs(mean(estimates) - true) < 4 * error
+
+
+def test_every_rule_keeps_its_rate_of_a_million_ids():
+    """Kept per rule over 1,000,000 ids within the bounds of its binomial: two-sided, 10**-6 a rule."""
+    draw = random.Random(56)
+    one = Sampler(Sampling(rate=0.01, rules=RULES))
+    of_rules = {rule.name: threshold(rule.rate) for rule in RULES} | {None: one.base}
+    kept = dict.fromkeys(of_rules, 0)
+    floors = [(name, Origin(None, None, limit).floor) for name, limit in of_rules.items()]
+    for _ in range(1_000_000):
+        tail = draw.randbytes(7)
+        for name, floor in floors:
+            if tail >= floor:
+                kept[name] += 1
+    rates = {rule.name: rule.rate for rule in RULES} | {None: 0.01}
+    for name, count in kept.items():
+        low, high = binom.ppf([5e-7, 1 - 5e-7], 1_000_000, rates[name])
+        assert low <= count <= high, name
+
+
+def test_each_of_a_hundred_thousand_traces_is_decided_at_the_rate_of_its_rule():
+    draw = random.Random(57)
+    one = Sampler(Sampling(rate=0.01, rules=RULES))
+    cases = {
+        "errors": case(error="boom"), "complaints": case(metadata={"feedback": "bad"}),
+        "slow": case(latency_e2e_ms=2_001.0), "vip": case(tags=("vip",), environment="prod"),
+        "desk": case(service="desk"), "shop-test": case(service="shop", environment="test"), "": case(),
+    }  # fmt: skip
+    rates = {rule.name: rule.rate for rule in RULES} | {"": 0.01}
+    for name, each in cases.items():
+        kept = sum(one.decide(each, one.admission, draw.randbytes(16)).kept for _ in range(100_000 // len(cases)))
+        low, high = binom.ppf([5e-7, 1 - 5e-7], 100_000 // len(cases), rates[name])
+        assert low <= kept <= high, name
+
+
+@given(tid=st.binary(min_size=16, max_size=16), rate=RATES, upstream=RATES)
+def test_hashed_randomness_multiplies_with_what_is_stated_upstream(tid, rate, upstream):
+    one = Sampler(Sampling.model_construct(rate=rate, rules=(), randomness="hashed"))
+    decision = one.decide(case(), one.admission, tid, [f"ot=th:{encoded(upstream)}"])
+    believed = probability(threshold(upstream)) if randomness(tid) >= threshold(upstream) else 1.0
+    assert decision.kept == (random_bits(tid, "hashed") >= threshold(rate))
+    assert decision.base_probability == pytest.approx(probability(threshold(rate)) * believed)
+
+
+def test_hashed_randomness_keeps_what_a_legacy_sampler_lets_through():
+    """The trap: below 1/256 upstream, nothing reaches a threshold of ours; hashed, its share does."""
+    draw = random.Random(3)
+    ids = [draw.randbytes(8) + draw.randrange(round(0.001 * 2**64)).to_bytes(8, "big") for _ in range(10_000)]
+    kept = {source: sum(random_bits(tid, source) >= threshold(0.1) for tid in ids) for source in ("trace_id", "hashed")}
+    assert kept["trace_id"] == 0
+    assert binomtest(kept["hashed"], 10_000, 0.1).pvalue > 1e-6
 
 
 def test_a_uniform_population_is_kept_at_its_rate():

@@ -23,9 +23,11 @@ class Taken:
     def __init__(self, answer: Receipt | Exception | None = None) -> None:
         self.answer = answer or Receipt()
         self.bodies: list[bytes] = []
+        self.encodings: list[str] = []
 
-    async def __call__(self, body: bytes) -> Receipt:
+    async def __call__(self, body: bytes, encoding: str) -> Receipt:
         self.bodies.append(body)
+        self.encodings.append(encoding)
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -101,7 +103,7 @@ async def test_encodings_are_undone(encoding, packed):
 
 
 async def test_partial_success_says_how_many_spans_and_why():
-    _, _, body = await ask(Receiver(Taken(Receipt(rejected_spans=3, message="bad ids"))))
+    _, _, body = await ask(Receiver(Taken(Receipt(rejected=3, message="bad ids"))))
     partial = ExportTraceServiceResponse.FromString(body).partial_success
     assert (partial.rejected_spans, partial.error_message) == (3, "bad ids")
 
@@ -135,7 +137,7 @@ async def test_what_the_request_itself_is_at_fault_for_is_refused_with_a_status(
     assert "retry-after" not in headers
     assert taken.bodies == []
     assert receiver.refused == {expected: 1}
-    assert receiver._held == 0
+    assert receiver.memory.held == 0
 
 
 async def test_the_largest_body_is_taken():
@@ -157,10 +159,28 @@ async def test_an_internal_failure_is_503_and_says_nothing_of_its_insides(caplog
     assert "taking a request failed" in caplog.text
 
 
-async def test_json_is_refused_in_json_and_the_message_says_what_to_do():
-    status, headers, body = await ask(Receiver(Taken()), b"{}", kind="application/json")
-    assert (status, headers["content-type"]) == (415, "application/json")
-    assert "OTEL_EXPORTER_OTLP_PROTOCOL" in json.loads(body)["message"]
+async def test_json_is_taken_and_answered_in_json():
+    taken = Taken(Receipt(rejected=2, message="bad ids"))
+    status, headers, body = await ask(Receiver(taken), b"{}", kind="application/json; charset=utf-8")
+    assert (status, headers["content-type"], taken.encodings) == (200, "application/json", ["json"])
+    assert json.loads(body) == {"partialSuccess": {"rejectedSpans": "2", "errorMessage": "bad ids"}}
+    assert (await ask(Receiver(Taken()), b"{}", kind="application/json"))[2] == b"{}"
+
+
+async def test_a_refusal_of_json_is_a_status_in_json():
+    status, headers, body = await ask(Receiver(Taken(Undecodable("no spans"))), b"{}", kind="application/json")
+    assert (status, headers["content-type"]) == (400, "application/json")
+    assert json.loads(body) == {"code": 3, "message": "no spans"}
+
+
+@pytest.mark.parametrize("path", ["/v1/logs", "/api/public/otel/v1/logs/"])
+async def test_logs_are_taken_where_somebody_wants_them(path):
+    traces, logs = Taken(), Taken(Receipt(rejected=1, message="damaged"))
+    receiver = Receiver(traces, logs=logs)
+    assert (await ask(receiver, b"records", path=path))[0] == 200
+    body = (await ask(receiver, b"{}", path=path, kind="application/json"))[2]
+    assert (traces.bodies, logs.bodies, logs.encodings) == ([], [b"records", b"{}"], ["protobuf", "json"])
+    assert json.loads(body)["partialSuccess"]["rejectedLogRecords"] == "1"
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "", None, "application/grpc"])
@@ -183,7 +203,7 @@ async def test_another_path_is_not_found():
 
 @pytest.mark.parametrize(("kind", "answer"), [(PROTOBUF, b""), ("application/json", b"{}")])
 @pytest.mark.parametrize("path", ["/v1/logs", "/v1/metrics", "/api/public/otel/v1/metrics"])
-async def test_logs_and_metrics_are_answered_dropped_and_counted(path, kind, answer):
+async def test_what_nobody_wants_is_answered_dropped_and_counted(path, kind, answer):
     taken = Taken()
     receiver = Receiver(taken)
     assert (await ask(receiver, path=path, kind=kind))[::2] == (200, answer)
@@ -197,7 +217,7 @@ async def test_a_client_that_goes_away_costs_nothing():
     assert await ask(receiver, b"x" * 100, step=10, gone=True) is None
     assert await ask(receiver, gzip.compress(b"x" * 100), step=10, gone=True, content_encoding="gzip") is None
     assert await ask(receiver, b"x" * 20, step=10, gone=True, path="/v1/logs") is None
-    assert (taken.bodies, receiver._held, receiver.refused) == ([], 0, {})
+    assert (taken.bodies, receiver.memory.held, receiver.refused) == ([], 0, {})
 
 
 async def test_while_shutting_down_everything_is_sent_elsewhere():
@@ -211,7 +231,7 @@ async def test_while_shutting_down_everything_is_sent_elsewhere():
 async def test_all_bodies_together_are_bounded():
     reached, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slow(body):
+    async def slow(body, encoding):
         reached.set()
         await go_on.wait()
         return Receipt()

@@ -20,7 +20,7 @@ HEAD = "POST /v1/traces HTTP/1.1\r\nHost: test\r\nContent-Type: application/x-pr
 async def served():
     taken = []
 
-    async def consume(body: bytes) -> Receipt:
+    async def consume(body: bytes, encoding: str) -> Receipt:
         taken.append(body)
         return Receipt()
 
@@ -64,10 +64,10 @@ async def test_a_client_that_hangs_up_in_the_middle_leaves_nothing_behind(served
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"{HEAD}Content-Length: 1000\r\n\r\nabc".encode())
     await writer.drain()
-    while not receiver._held:
+    while not receiver.memory.held:
         await asyncio.sleep(0.01)
     writer.close()
     await writer.wait_closed()
-    while receiver._held:
+    while receiver.memory.held:
         await asyncio.sleep(0.01)
     assert taken == []

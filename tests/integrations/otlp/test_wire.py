@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from integrations.otlp.outcome import Undecodable
-from integrations.otlp.tracestate import randomness
+from integrations.otlp.tracestate import hashed_randomness, randomness
 from integrations.otlp.wire import Origin, Split, identify, read_headers, split
 from tests.otlp_requests import LOW, S, request, span, trace
 
@@ -52,6 +52,43 @@ def test_what_is_below_the_threshold_is_dropped_and_its_trace_counted_once():
     assert not found.chunks
     assert list(found.dropped.values()) == [{trace(1, LOW)}]
     assert (found.spans, found.kept, found.rejected) == (2, 0, 0)
+
+
+@given(
+    ids=st.lists(st.binary(min_size=16, max_size=16).filter(any), min_size=1, max_size=5),
+    threshold=st.integers(0, NEVER),
+)
+def test_hashed_the_whole_trace_id_decides_and_nothing_that_a_trace_state_says(ids, threshold):
+    spans = [
+        S(trace_id=each, span_id=span(n + 1), trace_state="ot=rv:00000000000000" if n % 2 else "")
+        for n, each in enumerate(ids)
+    ]
+    body = request(spans)
+    found = split(body, lambda resource: Origin(*identify(resource), threshold, hashed=True))
+    drawn = {each for each in ids if int.from_bytes(hashed_randomness(each), "big") >= threshold}
+    assert {chunk.trace_id for chunk in found.chunks} == drawn
+    assert set().union(*found.dropped.values()) == set(ids) - drawn
+    assert (found.spans, found.rejected, found.explicit) == (len(ids), 0, b"rv:" in body)
+
+
+def test_hashed_spans_in_an_unusual_layout_and_invalid_ids_are_told_apart_too():
+    shuffled = field(2, span(1)) + field(1, trace(1))
+    body = enveloped(
+        shuffled, field(1, bytes(16)) + field(2, span(1)), field(1, trace(2)) + field(2, bytes(8)), b"\x0a"
+    )
+    for threshold in (0, NEVER):
+        found = split(body, lambda resource, at=threshold: Origin(*identify(resource), at, hashed=True))
+        assert (found.spans, found.invalid_ids, found.damaged) == (4, 2, 1)
+        assert [chunk.trace_id for chunk in found.chunks] == ([trace(1)] if threshold == 0 else [])
+
+
+@pytest.mark.parametrize(
+    ("flags", "remote"), [(0, False), (0x100, False), (0x101, False), (0x300, True), (0x200, False)]
+)
+def test_a_parent_in_another_process_is_known_by_the_flags(flags, remote):
+    message = ExportTraceServiceRequest.FromString(request([S(trace_id=trace(1), span_id=span(2), parent_id=span(1))]))
+    spans_of(message)[0].flags = flags
+    assert sift(message.SerializeToString()).chunks[0].headers[0].remote_parent is remote
 
 
 @given(tail=st.binary(min_size=7, max_size=7), threshold=st.integers(0, NEVER))

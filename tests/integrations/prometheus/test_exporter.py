@@ -48,7 +48,9 @@ RUBRIC = Rubric(
 )  # fmt: skip
 JUDGE = KnownJudge(models=["openai/m"], failures=["timeout"], flags=["contradiction"])
 KNOWN = Known(
-    rubrics=[RUBRIC], ended_reasons=["scored", "sampled_out"], rejected_reasons=["no_ids"], destinations={"jsonl": ["not_written"]},
+    rubrics=[RUBRIC], ended_reasons=["scored", "sampled_out"], rejected_reasons=["no_ids"],
+    destinations={"jsonl": ["not_written"]},
+    forward_failures=["connect"], forward_unjudged=["error"],
     violations={"call": ["tool_missing"]}, sampling_rate=0.05,
     judge=JUDGE, version="1.2.3", revision="abc", python="3.11",
     fingerprint="0123456789ab",
@@ -348,7 +350,7 @@ def populated() -> Exporter:
     exporter.watch(
         lambda: Snapshot(
             standings=[standing(composite_mean=0.5, metric_means={"accuracy": 0.5})],
-            queues={"evaluation": Queue(items=1, oldest_s=1.0)}, spool_bytes=1,
+            queues={"evaluation": Queue(items=1, oldest_s=1.0)}, spool_bytes=1, suspected={"split_traces": False},
             judge=JudgeStanding(
                 name="openai/m", models=(ModelStanding(model="openai/m", circuit="closed"),), outage=None,
                 spending=(Spending(period="hour", spent_usd=1, limit_usd=2),), shares={"high": 1.0}, under_way=1,

@@ -162,6 +162,29 @@ def test_doctor_finds_a_running_monitor_and_a_taken_port(call, monitor_at, tmp_p
     assert "set api.listen to another address" in line
 
 
+def test_what_a_running_monitor_suspects_of_its_traffic_is_told_by_status_and_doctor(
+    call, monitor_at, tmp_path: Path
+) -> None:
+    suspicion = {
+        "kind": "split_traces",
+        "service": None,
+        "cause": "90 of 100 traces\x1b[31m lack",
+        "remedy": "route by id",
+    }
+    url = monitor_at({"/livez": "ok", "/v1/status": {**status_body(), "suspicions": [suspicion]}})
+    shown = call("status", "--url", url)
+    assert "suspicious: 90 of 100 traces" in shown.stdout
+    assert "remedy: route by id" in shown.stdout
+    assert "\x1b" not in shown.stdout
+
+    path = tmp_path / "c.yaml"
+    said = f"api: {{listen: '127.0.0.1:{url.rpartition(':')[2]}'}}\nsources: {{otlp: {{http: '127.0.0.1:0'}}}}\n"
+    path.write_text(said + f"store: {{path: {tmp_path}/state.sqlite}}")
+    (line,) = [each for each in call("doctor", "--config", path).stdout.splitlines() if "traffic" in each]
+    assert line.startswith("warn")
+    assert "route by id" in line
+
+
 def test_doctor_tells_of_a_broken_configuration_and_of_all_else(call, tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text("rate: 1")

@@ -1,4 +1,4 @@
-"""An outbox in a real store, a fake Langfuse on a real socket, and a delivery between them whose clock is the test's."""
+"""An outbox in a real store, a fake Langfuse on a real socket, and a delivery between them; the clock is the test's."""
 
 from __future__ import annotations
 
@@ -78,10 +78,15 @@ class Bench:
         """End a trace with these scores."""
         await self.store.finish(
             Finished(
-                trace_id=trace(number), service="svc", reason="scored", completion="idle", revision=revision, story={},
+                trace_id=trace(number),
+                service="svc",
+                reason="scored",
+                completion="idle",
+                revision=revision,
+                story={},
                 closed_ns=self.now_ns,
                 scores=[Outgoing(id=s["id"], at_ns=START_NS + number, body=json.dumps(s)) for s in scores],
-            )  # fmt: skip
+            )
         )
 
     async def step(self, times: int = 1) -> None:

@@ -1,0 +1,53 @@
+"""Feedback: what a user said about an answer, where clients write it on a span; kept as ``metadata.feedback``.
+
+| client | where |
+|---|---|
+| any that has metadata (Langfuse, OpenInference, OpenLLMetry, LangSmith, AI SDK, …) | its key ``feedback``, as it is |
+| any | the attributes ``feedback``, ``user_feedback``, ``user.feedback`` |
+| OpenInference | ``evaluations.N.evaluation.*``, ``trace.evaluations.N.evaluation.*`` by an annotator ``HUMAN`` |
+| Logfire | an annotation: ``logfire.feedback.name`` names the attribute that holds the value |
+| GenAI conventions | a span event ``gen_ai.evaluation.result`` whose name speaks of feedback |
+
+Scores that Langfuse, LangSmith or MLflow take through an API of their own travel on no span and are not seen here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from integrations.raw import AttributeValue, RawSpan
+from scoring.feedback import KEYS
+from scoring.span import Json
+
+from . import unwrap
+
+_EVALUATION = re.compile(r"((?:trace\.)?evaluations\.\d{1,4}\.evaluation\.)annotator_kind")
+_LOGFIRE = "logfire.feedback.name"
+_EVENT = "gen_ai.evaluation.result"
+
+
+def feedback(raw: RawSpan) -> tuple[str, Json] | None:
+    """The attribute that says it and what it says; None when nothing does."""
+    attributes = raw.attributes
+    for key in KEYS:
+        if (value := attributes.get(key)) is not None:
+            return key, unwrap.decoded(value, scalars=True)
+    named = attributes.get(_LOGFIRE)
+    if isinstance(named, str) and attributes.get(named) is not None:
+        return named, unwrap.decoded(attributes[named], scalars=True)
+    for key, kind in attributes.items():
+        found = _EVALUATION.fullmatch(key) if key.endswith(".annotator_kind") else None
+        if found and isinstance(kind, str) and kind.upper() == "HUMAN":
+            said = _said(attributes, f"{found[1]}label", f"{found[1]}score")
+            if said is not None:
+                return said
+    for event in raw.events:
+        name = event.attributes.get("gen_ai.evaluation.name")
+        if event.name == _EVENT and isinstance(name, str) and "feedback" in name.lower():
+            return _said(event.attributes, "gen_ai.evaluation.score.label", "gen_ai.evaluation.score.value")
+    return None
+
+
+def _said(attributes: Mapping[str, AttributeValue], *keys: str) -> tuple[str, Json] | None:
+    return next(((key, unwrap.decoded(attributes[key])) for key in keys if attributes.get(key) is not None), None)

@@ -1,0 +1,18 @@
+"""What can go wrong with a model of embeddings in this process, in words for an operator."""
+
+from __future__ import annotations
+
+INSTALL = "pip install 'sidejudge[embeddings]'"
+
+
+class EmbeddingError(Exception):
+    """No vectors came of it. ``remedy`` is what to do about it, empty where it may pass by itself.
+
+    ``of_texts``: other texts may fare better, so those that were given together may be tried one by one.
+    """
+
+    def __init__(self, cause: str, remedy: str = "", *, of_texts: bool = False) -> None:
+        super().__init__(f"{cause}; {remedy}" if remedy else cause)
+        self.cause = cause
+        self.remedy = remedy
+        self.of_texts = of_texts

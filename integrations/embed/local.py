@@ -1,0 +1,143 @@
+"""A sentence-transformers model in this process, in one thread of its own.
+
+The library's import takes seconds and some 400 MB, and a model as much again or more: both happen in that thread, when
+first asked for. A model in the cache on disk, or in a folder, is loaded without a look at the network; another one is
+downloaded from the hub.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from scoring.label import label
+from scoring.vector import Vector
+
+from .errors import INSTALL, EmbeddingError
+
+REST_S: Final = 600.0
+"""How long a model that could not be loaded is not tried again: without a network the hub takes a minute to give up."""
+
+_ENVIRONMENT: Final = {
+    "TOKENIZERS_PARALLELISM": "false",  # tokenizers would start a thread for each core
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
+}
+_ANOTHER_FOLDER: Final = "set answerers.embedding.model to a folder that holds a sentence-transformers model"
+_NO_HUB: Final = (
+    "copy the model into a folder and set answerers.embedding.model to it, or let this machine reach the hub"
+)
+
+T = TypeVar("T")
+
+
+class LocalModel:
+    """A model by path or by its name on the hub. Making it does nothing; ``start`` or the first ``embed`` loads it.
+
+    ``device`` None: what the machine has. ``batch_size``: texts that go through the model together.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        device: str | None = None,
+        batch_size: int = 32,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name: Final = name
+        self._device = device
+        self._batch_size = batch_size
+        self._clock = clock
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sidejudge-embedding")
+        self._model: Any = None
+        self._failed: tuple[float, EmbeddingError] | None = None
+
+    async def start(self) -> None:
+        """Load it, now rather than with the first case. Raises ``EmbeddingError``."""
+        await self._run(self._load)
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each text, of length 1 where the model gives it a direction. Raises ``EmbeddingError``."""
+        return await self._run(lambda: self._embed(list(texts)))
+
+    async def close(self) -> None:
+        """Let what runs end, and end the thread; idempotent."""
+        await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except RuntimeError as error:
+            raise EmbeddingError("the embedding model is closed; the monitor is shutting down") from error
+
+    def _load(self) -> None:
+        if self._model is not None:
+            return
+        if self._failed is not None and self._clock() - self._failed[0] < REST_S:
+            raise self._failed[1]
+        try:
+            self._model = _loaded(self.name, self._device)
+            self._failed = None
+        except EmbeddingError as error:
+            self._failed = (self._clock(), error)
+            raise
+
+    def _embed(self, texts: list[str]) -> list[Vector]:
+        self._load()
+        try:
+            made = self._model.encode(
+                texts,
+                batch_size=self._batch_size,
+                normalize_embeddings=True,
+                convert_to_numpy=True,
+                show_progress_bar=False,
+            )
+        except Exception as error:  # noqa: BLE001  # any: what a model of anybody's raises
+            raise EmbeddingError(f"the embedding model {self.name} failed: {_brief(error)}", of_texts=True) from None
+        vectors: list[Vector] = made.astype("float32").tolist()
+        return vectors
+
+
+def _loaded(name: str, device: str | None) -> Any:
+    folder = Path(name).expanduser()
+    is_path = folder.is_absolute() or name.startswith(".")
+    if is_path and not folder.is_dir():
+        raise EmbeddingError(f"there is no folder {name}", _ANOTHER_FOLDER)
+    for key, value in _ENVIRONMENT.items():
+        os.environ.setdefault(key, value)
+    try:
+        library = import_module("sentence_transformers")
+    except ImportError as error:
+        missing = getattr(error, "name", None) or "sentence_transformers"
+        raise EmbeddingError(f"embeddings need {missing}, which is not installed", INSTALL) from None
+    _leave_a_core()
+    try:
+        try:
+            return library.SentenceTransformer(str(folder), device=device, local_files_only=True)
+        except OSError:
+            if folder.is_dir():
+                raise
+            return library.SentenceTransformer(name, device=device)
+    except Exception as error:  # noqa: BLE001  # any: a damaged file raises whatever its reader raises
+        remedy = _ANOTHER_FOLDER if folder.is_dir() else _NO_HUB
+        raise EmbeddingError(f"the embedding model {name} cannot be loaded: {_brief(error)}", remedy) from None
+
+
+def _leave_a_core() -> None:
+    """Keep torch from taking every core from the threads that take traces in; what the operator has set stays."""
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch = import_module("torch")
+        torch.set_num_threads(max(1, torch.get_num_threads() - 1))
+
+
+def _brief(error: BaseException) -> str:
+    return f"{type(error).__name__}: {label(str(error).strip().partition(chr(10))[0], 200)}"

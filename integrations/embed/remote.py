@@ -1,0 +1,84 @@
+"""Embeddings of an endpoint, through litellm. It asks once for each batch; what fails has a name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from integrations.provider.errors import Kind, ProviderError, read_error
+from integrations.provider.library import LiteLLM
+from scoring.vector import Vector
+
+
+class RemoteModel:
+    """A model at an endpoint; ``name`` is ``provider/model`` as litellm writes it. ``timeout_s`` is that of a batch."""
+
+    def __init__(
+        self,
+        name: str,
+        library: LiteLLM,
+        *,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        batch_size: int = 32,
+        timeout_s: float = 60.0,
+    ) -> None:
+        self.name: Final = name
+        self._library = library
+        self._api_base = api_base
+        self._api_key = api_key
+        self._batch_size = batch_size
+        self._timeout_s = timeout_s
+
+    def __repr__(self) -> str:
+        return f"RemoteModel({self.name!r})"  # a key must not be shown by accident
+
+    async def start(self) -> None:
+        """Load litellm; the endpoint is not asked. Raises ``ProviderError``."""
+        await self._library.start()
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each text, as the endpoint gives it. Raises ``ProviderError``."""
+        vectors: list[Vector] = []
+        for start in range(0, len(texts), self._batch_size):
+            vectors += await self._batch(list(texts[start : start + self._batch_size]))
+        return vectors
+
+    async def close(self) -> None:
+        """Nothing of its own: litellm belongs to whoever made it."""
+
+    async def _batch(self, texts: list[str]) -> list[Vector]:
+        async def work(litellm: Any) -> Any:
+            return await litellm.aembedding(
+                model=self.name,
+                input=texts,
+                api_base=self._api_base,
+                api_key=self._api_key,
+                timeout=self._timeout_s,
+                encoding_format="float",
+                num_retries=0,
+                max_retries=0,
+                drop_params=True,
+            )
+
+        try:
+            return _read(await self._library.run(work), len(texts))
+        except ProviderError:
+            raise
+        except Exception as error:  # noqa: BLE001  # any: it raises what its many providers raise
+            raise read_error(error, secret=self._api_key) from None  # its chain may hold the texts
+
+
+def _read(response: Any, count: int) -> list[Vector]:
+    by_place: dict[int, Vector] = {}
+    for place, item in enumerate(response.data):
+        vector = item["embedding"]
+        if not isinstance(vector, list) or not all(type(value) in (int, float) for value in vector):
+            raise ProviderError(Kind.BAD_ANSWER, "an embedding is not a list of numbers")
+        told = item.get("index")
+        by_place[told if isinstance(told, int) else place] = vector
+    if set(by_place) != set(range(count)):
+        raise ProviderError(Kind.BAD_ANSWER, f"{len(by_place)} embeddings for {count} texts")
+    if len({len(vector) for vector in by_place.values()}) > 1:
+        raise ProviderError(Kind.BAD_ANSWER, "embeddings of different lengths")
+    return [by_place[place] for place in range(count)]

@@ -1,0 +1,93 @@
+"""Spans and log records of OTLP/JSON, as read, → the same in protobuf: what is kept is kept in one form.
+
+What clients may write loosely is forgiven by ``json_values``; what comes out decodes to the same as the JSON would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from integrations.raw import AttributeValue
+
+from . import json_values
+from .decode_json import KINDS, STATUSES
+from .json_values import enum, integer, mapping, objects, text
+from .schema import whole_classes
+
+_DEEPEST: Final = 30
+"""Levels of a value that are kept: three messages each, of the hundred that protobuf reads. Deeper ones are empty."""
+_INT64: Final = range(-(1 << 63), 1 << 63)
+
+
+def encode_resource(resource: Mapping[str, Any]) -> bytes:
+    """A ``Resource``: its attributes."""
+    made: Any = whole_classes()["Resource"]()
+    _put_all(made.attributes, json_values.attributes(resource.get("attributes")))
+    return bytes(made.SerializeToString())
+
+
+def encode_scope(scope: Mapping[str, Any]) -> bytes:
+    """An ``InstrumentationScope``: its name and version."""
+    made: Any = whole_classes()["Scope"]()
+    made.name, made.version = _utf8(text(scope.get("name"))), _utf8(text(scope.get("version")))
+    return bytes(made.SerializeToString())
+
+
+def encode_span(span: Mapping[str, Any], trace_id: bytes, span_id: bytes) -> bytes:
+    """A ``Span`` with these ids."""
+    made: Any = whole_classes()["Span"](trace_id=trace_id, span_id=span_id)
+    made.trace_state, made.name = _utf8(text(span.get("traceState"))), _utf8(text(span.get("name")))
+    made.parent_span_id = bytes.fromhex(json_values.identifier(span.get("parentSpanId"), 8) or "")
+    made.kind = enum(span.get("kind"), KINDS)
+    made.start, made.end = integer(span.get("startTimeUnixNano")), integer(span.get("endTimeUnixNano"))
+    _put_all(made.attributes, json_values.attributes(span.get("attributes")))
+    for event in objects(span.get("events")):
+        added = made.events.add(name=_utf8(text(event.get("name"))), time=integer(event.get("timeUnixNano")))
+        _put_all(added.attributes, json_values.attributes(event.get("attributes")))
+    status = mapping(span.get("status"))
+    made.status.code = enum(status.get("code"), STATUSES)
+    made.status.message = _utf8(text(status.get("message")))
+    return bytes(made.SerializeToString())
+
+
+def encode_log_record(record: Mapping[str, Any], trace_id: bytes, span_id: bytes) -> bytes:
+    """A ``LogRecord`` with these ids."""
+    made: Any = whole_classes()["LogRecord"](trace_id=trace_id, span_id=span_id)
+    made.time, made.observed = integer(record.get("timeUnixNano")), integer(record.get("observedTimeUnixNano"))
+    made.event_name = _utf8(text(record.get("eventName")))
+    _put(made.body, json_values.any_value(record.get("body")))
+    _put_all(made.attributes, json_values.attributes(record.get("attributes")))
+    return bytes(made.SerializeToString())
+
+
+def _put_all(pairs: Any, found: Mapping[str, AttributeValue], depth: int = 0) -> None:
+    for key, value in found.items():
+        _put(pairs.add(key=_utf8(key)).value, value, depth)
+
+
+def _put(made: Any, value: AttributeValue, depth: int = 0) -> None:
+    if isinstance(value, bool):
+        made.bool_value = value
+    elif isinstance(value, str):
+        made.string_value = _utf8(value)
+    elif isinstance(value, bytes):
+        made.bytes_value = value
+    elif isinstance(value, int):
+        if value in _INT64:
+            made.int_value = value
+        else:  # JSON has no bounds; as text nothing of it is lost
+            made.string_value = str(value).encode()
+    elif isinstance(value, float):
+        made.double_value = value
+    elif isinstance(value, list) and depth < _DEEPEST:
+        made.array_value.SetInParent()
+        for item in value:
+            _put(made.array_value.values.add(), item, depth + 1)
+    elif isinstance(value, dict) and depth < _DEEPEST:
+        made.kvlist_value.SetInParent()
+        _put_all(made.kvlist_value.values, value, depth + 1)
+
+
+def _utf8(found: str) -> bytes:
+    return found.encode("utf-8", "replace")

@@ -1,0 +1,46 @@
+"""Kept: the chunks of one trace, read back as spans that have what was said of them in log records.
+
+A chunk of spans is a request for spans. A chunk of log records is a request for log records, inside a field that a
+request for spans does not have (``envelope.Logs``): whoever reads it for spans finds none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from integrations.contents_in_logs import join
+from integrations.raw import RawLogRecord, RawSpan
+
+from .decode import UndecodableError, decode_spans
+from .decode_logs import decode_logs
+from .envelope import Logs
+
+_LOGS = b"\x12"
+"""The tag that a chunk of log records begins with; one of spans begins with another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The spans of a trace in order of arrival, and how many chunks of it could not be read."""
+
+    spans: list[RawSpan]
+    damaged: int = 0
+
+
+def decode_kept(payloads: Iterable[bytes]) -> Kept:
+    """Read the chunks of one trace."""
+    spans: list[RawSpan] = []
+    records: list[RawLogRecord] = []
+    damaged = 0
+    for payload in payloads:
+        try:
+            if payload[:1] == _LOGS:
+                records += decode_logs(Logs.FromString(payload).request)
+            else:
+                spans += decode_spans(payload)
+        except (UndecodableError, DecodeError):
+            damaged += 1
+    return Kept(join(spans, records) if records else spans, damaged)

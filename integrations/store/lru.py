@@ -1,0 +1,66 @@
+"""A bounded table of things that can be made again: what was not used for longest is forgotten first.
+
+When something was used is written with the next thing that is put in, so a hit costs no write; a crash forgets some of
+that, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from .statements import queries
+
+V = TypeVar("V", str, bytes)
+
+_ROOM: Final = 100
+"""An eviction leaves room for a hundredth of the bound, so that it is rare."""
+
+
+class Lru(Generic[V]):
+    """The table whose statements of ``queries.sql`` begin with ``name``. Raises ``StoreError``."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        write: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
+        read: Callable[[str, Sequence[object]], list[Any]],
+    ) -> None:
+        self._name = name
+        self._write = write
+        self._read = read
+        self._sql = queries()
+        self._used: dict[str, int] = {}
+        self._put_since_count: int | None = None
+
+    def get(self, keys: Sequence[str], now_ns: int) -> dict[str, V]:
+        """What is known of these, as it was put in; each counts as used now."""
+        found = dict(self._read(self._name, (json.dumps(list(keys)),)))
+        self._used.update(dict.fromkeys(found, now_ns))
+        return found
+
+    async def put(self, things: Mapping[str, V], now_ns: int, most: int) -> None:
+        """Keep things by key. Of more than ``most`` those that were not used for longest are forgotten."""
+        used, self._used = self._used, {}
+        uses = [(at, key) for key, at in used.items()]
+        rows = [(key, now_ns, thing) for key, thing in things.items()]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(self._sql[f"{self._name}_used"], uses)
+            connection.executemany(self._sql[f"{self._name}_put"], rows)
+            self._evict(connection, len(rows), most)
+
+        await self._write(work)
+
+    def _evict(self, connection: sqlite3.Connection, added: int, most: int) -> None:
+        # Counting reads the whole table, so it is done once for as many things as there is room for.
+        room = most // _ROOM
+        self._put_since_count = None if self._put_since_count is None else self._put_since_count + added
+        if self._put_since_count is not None and self._put_since_count <= room:
+            return
+        (held,) = connection.execute(self._sql[f"{self._name}_count"]).fetchone()
+        connection.execute(self._sql[f"{self._name}_forget"], (max(0, held - (most - room)),))
+        self._put_since_count = 0

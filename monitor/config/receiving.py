@@ -1,0 +1,77 @@
+"""The sections of the configuration that say where traces come from, and who may send them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from pydantic import Field, SecretStr, model_validator
+
+from .section import GIVEN_AS_LIST, Section
+from .units import Address, SizeField, parse_address
+
+CertificateFile: TypeAlias = Annotated[Path, Field(strict=False)]
+Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
+
+
+class Auth(Section):
+    """Who may send. Without this section everybody who can reach the address may."""
+
+    bearer: Annotated[tuple[Secret, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="tokens that are accepted as `Authorization: Bearer …`, as `${NAME}`"
+    )
+    basic: Mapping[str, Secret] = Field(
+        default_factory=dict,
+        description="user names with their passwords, `Authorization: Basic …`; an application with a Langfuse SDK "
+        "sends its public key with its secret key",
+    )
+
+    @model_validator(mode="after")
+    def _somebody(self) -> Auth:
+        if not self.bearer and not self.basic:
+            raise ValueError("names nobody who may send; give bearer or basic, or take the section out")
+        return self
+
+
+class Tls(Section):
+    """Encryption of what is received, over HTTP and gRPC alike."""
+
+    certificate: CertificateFile = Field(description="the server's certificate with its chain, PEM")
+    key: CertificateFile = Field(description="the certificate's private key, PEM, not encrypted")
+    client_ca: CertificateFile | None = Field(
+        default=None, description="who must have signed the certificates of clients, PEM; without it they need none"
+    )
+
+
+class Otlp(Section):
+    """OTLP traces and logs, as protobuf or JSON over HTTP, and over gRPC.
+
+    HTTP paths are `/v1/traces`, `/v1/logs` and `/v1/metrics` (answered and dropped), and the same below
+    `/api/public/otel`, where Langfuse's SDKs send.
+    """
+
+    http: Address = Field(default=parse_address("0.0.0.0:4318"), description="address to listen on, host:port")
+    grpc: Address | None = Field(
+        default=None, description="address to listen on for gRPC (extra `grpc`), such as 0.0.0.0:4317; without it: none"
+    )
+    max_request_bytes: SizeField = Field(
+        default=64 * 2**20, description="largest request body accepted, bytes after decompression; larger ones get 413"
+    )
+    auth: Auth | None = Field(default=None, description="credentials of senders; without it none are asked for")
+    tls: Tls | None = Field(default=None, description="encryption; without it none")
+    requests_per_second: float | None = Field(
+        default=None,
+        gt=0.0,
+        allow_inf_nan=False,
+        description="requests that one sender may send (two seconds' worth at once); more get 429. Without it: any",
+    )
+    cors_origins: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="origins whose pages may send from a browser, such as `https://*.example.org`"
+    )
+
+
+class Sources(Section):
+    """Where traces come from."""
+
+    otlp: Otlp = Otlp()

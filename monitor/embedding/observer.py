@@ -1,0 +1,22 @@
+"""Observer: who is told what embedding does, as it does it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Observer(Protocol):
+    """All methods are called in the event loop and must return at once."""
+
+    def looked_up(self, *, hits: int, misses: int) -> None:
+        """So many texts had their vectors in the cache, so many not."""
+
+    def embedded(self, model: str, *, texts: int, duration_s: float, failed: bool) -> None:
+        """The model was given so many texts at once, and is through."""
+
+
+class Unobserved:
+    """Nobody looks."""
+
+    def looked_up(self, *, hits: int, misses: int) -> None: ...
+    def embedded(self, model: str, *, texts: int, duration_s: float, failed: bool) -> None: ...

@@ -1,0 +1,27 @@
+"""Suspicion: something about the traffic makes verdicts fewer, or other, than the configuration asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What is suspected."""
+
+    SKEWED_SAMPLING = "skewed_sampling"
+    """The randomness of trace ids is not uniform: the sample is not the share that it is taken for."""
+    SPLIT_TRACES = "split_traces"
+    """Spans of one trace arrive in different places, or are lost: what arrives here are fragments."""
+    ROOTLESS_TRACES = "rootless_traces"
+    """Traces begin in processes whose spans do not arrive here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspicion:
+    """One line of cause, one of remedy. ``service`` is None when it is about all of them."""
+
+    kind: Kind
+    service: str | None
+    cause: str
+    remedy: str

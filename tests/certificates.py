@@ -1,0 +1,40 @@
+"""Certificates for tests, made anew each time with the machine's openssl."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An authority, a server's certificate for 127.0.0.1 signed by it, and a client's."""
+
+    folder: Path
+
+    def __getattr__(self, name: str) -> str:
+        return str(self.folder / f"{name}.pem")
+
+
+def make(folder: Path) -> Made:
+    """``ca``, ``ca_key``, ``server``, ``server_key``, ``client``, ``client_key``: paths of PEM files."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+
+    def run(*arguments: str) -> None:
+        subprocess.run([openssl, *arguments], cwd=folder, check=True, capture_output=True)
+
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+    run("req", "-x509", *key, "-keyout", "ca_key.pem", "-out", "ca.pem", "-subj", "/CN=tests")
+    for name in ("server", "client"):
+        run(
+            "req", "-x509", *key, "-keyout", f"{name}_key.pem", "-out", f"{name}.pem", "-subj", f"/CN={name}",
+            "-CA", "ca.pem", "-CAkey", "ca_key.pem", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost",
+            "-addext", "basicConstraints=CA:FALSE",
+        )  # fmt: skip
+    return Made(folder)

@@ -1,0 +1,166 @@
+"""``sidejudge score`` with embeddings: a real model from disk in this process, or an endpoint on a socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.fakes.openai import Provider, embeds, unauthorised
+
+TRANSLATION = {
+    "case_id": "translation",
+    "task": "translation",
+    "model_output": {
+        "full_translation": "Kunde Erstattung",
+        "sentence_translations": [{"source_id": 1, "source_text": "x", "translated_text": "Kunde Erstattung"}],
+        "domain_terms_handled": [],
+        "named_entities_handled": [],
+    },
+    "expected_outcome": {
+        "full_translation": "ग्राहक रिफंड",
+        "sentence_translations": [{"source_id": 1, "source_text": "x", "translated_text": "ग्राहक रिफंड"}],
+        "domain_terms_handled": [],
+        "named_entities_handled": [],
+    },
+}  # fmt: skip
+ENTITY = {
+    "case_id": "entity",
+    "task": "entity",
+    "model_output": {"detected_keywords": ["Erstattung", "wetter"], "detected_topics": ["रिफंड"]},
+    "expected_outcome": {"detected_keywords": ["refund", "card"], "detected_topics": ["billing"]},
+}
+ANSWER = {
+    "case_id": "answer",
+    "input": "Refund verified customer?",
+    "model_output": "Customer refunded, account confirmed.",
+    "expected_outcome": "Kunde Erstattung, konto geprüft.",
+}
+HEADLINE = {
+    "case_id": "text",
+    "task": "text",
+    "model_output": {
+        "sentiment": [],
+        "summary": {"call_purpose": "refund", "highlights": ["Kunde Karte", "sunny monday"], "call_extracted_info": {}},
+        "emotion": {},
+    },
+    "expected_outcome": {
+        "sentiment": [],
+        "summary": {"call_purpose": "refund", "highlights": ["Customer card"], "call_extracted_info": {}},
+        "emotion": {},
+    },
+}
+
+
+REMOTE = {"remote": True, "model": "openai/text-embedding-3-small", "api_key": "sk-secret-1"}
+needs_litellm = pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed")
+
+
+def score(
+    folder: Path, embedding: dict | None, *cases: dict, rubric: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    (folder / "c.yaml").write_text(yaml.safe_dump({"answerers": {"embedding": embedding}} if embedding else {}))
+    (folder / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases))
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")} | {"HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-P", "-m", "monitor", "score", "cases.jsonl", "--out", "v.jsonl", "--overwrite"]
+    return subprocess.run(
+        [*command, "--config", "c.yaml", *(["--rubric", rubric] if rubric else [])],
+        cwd=folder, capture_output=True, text=True, check=False, env=environ, timeout=110,
+    )  # fmt: skip
+
+
+def verdicts(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "v.jsonl").read_text().splitlines()]
+
+
+def scores(folder: Path) -> dict[str, dict]:
+    return {each["metric"]: each for verdict in verdicts(folder) for each in verdict["scores"]}
+
+
+@pytest.fixture(scope="module")
+def told(embedding_model, tmp_path_factory):
+    """All scores of a run over a case of each task, by metric."""
+    folder = tmp_path_factory.mktemp("tasks")
+    done = score(folder, {"model": str(embedding_model), "device": "cpu"}, TRANSLATION, ENTITY, HEADLINE)
+    assert done.returncode == 0, done.stderr
+    return scores(folder)
+
+
+def test_the_meaning_of_a_translation_is_a_cosine_of_the_model(told):
+    meaning = told["sentence_meaning_accuracy"]
+    assert (meaning["status"], meaning["method"]) == ("scored", "embedding")
+    assert meaning["value"] == pytest.approx(1 / 1.04, abs=1e-3)
+
+
+def test_entities_are_matched_across_languages(told):
+    matched = told["cross_language_match_rate"]
+    # "refund" is found once, as "Erstattung" or as "रिफंड"; nothing stands for "card" and "billing".
+    assert (matched["value"], matched["method"]) == (pytest.approx(1 / 3), "embedding")
+
+
+def test_a_highlight_is_recalled_in_other_words(told):
+    assert (told["highlight_recall_rate"]["value"], told["highlight_recall_rate"]["method"]) == (1.0, "embedding")
+
+
+def test_relevancy_and_correctness_of_an_answer_are_told_by_the_model(tmp_path, embedding_model):
+    done = score(tmp_path, {"model": str(embedding_model), "device": "cpu"}, ANSWER, rubric="benchmarks")
+    assert done.returncode == 0, done.stderr
+    relevancy, correctness = (scores(tmp_path)[name] for name in ("answer_relevancy", "answer_correctness"))
+    assert (relevancy["status"], relevancy["method"]) == ("scored", "embedding")
+    assert 0.5 < relevancy["details"]["raw"] < 1
+    assert (correctness["status"], correctness["method"], correctness["value"]) == ("scored", "embedding", 1.0)
+    assert correctness["details"]["f1"] == 1.0
+    assert correctness["details"]["semantic_similarity"] == pytest.approx(1 / 1.04, abs=1e-3)
+
+
+def test_without_embeddings_none_of_it_has_a_value(tmp_path):
+    done = score(tmp_path, None, TRANSLATION)
+    assert done.returncode == 0, done.stderr
+    assert scores(tmp_path)["sentence_meaning_accuracy"]["status"] == "unavailable"
+
+
+def test_a_run_whose_model_is_not_there_ends_before_it_says_anything(tmp_path):
+    done = score(tmp_path, {"model": str(tmp_path / "nothing")}, TRANSLATION)
+    assert done.returncode == 2
+    cause, remedy = done.stderr.strip().splitlines()[-2:]
+    assert cause.startswith("error: answerers.embedding: there is no folder")
+    assert "answerers.embedding.model" in remedy
+    assert verdicts(tmp_path) == []
+
+
+def meaning_of(text: str) -> tuple[float, ...]:
+    """What the fake endpoint knows of meaning: which of three concepts a text names, in any of two languages."""
+    concepts = (("kunde", "ग्राहक"), ("erstattung", "रिफंड"), ("wetter", "मौसम"))
+    return (*(float(any(word in text.lower() for word in concept)) for concept in concepts), 0.1)
+
+
+@needs_litellm
+def test_an_endpoint_answers_the_same_questions(tmp_path):
+    with Provider(embeds(meaning_of)) as provider:
+        remote = {**REMOTE, "api_base": provider.url}
+        done = score(tmp_path, remote, TRANSLATION, {**TRANSLATION, "case_id": "again"})
+        assert done.returncode == 0, done.stderr
+        assert [v["case_id"] for v in verdicts(tmp_path)] == ["translation", "again"]
+        assert scores(tmp_path)["sentence_meaning_accuracy"]["value"] == pytest.approx(1.0)
+        assert sorted(text for seen in provider.seen for text in seen.body["input"]) == sorted(
+            ["Kunde Erstattung", "ग्राहक रिफंड"]
+        )  # each text once
+
+
+@needs_litellm
+def test_an_endpoint_that_refuses_leaves_an_error_and_no_number(tmp_path):
+    with Provider(unauthorised()) as provider:
+        remote = {**REMOTE, "api_base": provider.url}
+        done = score(tmp_path, remote, TRANSLATION)
+        assert done.returncode == 0, done.stderr
+        meaning = scores(tmp_path)["sentence_meaning_accuracy"]
+        assert (meaning["status"], meaning["value"]) == ("error", None)
+        assert "authentication failed" in meaning["reason"]
+        assert verdicts(tmp_path)[0]["state"] == "incomplete"
+        assert "sk-secret-1" not in done.stdout + done.stderr + (tmp_path / "v.jsonl").read_text()

@@ -1,0 +1,99 @@
+"""A model at an endpoint, through the real litellm and over a real socket."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+
+import pytest
+
+from integrations.embed.remote import RemoteModel
+from integrations.provider.errors import Kind, ProviderError
+from integrations.provider.library import LiteLLM
+from tests.fakes import openai
+
+pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="litellm is not installed (the extra `judge`)")
+
+
+@pytest.fixture
+def provider():
+    with openai.Provider(openai.embeds(lambda text: (float(len(text)), 1.0))) as running:
+        yield running
+
+
+@pytest.fixture
+async def library():
+    opened = LiteLLM()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def model(provider, library):
+    return RemoteModel(
+        "openai/text-embedding-3-small", library, api_base=provider.url, api_key="sk-very-secret", batch_size=2,
+        timeout_s=5.0,
+    )  # fmt: skip
+
+
+def says(*items):
+    body = {"object": "list", "model": "m", "data": list(items), "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+    return openai.raw(json.dumps(body).encode())
+
+
+def item(vector, index):
+    return {"object": "embedding", "index": index, "embedding": vector}
+
+
+async def test_texts_travel_in_batches_and_their_vectors_come_in_order(model, provider):
+    assert [list(v) for v in await model.embed(["a", "bb", "ccc"])] == [[1.0, 1.0], [2.0, 1.0], [3.0, 1.0]]
+    assert [seen.body["input"] for seen in provider.seen] == [["a", "bb"], ["ccc"]]
+    assert {seen.body["model"] for seen in provider.seen} == {"text-embedding-3-small"}
+    assert all(seen.path == "/v1/embeddings" for seen in provider.seen)
+
+
+async def test_vectors_are_told_apart_by_the_index_that_the_endpoint_gives(model, provider):
+    provider.will(says(item([2.0, 0.0], 1), item([1.0, 0.0], 0)))
+    assert [list(v) for v in await model.embed(["a", "b"])] == [[1.0, 0.0], [2.0, 0.0]]
+
+
+BAD = [
+    says(item([1.0], 0)),
+    says(item([1.0], 0), item([1.0], 0)),
+    says(item([1.0], 0), item([1.0, 2.0], 1)),
+    says(item([1.0], 0), item(["1"], 1)),
+    says(item([1.0], 0), item(None, 1)),
+]
+
+
+@pytest.mark.parametrize("behaviour", BAD, ids=["too few", "twice", "lengths", "text", "none"])
+async def test_what_is_no_vector_for_each_text_is_a_bad_answer(model, provider, behaviour):
+    provider.will(behaviour)
+    with pytest.raises(ProviderError) as told:
+        await model.embed(["a", "b"])
+    assert told.value.kind is Kind.BAD_ANSWER
+
+
+FAILURES = [
+    (openai.unauthorised, Kind.AUTHENTICATION_FAILED),
+    (openai.no_model, Kind.MODEL_NOT_FOUND),
+    (openai.no_credit, Kind.CREDIT_EXHAUSTED),
+    (lambda: openai.too_many("7"), Kind.RATE_LIMITED),
+    (openai.too_long, Kind.CONTEXT_OVERFLOW),
+    (openai.page, Kind.OVERLOADED),
+    (openai.resets, Kind.UNREACHABLE),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "kind"), FAILURES, ids=[kind.name for _, kind in FAILURES])
+async def test_each_failure_has_its_name_and_is_asked_once(model, provider, behaviour, kind):
+    provider.will(behaviour())
+    with pytest.raises(ProviderError) as told:
+        await model.embed(["a"])
+    assert told.value.kind is kind
+    assert "sk-very-secret" not in str(told.value)
+    assert len(provider.seen) == 1
+
+
+def test_a_key_is_not_shown_by_accident():
+    assert "secret" not in repr(RemoteModel("openai/m", LiteLLM(), api_key="sk-very-secret"))
