@@ -13,6 +13,7 @@ from integrations.prometheus.exporter import Exporter, Known, Queue, Snapshot
 from integrations.prometheus.families import FAMILIES
 from integrations.prometheus.judge_metrics import KnownJudge
 from scoring.bands import Blocker, Effect
+from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding, ModelStanding, Spending
 from scoring.metric import Metric
 from scoring.result import Failed, NotApplicable, Result, Scored, Unavailable
@@ -349,6 +350,7 @@ def populated() -> Exporter:
     exporter.workflow_violation("call", "tool_missing", TRACE)
     exporter.watch(
         lambda: Snapshot(
+            exports=[ExportStanding(destination="jsonl", state="ok")],
             standings=[standing(composite_mean=0.5, metric_means={"accuracy": 0.5})],
             queues={"evaluation": Queue(items=1, oldest_s=1.0)}, spool_bytes=1, suspected={"split_traces": False},
             judge=JudgeStanding(
