@@ -1,4 +1,4 @@
-"""Export card: whether scores reach where they are written back to, and what waits; a section of the status page."""
+"""Export card: whether scores and notices reach where they go to, and what waits; a section of the status page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .html import duration, escape
 
 _STATES = {
     "starting": ("insufficient_data", "starting"),
-    "ok": ("healthy", "takes scores"),
+    "ok": ("healthy", "ok"),
     "retrying": ("warning", "retrying"),
     "stopped": ("critical", "stopped"),
 }
@@ -22,7 +22,7 @@ def export_card(exports: Sequence[ExportStanding], now_s: float) -> str:
         return ""
     rows = "".join(_row(export, now_s) for export in exports)
     return (
-        '<section class="card"><div class="head"><h2>Scores written back</h2></div><div class="scroll"><table><thead>'
+        '<section class="card"><div class="head"><h2>Written back and told</h2></div><div class="scroll"><table><thead>'
         '<tr><th>State<th>Where<th class="number">Waiting<th>Oldest<th class="number">Not seen yet'
         f'<th class="number">Given up<th>Last success<th>Why</tr></thead><tbody>{rows}</tbody></table></div></section>'
     )

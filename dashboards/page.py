@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from integrations.otlp.traffic import Forwarding, Receiving
+from scoring.alerts.board import Posted
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
 
+from .alerts_card import alerts_card
 from .export_card import export_card
 from .html import duration, escape, frame
 from .judge_card import judge_card
@@ -26,6 +28,7 @@ _ICONS = {
 }
 _NAMES = {status: status.value.replace("_", " ") for status in Status}
 _ORDER = (Status.CRITICAL, Status.WARNING, Status.HEALTHY, Status.INSUFFICIENT_DATA)
+_COMPARED = {"point": "pass ratio", "bound": "upper bound", "sequence": "confidence sequence"}
 _WIDTH, _MARGIN = 160, 4
 
 
@@ -51,16 +54,19 @@ class StatusPage:
     now_s: float = 0.0
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None
+    alerts: Sequence[Posted] = ()
+    now_ns: int = 0
 
 
 def status_page(page: StatusPage) -> str:
     """The page as HTML. Every value is escaped: names of services and reasons come from traces."""
-    traffic = traffic_card(page.receiving, page.forwarding)
-    exports = export_card(page.exports, page.now_s)
-    cards = [_standings(page), judge_card(page.judge), exports, _failures(page), _ledger(page), traffic]
-    body = "\n".join([_head(page), _tiles(page), *cards, _links()])
+    sections = (
+        _head(page), _tiles(page), alerts_card(page.alerts, page.now_ns), _standings(page), judge_card(page.judge),
+        export_card(page.exports, page.now_s), _failures(page), _ledger(page),
+        traffic_card(page.receiving, page.forwarding), _links(),
+    )  # fmt: skip
     title = f"{_NAMES[page.overall]} · sidejudge"
-    return frame(title, body, refresh_s=REFRESH_S, icon=_ICONS[page.overall])
+    return frame(title, "\n".join(sections), refresh_s=REFRESH_S, icon=_ICONS[page.overall])
 
 
 def _pill(status: Status) -> str:
@@ -90,16 +96,16 @@ def _tiles(page: StatusPage) -> str:
 
 def _standings(page: StatusPage) -> str:
     bounds = page.policy.thresholds
-    number = "upper bound" if page.policy.mode == "bound" else "pass ratio"
+    own = any(standing.thresholds != bounds for standing in page.standings)
     note = (
-        f"last {duration(page.window_s)} · warning when the {number} is below {bounds.warning:g}, "
-        f"critical below {bounds.critical:g}"
+        f"last {duration(page.window_s)} · warning when the {_COMPARED[page.policy.mode]} is below {bounds.warning:g}, "
+        f"critical below {bounds.critical:g}{'; some rubrics have thresholds of their own' if own else ''}"
     )
     head = f'<div class="head"><h2>Pass ratio</h2><span class="soft">{escape(note)}</span></div>'
     if not page.standings:
         return f'<section class="card">{head}<div class="empty">No verdict yet.</div></section>'
     ordered = sorted(page.standings, key=lambda each: _ORDER.index(each.appraisal.status))
-    rows = "".join(_row(standing, page.policy) for standing in ordered)
+    rows = "".join(map(_row, ordered))
     return (
         f'<section class="card">{head}<div class="scroll"><table><thead><tr><th>Status<th>Service<th>Rubric'
         '<th class="number">Pass ratio<th>Bounds<th class="number">Verdicts<th class="number">Failed<th>Why'
@@ -107,7 +113,7 @@ def _standings(page: StatusPage) -> str:
     )
 
 
-def _row(standing: Standing, policy: Policy) -> str:
+def _row(standing: Standing) -> str:
     told, status = standing.estimate, standing.appraisal.status
     ratio = f"{told.pass_ratio:.1%}" if told else "–"
     asked = {"service": standing.service, "environment": standing.environment, "rubric": standing.rubric}
@@ -121,8 +127,8 @@ def _row(standing: Standing, policy: Policy) -> str:
         f"<tr><td>{_pill(status)}"
         f'<td class="name">{_name(standing.service)}<br>{_name(standing.environment, "soft")}'
         f'<td class="name">{_name(standing.rubric)}<td class="number">{ratio}'
-        f'<td class="{status.value}">{_range(standing, policy)}<td class="number">{told.n if told else 0:,}'
-        f'<td class="number">{failed}<td class="why">{escape(standing.appraisal.reason)}</tr>'
+        f'<td class="{status.value}">{_range(standing)}<td class="number">{told.n if told else 0:,}'
+        f'<td class="number">{failed}<td class="why">{escape(standing.appraisal.reason)}{_missing(standing)}</tr>'
     )
 
 
@@ -131,7 +137,15 @@ def _name(value: object, style: str = "") -> str:
     return f'<span class="{style}" title="{escape(value)}">{escape(value, limit=48)}</span>'
 
 
-def _range(standing: Standing, policy: Policy) -> str:
+def _missing(standing: Standing) -> str:
+    """What the verdicts that are missing could change; nothing where none is."""
+    band = standing.missing
+    if band is None or not standing.incomplete:
+        return ""
+    return f"; with the {standing.incomplete:,} incomplete between {band.worst:.1%} and {band.best:.1%}"
+
+
+def _range(standing: Standing) -> str:
     """The ratio between its bounds, on a scale from 0 to 1 with both thresholds."""
     told = standing.estimate
     if told is None:
@@ -143,7 +157,7 @@ def _range(standing: Standing, policy: Policy) -> str:
     width = max(2.0, (told.upper - told.lower) * (_WIDTH - 2 * _MARGIN))
     marks = "".join(
         f'<line class="mark" x1="{x(bound)}" x2="{x(bound)}" y1="1" y2="19"/>'
-        for bound in (policy.thresholds.critical, policy.thresholds.warning)
+        for bound in (standing.thresholds.critical, standing.thresholds.warning)
     )
     label = f"{told.pass_ratio:.3f}, between {told.lower:.3f} and {told.upper:.3f}"
     return (
@@ -194,5 +208,11 @@ def _ledger(page: StatusPage) -> str:
 
 
 def _links() -> str:
-    links = (("/v1/status", "status as JSON"), ("/v1/verdicts", "verdicts"), ("/metrics", "metrics"), ("/docs", "API"))
+    links = (
+        ("/v1/status", "status as JSON"),
+        ("/v1/alerts", "alerts"),
+        ("/v1/verdicts", "verdicts"),
+        ("/metrics", "metrics"),
+        ("/docs", "API"),
+    )
     return "<nav>" + "".join(f'<a href="{path}">{name}</a>' for path, name in links) + "</nav>"

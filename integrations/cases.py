@@ -219,7 +219,9 @@ def _tools(value: Json, field: str) -> tuple[ToolCall, ...]:
 def _tool(value: Json, path: str) -> ToolCall:
     if isinstance(value, str):
         return ToolCall(name=_identifier(value, path))
-    tool = _object(value, path)
+    if not isinstance(value, dict):
+        raise FieldError(path, f"is {_kind(value)}", "write the tool's name, or an object with it")
+    tool = value
     _remarks(tool, _TOOL_FIELDS, f"{path}.")
     error, call_id, handoff = tool.get("error"), tool.get("call_id"), tool.get("handoff")
     return ToolCall(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from integrations.otlp.traffic import Forwarding, Receiving
+from scoring.alerts.lifecycle import Stage
 from scoring.export_standing import ExportStanding, ExportState
 from scoring.judge_metrics import Tier
 from scoring.judge_standing import JudgeStanding
@@ -15,6 +16,7 @@ from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.verdict import Selection, State
 
+from .alerts.answers import AlertBody, ChangeBody, instant
 from .report import Report
 from .suspicion import Kind
 
@@ -76,12 +78,17 @@ class StandingBody(_Body):
     forced: Count = Field(description="verdicts in the window that only a sampling rule drew")
     composite_mean: Ratio | None = Field(description="weighted mean composite, normalised to 0-1")
     metric_means: dict[str, float] = Field(description="weighted mean of each metric, in its own unit")
+    worst: Ratio | None = Field(description="pass ratio if every incomplete verdict had failed")
+    best: Ratio | None = Field(description="pass ratio if every incomplete verdict had passed")
+    since: datetime | None = Field(description="since when the status is in force")
+    sequence_upper: Ratio | None = Field(description="upper bound that holds at all times (mode `sequence`)")
+    change: ChangeBody | None = Field(description="the early warning of a falling pass ratio")
     thresholds: ThresholdsBody
     window_s: Annotated[float, Field(gt=0)]
 
     @classmethod
-    def of(cls, standing: Standing, thresholds: ThresholdsBody, window_s: float) -> StandingBody:
-        told = standing.estimate
+    def of(cls, standing: Standing, window_s: float) -> StandingBody:
+        told, bounds, missing = standing.estimate, standing.thresholds, standing.missing
         return cls(
             service=_text(standing.service), environment=_text(standing.environment), rubric=standing.rubric,
             status=standing.appraisal.status, reason=standing.appraisal.reason,
@@ -90,7 +97,11 @@ class StandingBody(_Body):
             n=told.n if told else 0, failures=told.failures if told else 0,
             effective_n=told.effective_n if told else 0.0, traffic=told.weight_sum if told else 0.0,
             incomplete=standing.incomplete, judge_failed=standing.judge_failed, forced=standing.forced,
-            composite_mean=standing.composite_mean, metric_means=dict(standing.metric_means), thresholds=thresholds,
+            composite_mean=standing.composite_mean, metric_means=dict(standing.metric_means),
+            worst=missing.worst if missing else None, best=missing.best if missing else None,
+            since=instant(standing.since_ns), sequence_upper=standing.sequence_upper,
+            change=ChangeBody.of(standing.change) if standing.change else None,
+            thresholds=ThresholdsBody(warning=bounds.warning, critical=bounds.critical),
             window_s=window_s,
         )  # fmt: skip
 
@@ -114,7 +125,9 @@ class SamplingBody(_Body):
 class AlertsBody(_Body):
     """How a status is reached."""
 
-    mode: str = Field(description="`bound`: the upper bound is held against the thresholds; `point`: the ratio itself")
+    mode: str = Field(
+        description="what is compared: the upper bound (`bound`), the ratio (`point`), a confidence sequence"
+    )
     thresholds: ThresholdsBody
     min_samples: Annotated[float, Field(ge=0)]
     min_failures: Count
@@ -181,29 +194,6 @@ class JudgeBody(_Body):
         )  # fmt: skip
 
 
-class ExportBody(_Body):
-    """Where scores are written back to, and how far they have come."""
-
-    destination: str
-    state: ExportState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
-    reason: str = Field(description="why it is not `ok`; empty when it is")
-    server: str | None = Field(description="what answers there; null until it has")
-    project: str | None = Field(description="where scores go to; null until it is known")
-    waiting: Count = Field(description="scores that it has not accepted yet")
-    oldest_since: datetime | None = Field(description="since when the oldest of them waits")
-    unseen: Count = Field(description="scores that it accepted and that were not read back yet")
-    dead: Count = Field(description="scores that were given up; `sidejudge export dead` lists them")
-    last_success: datetime | None
-
-    @classmethod
-    def of(cls, export: ExportStanding) -> ExportBody:
-        return cls(
-            destination=export.destination, state=export.state, reason=_text(export.reason), server=export.server,
-            project=export.project, waiting=export.waiting, oldest_since=_at(export.oldest_s),
-            unseen=export.unseen, dead=export.dead, last_success=_at(export.last_success_s),
-        )  # fmt: skip
-
-
 class SuspicionBody(_Body):
     """Something about the traffic that makes verdicts fewer, or other, than the configuration asks for."""
 
@@ -252,6 +242,29 @@ class ForwardingBody(_Body):
         )  # fmt: skip
 
 
+class ExportBody(_Body):
+    """Where scores, or what is told of alerts, go to, and how far they have come."""
+
+    destination: str
+    state: ExportState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
+    reason: str = Field(description="why it is not `ok`; empty when it is")
+    server: str | None = Field(description="what answers there; null until it has")
+    project: str | None = Field(description="where scores go to; null until it is known")
+    waiting: Count = Field(description="what it has not accepted yet")
+    oldest_since: datetime | None = Field(description="since when the oldest of them waits")
+    unseen: Count = Field(description="scores that it accepted and that were not read back yet")
+    dead: Count = Field(description="what was given up")
+    last_success: datetime | None
+
+    @classmethod
+    def of(cls, export: ExportStanding) -> ExportBody:
+        return cls(
+            destination=export.destination, state=export.state, reason=_text(export.reason), server=export.server,
+            project=export.project, waiting=export.waiting, oldest_since=_at(export.oldest_s),
+            unseen=export.unseen, dead=export.dead, last_success=_at(export.last_success_s),
+        )  # fmt: skip
+
+
 class StatusBody(_Body):
     """The state of this process at one moment."""
 
@@ -261,12 +274,13 @@ class StatusBody(_Body):
     open_traces: Count
     sampling: SamplingBody
     alerts: AlertsBody
+    firing: list[AlertBody] = Field(description="alerts that fire; `/v1/alerts` shows all, and what is watched")
     window_s: Annotated[float, Field(gt=0)]
     judge: JudgeBody | None = Field(description="null where no judge is configured")
-    exports: list[ExportBody] = Field(description="where scores are written back to; empty where they are not")
     suspicions: list[SuspicionBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
     receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
     forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
+    exports: list[ExportBody] = Field(description="where scores are written back to, and those who are told of alerts")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
     config_fingerprint: str = Field(description="first digits of the SHA-256 of the configuration in force")
@@ -279,21 +293,23 @@ class StatusBody(_Body):
         alerts, window_s = AlertsBody.of(report.policy), report.window_ns / 1e9
         return cls(
             status=report.overall,
-            standings=[StandingBody.of(each, alerts.thresholds, window_s) for each in report.standings],
+            standings=[StandingBody.of(each, window_s) for each in report.standings],
             ledger=LedgerBody(
                 seen=report.seen, open=report.open, ended=dict(report.ended), revisions=report.revisions
             ),
             open_traces=report.open,
             sampling=SamplingBody(rate=report.sampling_rate, rules=list(report.sampling_rules)),
-            alerts=alerts, window_s=window_s, window_shortened=report.shortened,
+            alerts=alerts,
+            firing=[AlertBody.of(each) for each in report.alerts if each.alert.stage is Stage.FIRING],
+            window_s=window_s, window_shortened=report.shortened,
             judge=JudgeBody.of(report.judge) if report.judge is not None else None,
-            exports=[ExportBody.of(export) for export in report.exports],
             suspicions=[
                 SuspicionBody(kind=each.kind, service=each.service, cause=each.cause, remedy=each.remedy)
                 for each in report.suspicions
             ],
             receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
             forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
+            exports=[ExportBody.of(export) for export in report.exports],
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),
             uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),

@@ -21,6 +21,7 @@ from scoring.judge_metrics import available_metrics
 from scoring.rubrics import RUBRICS
 from scoring.verdict import State
 
+from .alerts.answers import AlertBody, BoardBody, ConditionBody
 from .answers import AvailableMetricsBody, ProblemBody, StatusBody, TraceBody, VerdictsBody
 from .config.errors import nearest
 from .problems import ProblemError, SecurityHeaders, explain_errors
@@ -125,6 +126,16 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
         body = StatusBody.of(view.status())
         return Response(body.model_dump_json(), media_type="application/json")
 
+    @app.get("/v1/alerts", response_model=BoardBody, tags=["v1"])
+    async def alerts() -> Response:
+        """What fires, what is about to, what cannot be told any more, and everything that is watched."""
+        report = view.status()
+        body = BoardBody(
+            alerts=[AlertBody.of(each) for each in report.alerts],
+            conditions=[ConditionBody.of(each) for each in report.conditions],
+        )
+        return Response(body.model_dump_json(), media_type="application/json")
+
     @app.get(
         "/v1/verdicts", response_model=VerdictsBody, responses=_WRONG, tags=["v1"], dependencies=[Depends(_only_known)]
     )
@@ -187,6 +198,7 @@ def _pages(app: FastAPI, view: MonitorView) -> None:
             uptime_s=(report.now_ns - report.started_ns) / 1e9, failures=failed.verdicts, judge=report.judge,
             exports=report.exports, now_s=report.now_ns / 1e9,
             receiving=report.receiving, forwarding=report.forwarding,
+            alerts=report.alerts, now_ns=report.now_ns,
         )  # fmt: skip
         return HTMLResponse(status_page(page).encode("utf-8", "replace"))
 

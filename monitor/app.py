@@ -11,6 +11,7 @@ import logging
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -22,9 +23,15 @@ from integrations.otlp.forward import UNJUDGED
 from integrations.otlp.upstream import REASONS
 from integrations.prometheus.exporter import Exporter, Known
 from integrations.store.sqlite import Finished, Store, StoredTurn, StoreError
-from scoring.status import Policy, Thresholds
+from scoring.alerts.event import AlertEvent
+from scoring.export_standing import ExportStanding
 from scoring.violations import KINDS, violations
 
+from .alerts.declared import declaration
+from .alerts.details import Watched
+from .alerts.examples import examples
+from .alerts.rounds import Rounds
+from .alerts.watch import Watch
 from .answering import answering, judge_standing, known_judge
 from .api import create_app
 from .assembler import Assembler, Closing, Limits
@@ -33,6 +40,7 @@ from .catalogue import configured
 from .certificates import CertificateError
 from .config import Config
 from .config.model import Sessions as SessionsSection
+from .config.notify import names
 from .conversations import Conversations
 from .docket import Docket
 from .ending import Ending
@@ -43,6 +51,7 @@ from .langfuse.delivery import DESTINATION as LANGFUSE
 from .langfuse.delivery import REASONS as LANGFUSE_REASONS
 from .langfuse.sink import ScoresOut, connect
 from .ledger import Ledger, Reason
+from .notify.setup import Notifications
 from .observation import observe, observe_stored
 from .pipeline import BATCH, Pipeline
 from .router import Router
@@ -58,7 +67,9 @@ log = logging.getLogger("sidejudge")
 
 TICK_S = 0.25
 """How often due traces are looked for: short beside the shortest grace, long beside the cost of looking."""
-_NOT_WRITTEN = "not_written"
+_NOT_WRITTEN, _NOT_DELIVERED = "not_written", "not_delivered"
+NOTIFY_TICK_S = 30
+"""How often reminders, digests and the report are looked for: short beside Alertmanager's refresh."""
 RETRY_S = 2.0
 """How long judging rests after the store refused an ending."""
 
@@ -74,8 +85,8 @@ class Monitor:
         self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
         self.sessions = Sessions(_session_limits(config.sessions)) if config.sessions is not None else None
         self.windows = Windows(config.alerts.window.ns)
-        self.policy = _policy(config)
-        self.exporter = Exporter(CollectorRegistry(), _known(config, self.policy), label_cap=config.metrics.label_cap)
+        self.watch = Watch(declaration(config), self.windows)
+        self.exporter = Exporter(CollectorRegistry(), _known(config, self.watch), label_cap=config.metrics.label_cap)
         self.ledger = Ledger(on_ended=self.exporter.ledger_ended)
         self.intake = Intake(
             sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
@@ -114,7 +125,7 @@ class Monitor:
         self.view = View(
             config=config,
             version=version("sidejudge"),
-            policy=self.policy,
+            policy=self.watch.declared.policy,
             store=self.store,
             assembler=self.assembler,
             ledger=self.ledger,
@@ -122,6 +133,7 @@ class Monitor:
             front=self.front,
             pipeline=self.pipeline,
             windows=self.windows,
+            watch=self.watch,
             exporter=self.exporter,
             clock_ns=clock_ns,
             working=self._works,
@@ -129,10 +141,29 @@ class Monitor:
             suspicions=self.traffic.suspicions,
             sessions=self.sessions,
             started_ns=clock_ns(),
-            exports=lambda: [self.scores_out.standing()] if self.scores_out else [],
             trace_url=self.scores_out.trace_url if self.scores_out else lambda _: None,
         )
         self.exporter.watch(self.view.snapshot)
+        self.rounds = Rounds(
+            watch=self.watch,
+            windows=self.windows,
+            watched={name: Watched.of(rubric) for name, rubric in configured(config).items()},
+            memory=self.store.kept,
+            store=self.store,
+            spool_bytes=lambda: self.store.size,
+            judge=self.view.judge,
+        )
+        self.notifications = Notifications(
+            config,
+            self.store,
+            clock_ns=clock_ns,
+            illustrate=partial(examples, self.store),
+            exported=self._delivered,
+            watch=self.watch,
+        )
+        self.view.exports = self._exports
+        # First those who may fail: an event that could not be taken is told to all again.
+        self.rounds.listeners += [self.notifications.take, self._told]
         self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None
         if self._lines:
             self.pipeline.listeners.append(self._write)
@@ -151,8 +182,7 @@ class Monitor:
         if self._lines:
             self._lines.check()
         now_ns = self.clock_ns()
-        for key, observation in observe_stored(self.store.verdicts_since(now_ns - self.config.alerts.window.ns)):
-            self.windows.add(key, observation)
+        self._remember_all(now_ns)
         resumed = self.intake.restore()
         if self.sessions is not None:
             self.sessions.restore(map(_turn_head, self.store.recover_turns()))
@@ -179,6 +209,14 @@ class Monitor:
             self.scores_out.start()
         self._scheduler.add_job(self._purge, "interval", minutes=1, coalesce=True, max_instances=1)
         self._scheduler.add_job(self._look, "interval", seconds=30, coalesce=True, max_instances=1)
+        every_s = self.config.alerts.look.seconds
+        self._scheduler.add_job(self._watch_alerts, "interval", seconds=every_s, coalesce=True, max_instances=1)
+        self._scheduler.add_job(
+            self.notifications.tick, "interval", seconds=NOTIFY_TICK_S, coalesce=True, max_instances=1
+        )
+        await self.notifications.start()
+        await self._watch_alerts()
+        await self.notifications.tick()
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
         addresses = {"otlp": address(otlp_socket, self.front.scheme), "api": address(api_socket), **more}
@@ -205,6 +243,11 @@ class Monitor:
         await self.answering.close()
         if self.scores_out:
             await self.scores_out.stop()
+        await self.notifications.close()
+        try:
+            await self.rounds.remember()
+        except StoreError as error:
+            log.warning("could not remember the alerts", extra={"cause": str(error)})
         self.store.close()
         log.info("stopped", extra={"open_traces": self.ledger.open})
 
@@ -274,13 +317,46 @@ class Monitor:
         for rubric in ending.withdrawn:
             self.windows.withdraw(ending.trace_id.hex(), rubric)
         for verdict in ending.changed:
-            self.windows.add(*observe(verdict))
+            key, seen = observe(verdict)
+            self.windows.add(key, seen)
+            self.watch.learn(key, seen)
             self.exporter.verdict(verdict)
             if verdict.revision == 1:
                 for kind in violations(verdict):
                     self.exporter.workflow_violation(ending.scenario or "inline", kind, verdict.trace_id)
         if ending.changed and ending.last_span_ns is not None:
-            self.exporter.evaluation_lag(ending.service, (ending.ended_ns - ending.last_span_ns) / 1e9)
+            lag_s = (ending.ended_ns - ending.last_span_ns) / 1e9
+            self.exporter.evaluation_lag(ending.service, lag_s)
+            self.rounds.lagged(ending.ended_ns, lag_s)
+
+    def _remember_all(self, now_ns: int) -> None:
+        """Fill the windows again, and let the watch learn what was judged after it last remembered."""
+        self.rounds.restore()
+        begin_ns, known_ns = now_ns - self.windows.window_ns, self.watch.cursor_ns
+        for key, seen in observe_stored(self.store.verdicts_since(min(begin_ns, known_ns or begin_ns))):
+            if seen.at_ns > begin_ns:
+                self.windows.add(key, seen)
+            if seen.at_ns > known_ns:
+                self.watch.learn(key, seen)
+
+    async def _watch_alerts(self) -> None:
+        """Statuses and alerts; without the store there is no look, and what stood stays."""
+        try:
+            await self.rounds.look(self.clock_ns())
+        except StoreError as error:
+            log.warning("could not remember the alerts; the next look tells of them", extra={"cause": str(error)})
+
+    def _exports(self) -> list[ExportStanding]:
+        """Where scores and notices go to, and how far they have come."""
+        scores = [self.scores_out.standing()] if self.scores_out else []
+        return [*scores, *self.notifications.exports()]
+
+    def _delivered(self, destination: str, count: int, failed: int, at_ns: int) -> None:
+        self.exporter.exported(destination, count, at_s=at_ns / 1e9 if count > failed else None)
+        self.exporter.export_failed(destination, _NOT_DELIVERED, failed)
+
+    async def _told(self, event: AlertEvent) -> None:
+        self.exporter.alert_told(event.condition, event.turn.value)
 
     def _write(self, ending: Ending) -> None:
         """Verdicts as JSON lines. The file is a copy for people; the store keeps the truth."""
@@ -349,16 +425,6 @@ def _docket(config: Config, trials: Trials, clock_ns: Callable[[], int]) -> Dock
     )
 
 
-def _policy(config: Config) -> Policy:
-    alerts = config.alerts
-    return Policy(
-        thresholds=Thresholds(warning=alerts.thresholds.warning, critical=alerts.thresholds.critical),
-        mode=alerts.mode,
-        min_samples=alerts.min_samples,
-        min_failures=alerts.min_failures,
-    )
-
-
 def _scores_out(config: Config, store: Store, exporter: Exporter, clock_ns: Callable[[], int]) -> ScoresOut | None:
     sink = config.sinks.langfuse
     if sink is None:
@@ -375,10 +441,11 @@ def _destinations(config: Config) -> dict[str, Sequence[str]]:
         found["jsonl"] = [_NOT_WRITTEN]
     if config.sinks.langfuse:
         found[LANGFUSE] = LANGFUSE_REASONS
+    found |= {name: [_NOT_DELIVERED] for name in names(config.alerts.notify)}
     return found
 
 
-def _known(config: Config, policy: Policy) -> Known:
+def _known(config: Config, watch: Watch) -> Known:
     rubrics = configured(config)
     routed = {name for route in config.routes for name in route.rubrics} or set(rubrics)
     routed |= config.session_rubrics
@@ -390,7 +457,9 @@ def _known(config: Config, policy: Policy) -> Known:
         forward_failures=REASONS if config.forward else (),
         forward_unjudged=UNJUDGED if config.forward else (),
         violations=dict.fromkeys(config.scenarios, KINDS),
-        thresholds=policy.thresholds,
+        thresholds=watch.declared.policy.thresholds,
+        own_thresholds=watch.declared.thresholds,
+        conditions=watch.conditions,
         sampling_rate=config.sampling.rate,
         judge=known_judge(config),
         version=version("sidejudge"),

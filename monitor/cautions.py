@@ -25,6 +25,7 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
         for name in route.rubrics:
             yield from _untold(f"sessions.routes[{index}].rubrics: {name}", name, config)
     yield from _credentials(config)
+    yield from _unheard(config)
     judge = config.answerers.judge
     if judge is None:
         return
@@ -69,6 +70,22 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _unheard(config: Config) -> Iterator[tuple[str, str]]:
+    """Messages that nobody gets, or that lead nowhere."""
+    alerts = config.alerts
+    readers = [entry for entry in alerts.notify if entry.alertmanager is None]
+    if alerts.report is not None and not readers:
+        yield (
+            "alerts.report: nobody gets it; Alertmanager takes alerts only",
+            "add a webhook or slack to alerts.notify, or take the report out",
+        )
+    if alerts.notify and alerts.links.trace is None:
+        yield (
+            "alerts.links.trace is not set, so that messages name failing traces without a link",
+            "set it to the address of a trace's page, with {trace_id} in it",
+        )
 
 
 def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,9 @@ from .sessions import Identity, draw
 
 log = logging.getLogger("sidejudge.pipeline")
 
+MAX_ID = 200
+"""Characters of a session id; what is longer is taken for none. Langfuse and its SDKs hold to the same."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTurn:
@@ -41,9 +44,10 @@ class Conversations:
     ) -> SessionTurn | None:
         """What is kept of a trace; None when it belongs to no session that is judged. Never raises."""
         own = own_traffic(case.service, case.environment) is not None or OWN_TAG in case.tags
-        if case.session_id is None or own:
+        if case.session_id is None or len(case.session_id) > MAX_ID or own:
             return None
-        identity = Identity(case.service, case.environment, case.session_id)
+        service, environment = (name and name[:MAX_ID] for name in (case.service, case.environment))
+        identity = Identity(service, environment, case.session_id)
         decision = draw(identity, self.rate)
         if not decision.kept:
             return None

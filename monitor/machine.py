@@ -40,8 +40,11 @@ class Finding:
     remedy: str = ""
 
 
-def examine(loaded: Loaded | None, error: ConfigError | None) -> Iterator[Finding]:
-    """Everything worth knowing before a start. ``error`` is given when the configuration could not be loaded."""
+def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = False) -> Iterator[Finding]:
+    """Everything worth knowing before a start. ``error`` is given when the configuration could not be loaded.
+
+    With ``notify`` those who would be told of alerts are sent a test notice.
+    """
     yield _packages()
     yield _python()
     yield _clock()
@@ -62,6 +65,7 @@ def examine(loaded: Loaded | None, error: ConfigError | None) -> Iterator[Findin
         yield from _judge(loaded.config.answerers.judge)
     if loaded.config.sinks.langfuse is not None:
         yield _langfuse("sinks.langfuse", loaded.config.sinks.langfuse)
+    yield from _notified(loaded.config) if notify else _not_notified(loaded.config)
 
 
 def _packages() -> Finding:
@@ -233,3 +237,23 @@ def _langfuse(key: str, project: LangfuseProject) -> Finding:
 
     found, remedy = introduction(key, project)
     return Finding(key, "fail" if remedy else "ok", found, remedy)
+
+
+def _not_notified(config: Config) -> Iterator[Finding]:
+    from .config.notify import names  # noqa: PLC0415
+
+    for name in names(config.alerts.notify):
+        yield Finding(f"notify {name}", "ok", "configured, not tried; --notify sends it a test")
+
+
+def _notified(config: Config) -> Iterator[Finding]:
+    """Whether those who would be told of alerts take a test notice."""
+    from .notify.trial import try_receivers  # noqa: PLC0415
+
+    if not config.alerts.notify:
+        yield Finding("alerts.notify", "warn", "names nobody", "add a receiver to alerts.notify")
+    for name, why in try_receivers(config):
+        if why is None:
+            yield Finding(f"notify {name}", "ok", "took a test notice")
+        else:
+            yield Finding(f"notify {name}", "fail", why, "check its address and its secret in alerts.notify")

@@ -27,7 +27,8 @@ class Observation:
     ``identity`` is the trace's id (the case's, without a trace); with the rubric it tells what a revision replaces.
     ``passed`` None (incomplete) stays out of the pass ratio; ``judge_failed`` says that a metric that was tried and
     failed is why. ``weight`` is the inverse of the inclusion probability.
-    ``composite`` is normalised to [0, 1]; ``metrics`` holds the scored values, in their units.
+    ``blockers`` are the metrics that blocked. ``composite`` is normalised to [0, 1]; ``metrics`` holds the scored
+    values, in their units.
     """
 
     identity: str
@@ -38,6 +39,7 @@ class Observation:
     revision: int = 1
     composite: float | None = None
     judge_failed: bool = False
+    blockers: tuple[str, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -66,6 +68,7 @@ def _observation(said: Mapping[str, object]) -> tuple[Key, Observation]:
         selection="forced" if said.get("selection") == "forced" else "random",
         revision=int(said.get("revision", 1)),  # type: ignore[call-overload]  # a whole number
         composite=said["composite_norm"],  # type: ignore[arg-type]  # a number or None
+        blockers=tuple(map(str, said.get("blockers") or ())),  # type: ignore[call-overload]  # a list by the verdict's format
         judge_failed=said["passed"] is None
         and any(score["status"] == Failed.status and score["weight"] for score in scores),
         metrics={

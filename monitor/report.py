@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from integrations.otlp.traffic import Forwarding, Receiving
+from scoring.alerts.board import Posted
+from scoring.alerts.condition import Condition
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
@@ -27,7 +29,7 @@ class Report:
     """Everything at one moment. Times are ns since the epoch; ``ended`` counts traces by the reason they ended with.
 
     ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
-    ``judge`` is None where none is configured.
+    ``judge`` is None where none is configured. ``alerts`` are in the order in which people want to see them.
     """
 
     standings: Sequence[Standing]
@@ -49,6 +51,8 @@ class Report:
     suspicions: Sequence[Suspicion] = ()
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None
+    alerts: Sequence[Posted] = ()
+    conditions: Sequence[Condition] = ()
 
     @property
     def overall(self) -> Status:

@@ -17,10 +17,11 @@ _ENOUGH: Final = 16
 """Traces before the service has a rhythm."""
 _FACTOR: Final = 2
 _SERVICES: Final = 1_000
+_NAME_LENGTH: Final = 200
 
 
 class Rhythm:
-    """Learned pauses by service, in ns. A service beyond the bound of services keeps the configured idle."""
+    """Learned pauses by service, in ns. Services beyond the bound, and endless names, keep the configured idle."""
 
     def __init__(self, floor_ns: int, ceiling_ns: int) -> None:
         self._floor_ns, self._ceiling_ns = floor_ns, max(floor_ns, ceiling_ns)
@@ -37,7 +38,7 @@ class Rhythm:
             return
         pauses = self._pauses.get(service)
         if pauses is None:
-            if len(self._pauses) >= _SERVICES:
+            if len(self._pauses) >= _SERVICES or len(service or "") > _NAME_LENGTH:
                 return
             pauses = self._pauses[service] = deque(maxlen=REMEMBERED)
         pauses.append(pause_ns)

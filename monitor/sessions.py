@@ -40,12 +40,13 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLimits:
-    """Durations in ns. ``max_bytes`` are those of a session's turns as they are stored."""
+    """Durations in ns. ``max_bytes`` are those of a session's turns as stored, ``max_open_bytes`` of all open ones."""
 
     idle_ns: int = 900 * _SECOND
     late_ns: int = 900 * _SECOND
     max_turns: int = 200
     max_bytes: int = 4 << 20
+    max_open_bytes: int = 256 << 20
     max_sessions: int = 20_000
 
 
@@ -98,6 +99,7 @@ class Sessions:
         self._open: dict[bytes, _Session] = {}  # in order of their last turn
         self._closed: dict[bytes, _Session] = {}  # in order of closing
         self._full: list[_Session] = []
+        self._bytes = 0
 
     @property
     def open_sessions(self) -> int:
@@ -129,12 +131,13 @@ class Sessions:
                 session.closed_ns = now_ns
                 self._closed[session.key] = session
             return None
+        self._bytes -= session.size if self._open.pop(session.key, None) is not None else 0
+        self._closed.pop(session.key, None)
         session.size += size - session.turns.get(trace_id, 0)
         session.turns[trace_id] = size
         session.last_ns = max(session.last_ns, now_ns)
-        self._closed.pop(session.key, None)
-        self._open.pop(session.key, None)
         self._open[session.key] = session
+        self._bytes += session.size
         if self._is_full(session):
             self._full.append(session)
         return session.key
@@ -149,7 +152,8 @@ class Sessions:
         while self._open:
             session = next(iter(self._open.values()))
             over = session.last_ns + self._limits.idle_ns <= now_ns
-            if not over and len(self._open) <= self._limits.max_sessions:
+            crowded = len(self._open) > self._limits.max_sessions or self._bytes > self._limits.max_open_bytes
+            if not over and not crowded:
                 break
             closings.append(self._close(session, "idle" if over else "pressure", now_ns))
         self._forget(now_ns)
@@ -157,6 +161,7 @@ class Sessions:
 
     def _close(self, session: _Session, completion: Completion, now_ns: int) -> Closing:
         del self._open[session.key]
+        self._bytes -= session.size
         self._closed[session.key] = session
         session.closed_ns = now_ns
         session.revision += 1
@@ -195,6 +200,7 @@ class Sessions:
             self._latest[session.identity] = session
             if session.key in waiting:
                 self._open[session.key] = session
+                self._bytes += session.size
                 if self._is_full(session):
                     self._full.append(session)
         for session in sorted(found.values(), key=lambda each: each.closed_ns):

@@ -37,6 +37,7 @@ _ALARM: Final = math.log(2 / FALSE_ALARM)
 _EXPECTED: Final = -math.log(FALSE_ALARM)
 """Traces that reach the base rate's threshold, of as many as are seen, before their absence means anything."""
 _SERVICES: Final = 1_000
+_NAME_LENGTH: Final = 200
 _BINS: Final = 16
 
 
@@ -64,7 +65,7 @@ class SkewWatch:
 
     def saw(self, service: str | None, trace_ids: Iterable[bytes], *, stated: bool = False) -> None:
         """Traces that were not known before. ``stated``: a sampler upstream states its threshold on them."""
-        name = service or UNKNOWN_SERVICE
+        name = (service or UNKNOWN_SERVICE)[:_NAME_LENGTH]
         if name not in self._seen and len(self._seen) >= _SERVICES:
             name = OTHER
         seen = self._seen.setdefault(name, _Seen())

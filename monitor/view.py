@@ -12,10 +12,12 @@ from typing import Any, Literal, Protocol
 from integrations.otlp.kept import decode_kept
 from integrations.otlp.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
+from scoring.alerts.board import in_order
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.status import Policy
 
+from .alerts.watch import Watch
 from .assembler import Assembler
 from .config import Config
 from .inspection import inspect_spans
@@ -81,6 +83,7 @@ class View:
     front: Counting
     pipeline: Pipeline
     windows: Windows
+    watch: Watch
     exporter: Exporter
     clock_ns: Callable[[], int]
     working: Callable[[], bool]
@@ -106,7 +109,7 @@ class View:
     def status(self) -> Report:
         now_ns, balance = self.clock_ns(), self.ledger.balance()
         return Report(
-            standings=self.windows.standings(now_ns, self.policy),
+            standings=self.watch.standings(now_ns),
             policy=self.policy,
             window_ns=self.windows.window_ns,
             seen=balance.seen,
@@ -125,6 +128,8 @@ class View:
             suspicions=self.suspicions(),
             receiving=self.front.receiving(self.intake.counts),
             forwarding=self.front.forwarding(),
+            alerts=in_order(self.watch.posted()),
+            conditions=self.watch.conditions,
         )
 
     async def verdicts(self, query: VerdictQuery) -> VerdictPage:
@@ -198,7 +203,7 @@ class View:
         judge, exports = self.judge(), self.exports()
         waits_for_judge = {} if judge is None else {"judge": Queue(items=judge.waiting, oldest_s=judge.oldest_s)}
         return Snapshot(
-            standings=self.windows.standings(now_ns, self.policy),
+            standings=self.watch.standings(now_ns),
             traces_open=self.ledger.open,
             queues={
                 "assembly": Queue(
@@ -213,6 +218,7 @@ class View:
             spool_bytes=self.store.size,
             judge=judge,
             suspected=self._suspected(),
+            alerts=list(self.watch.posted()),
         )
 
     def _sessions(self) -> dict[str, Queue]:

@@ -16,12 +16,14 @@ from scoring.standing import OTHER, Standing
 from scoring.statistics.estimate import Estimate, check_weight, from_sums
 from scoring.statistics.exact_sum import ExactSum
 from scoring.statistics.interval import Z_95_ONE_SIDED
+from scoring.statistics.missing import missing_band
+from scoring.statistics.sequence import ConfidenceSequence
 from scoring.status import Policy, appraise
 
 from .observation import Key, Observation
 
 
-class _Held(NamedTuple):
+class Held(NamedTuple):
     """An observation as it is kept: names of metrics shared, values packed. Half the memory is worth the extra type."""
 
     at_ns: int
@@ -29,6 +31,7 @@ class _Held(NamedTuple):
     weight: float
     forced: bool
     judge_failed: bool
+    blockers: tuple[str, ...]
     revision: int
     composite: float | None
     metrics: tuple[str, ...]
@@ -57,16 +60,17 @@ class _Window:
     """The sums over one key's observations, and their order in time."""
 
     __slots__ = (
-        "composite", "expiry", "failed_weight", "failures", "forced", "incomplete", "judge_failed", "members",
-        "metrics", "n", "names", "squared_weight", "weight",
+        "composite", "expiry", "failed_weight", "failures", "forced", "incomplete", "incomplete_weight",
+        "judge_failed", "members", "metrics", "n", "names", "squared_weight", "weight",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.members: dict[str, _Held] = {}
+        self.members: dict[str, Held] = {}
         self.names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.expiry: list[tuple[int, str]] = []
         self.n = self.failures = self.incomplete = self.judge_failed = self.forced = 0
         self.weight, self.failed_weight, self.squared_weight = ExactSum(), ExactSum(), ExactSum()
+        self.incomplete_weight = ExactSum()
         self.composite = _Mean()
         self.metrics: dict[str, _Mean] = {}
 
@@ -74,9 +78,9 @@ class _Window:
         if not self.members:
             self.names.clear()
         names = tuple(seen.metrics)
-        held = _Held(
+        held = Held(
             seen.at_ns, seen.passed, seen.weight, seen.selection == "forced", seen.judge_failed,
-            seen.revision, seen.composite,
+            self.names.setdefault(seen.blockers, seen.blockers), seen.revision, seen.composite,
             self.names.setdefault(names, names), array("d", seen.metrics.values()),
         )  # fmt: skip
         self._move(held, 1)
@@ -100,11 +104,12 @@ class _Window:
             heapq.heappop(self.expiry)
         return None
 
-    def _move(self, seen: _Held, sign: int) -> None:
+    def _move(self, seen: Held, sign: int) -> None:
         self.forced += sign * seen.forced
         self.judge_failed += sign * seen.judge_failed
         if seen.passed is None:
             self.incomplete += sign
+            (self.incomplete_weight.add if sign > 0 else self.incomplete_weight.subtract)(seen.weight)
         else:
             self.n += sign
             self.failures += sign * (not seen.passed)
@@ -202,17 +207,32 @@ class Windows:
         window = self._at(key, now_ns)
         return {} if window is None else {name: window.metrics[name].value for name in sorted(window.metrics)}
 
-    def standing(self, key: Key, now_ns: int, policy: Policy) -> Standing:
-        """Where this key stands at ``now_ns``."""
+    def standing(self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None) -> Standing:
+        """Where this key stands at ``now_ns`` by the numbers of that moment; mode ``sequence`` needs the sequence."""
         estimate = self.estimate(key, now_ns)
         window = self._windows.get(key)
         return Standing(
             service=key.service, environment=key.environment, rubric=key.rubric,
-            estimate=estimate, appraisal=appraise(estimate, policy),
+            estimate=estimate, appraisal=appraise(estimate, policy, sequence),
             incomplete=window.incomplete if window else 0, judge_failed=window.judge_failed if window else 0,
             forced=window.forced if window else 0,
             composite_mean=self.composite_mean(key, now_ns), metric_means=self.metric_means(key, now_ns),
+            missing=None if window is None else missing_band(
+                weight=window.weight.value, failed_weight=window.failed_weight.value,
+                missing_weight=window.incomplete_weight.value,
+            ),
+            thresholds=policy.thresholds,
         )  # fmt: skip
+
+    def decided(self, key: Key) -> int:
+        """How many verdicts that passed or failed the key's window held when it was last looked at."""
+        window = self._windows.get(key)
+        return window.n if window is not None else 0
+
+    def members(self, key: Key, now_ns: int) -> list[Held]:
+        """What the key's window holds at ``now_ns``, as it is kept; the list is the caller's."""
+        window = self._at(key, now_ns)
+        return [] if window is None else list(window.members.values())
 
     def standings(self, now_ns: int, policy: Policy | Callable[[str], Policy]) -> list[Standing]:
         """Where every key stands at ``now_ns``; ``policy`` may depend on the rubric."""

@@ -244,7 +244,7 @@ def _score(criterion: Criterion, result: Result) -> Score:
 def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float | None]:
     """Coverage (scored share of the applicable weight) and the renormalised weighted mean, None without any part.
 
-    The mean is rounded to 12 decimals: sums of decimal fractions come out as on paper (0.882, not 0.8820000000000001).
+    Both are rounded to 12 decimals: sums of decimal fractions come out as on paper (0.882, not 0.8820000000000001).
     """
     applicable = [c for c in rubric.criteria if c.weight and not isinstance(results[c.metric.id], NotApplicable)]
     parts = [(c.weight, c.component(value)) for c in applicable if (value := _value(results, c)) is not None]
@@ -252,7 +252,7 @@ def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float 
     scored = math.fsum(weight for weight, _ in parts)
     if not parts:
         return 0.0, None
-    return scored / total, round(math.fsum(weight * part for weight, part in parts) / scored, _DIGITS)
+    return round(scored / total, _DIGITS), round(math.fsum(weight * part for weight, part in parts) / scored, _DIGITS)
 
 
 def _passed(rubric: Rubric, composite: float | None, results: Mapping[str, Result]) -> bool | None:

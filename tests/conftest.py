@@ -8,8 +8,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.running import Running
+
+settings.register_profile("calm", deadline=None)  # how fast a test is depends on what else the machine does
+settings.load_profile("calm")
 
 
 @pytest.fixture(scope="session")

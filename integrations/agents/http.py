@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from http import HTTPStatus
-from ipaddress import ip_address
 from typing import Self
 
 import httpx
 
+from integrations.outgoing import is_local, why_not
 from scoring.label import label
 
 from .reply import AgentError, NoSuchAgentError, Reply, Request
@@ -59,7 +58,7 @@ class HttpAgent:
     async def __aenter__(self) -> Self:
         # The time limit is the runner's, over all attempts; a proxy has no business between us and this machine.
         self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(None), limits=self._limits, trust_env=not _is_local(self._url.host)
+            timeout=httpx.Timeout(None), limits=self._limits, trust_env=not is_local(self._url.host)
         )
         return self
 
@@ -86,10 +85,10 @@ class HttpAgent:
             async with self._client.stream("POST", self._url, content=body, headers=headers) as response:
                 content = await _bounded(response, attempt)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            why = AgentError(f"cannot connect: {_said(error)}", attempts=attempt, unreachable=True)
+            why = AgentError(f"cannot connect: {why_not(error)}", attempts=attempt, unreachable=True)
             raise _TryAgainError(_REFUSED_WAIT_S * 2 ** (attempt - 1), why) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise AgentError(f"the connection broke: {_said(error)}", attempts=attempt) from None
+            raise AgentError(f"the connection broke: {why_not(error)}", attempts=attempt) from None
         latency_ms = (time.perf_counter() - started) * 1000
         if not response.is_success:
             raise _refusal(response, content, attempt)
@@ -145,22 +144,3 @@ def _said_in(response: httpx.Response, content: bytes, attempt: int) -> object:
 
 def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is not a JSON number")
-
-
-def _said(error: BaseException) -> str:
-    """What the system said at the bottom of it, else what the client says."""
-    below: BaseException | None = error
-    while below is not None:
-        if isinstance(below, OSError) and below.errno:
-            # asyncio words what the system said anew; names that are not found and TLS have numbers of their own.
-            plain = isinstance(below, ConnectionError) or type(below) is OSError
-            return label(os.strerror(below.errno) if plain else below.strerror or str(below), _SHOWN)
-        below = below.__cause__ or below.__context__
-    return label(str(error) or type(error).__name__, _SHOWN)
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False

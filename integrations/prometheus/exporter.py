@@ -7,13 +7,16 @@ soon as it is first seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import cast
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from scoring.alerts.board import Posted
+from scoring.alerts.condition import Condition
+from scoring.alerts.lifecycle import Turn
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.result import Failed, NotApplicable, Scored
@@ -23,6 +26,7 @@ from scoring.status import Status, Thresholds
 from scoring.verdict import State, Verdict
 
 from . import families as f
+from .alert_metrics import alert_gauges, watch_gauges
 from .collect import Families, Instrument, Sampled, instrument
 from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
@@ -60,6 +64,7 @@ class Snapshot:
     judge: JudgeStanding | None = None
     exports: Iterable[ExportStanding] = ()
     suspected: Mapping[str, bool] = field(default_factory=dict)
+    alerts: Sequence[Posted] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +84,8 @@ class Known:
     forward_unjudged: Iterable[str] = ()
     violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
     thresholds: Thresholds = field(default_factory=Thresholds)
+    own_thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
+    conditions: Sequence[Condition] = ()
     sampling_rate: float | None = None
     judge: KnownJudge | None = None
     version: str = "unknown"
@@ -129,6 +136,7 @@ class Exporter:
         self.embedding = EmbeddingMetrics(self._counted)
         self.judge = JudgeMetrics(self._counted, known.judge, label_cap=label_cap) if known.judge is not None else None
         self._zeros()
+        self._zeros_of_alerts()
         registry.register(Families(f.FAMILIES, self._counted, infos, self._sample))
 
     def watch(self, snapshot: Callable[[], Snapshot]) -> None:
@@ -226,6 +234,10 @@ class Exporter:
         labels = (self._label("destination", destination), self._label("reason", reason))
         self._counter(f.EXPORTS_FAILED, *labels).inc(count)
 
+    def alert_told(self, alert: str, turn: str) -> None:
+        """Something was told of an alert."""
+        self._counter(f.ALERT_EVENTS, alert, turn).inc()
+
     def workflow_violation(self, scenario: str, kind: str, trace_id: str | None = None, count: int = 1) -> None:
         """A trace departed from its scenario."""
         labels = (self._label("scenario", scenario), self._label("kind", kind))
@@ -295,6 +307,11 @@ class Exporter:
             for label in labels:
                 self._counter(family, label)
 
+    def _zeros_of_alerts(self) -> None:
+        for condition in self._known.conditions:
+            for turn in Turn:
+                self._counter(f.ALERT_EVENTS, condition.id, turn.value)
+
     def _zeros_of_service(self, service: str) -> None:
         for reason in self._ended:
             self._counter(f.TRACES, service, reason)
@@ -320,25 +337,23 @@ class Exporter:
         sampled[f.TRACES_OPEN].append(((), seen.traces_open))
         if self._known.sampling_rate is not None:
             sampled[f.SAMPLING_RATE].append(((), self._known.sampling_rate))
-        for rubric in self._rubrics:
-            for level in (Status.WARNING, Status.CRITICAL):
-                bound = getattr(self._known.thresholds, level.value)
-                sampled[f.PASS_RATIO_THRESHOLD].append(((rubric, level.value), bound))
-        for name, queue in seen.queues.items():
-            sampled[f.QUEUE_ITEMS].append(((name,), queue.items))
-            if queue.oldest_s is not None:
-                sampled[f.QUEUE_OLDEST].append(((name,), queue.oldest_s))
+        for family, values, value in self._queues(seen):
+            sampled[family].append((values, value))
         if seen.spool_bytes is not None:
             sampled[f.SPOOL_BYTES].append(((), seen.spool_bytes))
         for kind, suspected in seen.suspected.items():
             sampled[f.TRAFFIC_SUSPECTED].append(((str(kind),), float(suspected)))
-        for family, values, value in gauges(seen.judge) if seen.judge is not None else ():
-            sampled[family].append((values, value))
-        sampled[f.EXPORTS_UNSEEN] += [((export.destination,), export.unseen) for export in seen.exports]
-        sampled[f.EXPORTS_DEAD] += [((export.destination,), export.dead) for export in seen.exports]
-        for family, values, value in self._windows(seen.standings):
+        judge = gauges(seen.judge) if seen.judge is not None else ()
+        alerts = alert_gauges(self._known.conditions, seen.alerts)
+        for family, values, value in chain(self._thresholds(), judge, alerts, self._windows(seen.standings)):
             sampled[family].append((values, value))
         return sampled
+
+    def _thresholds(self) -> Iterator[Series]:
+        for rubric in self._rubrics:
+            bounds = self._known.own_thresholds.get(rubric, self._known.thresholds)
+            yield f.PASS_RATIO_THRESHOLD, (rubric, Status.WARNING.value), bounds.warning
+            yield f.PASS_RATIO_THRESHOLD, (rubric, Status.CRITICAL.value), bounds.critical
 
     def _windows(self, standings: Iterable[Standing]) -> Iterator[Series]:
         shown: set[tuple[str, ...]] = set()
@@ -351,6 +366,16 @@ class Exporter:
                 continue
             shown.add(who)
             yield from _gauges(who, standing)
+            yield from watch_gauges(who, standing)
+
+    def _queues(self, seen: Snapshot) -> Iterator[tuple[f.Family, tuple[str, ...], float]]:
+        for name, queue in seen.queues.items():
+            yield f.QUEUE_ITEMS, (name,), queue.items
+            if queue.oldest_s is not None:
+                yield f.QUEUE_OLDEST, (name,), queue.oldest_s
+        for export in seen.exports:
+            yield f.EXPORTS_DEAD, (export.destination,), export.dead
+            yield f.EXPORTS_UNSEEN, (export.destination,), export.unseen
 
     def _place(self, service: str | None, environment: str | None) -> tuple[str, str]:
         where = (

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 Label: TypeAlias = Literal[
+    "alert", "severity", "stage", "turn",
     "code", "destination", "direction", "environment", "fingerprint", "flag", "kind", "level", "metric", "model",
     "period", "priority", "python", "queue", "reason", "revision", "rubric", "scenario", "selection", "service",
     "signal", "state", "status", "version",
@@ -28,6 +29,10 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "reason": "why; a closed list",
         "status": "`healthy`, `warning`, `critical` or `insufficient_data`",
         "level": "`warning` or `critical`",
+        "alert": "a condition that is watched; a closed list, see `/v1/alerts`",
+        "severity": "of an alert: `critical`, `warning` or `info`",
+        "stage": "of an alert: `pending` (not for long enough), `firing`, `unknown` (it fired and cannot be told now)",
+        "turn": "what was told of an alert: `firing`, `unknown`, `resolved` or `expired` (unknown for a day)",
         "scenario": "a scenario of the configuration; capped",
         "kind": "what was violated, capped; or what is suspected, a closed list",
         "code": "HTTP status of the answer, or its class (`2xx`)",
@@ -39,7 +44,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "state": "of a circuit breaker: `closed` (calls pass), `open` (none does), `half_open` (one does, as a probe)",
         "period": "`hour` or `day`, UTC",
         "priority": "`high`, `normal` or `low`, as the route says",
-        "destination": "where verdicts are written to; a closed list",
+        "destination": "where verdicts and notices go; a closed list",
         "version": "sidejudge's version",
         "revision": "commit that this build was made from; `unknown` when it was not recorded",
         "python": "version of the Python interpreter",
@@ -166,6 +171,43 @@ STATUS = Family(
     name="sidejudge_status", kind="gauge", labels=(*_WHO, "status"),
     help="1 for the status in force, 0 for the others. This process's view, for display.",
 )  # fmt: skip
+STATUS_SINCE = Family(
+    name="sidejudge_status_since_timestamp_seconds", kind="gauge", labels=_WHO,
+    help="Since when the status is in force. This process's view, for display.",
+)  # fmt: skip
+PASS_WORST_RATIO = Family(
+    name="sidejudge_pass_worst_ratio", kind="gauge", labels=_WHO,
+    help=f"Pass ratio if every incomplete verdict had failed. {_PROCESS}",
+)  # fmt: skip
+PASS_BEST_RATIO = Family(
+    name="sidejudge_pass_best_ratio", kind="gauge", labels=_WHO,
+    help=f"Pass ratio if every incomplete verdict had passed. {_PROCESS}",
+)  # fmt: skip
+CHANGE_SCORE = Family(
+    name="sidejudge_change_score_ratio", kind="gauge", labels=_WHO,
+    help="Score of the change detector (CUSUM) as a share of its limit. This process's view, for display.",
+    note="At 1 the early warning is raised; it lasts until the score is back at 0.",
+)  # fmt: skip
+CHANGE_SINCE = Family(
+    name="sidejudge_change_timestamp_seconds", kind="gauge", labels=_WHO,
+    help="When the pass ratio began to fall, as the change detector estimates it.",
+    note="Absent while there is no early warning.",
+)  # fmt: skip
+ALERTS = Family(
+    name="sidejudge_alerts", kind="gauge", labels=("alert", "severity", "stage"),
+    help="Alerts of this process, by condition and stage.",
+    note="`/v1/alerts` says what each is about.",
+)  # fmt: skip
+ALERT_EVENTS = Family(
+    name="sidejudge_alert_events_total", kind="counter", labels=("alert", "turn"),
+    help="What was told of alerts.",
+)  # fmt: skip
+ALERT_LIMIT = Family(
+    name="sidejudge_alert_limit", kind="gauge", labels=("alert",),
+    help="Where an alert begins, in its unit, from the configuration.",
+    note="Of the pass rates it is the threshold of rubrics without one of their own; see "
+    "`sidejudge_pass_ratio_threshold`. Absent where no single number rules.",
+)  # fmt: skip
 PASS_RATIO_THRESHOLD = Family(
     name="sidejudge_pass_ratio_threshold", kind="gauge", labels=("rubric", "level"),
     help="Pass ratio below which the level is reached, from the configuration.",
@@ -281,7 +323,8 @@ EXPORTS_UNSEEN = Family(
 )  # fmt: skip
 EXPORTS_DEAD = Family(
     name="sidejudge_exports_dead", kind="gauge", labels=("destination",),
-    help="Scores that were given up: `sidejudge export dead` lists them with the reason, `export replay` sends them.",
+    help="What was given up: refused, or not delivered for too long. `/v1/status` says why.",
+    note="Notices are tried again at the next start; scores by `sidejudge export replay` (`export dead` lists them).",
 )  # fmt: skip
 JUDGE_REQUESTS = Family(
     name="sidejudge_judge_requests_total", kind="counter", labels=("model",),
@@ -370,7 +413,9 @@ FAMILIES = (
     TRACES, TRACES_SEEN, TRACES_KEPT, TRACES_OPEN, SAMPLING_RATE,
     VERDICTS, VERDICTS_FAILED, VERDICTS_INCOMPLETE, VERDICTS_JUDGE_FAILED, VERDICTS_REVISED,
     VERDICT_WEIGHT, VERDICT_FAILED_WEIGHT, VERDICT_WEIGHT_SQUARED,
-    PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES, STATUS, PASS_RATIO_THRESHOLD,
+    PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES,
+    PASS_WORST_RATIO, PASS_BEST_RATIO, STATUS, STATUS_SINCE, PASS_RATIO_THRESHOLD, CHANGE_SCORE, CHANGE_SINCE,
+    ALERTS, ALERT_EVENTS, ALERT_LIMIT,
     METRIC_SCORE, METRIC_MEAN, COMPOSITE_MEAN, BLOCKERS, WORKFLOW_VIOLATIONS,
     REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED, TRAFFIC_SUSPECTED,
     LOG_RECORDS_RECEIVED, LOG_RECORDS_REJECTED, LOG_RECORDS_IGNORED,

@@ -218,3 +218,67 @@ DELETE FROM turns WHERE seq IN (
         SELECT 1 FROM turns AS o WHERE o.session_key = s.session_key AND (o.done_ns IS NULL OR o.done_ns >= :before))
        OR NOT EXISTS (SELECT 1 FROM turns AS o WHERE o.session_key = s.session_key AND o.closed_ns >= :abandoned)
     LIMIT :limit);
+
+-- name: kept
+SELECT name, value FROM kept;
+
+-- name: keep
+INSERT INTO kept (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: let_go
+DELETE FROM kept WHERE name = ?;
+
+-- name: mail_put
+-- Replaced, not updated: the number changes, so that a delivery of the former body does not end this one.
+INSERT OR REPLACE INTO mail (destination, id, queued_ns, body) VALUES (?, ?, ?, ?);
+
+-- name: mail_waiting
+SELECT seq, id, queued_ns, body FROM mail WHERE destination = ? AND parked IS NULL ORDER BY seq LIMIT ?;
+
+-- name: mail_done
+DELETE FROM mail WHERE seq = ?;
+
+-- name: mail_park
+UPDATE mail SET parked = ? WHERE seq = ?;
+
+-- name: mail_unpark
+UPDATE mail SET parked = NULL WHERE destination = ? AND parked IS NOT NULL;
+
+-- name: mail_standing
+SELECT destination, count(*) FILTER (WHERE parked IS NULL), min(queued_ns) FILTER (WHERE parked IS NULL),
+    count(*) FILTER (WHERE parked IS NOT NULL)
+FROM mail GROUP BY destination;
+
+-- name: mail_parked
+-- The latest reason of each destination.
+SELECT destination, parked, max(seq) FROM mail WHERE parked IS NOT NULL GROUP BY destination;
+
+-- name: mail_forget
+DELETE FROM mail WHERE parked IS NOT NULL AND queued_ns < ?;
+
+-- name: noted
+SELECT name, value FROM noted;
+
+-- name: note
+INSERT INTO noted (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: note_gone
+DELETE FROM noted WHERE name = ?;
+
+-- name: courses
+-- Weights are inverse inclusion probabilities, as in the windows.
+SELECT service, environment, rubric,
+    count(*) FILTER (WHERE passed = 1), count(*) FILTER (WHERE passed = 0), count(*) FILTER (WHERE passed IS NULL),
+    coalesce(sum(w) FILTER (WHERE passed IS NOT NULL), 0), coalesce(sum(w) FILTER (WHERE passed = 0), 0),
+    coalesce(sum(w * w) FILTER (WHERE passed IS NOT NULL), 0)
+FROM (SELECT service, environment, rubric, passed, 1.0 / json_extract(verdict, '$.sampling_probability') AS w
+      FROM verdicts WHERE closed_ns >= :since AND closed_ns < :until)
+GROUP BY service, environment, rubric;
+
+-- name: metric_means
+SELECT service, environment, rubric, metric, sum(value * w) / sum(w), count(*)
+FROM (SELECT v.service, v.environment, v.rubric, json_extract(s.value, '$.metric') AS metric,
+          json_extract(s.value, '$.value') AS value, 1.0 / json_extract(v.verdict, '$.sampling_probability') AS w
+      FROM verdicts AS v, json_each(v.verdict, '$.scores') AS s
+      WHERE v.closed_ns >= :since AND v.closed_ns < :until AND json_type(s.value, '$.value') IN ('integer', 'real'))
+GROUP BY service, environment, rubric, metric;

@@ -18,8 +18,10 @@ from typing import Any, Final, Literal, Protocol
 
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .judged import Judged
+from .kept import Kept
 from .lock import Lock
 from .lru import Lru
+from .mail import Mail
 from .outbox import Outbox, Outgoing, replace_scores
 from .statements import VERSION, queries, schema
 from .writer import Writer
@@ -134,6 +136,10 @@ class Store:
         """Scores on their way out."""
         self.vectors: Final = Lru[bytes]("vectors", write=self._writer.do, read=self._read)
         """Vectors of texts: float32, little-endian."""
+        self.kept: Final = Kept(write=self._writer.do, read=self._read)
+        """What the watch over statuses and alerts remembers."""
+        self.mail: Final = Mail(write=self._writer.do, read=self._read)
+        """What is to be delivered to others."""
 
     def _connect(self) -> sqlite3.Connection:
         connection = None

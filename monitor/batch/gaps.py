@@ -34,7 +34,7 @@ class Gaps:
             return
         self.count += 1
         for score in verdict.get("scores", ()):
-            if score["status"] in ("unavailable", "error"):
+            if score["status"] in ("unavailable", "error") and _matters(str(verdict["rubric"]), str(score["metric"])):
                 gap = (str(verdict["rubric"]), str(score["metric"]), str(score["reason"]))
                 if gap in self._times or len(self._times) < _MOST_KNOWN:
                     self._times[gap] += 1
@@ -52,3 +52,9 @@ class Gaps:
         if any(name in only_judged(rubric) and _JUDGE_WANTED in reason for rubric, name, reason in self._times):
             without = ", ".join(name for name in RUBRICS if not only_judged(name))
             yield f"remedy: configure a judge (answerers.judge); rubrics that need none (--rubric NAME) are {without}"
+
+
+def _matters(rubric: str, metric: str) -> bool:
+    """Whether a verdict can be incomplete for want of this metric: one that is only shown is no reason."""
+    criteria = RUBRICS[rubric].criteria if rubric in RUBRICS else ()
+    return all(c.weight or c.blocker or c.prerequisite for c in criteria if c.metric.id == metric)

@@ -15,9 +15,11 @@ from .settings import config_option, runnable
 def check(file: Path | None, config: Path | None) -> None:
     """Validate FILE (or --config FILE) and the environment, and show every value in force and where it comes from.
 
+    Then what is watched with these values, and what raises an alert.
     Exit 2 with every mistake at once. What is valid but will disappoint is a warning. Without FILE the
     embedded defaults and the environment are checked.
     """
+    from monitor.alerts.explained import WATCHED, watched  # noqa: PLC0415
     from monitor.cautions import cautions  # noqa: PLC0415
     from monitor.config.summary import summary  # noqa: PLC0415
 
@@ -25,6 +27,8 @@ def check(file: Path | None, config: Path | None) -> None:
 
     resolved = runnable(file or config)
     click.echo(table(("key", "value", "from"), summary(resolved)))
+    click.echo("\nwhat is watched, and when it changes status:")
+    click.echo(table(WATCHED, watched(resolved.config)))
     for cause, remedy in cautions(resolved.config):
         click.echo(f"{click.style('warning:', fg='yellow')} {cause}\nremedy: {remedy}", err=True)
     click.echo(f"\nconfiguration ok, fingerprint {resolved.config.fingerprint[:12]}")

@@ -13,7 +13,8 @@ from .settings import config_option
 
 @click.command()
 @config_option
-def doctor(config: Path | None) -> int:
+@click.option("--notify", is_flag=True, help="Send a test notice to everybody whom alerts.notify names.")
+def doctor(config: Path | None, *, notify: bool) -> int:
     """Examine the installation, the configuration, ports, store, disk and clock. Exit 1 when something fails."""
     from monitor.config import ConfigError, Loaded, resolve  # noqa: PLC0415
     from monitor.machine import examine  # noqa: PLC0415
@@ -26,7 +27,7 @@ def doctor(config: Path | None) -> int:
         loaded = resolve(config, os.environ)
     except ConfigError as error:
         refused = error
-    findings = list(examine(loaded, refused))
+    findings = list(examine(loaded, refused, notify=notify))
     rows = [(f.grade, f.subject, f.found, f.remedy) for f in findings]
     click.echo(table(("", "what", "found", "remedy"), rows))
     return DATA if any(f.grade == "fail" for f in findings) else 0

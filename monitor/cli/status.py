@@ -54,6 +54,9 @@ def _show(answer: Mapping[str, Any]) -> None:
     for each in answer.get("suspicions", ()):
         click.echo(visible(f"suspicious: {each['cause']}"))
         click.echo(visible(f"remedy: {each['remedy']}"))
+    for each in answer.get("firing", ()):
+        where = ", ".join(each["labels"].values()) or "this monitor"
+        click.echo(visible(f"  alert {each['condition']} ({each['severity']}), {where}: {each['said']}"))
     if answer.get("judge") is not None:
         _show_judge(answer["judge"])
     for each in answer["exports"]:

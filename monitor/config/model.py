@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import (
-    AfterValidator,
     Field,
     GetPydanticSchema,
     ValidationInfo,
@@ -24,6 +23,7 @@ from pydantic_core import core_schema
 
 from scoring.span import Json
 
+from .alerts import Alerts
 from .answerers import Answerers, Priority
 from .forwarding import Forward
 from .langfuse import LangfuseSink
@@ -31,31 +31,8 @@ from .match import Match
 from .receiving import Sources
 from .section import GIVEN_AS_LIST, Section
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
+from .values import Rate, RubricName, Share
 
-
-def _is_rate(rate: float) -> float:
-    if not 0.0 < rate <= 1.0:
-        raise ValueError(f"must be in (0, 1], got {rate:g}")
-    return rate
-
-
-def _is_share(share: float) -> float:
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"must be in [0, 1], got {share:g}")
-    return share
-
-
-def _is_known_rubric(name: str) -> str:
-    from scoring.rubrics import RUBRICS  # noqa: PLC0415  # the catalogue is only needed once a rubric is named
-
-    if name not in RUBRICS:
-        raise ValueError(f"is not a rubric: {name!r}\x00{','.join(RUBRICS)}")
-    return name
-
-
-Rate: TypeAlias = Annotated[float, AfterValidator(_is_rate)]
-Share: TypeAlias = Annotated[float, AfterValidator(_is_share)]
-RubricName: TypeAlias = Annotated[str, AfterValidator(_is_known_rubric)]
 FilePath: TypeAlias = Annotated[Path, Field(strict=False)]
 # JSON that has a parser of its own (a scenario, a judge's configuration), so the schema only says that it is a map.
 JsonMap: TypeAlias = Annotated[
@@ -238,40 +215,6 @@ class RubricOverride(Section):
         except JudgeConfigError as error:
             raise ValueError("; ".join(error.problems)) from None
         return given
-
-
-class Thresholds(Section):
-    """Pass rates at which the status changes."""
-
-    warning: Rate = Field(default=0.85, description="below this pass rate the status is `warning`")
-    critical: Rate = Field(
-        default=0.70, description="below this pass rate the status is `critical`; less than `warning`"
-    )
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Thresholds:
-        if self.critical >= self.warning:
-            raise ValueError(f"critical ({self.critical:g}) must be less than warning ({self.warning:g})")
-        return self
-
-
-class Alerts(Section):
-    """When the status is healthy, warning, critical, or not known."""
-
-    thresholds: Thresholds = Thresholds()
-    window: PositiveDuration = Field(
-        default=parse_duration("1h"), description="verdicts of this last while make the status"
-    )
-    min_samples: int = Field(
-        default=30, ge=1, description="fewer verdicts in the window than this: `insufficient_data`"
-    )
-    min_failures: int = Field(
-        default=3, ge=1, description="fewer failures in the window than this raise nothing (mode `bound`)"
-    )
-    mode: Literal["bound", "point"] = Field(
-        default="bound",
-        description="`bound`: the upper confidence bound of the pass rate is compared; `point`: the pass rate",
-    )
 
 
 class JsonlSink(Section):

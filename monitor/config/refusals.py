@@ -16,8 +16,10 @@ Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 
 _REQUIRED = "is required"
 _LATER = "is not available in this version; take it out"
-_SECRET = frozenset({"api_key", "auth", "authorization", "headers"})
+_SECRET = frozenset({"api_key", "auth", "authorization", "headers", "secret", "token"})
 """Keys at or below which secrets stand: what was given there is never shown."""
+_ADDRESSES = frozenset({"slack", "url", "webhook"})
+"""Keys that hold an address with a secret in it, or that somebody gives one by mistake."""
 _WANTED = {
     "float_type": "must be a number",
     "int_type": "must be a whole number",
@@ -75,7 +77,8 @@ def _parent(path: str) -> str:
 
 
 def _wanted(error: ErrorDetails) -> str:
-    got = "something else" if _SECRET.intersection(map(str, error["loc"])) else _shown(error["input"])
+    hidden = _SECRET.intersection(map(str, error["loc"])) or _ADDRESSES.intersection(map(str, error["loc"][-1:]))
+    got = "something else" if hidden else _shown(error["input"])
     context: Mapping[str, object] = error.get("ctx", {})
     if error["type"] in _WANTED:
         return f"{_WANTED[error['type']]}, got {got}"

@@ -18,7 +18,6 @@ NOT_AVAILABLE = frozenset(
         "references[].file",
         "references[].key",
         "sinks.otel_events",
-        "alerts.notify",
     }
 )
 """Keys that are meant to come: refused, but not as typing mistakes. ``[]`` stands for any index."""

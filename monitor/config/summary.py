@@ -24,7 +24,7 @@ def _collect(loaded: Loaded, section: BaseModel, at: tuple[str, ...], rows: list
         path, value = (*at, name), getattr(section, name)
         origin = loaded.origin(path)
         key = ".".join(path)
-        if name in ("routes", "rules", "references") and value:
+        if name in ("routes", "rules", "references", "notify") and value:
             rows.extend((f"{key}[{index}]", _item(item), origin) for index, item in enumerate(value))
         elif isinstance(value, BaseModel):
             if type(value).model_fields:
@@ -37,13 +37,15 @@ def _collect(loaded: Loaded, section: BaseModel, at: tuple[str, ...], rows: list
 
 
 def _item(item: BaseModel) -> str:
-    """A rule, a route or a reference in one line."""
+    """A rule, a route, a reference or a receiver in one line."""
     parts = []
     for name in type(item).model_fields:
         value = getattr(item, name)
         if name == "match":
             parts.append(value.describe())
-        elif value is not None:
+        elif isinstance(value, BaseModel):
+            parts.append(f"{name}: {_item(value)}")
+        elif value is not None and value != {}:
             parts.append(f"{name}: {_text(value)}")
     return "; ".join(parts)
 

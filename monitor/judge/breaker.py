@@ -1,8 +1,9 @@
 """Circuit breaker: stops asking a provider that cannot answer, says why, and looks now and then whether it can again.
 
 Closed: calls pass. Open: none does. After a pause it is half open: one call is let through as a probe, and decides. The
-pause doubles with each probe that fails. What cannot mend itself within a call (a wrong key) opens it at once, other
-failures when several follow each other. All methods are pure given ``now`` (seconds of any one clock).
+pause doubles with each probe that fails. A probe should hold nothing of any trace (``monitor.judge.greeting``), or one
+trace that the provider chokes on would keep it open for all. What cannot mend itself within a call (a wrong key) opens
+it at once, other failures when several follow each other. All methods are pure given ``now`` (seconds of a clock).
 """
 
 from __future__ import annotations
@@ -44,15 +45,20 @@ class BreakerState:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Leave to make one call. What came of it is only heard while the breaker is still as it was when it gave leave."""
+    """Leave to make one call. What came of it is only heard while the breaker is still as it was when it gave leave.
+
+    ``probe``: the breaker is half open, and this call decides.
+    """
 
     generation: int
+    probe: bool = False
 
 
 class Breaker:
-    """One breaker for one model of one provider."""
+    """One breaker for one model of one provider. ``consecutive`` failures in a row open it."""
 
-    def __init__(self, now: float = 0.0) -> None:
+    def __init__(self, now: float = 0.0, *, consecutive: int = CONSECUTIVE) -> None:
+        self._consecutive = consecutive
         self._circuit = Circuit.CLOSED
         self._reason = ""
         self._since = now
@@ -79,7 +85,7 @@ class Breaker:
         if self._circuit is Circuit.OPEN or (self._circuit is Circuit.HALF_OPEN and self._probing):
             return None
         self._probing = self._circuit is Circuit.HALF_OPEN
-        return Permit(self._generation)
+        return Permit(self._generation, self._probing)
 
     def succeeded(self, permit: Permit, now: float) -> None:
         """The provider answered."""
@@ -99,7 +105,7 @@ class Breaker:
         if permit.generation != self._generation:
             return
         self._failures += 1
-        if self._circuit is Circuit.HALF_OPEN or reaction == "trips" or self._failures >= CONSECUTIVE:
+        if self._circuit is Circuit.HALF_OPEN or reaction == "trips" or self._failures >= self._consecutive:
             again = self._circuit is Circuit.HALF_OPEN
             since = self._since if again else now
             self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S) if again else FIRST_PAUSE_S

@@ -10,7 +10,7 @@ from typing import Final
 from scoring.effects import NoAnswer, Question
 from scoring.judging.request import JudgedValue, JudgeRequest
 
-from .breaker import Breaker, BreakerState, Circuit
+from .breaker import CONSECUTIVE, Breaker, BreakerState, Circuit
 from .budget import Budget
 from .cache import Kept
 from .limits import Limits
@@ -56,7 +56,9 @@ class Jury:
                 retries=settings.retries,
                 clock=clock,
                 jitter=jitter,
-                breaker=Breaker(clock()),
+                breaker=Breaker(
+                    clock(), consecutive=max(CONSECUTIVE, settings.retries + 2)
+                ),  # more than one request fails
             )
             for model in settings.models
         ]

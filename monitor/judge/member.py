@@ -1,8 +1,9 @@
 """Member: one judge with its limits, its breaker and its purse; asked until it has answered or will not.
 
-An attempt passes through the provider's limits, then needs leave of the breaker and money of the budget. What fails in
-passing is tried again after a pause; an answer that does not parse is asked for once more, with the identical request
-(seed 002 §2.2), and then counts as an error. There is no default answer.
+An attempt passes through the provider's limits, then needs leave of the breaker and money of the budget. After an
+outage a greeting, and no case, finds out whether the provider is back: a case that it never answers holds up no other.
+What fails in passing is tried again after a pause; an answer that does not parse is asked for once more, with the
+identical request (seed 002 §2.2), and then counts as an error. There is no default answer.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from integrations.judge.client import Completion, Model, Price
+from integrations.judge.client import Asking, Completion, Model, Price
 from integrations.provider.errors import Kind, ProviderError, Usage
 from scoring.effects import Question
 from scoring.judging.request import JudgedValue, JudgeRequest, ParseError
 
 from .breaker import Breaker, BreakerState, Circuit, Permit
 from .budget import Budget
+from .greeting import GREETING
 from .limits import Limits
 from .observer import Observer
 from .reactions import REACTIONS, pause
@@ -35,7 +38,7 @@ _LEARNING: Final = 0.1
 class Client(Protocol):
     """Who asks a model once. Raises ``ProviderError``."""
 
-    async def complete(self, request: JudgeRequest, model: Model) -> Completion: ...
+    async def complete(self, request: Asking, model: Model) -> Completion: ...
     async def context_tokens(self, model: Model) -> int: ...
     async def price(self, model: Model) -> Price | None: ...
 
@@ -131,32 +134,58 @@ class Member:
         price = await self._price()
         expected = Usage(input_tokens=request.prompt_tokens, output_tokens=round(allowed * self._written))
         async with self.limits.slot(expected.input_tokens + expected.output_tokens) as slot:
-            permit = await self._permit()
-            expected_usd = price.of(expected.input_tokens, expected.output_tokens) if price else 0.0
-            reservation = self.budget.reserve(expected_usd, self.clock())
-            if reservation is None:
-                self.breaker.abandoned(permit)
-                self._moved.set()
-                raise UnansweredError(f"{OVER_BUDGET}: the budget for judging is spent")
-            # Given up, it may have been paid for all the same: the budget takes it as expected.
-            paid, usage = expected_usd, expected
+            while (permit := await self._permit()).probe:
+                await self._greet(permit, price)
+            # Given up, it may have been paid for all the same: budget and limits take it as expected.
+            usage = expected
             try:
-                completion = await self._once(request, permit)
-                paid, usage = self._known(completion.usage, price, bill), completion.usage
+                completion = await self._paid(request, permit, expected, price, bill)
+                usage = completion.usage
                 self._written += _LEARNING * (min(1.0, usage.output_tokens / allowed) - self._written)
             except ProviderError as error:
-                if error.kind is not Kind.TIMEOUT:
-                    paid, usage = self._known(error.usage, price, bill), error.usage
+                usage = expected if error.kind is Kind.TIMEOUT else error.usage
+                raise
+            except UnansweredError:
+                usage = Usage()
                 raise
             finally:
                 slot.used(usage.input_tokens + usage.output_tokens)
-                now = self.clock()
-                self.budget.settle(reservation, paid, now)
-                if paid:
-                    await self.remember(paid, now)
             return completion
 
-    async def _once(self, request: JudgeRequest, permit: Permit) -> Completion:
+    async def _greet(self, permit: Permit, price: Price | None) -> None:
+        """The probe of a breaker that is half open, which hears what comes of it."""
+        expected = Usage(input_tokens=GREETING.prompt_tokens, output_tokens=GREETING.answer_tokens)
+        with suppress(ProviderError):
+            completion = await self._paid(GREETING, permit, expected, price, Bill())
+            self.observer.attempted(
+                self.model.name, duration_s=completion.duration_s, usage=completion.usage, failure=None
+            )
+
+    async def _paid(
+        self, request: Asking, permit: Permit, expected: Usage, price: Price | None, bill: Bill
+    ) -> Completion:
+        """One call, if there is money for it. Raises ``UnansweredError`` when there is none."""
+        paid = price.of(expected.input_tokens, expected.output_tokens) if price else 0.0
+        reservation = self.budget.reserve(paid, self.clock())
+        if reservation is None:
+            self.breaker.abandoned(permit)
+            self._moved.set()
+            raise UnansweredError(f"{OVER_BUDGET}: the budget for judging is spent")
+        try:
+            completion = await self._once(request, permit)
+            paid = self._known(completion.usage, price, bill)
+        except ProviderError as error:
+            if error.kind is not Kind.TIMEOUT:
+                paid = self._known(error.usage, price, bill)
+            raise
+        finally:
+            now = self.clock()
+            self.budget.settle(reservation, paid, now)
+            if paid:
+                await self.remember(paid, now)
+        return completion
+
+    async def _once(self, request: Asking, permit: Permit) -> Completion:
         began = time.monotonic()
         try:
             async with asyncio.timeout(self.model.timeout_s + _GRACE_S):

@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Final
 
 from integrations.judge.client import JudgeClient, Model
 from integrations.provider.errors import ProviderError
 from integrations.provider.library import LiteLLM
 
-_SCHEMA: Mapping[str, object] = {
-    "type": "object",
-    "properties": {"ready": {"type": "boolean"}},
-    "required": ["ready"],
-    "additionalProperties": False,
-}
-
-
-class _Greeting:
-    """The request: what the client needs to know of one."""
-
-    messages: Final[tuple[Mapping[str, str], ...]] = (
-        {"role": "user", "content": 'Answer with the JSON {"ready": true}.'},
-    )
-    schema: Final = _SCHEMA
-    schema_name: Final = "ready"
-    questions: Final[tuple[object, ...]] = ()
-    prompt_tokens: Final = 32
-    answer_tokens: Final = 64
+from .greeting import GREETING
 
 
 def try_model(model: Model) -> str | None:
@@ -39,7 +19,7 @@ def try_model(model: Model) -> str | None:
 async def _try(model: Model) -> str | None:
     library = LiteLLM()
     try:
-        await JudgeClient(library).complete(_Greeting(), model)
+        await JudgeClient(library).complete(GREETING, model)
     except ProviderError as error:
         return str(error)
     finally:

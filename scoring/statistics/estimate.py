@@ -57,7 +57,8 @@ def effective_n(weights: Iterable[float]) -> float | None:
     if not known:
         return None
     # Scaled by the largest: equal weights become exact ones, and no square overflows.
-    scaled = [weight / max(known) for weight in known]
+    largest = max(known)
+    scaled = [weight / largest for weight in known]
     return _kish(len(known), math.fsum(scaled), math.fsum(w * w for w in scaled))
 
 

@@ -65,11 +65,15 @@ def judge_of(monitor) -> dict[str, Any]:
     return monitor.get("/v1/status")["judge"]
 
 
-def number_of(seen) -> int:
-    """The order that a request to the judge is about."""
-    found = re.search(r"Order (\d+) comes", seen.messages[-1]["content"])
-    assert found is not None
-    return int(found[1])
+def orders(asked) -> list[int]:
+    """The orders that requests to the judge are about. Greetings, which find out whether it is back, are about none."""
+    found = []
+    for seen in asked:
+        about = re.search(r"Order (\d+) comes", seen.messages[-1]["content"])
+        assert about is not None or "ready" in seen.messages[-1]["content"]
+        if about is not None:
+            found.append(int(about[1]))
+    return found
 
 
 def test_what_needs_judgement_is_judged_and_everything_that_asks_is_told(serving, provider):
@@ -134,7 +138,7 @@ def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age(ser
     provider.standing = judges()
     ledger = monitor.settled(13)
     assert (ledger["ended"]["scored"], ledger["ended"]["judge_failed"]) == (13, 0), "nothing was lost"
-    order = [number_of(seen) for seen in provider.seen[before:]]
+    order = orders(provider.seen[before:])
     assert order[0] == 0, "the oldest goes first and alone"
     assert sorted(order) == list(range(12))
     assert all(abs(place - number) < 8 for place, number in enumerate(order)), "as far as eight at a time tell it"
@@ -154,7 +158,7 @@ def test_killed_during_an_outage_and_started_again_each_trace_is_judged_once(ser
     monitor.start()
     ledger = monitor.settled(8)
     assert ledger["ended"]["scored"] == ledger["seen"] == 8
-    assert Counter(number_of(seen) for seen in provider.seen[before:]) == dict.fromkeys(range(8), 1)
+    assert Counter(orders(provider.seen[before:])) == dict.fromkeys(range(8), 1)
     assert Counter(v["trace_id"] for v in monitor.verdicts()) == {trace(n).hex(): 1 for n in range(8)}
 
 

@@ -84,5 +84,7 @@ def test_a_judge_that_is_out_of_reach_for_a_while_is_waited_for(tmp_path, provid
     told = score(tmp_path, provider, 6, concurrency=3)
     assert told.returncode == 0, told.stderr
     assert {v["state"] for v in verdicts(tmp_path)} == {"valid"}
-    order = [int(re.search(r"Order (\d+) comes", seen.messages[-1]["content"])[1]) for seen in provider.seen[6:]]
+    said = [seen.messages[-1]["content"] for seen in provider.seen[6:]]
+    order = [int(found[1]) for text in said if (found := re.search(r"Order (\d+) comes", text))]
+    assert len(said) - len(order) <= 1  # a greeting found out that it is back
     assert Counter(order) == dict.fromkeys(range(6), 1)

@@ -6,8 +6,11 @@ import random
 
 import pytest
 
+from monitor.alerts.watch import Watch
 from monitor.observation import Key, Observation
 from monitor.windows import Windows
+from scoring.alerts.declaration import Declaration
+from scoring.alerts.facts import Facts
 from scoring.status import SEED
 
 KEY = Key("shop", "production", "dimensions")
@@ -83,3 +86,20 @@ def test_every_share_of_up_to_a_hundred_samples_gets_the_seeds_status():
             assert theirs.get_metrics() == ours(windows, 1), (n, failed)
             seen.add(theirs.get_metrics()["status"])
     assert seen == {"healthy", "warning", "critical"}
+
+
+@pytest.mark.parametrize(("quality", "seed"), [(0.5, 1), (0.71, 3), (0.84, 4), (0.86, 5)])
+def test_the_watch_in_mode_point_says_what_the_seed_says_after_each_sample_however_it_is_looked_at(quality, seed):
+    chance = random.Random(seed)
+    theirs, windows = ProductionMonitor(), Windows(FOREVER_NS)
+    watch = Watch(Declaration(policy=SEED, window_ns=FOREVER_NS), windows)
+    for number in range(1, 301):
+        passed = chance.random() < quality
+        theirs.samples.append({"score": 0.5, "passed": passed})
+        seen = Observation(identity=str(number), at_ns=number, passed=passed, composite=0.5, weight=100.0)
+        windows.add(KEY, seen)
+        watch.learn(KEY, seen)
+        if chance.random() < 0.3:
+            watch.look(Facts(now_ns=number), {}, {})
+        (standing,) = watch.standings(number)
+        assert standing.appraisal.status == theirs.get_metrics()["status"], number

@@ -147,3 +147,8 @@ JSON = st.recursive(
 def test_whatever_stands_in_a_line_it_is_a_case_or_an_error(data):
     (found,) = read_cases([json.dumps(data).encode()])
     assert isinstance(found, Case) or str(found).startswith("line 1: ")
+
+
+def test_a_tool_that_is_neither_a_name_nor_an_object_is_told_both_ways_of_writing_it():
+    with pytest.raises(CaseError, match=r"tools_used\[0\]: is a number; write the tool's name, or an object with it"):
+        read(tools_used=[7])

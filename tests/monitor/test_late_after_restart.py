@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from integrations.otlp.wire import Origin, split
 from monitor.app import Monitor
 from monitor.ledger import Reason
 from tests.otlp_requests import S, request, span, trace
@@ -95,6 +96,17 @@ async def test_a_span_that_comes_while_a_fragment_is_dismissed_revives_nothing(b
     await bench.judge()
     assert bench.told() == before
     assert bench.monitor.ledger.open == 0
+
+
+async def test_a_log_record_that_is_held_for_it_does_not_make_a_fragment_whole(bench):
+    await bench.judged_and_let_go()
+    before = bench.told()
+    bench.monitor.assembler._gone.clear()
+    (chunk,) = split(request([bench.late()]), lambda _: Origin("shop", None, 0)).chunks
+    await bench.monitor.store.hold([chunk], bench.now)
+    await bench.take(bench.late(3))
+    await bench.judge()
+    assert bench.told() == before
 
 
 async def test_within_the_late_window_a_span_makes_a_revision_after_a_restart_too(bench):

@@ -209,7 +209,7 @@ def drawn_case(draw: random.Random) -> Case:
 @pytest.mark.parametrize("source", ["trace_id", "hashed"])
 @pytest.mark.parametrize("upstream", [None, 0.5])
 def test_the_estimate_of_a_stratified_forced_and_thinned_sample_is_unbiased(source, upstream):
-    """150 samples of one population of 1,000, rules, forced selections, a stated upstream sampler and a budget at once.
+    """100 samples of one population of 1,000, rules, forced selections, a stated upstream sampler and a budget at once.
 
     The Horvitz-Thompson totals (of traces, of failures) are unbiased exactly when their mean over the samples
     is the truth; it may be off by four of its own standard errors. Forced selections are kept apart: those at random
@@ -221,7 +221,7 @@ def test_the_estimate_of_a_stratified_forced_and_thinned_sample_is_unbiased(sour
     one = Sampler(Sampling(rate=0.1, rules=RULES, randomness=source))
     state = f"ot=th:{encoded(upstream)}" if upstream else ""
     totals: list[tuple[float, ...]] = []
-    for _ in range(150):
+    for _ in range(100):
         traces = failures = at_random = failed_at_random = 0.0
         for each in population:
             tid = draw.randbytes(16)

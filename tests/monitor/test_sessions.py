@@ -70,6 +70,16 @@ def test_too_many_sessions_are_closed_oldest_first():
     assert closings(sessions, 3) == [(keys[0], "pressure", 1, True)]
 
 
+def test_too_many_bytes_in_all_close_the_oldest_first():
+    sessions = Sessions(SessionLimits(idle_ns=10, max_open_bytes=25))
+    first, second = (sessions.join(Identity("shop", None, f"s{n}"), tid(n), 10, n) for n in range(2))
+    assert closings(sessions, 3) == []
+    sessions.join(Identity("shop", None, "s1"), tid(3), 10, 3)
+    assert closings(sessions, 3) == [(first, "pressure", 1, True)]
+    assert sessions.join(Identity("shop", None, "s0"), tid(4), 30, 4) == first
+    assert closings(sessions, 4) == [(second, "pressure", 1, True), (first, "pressure", 2, True)]
+
+
 def test_services_and_environments_have_their_own_sessions():
     keys = {key_of(Identity(s, e, "1"), tid(1)) for s in ("shop", "desk", None) for e in ("prod", None)}
     assert len(keys) == 6

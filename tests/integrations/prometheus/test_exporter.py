@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
+from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
@@ -12,15 +13,21 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from integrations.prometheus.exporter import Exporter, Known, Queue, Snapshot
 from integrations.prometheus.families import FAMILIES
 from integrations.prometheus.judge_metrics import KnownJudge
+from scoring.alerts.board import Posted
+from scoring.alerts.conditions import conditions
+from scoring.alerts.declaration import Declaration
+from scoring.alerts.finding import Finding
+from scoring.alerts.lifecycle import Alert, Stage
 from scoring.bands import Blocker, Effect
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding, ModelStanding, Spending
 from scoring.metric import Metric
 from scoring.result import Failed, NotApplicable, Result, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric
-from scoring.standing import OTHER, Standing
+from scoring.standing import OTHER, Change, Standing
 from scoring.statistics.estimate import estimate
-from scoring.status import Policy, Status, appraise
+from scoring.statistics.missing import MissingBand
+from scoring.status import Policy, Status, Thresholds, appraise
 from scoring.verdict import Score, State, Verdict
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -52,7 +59,7 @@ KNOWN = Known(
     rubrics=[RUBRIC], ended_reasons=["scored", "sampled_out"], rejected_reasons=["no_ids"],
     destinations={"jsonl": ["not_written"]},
     forward_failures=["connect"], forward_unjudged=["error"],
-    violations={"call": ["tool_missing"]}, sampling_rate=0.05,
+    violations={"call": ["tool_missing"]}, sampling_rate=0.05, conditions=conditions(Declaration()),
     judge=JUDGE, version="1.2.3", revision="abc", python="3.11",
     fingerprint="0123456789ab",
 )  # fmt: skip
@@ -87,6 +94,41 @@ def standing(service="shop", environment="prod", passes=20, failures=10, **more)
     return Standing(
         service=service, environment=environment, rubric="qa", estimate=told, appraisal=appraise(told, Policy()), **more
     )
+
+
+def test_what_the_watch_knows_of_a_window_is_exported():
+    seen = samples(populated())
+    who = ("prod", "qa", "shop")
+    assert seen["sidejudge_pass_worst_ratio", *who] == 0.6
+    assert seen["sidejudge_pass_best_ratio", *who] == 0.7
+    assert seen["sidejudge_status_since_timestamp_seconds", *who] == 5
+    assert seen["sidejudge_change_score_ratio", *who] == 1.1
+    assert seen["sidejudge_change_timestamp_seconds", *who] == 4
+
+
+def test_alerts_are_counted_by_stage_with_zeros_in_advance_and_their_limits():
+    exporter, (critical, *_) = new(), conditions(Declaration())
+    alert = Alert(
+        condition=critical.id, labels=(), stage=Stage.FIRING, since_ns=1, breached_ns=1,
+        finding=Finding(labels=(), breached=True, said=""),
+    )  # fmt: skip
+    exporter.watch(lambda: Snapshot(alerts=[Posted(condition=critical, alert=alert, muted=False)]))
+    exporter.alert_told(critical.id, "firing")
+    seen = samples(exporter)
+    assert seen["sidejudge_alerts", "critical", "firing", "pass_rate_critical"] == 1
+    assert seen["sidejudge_alerts", "critical", "pass_rate_critical", "pending"] == 0
+    assert seen["sidejudge_alerts", "firing", "spool_large", "warning"] == 0
+    assert seen["sidejudge_alert_events_total", "firing", "pass_rate_critical"] == 1
+    assert seen["sidejudge_alert_events_total", "pass_rate_critical", "resolved"] == 0
+    assert seen["sidejudge_alert_limit", "pass_rate_warning"] == 0.85
+    assert ("sidejudge_alert_limit", "pass_rate_change") not in seen
+
+
+def test_a_rubric_may_have_thresholds_of_its_own():
+    own = {"qa": Thresholds(warning=0.9, critical=0.8)}
+    seen = samples(Exporter(CollectorRegistry(), replace(KNOWN, own_thresholds=own)))
+    assert seen["sidejudge_pass_ratio_threshold", "qa", "warning"] == 0.9
+    assert seen["sidejudge_pass_ratio_threshold", "critical", "qa"] == 0.8
 
 
 def test_the_first_verdict_counts_once_with_its_weight():
@@ -350,9 +392,15 @@ def populated() -> Exporter:
     exporter.workflow_violation("call", "tool_missing", TRACE)
     exporter.watch(
         lambda: Snapshot(
-            exports=[ExportStanding(destination="jsonl", state="ok")],
-            standings=[standing(composite_mean=0.5, metric_means={"accuracy": 0.5})],
+            standings=[
+                standing(
+                    composite_mean=0.5, metric_means={"accuracy": 0.5}, since_ns=5 * 10**9, incomplete=3,
+                    missing=MissingBand(0.6, 0.7),
+                    change=Change(share=1.1, alarmed=True, good=0.9, bad=0.75, run_length=1e4, since_ns=4 * 10**9),
+                )
+            ],
             queues={"evaluation": Queue(items=1, oldest_s=1.0)}, spool_bytes=1, suspected={"split_traces": False},
+            exports=[ExportStanding(destination="slack", state="stopped", dead=1)],
             judge=JudgeStanding(
                 name="openai/m", models=(ModelStanding(model="openai/m", circuit="closed"),), outage=None,
                 spending=(Spending(period="hour", spent_usd=1, limit_usd=2),), shares={"high": 1.0}, under_way=1,

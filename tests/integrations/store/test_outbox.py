@@ -112,9 +112,9 @@ async def test_the_address_of_a_trace_s_page_is_known_to_who_reads_the_store(sto
 def test_a_store_of_the_version_before_gets_an_outbox(tmp_path):
     path = tmp_path / "old.sqlite"
     with sqlite3.connect(path) as old:
-        for version in range(1, 5):
+        for version in range(1, 7):
             old.executescript(schema(version))
-        old.execute("PRAGMA user_version = 4")
+        old.execute("PRAGMA user_version = 6")
     old.close()
     store = Store(path)
     assert store.outbox.counts().waiting == 0

@@ -28,7 +28,18 @@ async def test_a_scene_sends_traffic_and_tells_where_to_look_and_what_was_found(
 
 
 async def test_a_change_of_status_and_a_failure_are_told_with_their_reason(started, capsys):
-    app = await started(**{**DEMO, "alerts": {"window": "40s", "min_samples": 1, "min_failures": 1}})
+    app = await started(
+        **{
+            **DEMO,
+            "alerts": {
+                "window": "40s",
+                "min_samples": 1,
+                "min_failures": 1,
+                "look": "500ms",
+                "hysteresis": {"needed": 1, "looks": 1},
+            },
+        }
+    )
     scene = Scene(4, [(60.0, 1.0, "everything goes wrong")])
     await scene.play(app.monitor, {"otlp": app.otlp, "api": app.api})
     told = capsys.readouterr().out

@@ -319,7 +319,57 @@ async def test_when_the_provider_is_back_one_probe_finds_out_and_the_others_wait
     replies = await asyncio.gather(*(judge.answer(CASE, [claim]) for claim in claims))
     assert all(isinstance(reply, Answer) for each in replies for reply in each.values())
     assert judge.states()["openai/gpt-4o-mini"].circuit is Circuit.CLOSED
-    assert len(provider.seen) == 6
+    assert len(provider.seen) == 7  # the one refused, a greeting, and five claims
+    assert b"claim" not in provider.seen[1].raw
+
+
+@pytest.mark.parametrize("fault", [fake.says(""), fake.no_choices(), fake.error(500, "oops"), fake.resets()])
+async def test_a_case_that_the_provider_never_answers_keeps_no_breaker_open(provider, library, store, fault):
+    now = [1_760_000_000.0]
+    told = {"api_base": provider.url, "api_key": "sk-very-secret"}
+    judge = JudgeAnswerer(
+        JudgeSettings(models=(Model(name="openai/gpt-4o-mini", **told),), retries=1, cache_entries=0),
+        client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9), jitter=lambda: 0.0,
+    )  # fmt: skip
+    poison, other = Supported("poison"), Supported("other")
+    provider.standing = lambda seen: (fault if b"poison" in seen.raw else judges())(seen)
+    while judge.outage is None:
+        await judge.answer(CASE, [poison])
+    now[0] += 6.0
+    reply = (await judge.answer(CASE, [poison]))[poison]
+    assert reply.reason.startswith(OUTAGE)  # it has its failure, as an outage of its own ...
+    assert judge.outage is None  # ... and the others are not kept waiting
+    assert isinstance((await judge.answer(CASE, [other]))[other], Answer)
+
+
+async def test_one_request_alone_is_no_outage_however_often_it_is_retried(made, provider):
+    judge, provider.standing = made(retries=8), fake.error(500, "oops")
+    await judge.answer(CASE, [INTENT])
+    assert len(provider.seen) == 9
+    assert judge.outage is None
+    await judge.answer(CASE, [INTENT])
+    assert judge.outage == "overloaded"
+
+
+async def test_a_greeting_is_paid_for_by_the_budget_and_by_no_case(provider, library, store, watched):
+    now = [1_760_000_000.0]
+    price = Price(input_usd_per_million=1.0, output_usd_per_million=0.0)
+    told = {"api_base": provider.url, "api_key": "sk-very-secret", "price": price}
+    judge = JudgeAnswerer(
+        JudgeSettings(models=(Model(name="openai/gpt-4o-mini", **told),), budget_usd_per_day=1.0),
+        client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9), observer=watched,
+    )  # fmt: skip
+    provider.standing = fake.unauthorised()
+    await judge.answer(CASE, [INTENT])
+    now[0] += 6.0
+    provider.standing = judges()
+    reply = (await judge.answer(CASE, [INTENT]))[INTENT]
+    _, greeting, asked = provider.seen
+    assert INTENT.found.encode() not in greeting.raw
+    assert INTENT.found.encode() in asked.raw
+    spent = judge.budget.spent(3600, now[0])
+    assert spent == pytest.approx(watched.cost_usd)
+    assert 0 < reply.judgement.cost_usd < spent
 
 
 async def test_what_a_case_cost_is_known_as_one_of_its_priority(made, provider):

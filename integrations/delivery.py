@@ -1,0 +1,22 @@
+"""Delivery: how an adapter says that something was not taken, told apart by what helps: waiting, or a person."""
+
+from __future__ import annotations
+
+
+class UnreachableError(Exception):
+    """The receiver did not take it now and may later: nothing of what was handed over is known to have arrived.
+
+    ``retry_after_s`` is how long the receiver asks to be left alone, ``None`` when it does not say.
+    """
+
+    def __init__(self, reason: str, retry_after_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.retry_after_s = reason, retry_after_s
+
+
+class RefusedError(Exception):
+    """The receiver will not take this however often it is sent; a person must mend the content or the configuration."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -1,0 +1,97 @@
+"""Alertmanager: alerts to its API v2 (``POST /api/v2/alerts``), which groups, silences and passes them on.
+
+An alert that stands is sent with an ``endsAt`` ahead and sent again before that, so that alerts of a monitor that died
+end by themselves; one that is over is sent with its end, for some minutes again and again. What Alertmanager is sent
+twice it holds once: its labels are its identity. Digests and reports are not alerts and are not sent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from scoring.alerts.condition import alert_name
+from scoring.alerts.event import AlertEvent
+from scoring.alerts.lifecycle import Turn
+from scoring.notices.notice import Kind, Notice
+from scoring.notices.told import Wording, plain
+from scoring.notices.wording import tell, tell_event
+
+from .post import Poster
+
+REFRESH_S: Final = 60.0
+"""How often the alerts that stand are sent again."""
+ENDS_AFTER_S: Final = 4 * REFRESH_S
+"""How far ahead the end of an alert that stands is put, as Prometheus does it."""
+_MAX_VALUE: Final = 200
+
+
+class Alertmanager:
+    """Sends alerts to one Alertmanager. Raises ``UnreachableError`` and ``RefusedError``."""
+
+    def __init__(
+        self,
+        poster: Poster,
+        wording: Wording,
+        clock_ns: Callable[[], int],
+        *,
+        labels: Mapping[str, str] | None = None,
+        token: str | None = None,
+    ) -> None:
+        self._poster, self._wording, self._clock_ns = poster, wording, clock_ns
+        self._labels = dict(labels or {})
+        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
+
+    async def send(self, notice: Notice) -> None:
+        """Return once Alertmanager has taken the alerts of the notice; one without any is not sent."""
+        body = alertmanager_body(notice, self._wording, self._labels, self._clock_ns())
+        if body is not None:
+            await self._poster.post(body, self._headers)
+
+
+def alertmanager_body(notice: Notice, wording: Wording, labels: Mapping[str, str], now_ns: int) -> bytes | None:
+    """The alerts of a notice as Alertmanager takes them, at ``now_ns``; ``None`` where there is none."""
+    alerts = [_alert(event, wording, labels, now_ns) for event in notice.events] or list(_test(notice, labels, now_ns))
+    return json.dumps(alerts).encode() if alerts else None
+
+
+def _alert(event: AlertEvent, wording: Wording, labels: Mapping[str, str], now_ns: int) -> dict[str, Any]:
+    over = event.turn in {Turn.RESOLVED, Turn.EXPIRED}
+    ends_ns = event.at_ns if over else now_ns + int(ENDS_AFTER_S * 1e9)
+    told = tell_event(event, wording)
+    named = {
+        "alertname": alert_name(event.condition), "severity": event.severity.value,
+        **dict(event.labels), **labels,
+    }  # fmt: skip
+    annotations = {"summary": told.title, "description": told.text.partition("\n\n")[2].strip()}
+    runbook, trace = wording.runbook(event.runbook), _worst(event, wording)
+    return {
+        "labels": {name: plain(value, _MAX_VALUE) for name, value in named.items()},
+        "annotations": annotations | ({"runbook_url": runbook} if runbook is not None else {}),
+        "startsAt": _instant(event.since_ns),
+        "endsAt": _instant(ends_ns),
+        **({"generatorURL": trace} if trace is not None else {}),
+    }
+
+
+def _worst(event: AlertEvent, wording: Wording) -> str | None:
+    return next((wording.trace(example.trace_id) for example in event.examples), None)
+
+
+def _test(notice: Notice, labels: Mapping[str, str], now_ns: int) -> Iterable[dict[str, Any]]:
+    """An alert that ends after a minute, for a notice that somebody asked for."""
+    if notice.kind is Kind.TEST:
+        told = tell(notice, Wording())
+        yield {
+            "labels": {"alertname": "SidejudgeTest", "severity": "info", **labels},
+            "annotations": {"summary": told.title, "description": told.text.partition("\n\n")[2].strip()},
+            "startsAt": _instant(notice.at_ns),
+            "endsAt": _instant(now_ns + 60 * 10**9),
+        }
+
+
+def _instant(ns: int) -> str:
+    """RFC 3339 with milliseconds."""
+    return datetime.fromtimestamp(ns / 1e9, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,95 @@
+"""Post: one POST to a receiver of notices, and what its answer means.
+
+Redirects are not followed: they could lead what was meant for one receiver to another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Final
+
+import httpx
+
+from integrations.delivery import RefusedError, UnreachableError
+from integrations.outgoing import is_local, why_not
+from scoring.label import label
+
+TIMEOUT_S: Final = 10.0
+"""Of one attempt, all of it."""
+MAX_RETRY_AFTER_S: Final = 900.0
+"""The longest time that a receiver may ask to be left alone for."""
+_READ: Final = 2_000
+_SHOWN: Final = 200
+_LATER: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
+
+
+class Poster:
+    """Posts JSON to one address, which is never shown: addresses of receivers hold secrets."""
+
+    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
+        self._url = httpx.URL(url)
+        self._timeout_s = timeout_s
+
+    async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        """Return once the receiver has said that it took the body.
+
+        Raises ``UnreachableError`` where it may take it later (no connection, no answer in time, 408, 425, 429, 5xx)
+        and ``RefusedError`` for every other answer that is not a success.
+        """
+        given = {"content-type": "application/json", "user-agent": "sidejudge", **(headers or {})}
+        try:
+            # A connection of its own each time: alerts are rare, and one that was kept is likely to be closed by then.
+            # The limit around it is of all of it: the client's own begins anew with each byte.
+            async with (
+                asyncio.timeout(self._timeout_s),
+                httpx.AsyncClient(timeout=2 * self._timeout_s, trust_env=not is_local(self._url.host)) as client,
+                client.stream("POST", self._url, content=body, headers=given) as response,
+            ):
+                said = b"" if response.is_success else await self._beginning(response)
+        except TimeoutError:
+            raise UnreachableError(f"no answer within {self._timeout_s:g} s") from None
+        except httpx.HTTPError as error:
+            raise UnreachableError(f"the connection failed: {why_not(error)}") from None
+        if not response.is_success:
+            raise self._failure(response, said)
+
+    @staticmethod
+    async def _beginning(response: httpx.Response) -> bytes:
+        said = b""
+        async for part in response.aiter_raw():
+            said += part
+            if len(said) >= _READ:
+                break
+        return said[:_READ]
+
+    def _failure(self, response: httpx.Response, said: bytes) -> Exception:
+        code = response.status_code
+        words = " ".join(said.decode(errors="replace").replace(str(self._url), "…").split())
+        shown = "".join(char if char.isprintable() else " " for char in words)
+        reason = f"it answered {code} {response.reason_phrase}".strip() + (f": {label(shown, _SHOWN)}" if shown else "")
+        if code in _LATER or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return UnreachableError(reason, retry_after(response.headers.get("retry-after"), datetime.now(UTC)))
+        if response.has_redirect_location:
+            return RefusedError(f"it answered {code} and names another address; configure the final one")
+        return RefusedError(reason)
+
+
+def retry_after(said: str | None, now: datetime) -> float | None:
+    """The seconds that a ``Retry-After`` asks for, in [0, 900]; ``None`` where it says nothing that can be read.
+
+    >>> [retry_after(said, datetime.now(UTC)) for said in ("30", "86400", "soon", None)]
+    [30.0, 900.0, None, None]
+    """
+    text = (said or "").strip()
+    if text.isascii() and text.isdigit():
+        return min(MAX_RETRY_AFTER_S, float(text[:9]))
+    try:
+        at = parsedate_to_datetime(text)
+        left = (at if at.tzinfo is not None else at.replace(tzinfo=UTC)) - now
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return min(MAX_RETRY_AFTER_S, max(0.0, left.total_seconds()))

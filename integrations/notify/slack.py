@@ -1,0 +1,93 @@
+"""Slack: notices as messages of an incoming webhook.
+
+Everything that is not a link of ours is escaped as Slack asks (``&``, ``<``, ``>``) and sent verbatim, so that a text
+from a trace can neither mention a channel nor make a link. https://docs.slack.dev/messaging/formatting-message-text
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from scoring.alerts.condition import Severity
+from scoring.alerts.lifecycle import Turn
+from scoring.label import label
+from scoring.notices.notice import Notice
+from scoring.notices.told import Line, Told, Wording
+from scoring.notices.wording import tell
+
+from .post import Poster
+
+_HEADER: Final = 148
+"""Characters of a header; Slack takes 150."""
+_SECTION: Final = 2_900
+"""Characters of a section; Slack takes 3000."""
+_SECTIONS: Final = 40
+"""Blocks of a message; Slack takes 50."""
+_SIGNS: Final = {Severity.CRITICAL: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
+
+
+class Slack:
+    """Sends notices to one incoming webhook. Raises ``UnreachableError`` and ``RefusedError``."""
+
+    def __init__(self, poster: Poster, wording: Wording) -> None:
+        self._poster, self._wording = poster, wording
+
+    async def send(self, notice: Notice) -> None:
+        """Return once Slack has taken it."""
+        await self._poster.post(slack_body(notice, self._wording))
+
+
+def slack_body(notice: Notice, wording: Wording) -> bytes:
+    """The message: a header, a section for each paragraph, and the title alone for notifications."""
+    told = tell(notice, wording)
+    title = f"{_sign(notice)} {told.title}".strip()
+    said = {"text": escape(title), "blocks": blocks(title, told)}
+    return json.dumps(said).encode()
+
+
+def blocks(title: str, told: Told) -> list[dict[str, Any]]:
+    """The blocks of a message, within Slack's limits."""
+    sections = [text for lines in told.paragraphs for text in _sections(lines)][:_SECTIONS]
+    return [
+        {"type": "header", "text": {"type": "plain_text", "text": label(title, _HEADER)}},
+        *({"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}} for text in sections),
+    ]
+
+
+def escape(text: str) -> str:
+    """Text that Slack shows as it is.
+
+    >>> escape("<!channel> a & b")
+    '&lt;!channel&gt; a &amp; b'
+    """
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _sections(lines: Sequence[Line]) -> list[str]:
+    """The lines as texts of at most a section's length; one line alone is short enough by its making."""
+    texts = [""]
+    for line in map(_line, lines):
+        if len(texts[-1]) + len(line) > _SECTION:
+            texts.append("")
+        texts[-1] += ("\n" if texts[-1] else "") + line
+    return texts
+
+
+def _line(line: Line) -> str:
+    text = escape(line.text)
+    if line.link is None:
+        return text
+    # What ends a link in Slack's syntax must not stand in one; an operator's template may hold it.
+    link = escape(line.link).replace("|", "%7C")
+    return f"{text} <{link}|{escape(line.link_text)}>"
+
+
+def _sign(notice: Notice) -> str:
+    if len(notice.events) != 1:
+        return ""
+    (event,) = notice.events
+    if event.turn is Turn.FIRING:
+        return _SIGNS[event.severity]
+    return "✅" if event.turn is Turn.RESOLVED else "⚪"

@@ -1,0 +1,38 @@
+"""Alert metrics: what the watch over statuses and alerts says at a scrape, and what it has told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from scoring.alerts.board import Posted
+from scoring.alerts.condition import Condition
+from scoring.alerts.lifecycle import Stage
+from scoring.standing import Standing
+
+from . import families as f
+from .judge_metrics import Series
+
+
+def alert_gauges(conditions: Iterable[Condition], posted: Iterable[Posted]) -> Iterator[Series]:
+    """How many alerts there are of each condition, zeros included, and where each condition begins."""
+    counted = Counter((each.condition.id, each.alert.stage) for each in posted)
+    for condition in conditions:
+        for stage in Stage:
+            labels = (condition.id, condition.severity.value, stage.value)
+            yield f.ALERTS, labels, float(counted[condition.id, stage])
+        if condition.limit is not None:
+            yield f.ALERT_LIMIT, (condition.id,), condition.limit
+
+
+def watch_gauges(who: tuple[str, str, str], standing: Standing) -> Iterator[Series]:
+    """What the watch knows of one window."""
+    if standing.missing is not None:
+        yield f.PASS_WORST_RATIO, who, standing.missing.worst
+        yield f.PASS_BEST_RATIO, who, standing.missing.best
+    if standing.since_ns is not None:
+        yield f.STATUS_SINCE, who, standing.since_ns / 1e9
+    if standing.change is not None:
+        yield f.CHANGE_SCORE, who, standing.change.share
+        if standing.change.alarmed and standing.change.since_ns is not None:
+            yield f.CHANGE_SINCE, who, standing.change.since_ns / 1e9

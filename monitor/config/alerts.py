@@ -1,0 +1,154 @@
+"""The section of the configuration that says what is watched and when it changes status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from .notify import Links, Notify, ReportSection, names
+from .section import GIVEN_AS_LIST, Section
+from .units import Duration, PositiveDuration, SizeField, parse_duration
+from .values import Rate, RubricName, Share
+
+
+class Thresholds(Section):
+    """Pass rates at which the status changes."""
+
+    warning: Rate = Field(default=0.85, description="below this pass rate the status is `warning`")
+    critical: Rate = Field(
+        default=0.70, description="below this pass rate the status is `critical`; less than `warning`"
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Thresholds:
+        if self.critical >= self.warning:
+            raise ValueError(f"critical ({self.critical:g}) must be less than warning ({self.warning:g})")
+        return self
+
+
+class OwnThresholds(Section):
+    """Thresholds of one rubric; what it does not say is said by `alerts.thresholds`."""
+
+    warning: Rate | None = Field(default=None, description="below this pass rate the status is `warning`")
+    critical: Rate | None = Field(default=None, description="below this pass rate the status is `critical`")
+
+
+class Hysteresis(Section):
+    """How lasting evidence must be; mode `point` knows none of it."""
+
+    needed: int = Field(
+        default=10, ge=1, description="looks that must agree before the status changes; at most `looks`"
+    )
+    looks: int = Field(default=12, ge=1, le=1000, description="of so many last looks")
+    recovery_margin: Share = Field(
+        default=0.02, description="a status gets better only against thresholds that are higher by this"
+    )
+    hold: Duration = Field(default=parse_duration("30m"), description="a status gets better only after this long")
+
+    @model_validator(mode="after")
+    def _can_agree(self) -> Hysteresis:
+        if self.needed > self.looks:
+            raise ValueError(f"needed ({self.needed}) must be at most looks ({self.looks})")
+        return self
+
+
+class Sequence(Section):
+    """Mode `sequence`: bounds that hold however often one looks."""
+
+    error: Rate = Field(
+        default=0.05, lt=1.0, description="chance of a wrong `warning` or `critical` within `period`, in (0, 1)"
+    )
+    period: PositiveDuration = Field(default=parse_duration("30d"), description="the time that `error` is promised for")
+
+
+class Change(Section):
+    """The early warning of a falling pass rate (CUSUM)."""
+
+    good: Rate | None = Field(
+        default=None,
+        lt=1.0,
+        description="pass rate of a good service; default: a third of the way from the warning threshold to 1 (0.9)",
+    )
+    bad: Rate | None = Field(
+        default=None,
+        lt=1.0,
+        description="pass rate that is to be noticed, less than `good`; default: midway between the thresholds (0.775)",
+    )
+    false_alarm_every: PositiveDuration = Field(
+        default=parse_duration("30d"), description="mean time between false early warnings of a good service, at least"
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Change:
+        if self.good is not None and self.bad is not None and self.bad >= self.good:
+            raise ValueError(f"bad ({self.bad:g}) must be less than good ({self.good:g})")
+        return self
+
+
+class Limits(Section):
+    """Where the alerts beside the pass rate begin."""
+
+    blocker_rate: Share = Field(default=0.05, description="share of verdicts that one metric's blocker may hit")
+    violation_rate: Share = Field(default=0.10, description="share of traces that may depart from their scenario")
+    judge_failure_rate: Share = Field(
+        default=0.10, description="share of verdicts that may be incomplete because of the judge"
+    )
+    agreement: Share = Field(default=0.60, description="least agreement of the judge with people, Cohen's kappa")
+    lag: PositiveDuration = Field(
+        default=parse_duration("5m"), description="95th percentile of the time from a trace's end to its verdict"
+    )
+    spool: SizeField = Field(default=2**30, description="size of the working store on disk")
+    budget: Share = Field(default=0.90, description="share of the judge's budget of an hour or a day that may be spent")
+
+
+class Alerts(Section):
+    """When the status is healthy, warning, critical, or not known, and what raises an alert."""
+
+    thresholds: Thresholds = Thresholds()
+    rubrics: Mapping[RubricName, OwnThresholds] = Field(
+        default_factory=dict, description="thresholds of single rubrics, by rubric id"
+    )
+    window: PositiveDuration = Field(
+        default=parse_duration("1h"), description="verdicts of this last while make the status"
+    )
+    min_samples: int = Field(
+        default=30, ge=1, description="fewer verdicts in the window than this: `insufficient_data`"
+    )
+    min_failures: int = Field(
+        default=3, ge=1, description="fewer failures in the window than this raise nothing (mode `bound`)"
+    )
+    mode: Literal["bound", "point", "sequence"] = Field(
+        default="bound",
+        description="`bound`: the upper confidence bound of the pass rate is compared; `point`: the pass rate; "
+        "`sequence`: a confidence sequence, which stays right however often one looks",
+    )
+    look: PositiveDuration = Field(default=parse_duration("1m"), description="time between two looks at all of it")
+    hysteresis: Hysteresis = Hysteresis()
+    sequence: Sequence = Sequence()
+    change: Change = Change()
+    limits: Limits = Limits()
+    notify: Annotated[tuple[Notify, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="who is told of alerts; without any, the page, the API and the metrics tell"
+    )
+    remind: PositiveDuration = Field(
+        default=parse_duration("4h"), description="an alert that still fires is told again after this long"
+    )
+    links: Links = Links()
+    report: ReportSection | None = Field(default=None, description="no daily report unless this section is there")
+
+    @field_validator("notify")
+    @classmethod
+    def _told_apart(cls, notify: tuple[Notify, ...]) -> tuple[Notify, ...]:
+        names(notify)
+        return notify
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Alerts:
+        for name, own in self.rubrics.items():
+            warning = self.thresholds.warning if own.warning is None else own.warning
+            critical = self.thresholds.critical if own.critical is None else own.critical
+            if critical >= warning:
+                raise ValueError(f"rubrics.{name}: critical ({critical:g}) must be less than warning ({warning:g})")
+        return self

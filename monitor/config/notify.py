@@ -1,0 +1,179 @@
+"""The sections of the configuration that say who is told of alerts, and of what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, time, tzinfo
+from typing import Annotated, Literal, TypeAlias
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, Field, SecretStr, model_validator
+
+from .section import Section
+from .units import PositiveDuration
+
+SeverityName: TypeAlias = Literal["critical", "warning", "info"]
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_AT = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+
+
+def _is_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        sound = False
+    if not sound or any(char.isspace() for char in url):
+        raise ValueError("must be an address such as https://example.com/path")
+    return url
+
+
+def _is_secret_url(url: SecretStr) -> SecretStr:
+    _is_url(url.get_secret_value())
+    return url
+
+
+def _has_trace_id(url: str) -> str:
+    if "{trace_id}" not in url:
+        raise ValueError(f"must hold {{trace_id}} where the id of a trace goes, got {url!r}")
+    return _is_url(url)
+
+
+def _are_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
+    wrong = next((name for name in labels if not _LABEL.fullmatch(name)), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong!r} is no name of a label; letters, digits and _ are")
+    if taken := {"alertname", "severity"} & labels.keys():
+        raise ValueError(f"{min(taken)} is set by the alert itself")
+    return labels
+
+
+def _is_time(text: str) -> str:
+    if not _AT.fullmatch(text):
+        raise ValueError(f'must be a time of day such as "08:00", got {text!r}')
+    return text
+
+
+def _is_timezone(name: str) -> str:
+    if name != "UTC":
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"is no time zone that this machine knows, such as Europe/Berlin: {name!r}") from None
+    return name
+
+
+Url: TypeAlias = Annotated[str, AfterValidator(_is_url)]
+SecretUrl: TypeAlias = Annotated[SecretStr, AfterValidator(_is_secret_url)]
+TraceUrl: TypeAlias = Annotated[str, AfterValidator(_has_trace_id)]
+Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
+
+
+class AlertmanagerReceiver(Section):
+    """A Prometheus Alertmanager, API v2. It is told of alerts, again and again while they stand."""
+
+    url: Url = Field(description="its address, up to and without `/api/v2/alerts`")
+    token: Secret | None = Field(default=None, description="bearer token, as `${NAME}`")
+    labels: Annotated[Mapping[str, str], AfterValidator(_are_labels)] = Field(
+        default_factory=dict,
+        description="labels that every alert gets; several monitors of one service need one that tells them apart, "
+        "such as the pod, or one ends the other's alerts",
+    )
+    severity: SeverityName = Field(default="info", description="least severe alert that it is told of")
+    reasons: bool = Field(default=True, description="whether reasons of failing traces are sent")
+
+
+class WebhookReceiver(Section):
+    """Any HTTP receiver of JSON, signed with HMAC-SHA256; see `integrations/notify/README.md`."""
+
+    url: SecretUrl = Field(description="where to post to, as `${NAME}` if it holds a secret; it is never shown")
+    secret: Secret = Field(description="common secret of the signature, as `${NAME}`")
+    severity: SeverityName = Field(default="warning", description="least severe alert that is told at once")
+    digest: PositiveDuration | None = Field(
+        default=None, description="less severe ones are told together, at most once in this time; without it: not"
+    )
+    reasons: bool = Field(default=True, description="whether reasons of failing traces are sent")
+
+
+class SlackReceiver(Section):
+    """A Slack incoming webhook."""
+
+    url: SecretUrl = Field(description="address of the incoming webhook, as `${NAME}`; it is a secret, never shown")
+    severity: SeverityName = Field(default="warning", description="least severe alert that is told at once")
+    digest: PositiveDuration | None = Field(
+        default=None, description="less severe ones are told together, at most once in this time; without it: not"
+    )
+    reasons: bool = Field(default=True, description="whether reasons of failing traces are sent")
+
+
+class Notify(Section):
+    """One of those who are told: exactly one of `alertmanager`, `webhook` and `slack`."""
+
+    name: str | None = Field(
+        default=None,
+        pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$",
+        description="its name in metrics and logs (default: its kind, numbered from the second on)",
+    )
+    alertmanager: AlertmanagerReceiver | None = Field(default=None, description="a Prometheus Alertmanager")
+    webhook: WebhookReceiver | None = Field(default=None, description="any HTTP receiver, signed JSON")
+    slack: SlackReceiver | None = Field(default=None, description="a Slack incoming webhook")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Notify:
+        said = [kind for kind in ("alertmanager", "webhook", "slack") if getattr(self, kind) is not None]
+        if len(said) != 1:
+            raise ValueError(
+                f"must hold exactly one of alertmanager, webhook and slack, got {' and '.join(said) or 'none'}"
+            )
+        return self
+
+    @property
+    def kind(self) -> str:
+        """``alertmanager``, ``webhook`` or ``slack``."""
+        return "alertmanager" if self.alertmanager else "webhook" if self.webhook else "slack"
+
+
+def names(entries: tuple[Notify, ...]) -> list[str]:
+    """The name of each entry: its own, else its kind, numbered where it comes again."""
+    found: list[str] = []
+    for entry in entries:
+        number = 1
+        while (name := entry.name or (entry.kind if number == 1 else f"{entry.kind}-{number}")) in found:
+            if entry.name is not None:
+                raise ValueError(f"two entries are named {name!r}; metrics and logs need one name for each")
+            number += 1
+        found.append(name)
+    return found
+
+
+class Links(Section):
+    """What messages link to."""
+
+    trace: TraceUrl | None = Field(
+        default=None,
+        description="address of a trace's page with `{trace_id}` in it: of Langfuse, or of this monitor "
+        "(`http://monitor:8790/v1/traces/{trace_id}`)",
+    )
+    runbooks: Url | None = Field(default=None, description="address that runbooks lie under; the alert's name follows")
+
+
+class ReportSection(Section):
+    """A daily report to everybody who is told of alerts, but not to Alertmanager."""
+
+    at: Annotated[str, AfterValidator(_is_time)] = Field(default="08:00", description="time of day, in quotes")
+    timezone: Annotated[str, AfterValidator(_is_timezone)] = Field(
+        default="UTC", description="time zone, such as `Europe/Berlin`"
+    )
+
+    @property
+    def time(self) -> time:
+        """The time of day."""
+        hour, _, minute = self.at.partition(":")
+        return time(int(hour), int(minute))
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone; UTC is known without a database of them."""
+        return UTC if self.timezone == "UTC" else ZoneInfo(self.timezone)

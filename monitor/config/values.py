@@ -1,0 +1,32 @@
+"""Values that several sections of the configuration have in common: rates, shares, names of rubrics."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator
+
+
+def _is_rate(rate: float) -> float:
+    if not 0.0 < rate <= 1.0:
+        raise ValueError(f"must be in (0, 1], got {rate:g}")
+    return rate
+
+
+def _is_share(share: float) -> float:
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"must be in [0, 1], got {share:g}")
+    return share
+
+
+def _is_known_rubric(name: str) -> str:
+    from scoring.rubrics import RUBRICS  # noqa: PLC0415  # the catalogue is only needed once a rubric is named
+
+    if name not in RUBRICS:
+        raise ValueError(f"is not a rubric: {name!r}\x00{','.join(RUBRICS)}")
+    return name
+
+
+Rate: TypeAlias = Annotated[float, AfterValidator(_is_rate)]
+Share: TypeAlias = Annotated[float, AfterValidator(_is_share)]
+RubricName: TypeAlias = Annotated[str, AfterValidator(_is_known_rubric)]

@@ -1,0 +1,73 @@
+"""Condition: one thing that is watched, as a value with one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+from .facts import Facts
+from .finding import Finding
+
+Unit: TypeAlias = Literal["ratio", "seconds", "bytes", "count", "metric"]
+"""Of the value and the limit; ``metric``: that of the metric that the label names."""
+Scope: TypeAlias = tuple[Literal["service", "environment", "rubric", "metric", "model", "period"], ...]
+"""The labels that tell its instances apart; none: there is one."""
+
+PLACE: Scope = ("service", "environment", "rubric")
+
+
+class Severity(StrEnum):
+    """``critical`` wakes somebody, ``warning`` waits for the morning, ``info`` is for those who look.
+
+    The monitor's own troubles are never critical: nobody is woken because the monitor of quality is tired.
+    """
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What is watched, and what is done about it.
+
+    ``when`` says in words when it is breached, with the limits in force; ``meaning`` what that means to people;
+    ``runbook`` is the slug of the page that says what to do. It fires once it was breached for ``for_ns`` and resolves
+    once it has not been for ``keep_ns``. ``limit`` is a number where one rules all instances. While ``muted_by`` (an
+    id) fires for the same labels, nobody need be told of this one. ``examples``: failing traces illustrate it.
+    """
+
+    id: str
+    severity: Severity
+    scope: Scope
+    title: str
+    when: str
+    meaning: str
+    unit: Unit
+    find: Callable[[Facts], Iterable[Finding]]
+    limit: float | None = None
+    for_ns: int = 0
+    keep_ns: int = 0
+    muted_by: str | None = None
+    examples: bool = False
+
+    @property
+    def runbook(self) -> str:
+        """The slug of its runbook: ``pass-rate-critical``."""
+        return self.id.replace("_", "-")
+
+    @property
+    def alert_name(self) -> str:
+        """Its name among Prometheus' alerts: ``SidejudgePassRateCritical``."""
+        return alert_name(self.id)
+
+
+def alert_name(condition: str) -> str:
+    """The name of a condition's alert among Prometheus' alerts.
+
+    >>> alert_name("pass_rate_critical")
+    'SidejudgePassRateCritical'
+    """
+    return "Sidejudge" + "".join(word.capitalize() for word in condition.split("_"))

@@ -1,0 +1,114 @@
+"""Declaration: what is watched and when it changes status; one value that drives everything that speaks of alerts.
+
+The runtime evaluates its conditions in process, the configuration fills it, ``check`` prints it, the metrics export its
+limits, and rules for Prometheus can be generated from it: nothing else decides what an alert is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from scoring.hysteresis import NONE, Hysteresis
+from scoring.statistics.cusum import Chart, design
+from scoring.statistics.sequence import GRID, ConfidenceSequence
+from scoring.status import Policy, Thresholds
+
+HOUR_NS = 3_600 * 10**9
+DAY_NS = 24 * HOUR_NS
+_BEST_GOOD = 0.999
+"""No service is expected to be better: at 1 a single failure would prove a change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceRule:
+    """Mode ``sequence``: the chance ``error`` of a wrong *warning* or *critical* within ``period_ns``."""
+
+    error: float = 0.05
+    period_ns: int = 30 * DAY_NS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRule:
+    """The early warning: a service that passes at ``good`` or better raises it once in ``false_alarm_every_ns``.
+
+    ``good`` and ``bad`` are pass ratios; ``None`` derives them from the rubric's thresholds: a third of the way from
+    the warning threshold to 1 (0.90), and midway between the two thresholds (0.775).
+    """
+
+    good: float | None = None
+    bad: float | None = None
+    false_alarm_every_ns: int = 30 * DAY_NS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Where the conditions beside the pass ratio begin.
+
+    Ratios in [0, 1], ``lag_s`` in seconds, ``spool_bytes`` in bytes. ``agreement`` is the least agreement (kappa) of
+    the judge with people, ``budget_ratio`` the share of the judge's budget.
+    """
+
+    blocker_ratio: float = 0.05
+    violation_ratio: float = 0.10
+    judge_failed_ratio: float = 0.10
+    agreement: float = 0.60
+    lag_s: float = 300.0
+    spool_bytes: int = 2**30
+    budget_ratio: float = 0.90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """Everything that decides about statuses and alerts.
+
+    ``policy`` holds the thresholds of every rubric that ``thresholds`` does not name. ``window_ns`` is how far back a
+    look goes, ``look_ns`` the time between looks.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
+    window_ns: int = HOUR_NS
+    look_ns: int = 60 * 10**9
+    hysteresis: Hysteresis = field(default_factory=Hysteresis)
+    sequence: SequenceRule = field(default_factory=SequenceRule)
+    change: ChangeRule = field(default_factory=ChangeRule)
+    limits: Limits = field(default_factory=Limits)
+
+    def policy_of(self, rubric: str) -> Policy:
+        """The policy of one rubric."""
+        own = self.thresholds.get(rubric)
+        return self.policy if own is None else replace(self.policy, thresholds=own)
+
+    @property
+    def rule(self) -> Hysteresis:
+        """The hysteresis in force: none in mode ``point``, whose status is the seed's, of the moment."""
+        return NONE if self.policy.mode == "point" else self.hysteresis
+
+    def new_sequence(self, rubric: str) -> ConfidenceSequence:
+        """A confidence sequence that can tell the rubric's thresholds, those of a recovery, and a bound to show."""
+        plain = self.policy_of(rubric).thresholds
+        raised = plain.raised(self.rule.recovery_margin)
+        return ConfidenceSequence(
+            (*GRID, plain.warning, plain.critical, raised.warning, raised.critical),
+            error=self.sequence.error,
+            period_ns=self.sequence.period_ns,
+        )
+
+    def good_and_bad(self, rubric: str) -> tuple[float, float]:
+        """The pass ratios that the change detector tells apart; 0 < bad < good < 1, whatever the thresholds are."""
+        bounds = self.policy_of(rubric).thresholds
+        good = self.change.good if self.change.good is not None else bounds.warning + (1 - bounds.warning) / 3
+        good = min(good, _BEST_GOOD)
+        bad = self.change.bad if self.change.bad is not None else (bounds.warning + bounds.critical) / 2
+        return good, max(min(bad, good - (1 - good) / 2), good / 100)
+
+    def chart(self, rubric: str, verdicts_per_window: int) -> Chart:
+        """The change detector's chart at this traffic.
+
+        The run length in verdicts is the promised time's worth of them, rounded up to a power of two so that the
+        limit does not follow every breath of the traffic; 32 a window are assumed where there are fewer.
+        """
+        wanted = max(32, verdicts_per_window) * max(1.0, self.change.false_alarm_every_ns / self.window_ns)
+        good, bad = self.good_and_bad(rubric)
+        return design(good, bad, float(2 ** max(5, (round(wanted) - 1).bit_length())))

@@ -1,0 +1,96 @@
+"""Event: one thing to tell people about an alert, complete: nobody who passes it on has to ask anything back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .condition import Severity, Unit
+from .finding import Labels
+from .lifecycle import Turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A failing trace that shows what is wrong. ``reason`` comes from the trace: escape it where it is shown."""
+
+    trace_id: str
+    reason: str
+    composite: float | None
+    closed_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertEvent:
+    """What happened to an alert at ``at_ns``.
+
+    ``value`` with its bounds and ``n`` says how bad, in ``unit``; ``limit`` what was agreed; ``since_ns`` since when
+    it is so, ``changed_ns`` since when the change detector thinks it is. ``examples`` are at most three, the worst
+    first. ``number`` counts what was told of this alert before, from 1. ``muted``: a more severe alert about the
+    same thing fires, and nobody need be told of this one. Names and reasons may come from traces: bounded, but
+    untrusted.
+    """
+
+    turn: Turn
+    condition: str
+    severity: Severity
+    title: str
+    meaning: str
+    runbook: str
+    labels: Labels
+    said: str
+    unit: Unit
+    value: float | None
+    lower: float | None
+    upper: float | None
+    n: int | None
+    limit: float | None
+    since_ns: int
+    at_ns: int
+    number: int
+    changed_ns: int | None = None
+    muted: bool = False
+    examples: tuple[Example, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """The alert's identity, 16 hex digits: equal for all that is told of one condition and its labels."""
+        return fingerprint(self.condition, self.labels)
+
+    @property
+    def id(self) -> str:
+        """The event's identity: an event that is told again, after a crash, has the same."""
+        return f"{self.fingerprint}-{self.since_ns}-{self.number}"
+
+    def to_json(self) -> Mapping[str, object]:
+        """The event for a wire: times in ns since the epoch, what is not known null."""
+        return {
+            "id": self.id, "fingerprint": self.fingerprint, "turn": self.turn.value, "condition": self.condition,
+            "severity": self.severity.value, "title": self.title, "meaning": self.meaning, "runbook": self.runbook,
+            "labels": dict(self.labels), "said": self.said, "unit": self.unit, "value": self.value,
+            "lower": self.lower, "upper": self.upper, "n": self.n, "limit": self.limit,
+            "since_ns": self.since_ns, "at_ns": self.at_ns, "number": self.number,
+            "changed_ns": self.changed_ns, "muted": self.muted,
+            "examples": [
+                {"trace_id": e.trace_id, "reason": e.reason, "composite": e.composite, "closed_ns": e.closed_ns}
+                for e in self.examples
+            ],
+        }  # fmt: skip
+
+
+def event_of_json(said: Mapping[str, Any]) -> AlertEvent:
+    """The event that ``to_json`` said."""
+    known = {key: value for key, value in said.items() if key not in {"id", "fingerprint"}}
+    return AlertEvent(
+        **{
+            **known, "turn": Turn(said["turn"]), "severity": Severity(said["severity"]),
+            "labels": tuple(said["labels"].items()), "examples": tuple(Example(**each) for each in said["examples"]),
+        }
+    )  # fmt: skip
+
+
+def fingerprint(condition: str, labels: Labels) -> str:
+    """The identity of an alert, 16 hex digits."""
+    return hashlib.sha256(repr((condition, labels)).encode("utf-8", "replace")).hexdigest()[:16]

@@ -1,0 +1,28 @@
+"""Finding: what one condition says of one thing at one look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Labels: TypeAlias = tuple[tuple[str, str], ...]
+"""What tells the instances of a condition apart: (name, value) in the condition's order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """``breached`` is ``None`` when it could not be told; that is neither a breach nor a recovery.
+
+    ``value``, ``lower``, ``upper`` and ``limit`` are in the condition's unit, ``None`` where there is none; ``n``
+    counts what the value was made of. ``said`` is one sentence. ``changed_ns`` is the estimated time of the change.
+    """
+
+    labels: Labels
+    breached: bool | None
+    said: str
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    n: int | None = None
+    limit: float | None = None
+    changed_ns: int | None = None

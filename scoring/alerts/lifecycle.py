@@ -1,0 +1,115 @@
+"""Lifecycle: from findings to alerts, as Prometheus does it (``for``, ``keep_firing_for``), and one stage more.
+
+A breach is *pending* until it has lasted for the condition's ``for``, then *fires*. It resolves once it was seen not
+to be breached for ``keep``. What can no longer be told is neither: a firing alert becomes *unknown*, and says so,
+because silence is not recovery. After a day without news it expires, and says that too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from .condition import Condition
+from .finding import Finding, Labels
+
+FORGET_NS = 24 * 3_600 * 10**9
+"""How long an alert outlasts the last news of it."""
+
+
+class Stage(StrEnum):
+    """Where an alert is; what is not breached has no alert."""
+
+    PENDING = "pending"
+    FIRING = "firing"
+    UNKNOWN = "unknown"
+
+
+class Turn(StrEnum):
+    """What an event tells: it began (or goes on after a gap), cannot be told any more, is over, or was given up."""
+
+    FIRING = "firing"
+    UNKNOWN = "unknown"
+    RESOLVED = "resolved"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """One instance of a condition that is, or lately was, breached. Times in ns since the epoch.
+
+    ``since_ns``: first breached; ``fired_ns``: began to fire; ``breached_ns``: last seen breached. ``finding`` is
+    the last breach; ``told`` counts the events about it.
+    """
+
+    condition: str
+    labels: Labels
+    stage: Stage
+    since_ns: int
+    breached_ns: int
+    finding: Finding
+    fired_ns: int | None = None
+    told: int = 0
+
+    def to_json(self) -> dict[str, object]:
+        """What a restart needs."""
+        found = self.finding
+        return {
+            "condition": self.condition, "labels": [list(each) for each in self.labels], "stage": self.stage.value,
+            "since_ns": self.since_ns, "breached_ns": self.breached_ns, "fired_ns": self.fired_ns,
+            "told": self.told,
+            "finding": {
+                "breached": found.breached, "said": found.said, "value": found.value, "lower": found.lower,
+                "upper": found.upper, "n": found.n, "limit": found.limit, "changed_ns": found.changed_ns,
+            },
+        }  # fmt: skip
+
+    @classmethod
+    def of_json(cls, said: Mapping[str, Any]) -> Alert:
+        """What ``to_json`` said."""
+        labels = tuple((str(name), str(value)) for name, value in said["labels"])
+        return cls(
+            condition=str(said["condition"]), labels=labels, stage=Stage(said["stage"]),
+            since_ns=int(said["since_ns"]), breached_ns=int(said["breached_ns"]), fired_ns=said["fired_ns"],
+            told=int(said["told"]),
+            finding=Finding(labels=labels, **said["finding"]),
+        )  # fmt: skip
+
+
+def advance(
+    alert: Alert | None, finding: Finding | None, now_ns: int, condition: Condition
+) -> tuple[Alert | None, Turn | None]:
+    """The alert after one look, and what is to be told of it. ``finding`` is ``None`` when nothing was said of it."""
+    breached = finding.breached if finding is not None else None
+    if alert is None:
+        if not breached or finding is None:
+            return None, None
+        alert = Alert(
+            condition=condition.id, labels=finding.labels, stage=Stage.PENDING, since_ns=now_ns,
+            breached_ns=now_ns, finding=finding,
+        )  # fmt: skip
+    if breached and finding is not None:
+        return _breached(replace(alert, finding=finding, breached_ns=now_ns), now_ns, condition)
+    if alert.stage is Stage.PENDING:
+        return None, None
+    if breached is None:
+        if now_ns - alert.breached_ns >= FORGET_NS:
+            return None, Turn.EXPIRED
+        if alert.stage is Stage.UNKNOWN:
+            return alert, None
+        return replace(alert, stage=Stage.UNKNOWN, told=alert.told + 1), Turn.UNKNOWN
+    if now_ns - alert.breached_ns >= condition.keep_ns:
+        return None, Turn.RESOLVED
+    return alert, None
+
+
+def _breached(alert: Alert, now_ns: int, condition: Condition) -> tuple[Alert, Turn | None]:
+    if alert.stage is Stage.FIRING:
+        return alert, None
+    if alert.stage is Stage.UNKNOWN:
+        return replace(alert, stage=Stage.FIRING, told=alert.told + 1), Turn.FIRING
+    if now_ns - alert.since_ns < condition.for_ns:
+        return alert, None
+    return replace(alert, stage=Stage.FIRING, fired_ns=now_ns, told=alert.told + 1), Turn.FIRING

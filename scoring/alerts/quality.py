@@ -1,0 +1,185 @@
+"""Conditions on quality: the pass ratio, its change, blockers, metrics and workflows of what is monitored."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+from scoring.label import MAX_LABEL, label
+from scoring.standing import Standing
+from scoring.statistics.estimate import Estimate
+from scoring.status import Policy, Status
+
+from .condition import PLACE, Condition, Severity
+from .declaration import Declaration
+from .facts import Facts
+from .finding import Finding, Labels
+
+_MINUTE_NS = 60 * 10**9
+FOR_NS = 10 * _MINUTE_NS
+"""How long a rate beside the pass ratio must be breached: as long as the generated rules wait."""
+KEEP_NS = 15 * _MINUTE_NS
+"""How long an alert outlasts its breach, so that a rate about its limit is one alert and not twenty."""
+
+
+def quality(declared: Declaration) -> tuple[Condition, ...]:
+    """The conditions on quality under this declaration, the most severe first."""
+    limits, policy = declared.limits, declared.policy
+    bounds = policy.thresholds
+    number = {"point": "pass ratio", "bound": "upper bound of the pass ratio", "sequence": "confidence sequence"}
+    guards = f"; at least {policy.min_samples:g} effective samples"
+    if policy.mode == "bound":
+        guards += f" and {policy.min_failures} failures"
+    below = f"{number[policy.mode]} below" if policy.mode != "sequence" else "confidence sequence wholly below"
+    return (
+        Condition(
+            id="pass_rate_critical", severity=Severity.CRITICAL, scope=PLACE, unit="ratio",
+            title="Too few traces pass",
+            when=f"{below} {bounds.critical:g}{guards}",
+            meaning="users are served badly now; look at the worst traces and at what was deployed",
+            limit=bounds.critical, find=_status({Status.CRITICAL}, declared, "critical"), examples=True,
+        ),
+        Condition(
+            id="pass_rate_warning", severity=Severity.WARNING, scope=PLACE, unit="ratio",
+            title="Fewer traces pass than should",
+            when=f"{below} {bounds.warning:g}{guards}",
+            meaning="quality has slipped below what was promised",
+            limit=bounds.warning, find=_status({Status.WARNING, Status.CRITICAL}, declared, "warning"),
+            muted_by="pass_rate_critical", examples=True,
+        ),
+        Condition(
+            id="pass_rate_change", severity=Severity.INFO, scope=PLACE, unit="ratio",
+            title="The pass rate seems to be falling",
+            when=f"CUSUM against {_good_and_bad(declared)}; a good service raises it once in "
+            f"{_days(declared.change.false_alarm_every_ns)} at its traffic, or more rarely",
+            meaning="early warning, before the window can tell; it names the time since when",
+            find=_changed, muted_by="pass_rate_warning", examples=True,
+        ),
+        Condition(
+            id="blocker_rate", severity=Severity.WARNING, scope=(*PLACE, "metric"), unit="ratio",
+            title="A blocker hits too many traces",
+            when=f"lower bound of the share that the metric blocks above {limits.blocker_ratio:g}{guards}",
+            meaning="one metric alone disqualifies answers: it names what is wrong",
+            limit=limits.blocker_ratio, for_ns=FOR_NS, keep_ns=KEEP_NS, examples=True,
+            find=lambda facts: _blocked(facts, limits.blocker_ratio, policy),
+        ),
+        Condition(
+            id="metric_mean_low", severity=Severity.WARNING, scope=(*PLACE, "metric"), unit="metric",
+            title="A metric is below its acceptable band",
+            when=f"even the favourable bound of the mean is outside the acceptable band{guards.partition(' and ')[0]}",
+            meaning="answers are poor in this respect on average, whether or not they pass",
+            for_ns=FOR_NS, keep_ns=KEEP_NS, find=lambda facts: _means(facts, policy),
+        ),
+        Condition(
+            id="workflow_violation_rate", severity=Severity.WARNING, scope=PLACE, unit="ratio",
+            title="Traces depart from their scenario",
+            when=f"lower bound of the share of traces with a violation above {limits.violation_ratio:g}{guards}",
+            meaning="wrong agents or tools are used, in a wrong order, too often, or with wrong arguments",
+            limit=limits.violation_ratio, for_ns=FOR_NS, keep_ns=KEEP_NS, examples=True,
+            find=lambda facts: _violating(facts, limits.violation_ratio, policy),
+        ),
+    )  # fmt: skip
+
+
+def place(standing: Standing) -> Labels:
+    """The labels of a standing."""
+    return place_of(standing.service, standing.environment, standing.rubric)
+
+
+def place_of(service: str, environment: str, rubric: str) -> Labels:
+    """The labels of a service, an environment and a rubric."""
+    return (("service", _name(service)), ("environment", _name(environment)), ("rubric", rubric))
+
+
+def _name(name: str) -> str:
+    """A name as a label holds it: one that is cut ends in digits of its own, so that two long names stay two."""
+    if len(name) <= MAX_LABEL:
+        return label(name)
+    return label(name, MAX_LABEL - 10) + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
+
+
+def share_found(labels: Labels, events: Estimate | None, limit: float, policy: Policy, what: str) -> Finding:
+    """A share of events against its limit, on its lower bound, with the guards of the pass ratio."""
+    if events is None or events.effective_n < policy.min_samples:
+        n = 0 if events is None else events.n
+        return Finding(labels=labels, breached=None, said=f"too few verdicts to tell: {n}", n=n, limit=limit)
+    share, lower, upper = 1 - events.pass_ratio, 1 - events.upper, 1 - events.lower
+    breached = round(lower, 9) > limit and events.failures >= policy.min_failures
+    return Finding(
+        labels=labels, breached=breached, value=share, lower=lower, upper=upper, n=events.n, limit=limit,
+        said=f"{what}: {share:.1%} (at least {lower:.1%}) of {events.n} verdicts, the limit is {limit:.1%}",
+    )  # fmt: skip
+
+
+def _status(breaching: set[Status], declared: Declaration, level: str) -> Callable[[Facts], Iterator[Finding]]:
+    def find(facts: Facts) -> Iterator[Finding]:
+        for window in facts.windows:
+            standing = window.standing
+            told, state = standing.estimate, standing.appraisal.status
+            known = state is not Status.INSUFFICIENT_DATA
+            yield Finding(
+                labels=place(standing),
+                breached=state in breaching if known else None,
+                said=standing.appraisal.reason,
+                value=told.pass_ratio if told else None, lower=told.lower if told else None,
+                upper=told.upper if told else None, n=told.n if told else 0,
+                limit=getattr(declared.policy_of(standing.rubric).thresholds, level),
+                changed_ns=standing.change.since_ns if standing.change and standing.change.alarmed else None,
+            )  # fmt: skip
+
+    return find
+
+
+def _changed(facts: Facts) -> Iterator[Finding]:
+    for window in facts.windows:
+        change, told = window.standing.change, window.standing.estimate
+        if change is not None:
+            yield Finding(
+                labels=place(window.standing), breached=change.alarmed,
+                said=f"the verdicts fit a pass ratio of {change.bad:.3g} better than one of {change.good:.3g}: "
+                f"{change.share:.0%} of what raises the early warning",
+                value=told.pass_ratio if told else None, lower=told.lower if told else None,
+                upper=told.upper if told else None, n=told.n if told else 0, changed_ns=change.since_ns,
+            )  # fmt: skip
+
+
+def _blocked(facts: Facts, limit: float, policy: Policy) -> Iterator[Finding]:
+    for window in facts.windows:
+        for metric, events in window.blocked.items():
+            yield share_found(
+                (*place(window.standing), ("metric", metric)), events, limit, policy, f"blocked by {metric}"
+            )
+
+
+def _means(facts: Facts, policy: Policy) -> Iterator[Finding]:
+    for window in facts.windows:
+        for metric, told in window.means.items():
+            if metric not in window.acceptable:
+                continue
+            bound, higher_is_better = window.acceptable[metric]
+            labels = (*place(window.standing), ("metric", metric))
+            favourable = told.upper if higher_is_better else told.lower
+            worse = favourable < bound if higher_is_better else favourable > bound
+            enough = told.effective_n >= policy.min_samples
+            yield Finding(
+                labels=labels, breached=worse if enough else None, value=told.mean, lower=told.lower,
+                upper=told.upper, n=told.n, limit=bound,
+                said=f"mean of {metric} {told.mean:.4g}, between {told.lower:.4g} and {told.upper:.4g} of {told.n}; "
+                f"acceptable is {'at least' if higher_is_better else 'at most'} {bound:g}",
+            )  # fmt: skip
+
+
+def _violating(facts: Facts, limit: float, policy: Policy) -> Iterator[Finding]:
+    for window in facts.windows:
+        if window.violating is not None:
+            yield share_found(place(window.standing), window.violating, limit, policy, "departing from the scenario")
+
+
+def _good_and_bad(declared: Declaration) -> str:
+    good, bad = declared.good_and_bad("")
+    return f"{good:.3g} (good) and {bad:.3g} (bad)"
+
+
+def _days(ns: int) -> str:
+    days = ns / (24 * 3_600 * 10**9)
+    return f"{days:.3g} days"

@@ -1,0 +1,109 @@
+"""Hysteresis: a status that changes on evidence that lasts, as a state machine without a clock of its own.
+
+Each look says what the numbers of this moment amount to, once against the thresholds and once against thresholds that
+are ``recovery_margin`` higher. Then, in this order:
+
+- **Worse** is entered when at least ``needed`` of the last ``looks`` looks were that bad or worse.
+- **Better** is entered when all of that number of looks were that good *with the margin*, and the present status has
+  lasted for ``hold_ns``.
+- **Insufficient data** is entered when a look had nothing to go by at all, or when all of the last ``looks`` looks
+  had too little: a sample that hovers about its minimum changes nothing. It is left for *healthy* by the first good
+  look, unless one of the last was bad: then ``needed`` of them must be good.
+
+Mode ``point`` knows none of this: the seed's status is that of the moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .status import Status
+
+_SEVERITY = {Status.HEALTHY: 0, Status.WARNING: 1, Status.CRITICAL: 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hysteresis:
+    """How many of how many looks it takes, by how much a ratio must recover, how long a status lasts at least (ns)."""
+
+    needed: int = 10
+    looks: int = 12
+    recovery_margin: float = 0.02
+    hold_ns: int = 30 * 60 * 10**9
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.needed <= self.looks or not 0 <= self.recovery_margin < 1 or self.hold_ns < 0:
+            raise ValueError(f"it takes 1 <= needed <= looks, a margin in [0, 1) and no negative hold: {self}")
+
+
+NONE = Hysteresis(needed=1, looks=1, recovery_margin=0.0, hold_ns=0)
+"""The status of the moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One look: the status against the thresholds, against the raised ones, and whether there was nothing to see."""
+
+    status: Status
+    with_margin: Status
+    empty: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The status in force, since when (ns since the epoch), and the last looks, the latest last."""
+
+    status: Status
+    since_ns: int
+    looks: tuple[Look, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """What a restart needs."""
+        return {
+            "status": self.status.value, "since_ns": self.since_ns,
+            "looks": [[look.status.value, look.with_margin.value, look.empty] for look in self.looks],
+        }  # fmt: skip
+
+    @classmethod
+    def of_json(cls, said: Mapping[str, Any]) -> Held:
+        """What ``to_json`` said."""
+        looks = tuple(Look(status=Status(a), with_margin=Status(b), empty=bool(c)) for a, b, c in said["looks"])
+        return cls(status=Status(said["status"]), since_ns=int(said["since_ns"]), looks=looks)
+
+
+def step(held: Held | None, look: Look, now_ns: int, rule: Hysteresis) -> Held:
+    """The status after one more look at ``now_ns``; ``held`` is ``None`` before the first."""
+    if held is None:
+        held = Held(status=Status.INSUFFICIENT_DATA, since_ns=now_ns)
+    looks = (*held.looks, look)[-rule.looks :]
+    entered = _next(held, looks, now_ns, rule)
+    if entered is held.status:
+        return Held(status=held.status, since_ns=held.since_ns, looks=looks)
+    return Held(status=entered, since_ns=now_ns, looks=looks)
+
+
+def _next(held: Held, looks: tuple[Look, ...], now_ns: int, rule: Hysteresis) -> Status:
+    present = held.status
+    if looks[-1].empty or (len(looks) == rule.looks and all(look.status is Status.INSUFFICIENT_DATA for look in looks)):
+        return Status.INSUFFICIENT_DATA
+    for worse in (Status.CRITICAL, Status.WARNING):
+        bad = sum(_at_least(look.status, worse) for look in looks)
+        if bad >= rule.needed and (present is Status.INSUFFICIENT_DATA or _SEVERITY[worse] > _SEVERITY[present]):
+            return worse
+    if present is Status.INSUFFICIENT_DATA:
+        good = sum(look.status is Status.HEALTHY for look in looks)
+        doubt = any(_at_least(look.status, Status.WARNING) for look in looks)
+        sure = good >= rule.needed or (good and not doubt)
+        return Status.HEALTHY if sure else present
+    recent = looks[-rule.needed :]
+    if len(recent) < rule.needed or any(look.with_margin is Status.INSUFFICIENT_DATA for look in recent):
+        return present
+    best = max((look.with_margin for look in recent), key=_SEVERITY.__getitem__)
+    lasted = now_ns - held.since_ns >= rule.hold_ns
+    return best if lasted and _SEVERITY[best] < _SEVERITY[present] else present
+
+
+def _at_least(status: Status, worse: Status) -> bool:
+    return status is not Status.INSUFFICIENT_DATA and _SEVERITY[status] >= _SEVERITY[worse]

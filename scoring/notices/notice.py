@@ -1,0 +1,59 @@
+"""Notice: one message to people, as plain values; each receiver words it in its own form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from scoring.alerts.event import AlertEvent, event_of_json
+
+from .report import Report
+
+
+class Kind(StrEnum):
+    """What a notice is about.
+
+    ``alert``: something happened to one alert. ``reminder``: one that was told still fires. ``digest``: what happened
+    to less severe alerts since the last. ``refresh``: which alerts stand, for a receiver that wants to be told again
+    and again. ``report``: a day. ``test``: nothing, somebody asked for it.
+    """
+
+    ALERT = "alert"
+    REMINDER = "reminder"
+    DIGEST = "digest"
+    REFRESH = "refresh"
+    REPORT = "report"
+    TEST = "test"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A message made at ``at_ns``. ``events`` are what it tells of: one for an alert or a reminder.
+
+    ``id`` is the same each time the notice is delivered, so that a receiver can tell that it has it already.
+    """
+
+    id: str
+    kind: Kind
+    at_ns: int
+    events: tuple[AlertEvent, ...] = ()
+    report: Report | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The notice for a wire or a store."""
+        return {
+            "id": self.id, "kind": self.kind.value, "at_ns": self.at_ns,
+            "events": [event.to_json() for event in self.events],
+            "report": self.report.to_json() if self.report is not None else None,
+        }  # fmt: skip
+
+    @classmethod
+    def of_json(cls, said: Mapping[str, Any]) -> Notice:
+        """What ``to_json`` said."""
+        return cls(
+            id=said["id"], kind=Kind(said["kind"]), at_ns=said["at_ns"],
+            events=tuple(map(event_of_json, said["events"])),
+            report=Report.of_json(said["report"]) if said["report"] is not None else None,
+        )  # fmt: skip

@@ -1,0 +1,198 @@
+"""Cusum: an early warning that the pass ratio has changed, and an estimate of when it did.
+
+After each verdict the score S moves by how much better *bad* explains it than *good* does, and never below 0::
+
+    S ← max(0, S + log(1 + λ·v·(good − passed)))          v: the weight, as a share of the largest
+
+With equal weights (v = 1) that is Page's likelihood-ratio CUSUM of a proportion (Page 1954,
+doi:10.1093/biomet/41.1-2.100; Reynolds and Stoumbos 1999, doi:10.1080/00224065.1999.11979900), λ chosen so that a
+failure climbs exactly ``jump`` times what a pass descends: S walks on a lattice, and the average run length to an
+alarm is that of a Markov chain, solved exactly. With unequal weights no such chain is known; since exp of each move
+has the expectation 1 at the good ratio, Shiryaev and Roberts' bound holds for any weights: S ≥ log A comes at the
+earliest after A verdicts on average (``sequence`` has the reference). Either way the run length is a promise for
+ratios of *good* or better. The change is estimated at the last moment at which S was 0 (Page; the maximum-likelihood
+estimate).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from .scale import Scale
+
+LEAST_GOOD = 0.6
+"""Below it failures are no rarer than passes, and the chart takes the bound that holds for any weights."""
+_TOLERANCE = 1e-9
+_Affine: TypeAlias = tuple[float, float, float]
+"""x ↦ a + b·x as (a, b, 1 − b): the last on its own, for it may be smaller than b's last digit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A designed CUSUM. ``good`` and ``bad`` are pass ratios; ``run_length`` counts verdicts.
+
+    ``bet`` is λ. ``limit`` holds for equal weights, ``limit_any`` for all; both in nats, as S is. On the lattice a
+    pass is one ``step`` down, a failure ``jump`` steps up (0: no lattice), and ``limit_steps`` are the limit.
+    """
+
+    good: float
+    bad: float
+    run_length: float
+    bet: float
+    step: float
+    jump: int
+    limit_steps: int
+    limit: float
+    limit_any: float
+
+
+@lru_cache(maxsize=256)
+def design(good: float, bad: float, run_length: float) -> Chart:
+    """The chart that raises a false alarm after ``run_length`` (> 1) verdicts on average, or later, at ``good``.
+
+    ``bad`` moves a little, to where the lattice is. ``ValueError`` unless 0 < bad < good < 1.
+    """
+    if not 0 < bad < good < 1 or not run_length > 1:
+        raise ValueError(f"a chart needs 0 < bad < good < 1 and a run length above 1: {bad}, {good}, {run_length}")
+    any_limit = math.log(run_length)
+    if good < LEAST_GOOD:
+        bet = (good - bad) / (good * (1 - good))
+        return Chart(
+            good=good, bad=bad, run_length=run_length, bet=bet, step=0.0, jump=0, limit_steps=0,
+            limit=any_limit, limit_any=any_limit,
+        )  # fmt: skip
+    ratio = math.log((1 - bad) / (1 - good)) / math.log(good / bad)
+    jump = max(1, min(round(ratio), math.ceil(good / (1 - good) - 1e-9) - 1))
+    bet = _bet(good, jump)
+    step = -math.log1p(-bet * (1 - good))
+    steps = next(height for height, mean in enumerate(_run_lengths(good, jump), 1) if mean >= run_length)
+    return Chart(
+        good=good, bad=good - bet * good * (1 - good), run_length=run_length, bet=bet, step=step, jump=jump,
+        limit_steps=steps, limit=min(steps * step, any_limit), limit_any=any_limit,
+    )  # fmt: skip
+
+
+def average_run_length(pass_ratio: float, *, jump: int, limit_steps: int) -> float:
+    """Verdicts until S first reaches the limit, on average, from 0: failures climb ``jump`` steps, passes descend one.
+
+    ``pass_ratio`` lies in [0, 1); at 1 there never is an alarm. Exact, by elimination along the chain.
+    """
+    if not 0 <= pass_ratio < 1 or jump < 1 or limit_steps < 1:
+        raise ValueError(f"no such chart: {pass_ratio}, {jump}, {limit_steps}")
+    return next(mean for height, mean in enumerate(_run_lengths(pass_ratio, jump), 1) if height == limit_steps)
+
+
+class Cusum:
+    """One running chart: S in nats, and since when it has been above 0.
+
+    ``alarmed`` from when S reaches the limit until it is back at 0. S is held at the limit plus one failure, so that a
+    recovery is seen soon.
+    """
+
+    __slots__ = ("_scale", "alarmed", "n", "score", "since_ns")
+
+    def __init__(self) -> None:
+        self._scale = Scale()
+        self.score, self.n, self.alarmed = 0.0, 0, False
+        self.since_ns: int | None = None
+
+    def limit(self, chart: Chart) -> float:
+        """The limit in force, in nats: the exact one while all weights are equal."""
+        return chart.limit if self._scale.even else chart.limit_any
+
+    def add(self, chart: Chart, *, passed: bool, weight: float, at_ns: int) -> None:
+        """Take in the next verdict, of weight 1/probability, reached at this time."""
+        self.n += 1
+        share = self._scale.share(weight)
+        if share is None:
+            self.score, self.since_ns, self.alarmed = 0.0, None, False
+            share = 1.0
+        # A share may be up to 2: what it takes off must stay below the whole.
+        rise = math.log1p(max(-0.99, chart.bet * share * (chart.good - passed)))
+        limit = self.limit(chart)
+        self.score = min(max(0.0, self.score + rise), limit + math.log1p(chart.bet * chart.good))
+        if self.score <= _TOLERANCE:
+            self.score, self.since_ns, self.alarmed = 0.0, None, False
+        elif self.since_ns is None:
+            self.since_ns = at_ns
+        self.alarmed = self.alarmed or self.score >= limit - _TOLERANCE
+
+    def to_json(self) -> dict[str, object]:
+        """What a restart needs."""
+        return {
+            "score": self.score, "n": self.n, "alarmed": self.alarmed, "since_ns": self.since_ns,
+            "largest": self._scale.largest, "even": self._scale.even,
+        }  # fmt: skip
+
+    def restore(self, said: Mapping[str, Any]) -> None:
+        """Go on from what ``to_json`` said."""
+        self.score, self.n, self.alarmed = float(said["score"]), int(said["n"]), bool(said["alarmed"])
+        self.since_ns = said["since_ns"]
+        self._scale = Scale(float(said["largest"]), even=bool(said["even"]))
+
+
+def _bet(good: float, jump: int) -> float:
+    """λ > 0 at which log(1 + λ·good) = −jump · log(1 − λ·(1 − good)), by bisection: there is one."""
+    low, high = 0.0, 1 / (1 - good)
+    for _ in range(200):
+        middle = (low + high) / 2
+        rises = middle < high and math.log1p(middle * good) + jump * math.log1p(-middle * (1 - good)) > 0
+        low, high = (middle, high) if rises else (low, middle)
+    return low
+
+
+def _run_lengths(pass_ratio: float, jump: int) -> Iterator[float]:
+    """Average run lengths from 0 for limits of 1, 2, 3 … steps.
+
+    Let x(s) be the mean time to the alarm from s. Eliminated from the top, x(s) = a + b·x(s − 1) with a and b that only
+    depend on the distance from the limit, so that one sweep gives the run length for every limit.
+    """
+    p, q = pass_ratio, 1 - pass_ratio
+    window = _Composed()
+    for height in range(1, jump + 1):
+        yield 1 / q  # one failure is an alarm
+        window.push((1.0, p, q))
+        del height
+    while True:
+        a, b, c = window.whole
+        yield (1 + q * a) / (q * c)
+        lost = p + q * c  # 1 − q·b
+        window.push(((1 + q * a) / lost, p / lost, q * c / lost))
+        window.pop()
+        del b
+
+
+def _after(outer: _Affine, inner: _Affine) -> _Affine:
+    return (outer[0] + outer[1] * inner[0], outer[1] * inner[1], outer[2] + outer[1] * inner[2])
+
+
+class _Composed:
+    """A queue of affine maps and their composition, the oldest outermost; a step costs the same however long it is."""
+
+    def __init__(self) -> None:
+        self._front: list[_Affine] = []
+        self._back: list[_Affine] = []
+        self._of_back: _Affine | None = None
+
+    def push(self, new: _Affine) -> None:
+        self._back.append(new)
+        self._of_back = new if self._of_back is None else _after(self._of_back, new)
+
+    def pop(self) -> None:
+        if not self._front:
+            held: _Affine | None = None
+            for each in reversed(self._back):
+                held = each if held is None else _after(each, held)
+                self._front.append(held)
+            self._back, self._of_back = [], None
+        self._front.pop()
+
+    @property
+    def whole(self) -> _Affine:
+        if not self._front:
+            return self._of_back or (0.0, 1.0, 0.0)
+        return self._front[-1] if self._of_back is None else _after(self._front[-1], self._of_back)

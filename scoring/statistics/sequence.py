@@ -1,0 +1,120 @@
+"""Sequence: bounds on a pass ratio that keep their promise however often one looks.
+
+A Wilson bound is right with 95 % *each time* it is computed; looked at every minute, it will be wrong some day. A
+confidence sequence is right *at all times at once*. Against "the pass ratio is at least m" it bets on failures; whoever
+bets against a true statement does not get rich, so wealth is evidence (Ville 1939). For a verdict of weight v (a share
+of the largest) and a bet f in (0, 1/2]::
+
+    passed:  M ← M · (1 − f·v)              failed:  M ← M · (1 + f·v·m / (1 − m))
+
+The expected factor is at most 1 while the traffic's pass ratio is at least m, for *any* distribution of the weights:
+E[v·(m − passed)] ≤ 0 is what that means (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by
+betting", JRSS B 86(1):1–27, doi:10.1093/jrsssb/qkad009). Four bets share the wealth, so that no size of drop need be
+known.
+
+*A restart that slides.* A service that was good for weeks would have lost all its wealth by the day it turns bad. So
+new wealth comes in steadily, Δt / period for the time Δt since the verdict before: evidence since every moment in
+one sum (Shiryaev 1963, Roberts 1966; as an e-detector: Shin, Ramdas and Rinaldo 2023, doi:10.51387/23-NEJSDS51). M
+less what came in is a supermartingale, hence the promise::
+
+    P(evidence reaches 1/error at any time within T) ≤ error · T / period
+
+*Assumptions.* Given what came before, a verdict passes with a weighted mean of at least m (independence is not needed,
+a ratio that truly dips for a while breaks it, and should); inclusion probabilities are true and do not depend on the
+outcome other than through the weights; when a verdict comes says nothing of it. A weight of more than twice the
+largest so far begins anew (``scale``). A verdict counts once, as it was first; later revisions move windows, not this.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .scale import Scale
+
+BETS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
+"""Shares of the wealth staked against a pass: from drops of a few points to collapses. All pay at a share of 2."""
+GRID = tuple(step / 20 for step in range(1, 20))
+"""Levels at which the upper bound is told: every 0.05."""
+_EDGE = 1e-4
+"""Levels keep this far from 0 and 1, where one verdict would be infinite evidence."""
+_CAP = 100.0
+"""Wealth in excess of this many times what convinces is given away, so that a recovery is seen soon."""
+
+
+class ConfidenceSequence:
+    """Evidence that the pass ratio is below each of ``levels`` (in [0, 1]), since any moment until now.
+
+    ``error`` in (0, 1) is the chance of a wrong conclusion within ``period_ns``, however often one looks.
+    """
+
+    __slots__ = ("_convincing", "_last_ns", "_most", "_odds", "_period_ns", "_scale", "_wealth", "levels", "n")
+
+    def __init__(self, levels: Iterable[float], *, error: float, period_ns: int) -> None:
+        if not 0 < error < 1 or period_ns <= 0:
+            raise ValueError(f"an error lies in (0, 1) and a period is positive, got {error} and {period_ns}")
+        self.levels = sorted({_inside(level) for level in levels})
+        self._odds = [level / (1 - level) for level in self.levels]
+        self._convincing, self._period_ns = 1 / error, period_ns
+        self._most = _CAP * self._convincing
+        self._scale = Scale()
+        self._last_ns: int | None = None
+        self._wealth = self._nothing()
+        self.n = 0
+
+    def add(self, *, passed: bool, weight: float, at_ns: int) -> None:
+        """Take in the next verdict, of weight 1/probability, reached at this time."""
+        self.n += 1
+        income = 0.0 if self._last_ns is None else min(1.0, max(0, at_ns - self._last_ns) / self._period_ns)
+        self._last_ns = at_ns if self._last_ns is None else max(at_ns, self._last_ns)
+        share = self._scale.share(weight)
+        if share is None:
+            self._wealth = self._nothing()
+            return
+        for place, bet in enumerate(BETS):
+            stake, row = bet * share, self._wealth[place]
+            if passed:
+                kept = 1 - stake
+                self._wealth[place] = [held * kept + income for held in row]
+            else:
+                grown = [held * (1 + stake * odds) + income for held, odds in zip(row, self._odds, strict=True)]
+                self._wealth[place] = [min(self._most, held) for held in grown]
+
+    def evidence(self, level: float) -> float:
+        """How strongly the verdicts say that the ratio is below the level, as a multiple of what convinces."""
+        place = self.levels.index(_inside(level))
+        return sum(row[place] for row in self._wealth) / len(BETS) / self._convincing
+
+    def below(self, level: float) -> bool:
+        """Whether the pass ratio is below the level, by evidence that convinces."""
+        return self.evidence(level) >= 1.0
+
+    @property
+    def upper(self) -> float:
+        """The lowest level that the ratio is convincingly below: an upper bound in steps of the levels; 1: none."""
+        found = bisect.bisect_left(range(len(self.levels)), 1, key=lambda k: int(self.below(self.levels[k])))
+        return self.levels[found] if found < len(self.levels) else 1.0
+
+    def to_json(self) -> dict[str, object]:
+        """What a restart needs."""
+        return {
+            "levels": self.levels, "wealth": self._wealth, "last_ns": self._last_ns, "n": self.n,
+            "largest": self._scale.largest, "even": self._scale.even,
+        }  # fmt: skip
+
+    def restore(self, said: Mapping[str, Any]) -> None:
+        """Go on from what ``to_json`` said; levels that it does not know begin anew, all do where the bets differ."""
+        if len(said["wealth"]) == len(BETS):
+            known = [dict(zip(said["levels"], row, strict=True)) for row in said["wealth"]]
+            self._wealth = [[float(row.get(level, 0.0)) for level in self.levels] for row in known]
+        self._last_ns, self.n = said["last_ns"], int(said["n"])
+        self._scale = Scale(float(said["largest"]), even=bool(said["even"]))
+
+    def _nothing(self) -> list[list[float]]:
+        """No wealth: a row for each bet, in it a number for each level."""
+        return [[0.0] * len(self.levels) for _ in BETS]
+
+
+def _inside(level: float) -> float:
+    return min(1 - _EDGE, max(_EDGE, level))

@@ -1,0 +1,33 @@
+"""Alert events for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scoring.alerts.condition import Severity
+from scoring.alerts.event import AlertEvent, Example
+from scoring.alerts.lifecycle import Turn
+
+SINCE_NS = 1_795_255_380 * 10**9  # 2026-11-21 10:03 UTC
+MINUTE_NS = 60 * 10**9
+TRACES = ("4bf92f3577b34da6a3ce929d0e0e4736", "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331aa1b4f7d1e4c0d2e")
+
+
+def event(**changes: Any) -> AlertEvent:
+    """A pass rate that turned critical; ``changes`` as the event's own fields."""
+    said: dict[str, Any] = {
+        "turn": Turn.FIRING, "condition": "pass_rate_critical", "severity": Severity.CRITICAL,
+        "title": "Too few traces pass", "runbook": "pass-rate-critical",
+        "meaning": "users are served badly now; look at the worst traces and at what was deployed",
+        "labels": (("service", "checkout"), ("environment", "production"), ("rubric", "qa")),
+        "said": "upper bound 0.642 of the pass ratio 0.583 is below the critical threshold 0.7", "unit": "ratio",
+        "value": 0.583, "lower": 0.521, "upper": 0.642, "n": 120, "limit": 0.7, "since_ns": SINCE_NS,
+        "at_ns": SINCE_NS + 12 * MINUTE_NS, "number": 1, "changed_ns": SINCE_NS - 5 * MINUTE_NS,
+        "examples": (
+            Example(trace_id=TRACES[0], reason="disqualified: compliance_false_pass_rate", composite=None, closed_ns=3),
+            Example(trace_id=TRACES[1], reason="19 of 20 questions; wrong: Q7 (0, expected 5)", composite=0.12,
+                    closed_ns=2),
+            Example(trace_id=TRACES[2], reason="key 'reason' is missing", composite=0.41, closed_ns=1),
+        ),
+    }  # fmt: skip
+    return AlertEvent(**{**said, **changes})

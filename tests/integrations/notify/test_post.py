@@ -1,0 +1,95 @@
+"""Post: what answers, and the lack of them, mean."""
+
+from __future__ import annotations
+
+import socket
+from datetime import UTC, datetime
+
+import pytest
+
+from integrations.delivery import RefusedError, UnreachableError
+from integrations.notify.post import Poster, retry_after
+from tests.fakes.receiver import Act, receiving
+
+
+@pytest.fixture
+def fake():
+    with receiving() as server:
+        yield server
+
+
+async def test_a_success_is_a_success_and_the_body_arrives(fake):
+    await Poster(f"{fake.url}/hook").post(b'{"a": 1}', {"x-more": "yes"})
+    (got,) = fake.got
+    assert (got.path, got.json, got.headers["x-more"]) == ("/hook", {"a": 1}, "yes")
+    assert got.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
+async def test_what_may_pass_is_to_be_tried_again(fake, status):
+    fake.act = lambda _: Act(status=status, body=b"busy\nnow")
+    with pytest.raises(UnreachableError, match=f"it answered {status} .*: busy now"):
+        await Poster(fake.url).post(b"{}")
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 413, 422])
+async def test_what_the_receiver_will_never_take_is_refused_with_its_words(fake, status):
+    fake.act = lambda _: Act(status=status, body=b"invalid_payload")
+    with pytest.raises(RefusedError, match=f"it answered {status} .*: invalid_payload"):
+        await Poster(fake.url).post(b"{}")
+
+
+async def test_a_redirect_is_refused_and_not_followed(fake):
+    fake.act = lambda _: Act(status=307, headers={"location": f"{fake.url}/elsewhere"})
+    with pytest.raises(RefusedError, match="names another address"):
+        await Poster(fake.url).post(b"{}")
+    assert len(fake.got) == 1
+
+
+async def test_a_receiver_that_asks_for_time_is_given_it(fake):
+    fake.act = lambda _: Act(status=429, headers={"retry-after": "7"})
+    with pytest.raises(UnreachableError) as caught:
+        await Poster(fake.url).post(b"{}")
+    assert caught.value.retry_after_s == 7.0
+
+
+async def test_a_receiver_that_hangs_is_given_up(fake):
+    fake.act = lambda _: Act(hang=True)
+    with pytest.raises(UnreachableError, match=r"no answer within 0\.2 s"):
+        await Poster(fake.url, timeout_s=0.2).post(b"{}")
+
+
+async def test_a_connection_that_breaks_is_said_to_break(fake):
+    fake.act = lambda _: Act(reset=True)
+    with pytest.raises(UnreachableError, match="the connection failed: "):
+        await Poster(fake.url).post(b"{}")
+
+
+async def test_nobody_listening_is_unreachable():
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(UnreachableError, match="Connection refused"):
+            await Poster(f"http://127.0.0.1:{bound.getsockname()[1]}/secret").post(b"{}")
+
+
+@pytest.mark.parametrize("status", [400, 500])
+async def test_the_address_is_not_repeated_even_where_the_answer_does(fake, status):
+    url = f"{fake.url}/services/T000/B000/secret"
+    fake.act = lambda _: Act(status=status, body=f"no such hook: {url} \x1b[31m {'x' * 9_000}".encode())
+    with pytest.raises((RefusedError, UnreachableError)) as caught:
+        await Poster(url).post(b"{}")
+    assert "secret" not in caught.value.reason
+    assert "\x1b" not in caught.value.reason
+    assert len(caught.value.reason) < 300
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("30", 30.0), ("0", 0.0), ("999999999999999999", 900.0), ("Sat, 21 Nov 2026 10:03:20 GMT", 20.0),
+        ("Sat, 21 Nov 2026 09:00:00 GMT", 0.0), ("Sat, 21 Nov 2027 09:00:00 GMT", 900.0), ("soon", None), ("", None),
+        (None, None), ("-5", None), ("²", None), ("Sat, 21 Nov 99999999 10:03:20 GMT", None),
+    ],
+)  # fmt: skip
+def test_retry_after_is_read_in_both_its_forms_and_bounded(said, seconds):
+    assert retry_after(said, datetime(2026, 11, 21, 10, 3, tzinfo=UTC)) == seconds

@@ -1,0 +1,87 @@
+"""Slack: messages within Slack's limits, in which nothing that came from a trace does anything."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from integrations.notify.post import Poster
+from integrations.notify.slack import Slack, slack_body
+from scoring.alerts.event import Example
+from scoring.alerts.lifecycle import Turn
+from scoring.notices.notice import Kind, Notice
+from scoring.notices.report import Report, WeakMetric
+from scoring.notices.told import Wording
+from tests.alert_events import SINCE_NS, TRACES, event
+from tests.fakes.receiver import receiving
+
+LINKED = Wording(trace_url="https://t.example/{trace_id}?a=1&b=2", runbooks="https://r.example")
+CONTROL = re.compile(r"<[^>]*>")
+
+
+def alert(**changes):
+    return Notice(id="n-1", kind=Kind.ALERT, at_ns=SINCE_NS, events=(event(**changes),))
+
+
+def message(notice, wording=LINKED):
+    return json.loads(slack_body(notice, wording))
+
+
+def texts(said):
+    return [block["text"]["text"] for block in said["blocks"]]
+
+
+async def test_an_alert_is_a_header_and_a_section_for_each_paragraph():
+    with receiving() as fake:
+        await Slack(Poster(fake.url), LINKED).send(alert())
+    said = fake.got[0].json
+    assert said["text"] == "🔴 Critical: Too few traces pass – checkout, production, qa"
+    assert [block["type"] for block in said["blocks"]] == ["header", "section", "section", "section"]
+    assert said["blocks"][0]["text"] == {"type": "plain_text", "text": said["text"]}
+    _, facts, examples, runbook = texts(said)
+    assert "58.3% (between 52.1% and 64.2%, n = 120); the limit is 70.0%." in facts
+    assert f"2. {TRACES[1]}, scored 0.12: 19 of 20 questions" in examples
+    assert f"<https://t.example/{TRACES[1]}?a=1&amp;b=2|open>" in examples
+    assert runbook == "What to do: <https://r.example/pass-rate-critical|pass-rate-critical>"
+
+
+def test_each_turn_has_its_sign():
+    assert message(alert(turn=Turn.RESOLVED))["text"].startswith("✅ Resolved: ")
+    assert message(alert(turn=Turn.UNKNOWN))["text"].startswith("⚪ Not known any more: ")
+
+
+def test_what_traces_say_can_neither_mention_nor_link_nor_end_a_link():
+    attack = "<!channel> <@U123> <https://evil.example|click> *bold* https://evil.example &lt;!here&gt;"
+    hostile = Example(trace_id="<!here>|x", reason=attack, composite=0.1, closed_ns=1)
+    said = message(alert(labels=(("service", attack), ("rubric", "qa")), examples=(hostile,)))
+    allowed = {
+        "<https://t.example/%3C%21here%3E%7Cx?a=1&amp;b=2|open>",
+        "<https://r.example/pass-rate-critical|pass-rate-critical>",
+    }
+    for block in said["blocks"]:
+        if block["type"] == "section":
+            assert block["text"]["verbatim"], "Slack must not make links of what looks like one"
+            assert set(CONTROL.findall(block["text"]["text"])) <= allowed
+    assert "<" not in said["text"]
+
+
+@given(st.text(max_size=4_000), st.text(max_size=4_000))
+def test_a_message_keeps_to_the_limits_whatever_it_tells(name, reason):
+    examples = (Example(trace_id="ab", reason=reason, composite=0.1, closed_ns=1),) * 3
+    within_limits(message(alert(labels=(("service", name), ("rubric", "qa")), examples=examples)))
+
+
+def test_a_long_report_keeps_to_the_limits():
+    weak = WeakMetric(service="s" * 200, environment="<" * 200, rubric="qa", metric="m" * 60, mean=0.5, n=1,
+                      acceptable=0.9, higher_is_better=True)  # fmt: skip
+    report = Report(begin_ns=0, end_ns=SINCE_NS, weakest=(weak,) * 60, firing=("&" * 300,) * 60)
+    within_limits(message(Notice(id="r", kind=Kind.REPORT, at_ns=SINCE_NS, report=report)))
+
+
+def within_limits(said):
+    assert len(said["blocks"]) <= 50
+    for block in said["blocks"]:
+        assert 1 <= len(block["text"]["text"]) <= (150 if block["type"] == "header" else 3_000)

@@ -1,0 +1,81 @@
+"""Webhook: what is sent, and that a receiver can verify it with the documented code."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+import integrations.notify.webhook
+from integrations.notify.post import Poster
+from integrations.notify.webhook import Webhook, signature
+from scoring.notices.notice import Kind, Notice
+from scoring.notices.told import Wording
+from tests.alert_events import SINCE_NS, TRACES, event
+from tests.fakes.receiver import receiving
+
+README = Path(integrations.notify.webhook.__file__).with_name("README.md")
+LINKED = Wording(trace_url="https://t.example/{trace_id}", runbooks="https://r.example")
+ALERT = Notice(id="n-1", kind=Kind.ALERT, at_ns=SINCE_NS, events=(event(),))
+
+
+@pytest.fixture
+def is_genuine():
+    """The function of the documentation."""
+    (code,) = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    known = {}
+    exec(code, known)  # the documented code is what is tested
+    return known["is_genuine"]
+
+
+async def sent(notice=ALERT, wording=LINKED, secret="s3cret", clock_ns=time.time_ns):
+    with receiving() as fake:
+        await Webhook(Poster(fake.url), secret, wording, clock_ns).send(notice)
+    return fake.got[0]
+
+
+async def test_a_receiver_verifies_what_was_sent_with_the_documented_code(is_genuine):
+    got = await sent()
+    assert is_genuine(got.headers, got.body, "s3cret")
+
+
+async def test_a_forged_changed_or_old_request_is_not_genuine(is_genuine):
+    got = await sent()
+    assert not is_genuine(got.headers, got.body + b" ", "s3cret")
+    assert not is_genuine(got.headers, got.body, "another")
+    assert not is_genuine({**got.headers, "sidejudge-timestamp": str(int(time.time()) + 1)}, got.body, "s3cret")
+    assert not is_genuine({}, got.body, "s3cret")
+    old = await sent(clock_ns=lambda: time.time_ns() - 3_600 * 10**9)
+    assert not is_genuine(old.headers, old.body, "s3cret")
+
+
+def test_the_signature_is_hmac_sha256_of_timestamp_full_stop_and_body():
+    # printf '1700000000.{}' | openssl dgst -sha256 -hmac key
+    assert signature("key", "1700000000", b"{}") == ("9d713ed406bb7076d4123f0dc2c39d2df5c654ed4b0cd56b52c8b4c940bd63ae")
+
+
+async def test_an_alert_is_told_in_words_and_as_data_with_links():
+    got = await sent()
+    said = got.json
+    assert (said["version"], said["id"], said["kind"], said["report"]) == (1, "n-1", "alert", None)
+    assert got.headers["sidejudge-id"] == "n-1"
+    assert said["at"] == "2026-11-21T10:03:00.000+00:00"
+    assert said["title"] == "Critical: Too few traces pass – checkout, production, qa"
+    assert said["text"].startswith(said["title"])
+    (alert,) = said["alerts"]
+    assert (alert["turn"], alert["value"], alert["lower"], alert["upper"], alert["n"]) == (
+        "firing", 0.583, 0.521, 0.642, 120,
+    )  # fmt: skip
+    assert alert["labels"] == {"service": "checkout", "environment": "production", "rubric": "qa"}
+    assert alert["runbook_url"] == "https://r.example/pass-rate-critical"
+    assert [each["url"] for each in alert["examples"]] == [f"https://t.example/{trace}" for trace in TRACES]
+    assert alert["examples"][1]["reason"] == "19 of 20 questions; wrong: Q7 (0, expected 5)"
+
+
+async def test_reasons_can_be_left_out():
+    got = await sent(wording=Wording(reasons=False))
+    assert [each["reason"] for each in got.json["alerts"][0]["examples"]] == ["", "", ""]
+    assert b"questions" not in got.body
+    assert b"disqualified" not in got.body

@@ -1,0 +1,25 @@
+"""Gaps: what is told of incomplete verdicts."""
+
+from __future__ import annotations
+
+from monitor.batch.gaps import Gaps
+from scoring.case import Case
+from scoring.rubrics import RUBRICS, nobody, score
+
+
+def told(rubric, **about):
+    gaps = Gaps()
+    case = Case(case_id="c", model_output="Paris", **about)
+    gaps.add(score(case, RUBRICS[rubric], answer=nobody, created_at="2026-11-21T00:00:00Z").to_json())
+    return list(gaps.told())
+
+
+def test_a_metric_that_is_only_shown_is_no_reason_for_an_incomplete_verdict():
+    lines = told("answer", latency_e2e_ms=10.0, input_tokens=5)
+    assert "accuracy_score" in lines[0]
+    assert any("total_tokens" in line for line in lines)
+    assert not any("latency_model_ms" in line for line in lines)
+
+
+def test_what_blocks_without_weight_is_one():
+    assert any("response_structure_compliance" in line for line in told("qa"))

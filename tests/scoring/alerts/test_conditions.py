@@ -1,0 +1,191 @@
+"""The conditions: each with a story that breaches it, one that does not, and one that cannot be told."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from scoring.alerts.condition import Severity
+from scoring.alerts.conditions import conditions
+from scoring.alerts.declaration import ChangeRule, Declaration
+from scoring.alerts.facts import Agreement, Facts, WindowFacts
+from scoring.alerts.quality import place_of
+from scoring.judge_standing import JudgeStanding, Spending
+from scoring.standing import Change, Standing
+from scoring.statistics.estimate import estimate
+from scoring.statistics.mean import mean_estimate
+from scoring.status import Appraisal, Policy, Status, Thresholds
+
+DECLARED = Declaration()
+ALL = conditions(DECLARED)
+QUALITY = {"pass_rate_critical", "pass_rate_warning", "pass_rate_change", "blocker_rate", "metric_mean_low",
+           "workflow_violation_rate"}  # fmt: skip
+
+
+def standing(status=Status.HEALTHY, *, passes=90, failures=10, change=None) -> Standing:
+    return Standing(
+        service="shop", environment="prod", rubric="qa", appraisal=Appraisal(status, "because"), change=change,
+        estimate=estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures),
+    )  # fmt: skip
+
+
+def change(*, alarmed: bool) -> Change:
+    return Change(share=1.0 if alarmed else 0.2, alarmed=alarmed, good=0.9, bad=0.75, run_length=1e4, since_ns=5)
+
+
+def events(hit: int, n: int):
+    return estimate([(True, 1.0)] * (n - hit) + [(False, 1.0)] * hit)
+
+
+def window(**more) -> Facts:
+    more.setdefault("standing", standing())
+    return Facts(now_ns=0, windows=[WindowFacts(**more)])
+
+
+def judge(*, outage: str | None = None, spent: float = 0.0, limit: float | None = 1.0) -> JudgeStanding:
+    return JudgeStanding(
+        name="m", models=(), outage=outage, shares={}, under_way=0, waiting=7,
+        spending=(Spending(period="hour", spent_usd=spent, limit_usd=limit),),
+    )  # fmt: skip
+
+
+def mean(value: float, n: int = 100):
+    return mean_estimate([(value - 0.05, 1.0), (value + 0.05, 1.0)] * (n // 2))
+
+
+ACCEPTABLE = {"accuracy": (0.8, True), "error_rate": (0.1, False)}
+STORIES = {
+    "pass_rate_critical": [
+        (window(standing=standing(Status.CRITICAL)), True),
+        (window(standing=standing(Status.WARNING)), False),
+        (window(standing=standing(Status.INSUFFICIENT_DATA)), None),
+    ],
+    "pass_rate_warning": [
+        (window(standing=standing(Status.CRITICAL)), True),
+        (window(standing=standing(Status.WARNING)), True),
+        (window(), False),
+        (window(standing=standing(Status.INSUFFICIENT_DATA)), None),
+    ],
+    "pass_rate_change": [
+        (window(standing=standing(change=change(alarmed=True))), True),
+        (window(standing=standing(change=change(alarmed=False))), False),
+    ],
+    "blocker_rate": [
+        (window(blocked={"accuracy": events(20, 100)}), True),
+        (window(blocked={"accuracy": events(6, 100)}), False),  # above the limit, but it may be chance
+        (window(blocked={"accuracy": events(2, 2)}), None),
+    ],
+    "metric_mean_low": [
+        (window(means={"accuracy": mean(0.7)}, acceptable=ACCEPTABLE), True),
+        (window(means={"error_rate": mean(0.2)}, acceptable=ACCEPTABLE), True),
+        (window(means={"accuracy": mean(0.799, 40)}, acceptable=ACCEPTABLE), False),
+        (window(means={"error_rate": mean(0.05)}, acceptable=ACCEPTABLE), False),
+        (window(means={"accuracy": mean(0.1, 4)}, acceptable=ACCEPTABLE), None),
+    ],
+    "workflow_violation_rate": [
+        (window(violating=events(30, 100)), True),
+        (window(violating=events(12, 100)), False),
+        (window(violating=events(5, 10)), None),
+    ],
+    "judge_failure_rate": [
+        (window(judge_failed=events(30, 100)), True),
+        (window(judge_failed=events(0, 100)), False),
+        (window(judge_failed=None), None),
+    ],
+    "judge_unreachable": [
+        (Facts(now_ns=0, judge=judge(outage="timeout")), True),
+        (Facts(now_ns=0, judge=judge()), False),
+    ],
+    "judge_agreement_low": [
+        (Facts(now_ns=0, agreements=[Agreement(rubric="qa", kappa=0.3, upper=0.5, n=100)]), True),
+        (Facts(now_ns=0, agreements=[Agreement(rubric="qa", kappa=0.5, upper=0.7, n=100)]), False),
+        (Facts(now_ns=0), None),
+        (Facts(now_ns=0, agreements=[Agreement(rubric="qa", kappa=0.1, upper=0.2, n=5)]), None),
+    ],
+    "judge_budget": [
+        (Facts(now_ns=0, judge=judge(spent=0.95)), True),
+        (Facts(now_ns=0, judge=judge(spent=0.5)), False),
+    ],
+    "evaluation_lag": [
+        (Facts(now_ns=0, lag_s=400.0, lag_n=50), True),
+        (Facts(now_ns=0, lag_s=4.0, lag_n=50), False),
+        (Facts(now_ns=0, lag_s=400.0, lag_n=1), None),
+        (Facts(now_ns=0), None),
+    ],
+    "spool_large": [
+        (Facts(now_ns=0, spool_bytes=2**31), True),
+        (Facts(now_ns=0, spool_bytes=2**20), False),
+        (Facts(now_ns=0), None),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("condition", ALL, ids=lambda condition: condition.id)
+def test_every_condition_has_stories_and_they_end_as_told(condition):
+    for facts, breached in STORIES[condition.id]:
+        (found,) = condition.find(facts)
+        assert found.breached is breached
+        assert found.said
+        if found.labels:
+            assert tuple(name for name, _ in found.labels) == condition.scope
+
+
+@pytest.mark.parametrize("condition", ALL, ids=lambda condition: condition.id)
+def test_every_condition_is_fit_to_be_a_rule_a_page_and_a_metric(condition):
+    assert re.fullmatch(r"[a-z][a-z_]+", condition.id)
+    assert condition.runbook == condition.id.replace("_", "-")
+    assert re.fullmatch(r"Sidejudge([A-Z][a-z]+)+", condition.alert_name)
+    assert condition.title
+    assert condition.when
+    assert condition.meaning
+    assert condition.muted_by in {None, *(other.id for other in ALL)}
+
+
+def test_ids_are_unique_and_only_the_pass_rate_wakes_people():
+    assert len({condition.id for condition in ALL}) == len(ALL)
+    assert [c.id for c in ALL if c.severity is Severity.CRITICAL] == ["pass_rate_critical"]
+
+
+def test_a_judge_that_is_out_breaches_nothing_about_quality():
+    facts = replace(window(judge_failed=events(100, 100)), judge=judge(outage="timeout"))
+    breached = {c.id for c in ALL for found in c.find(facts) if found.breached}
+    assert breached == {"judge_failure_rate", "judge_unreachable"}
+    assert not breached & QUALITY
+
+
+def test_without_a_judge_nothing_is_said_of_one():
+    assert [c.id for c in ALL if list(c.find(Facts(now_ns=0))) and c.id.startswith("judge_")] == ["judge_agreement_low"]
+    assert not list(next(c for c in ALL if c.id == "judge_budget").find(Facts(now_ns=0, judge=judge(limit=None))))
+
+
+def test_thresholds_may_be_a_rubrics_own():
+    declared = Declaration(thresholds={"qa": Thresholds(warning=0.95, critical=0.9)})
+    warning = next(c for c in conditions(declared) if c.id == "pass_rate_warning")
+    (found,) = warning.find(window())
+    assert found.limit == 0.95
+    assert declared.policy_of("text") == declared.policy
+
+
+def test_long_names_that_begin_alike_stay_apart_and_hostile_ones_stay_short():
+    one, other = place_of("x" * 100 + "1", "e", "qa"), place_of("x" * 100 + "2", "e", "qa")
+    assert one != other
+    assert all(len(value) <= 70 for _, value in place_of("\ud800" * 10**6, "\ud800", "qa"))
+
+
+def test_good_and_bad_follow_the_thresholds_and_stay_in_order():
+    assert DECLARED.good_and_bad("qa") == pytest.approx((0.90, 0.775))
+    for warning, critical in ((1.0, 0.99), (0.5, 0.1), (0.02, 0.01), (0.85, 0.0)):
+        declared = Declaration(policy=Policy(thresholds=Thresholds(warning=warning, critical=critical)))
+        good, bad = declared.good_and_bad("qa")
+        assert 0 < bad < good < 1
+        assert declared.chart("qa", 100).run_length >= 100 * 24 * 30
+    assert replace(DECLARED, change=ChangeRule(good=0.8, bad=0.6)).good_and_bad("qa") == (0.8, 0.6)
+
+
+def test_the_run_length_is_a_months_worth_of_the_windows_verdicts_and_moves_in_powers_of_two():
+    for n in (0, 5, 30, 120, 1200):
+        length = DECLARED.chart("qa", n).run_length
+        assert max(32, n) * 720 <= length < 2 * max(32, n) * 720
+    assert DECLARED.chart("qa", 100) == DECLARED.chart("qa", 110)

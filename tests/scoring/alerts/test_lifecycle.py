@@ -1,0 +1,71 @@
+"""The lifecycle of an alert: pending, firing, unknown, over."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from scoring.alerts.condition import Condition, Severity
+from scoring.alerts.finding import Finding
+from scoring.alerts.lifecycle import FORGET_NS, Alert, Stage, Turn, advance
+
+CONDITION = Condition(
+    id="too_slow", severity=Severity.WARNING, scope=("service",), title="", when="", meaning="", unit="seconds",
+    find=lambda _: (), for_ns=3, keep_ns=2,
+)  # fmt: skip
+LABELS = (("service", "shop"),)
+
+
+def finding(breached) -> Finding:
+    return Finding(labels=LABELS, breached=breached, said="slow", value=1.5, n=3)
+
+
+def played(story: str, condition: Condition = CONDITION) -> tuple[str, str]:
+    """``b`` breached, ``o`` not, ``?`` cannot be told, ``.`` not spoken of: stages and turns, a letter a look."""
+    alert, stages, turns = None, "", ""
+    for now, letter in enumerate(story):
+        found = {"b": finding(True), "o": finding(False), "?": finding(None), ".": None}[letter]
+        alert, turn = advance(alert, found, now, condition)
+        stages += alert.stage.value[0] if alert else "-"
+        turns += turn.value[0] if turn else " "
+    return stages, turns.rstrip()
+
+
+@pytest.mark.parametrize(
+    ("story", "stages", "turns"),
+    [
+        ("oo?.", "----", ""),
+        ("bbb", "ppp", ""),
+        ("bbbb", "pppf", "   f"),
+        ("bbob", "pp-p", ""),
+        ("bb?b", "pp-p", ""),  # what cannot be told is no breach: the wait begins anew
+        ("bbbbooo", "pppff--", "   f r"),
+        ("bbbbobo", "pppffff", "   f"),  # about its limit: one alert
+        ("bbbb?b", "pppfuf", "   fuf"),  # silence is told, and so is that it goes on
+        ("bbbb??oo", "pppfuu--", "   fu r"),
+        ("bbbb...", "pppfuuu", "   fu"),
+    ],
+)
+def test_stories(story, stages, turns):
+    assert played(story) == (stages, turns)
+
+
+def test_without_a_wait_it_fires_at_once_and_without_keeping_it_ends_at_once():
+    at_once = Condition(
+        id="x", severity=Severity.INFO, scope=(), title="", when="", meaning="", unit="ratio", find=lambda _: ()
+    )
+    assert played("obo", at_once) == ("-f-", " fr")
+
+
+def test_after_a_day_without_news_it_is_given_up_and_that_is_told():
+    alert = Alert(
+        condition="too_slow", labels=LABELS, stage=Stage.UNKNOWN, since_ns=0, breached_ns=0, finding=finding(True)
+    )
+    assert advance(alert, None, FORGET_NS - 1, CONDITION) == (alert, None)
+    assert advance(alert, None, FORGET_NS, CONDITION) == (None, Turn.EXPIRED)
+
+
+def test_a_restart_changes_nothing():
+    alert, _ = advance(None, finding(True), 7, CONDITION)
+    assert Alert.of_json(json.loads(json.dumps(alert.to_json()))) == alert

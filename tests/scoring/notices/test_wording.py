@@ -1,0 +1,125 @@
+"""Wording: each message as people read it. The expected texts lie in tests/golden/notices, one a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.alerts.condition import Severity
+from scoring.alerts.event import Example
+from scoring.alerts.lifecycle import Turn
+from scoring.notices.notice import Kind, Notice
+from scoring.notices.report import AgreedOn, Course, Report, WeakMetric
+from scoring.notices.told import Wording, lasting, plain
+from scoring.notices.wording import tell
+from scoring.status import Status
+from tests.alert_events import MINUTE_NS, SINCE_NS, event
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "notices"
+LINKED = Wording(trace_url="https://langfuse.example/traces/{trace_id}", runbooks="https://docs.example/runbooks/")
+QUIET = Wording(reasons=False)
+OVER = {"turn": Turn.RESOLVED, "number": 2, "at_ns": SINCE_NS + 95 * MINUTE_NS, "value": 0.93, "lower": 0.89,
+        "upper": 0.96, "n": 131, "examples": (),
+        "said": "upper bound 0.96 of the pass ratio 0.93 is not below the warning threshold 0.85"}  # fmt: skip
+BUDGET = event(
+    condition="judge_budget", severity=Severity.WARNING, title="The judge's budget is nearly spent",
+    runbook="judge-budget", labels=(("period", "hour"),), said="$1.84 of $2.00 spent this hour",
+    meaning="fewer cases are judged until the period is over; estimates stay unbiased, with wider bounds",
+    value=0.92, lower=None, upper=None, n=None, limit=0.9, changed_ns=None, examples=(), at_ns=SINCE_NS,
+)  # fmt: skip
+DAY = Report(
+    begin_ns=SINCE_NS - 24 * 60 * MINUTE_NS, end_ns=SINCE_NS,
+    courses=(
+        Course(service="checkout", environment="production", rubric="qa", status=Status.CRITICAL, passed=1_401,
+               failed=612, incomplete=3, pass_ratio=0.696, lower=0.679, upper=0.713),
+        Course(service="search", environment="production", rubric="answer", status=Status.INSUFFICIENT_DATA, passed=0,
+               failed=0, incomplete=8, pass_ratio=None, lower=None, upper=None),
+    ),
+    more=2,
+    weakest=(
+        WeakMetric(service="checkout", environment="production", rubric="qa", metric="question_score_accuracy",
+                   mean=0.71, n=2_013, acceptable=0.9, higher_is_better=True),
+        WeakMetric(service="checkout", environment="production", rubric="qa", metric="score_gap_accuracy", mean=0.2,
+                   n=2_013, acceptable=0.1, higher_is_better=False),
+    ),
+    agreements=(AgreedOn(rubric="answer", kappa=0.71, n=140),), cost_usd=12.5,
+    firing=("Too few traces pass (checkout, production, qa)",),
+)  # fmt: skip
+
+
+def notice(kind=Kind.ALERT, **told):
+    return Notice(id="n-1", kind=kind, at_ns=SINCE_NS, **told)
+
+
+MESSAGES = {
+    "critical": (notice(events=(event(),)), LINKED),
+    "critical-without-links-and-reasons": (notice(events=(event(),)), QUIET),
+    "still-critical": (notice(Kind.REMINDER, events=(event(at_ns=SINCE_NS + 300 * MINUTE_NS),)), LINKED),
+    "resolved": (notice(events=(event(**OVER),)), LINKED),
+    "not-known": (notice(events=(event(turn=Turn.UNKNOWN, number=2, examples=()),)), LINKED),
+    "given-up": (notice(events=(event(turn=Turn.EXPIRED, number=3, examples=()),)), LINKED),
+    "budget": (notice(events=(BUDGET,)), LINKED),
+    "digest": (notice(Kind.DIGEST, events=(BUDGET, event(**OVER))), LINKED),
+    "report": (notice(Kind.REPORT, report=DAY), LINKED),
+    "report-of-nothing": (notice(Kind.REPORT, report=Report(begin_ns=DAY.begin_ns, end_ns=DAY.end_ns)), LINKED),
+    "test": (notice(Kind.TEST), LINKED),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_a_message_reads_as_it_should(name):
+    told, wording = MESSAGES[name]
+    assert tell(told, wording).text == (GOLDEN / f"{name}.txt").read_text("utf-8")
+
+
+def test_there_is_no_golden_text_without_its_message():
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == set(MESSAGES)
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_a_notice_survives_the_store(name):
+    told, _ = MESSAGES[name]
+    assert Notice.of_json(json.loads(json.dumps(told.to_json()))) == told
+
+
+def test_a_digest_of_many_alerts_shows_some_and_counts_the_rest():
+    text = tell(notice(Kind.DIGEST, events=(BUDGET,) * 33), LINKED).text
+    assert text.count("budget is nearly spent") == 20
+    assert "… and 13 more." in text
+
+
+@given(st.text(max_size=5_000), st.text(max_size=5_000))
+def test_whatever_names_and_reasons_hold_a_message_is_short_and_each_stays_on_its_line(name, reason):
+    bad = event(labels=(("service", name), ("rubric", "qa")), examples=(
+        Example(trace_id=name, reason=reason, composite=0.1, closed_ns=1),) * 3)  # fmt: skip
+    plainly = tell(notice(events=(event(labels=(("service", "x"), ("rubric", "qa"))),)), LINKED).text
+    text = tell(notice(events=(bad,)), LINKED).text
+    text.encode()
+    assert text.count("\n") == plainly.count("\n")
+    # Of a link each character of an id may become twelve; the id itself is bounded by whoever made the example.
+    assert len(tell(notice(events=(replace(bad, examples=()),)), LINKED).text) < 1_000
+    assert all(char.isprintable() or char == "\n" for char in text)
+
+
+def test_marks_that_turn_the_reading_order_are_taken_out():
+    assert plain("good\u202edoog\x1b[31m\r\nnext") == "good doog [31m next"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-5, "less than a minute"), (59, "less than a minute"), (60, "1 minute"), (3_600, "1 hour"),
+        (11_130, "3 hours 5 minutes"), (86_400 * 2 + 60, "2 days 1 minute"), (86_400 + 3_660, "1 day 1 hour"),
+    ],
+)  # fmt: skip
+def test_a_length_of_time_is_said_as_people_say_it(seconds, said):
+    assert lasting(seconds * 10**9) == said
+
+
+def test_a_trace_id_that_is_no_id_cannot_leave_its_place_in_the_link():
+    assert LINKED.trace("../x?y=<z>|é") == "https://langfuse.example/traces/..%2Fx%3Fy%3D%3Cz%3E%7C%C3%A9"
