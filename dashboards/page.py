@@ -8,11 +8,13 @@ from urllib.parse import urlencode
 
 from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.alerts.board import Posted
+from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
 
 from .alerts_card import alerts_card
+from .export_card import export_card
 from .html import duration, escape, frame
 from .judge_card import judge_card
 from .traffic_card import traffic_card
@@ -48,6 +50,8 @@ class StatusPage:
     uptime_s: float
     failures: Sequence[Mapping[str, object]] = ()
     judge: JudgeStanding | None = None
+    exports: Sequence[ExportStanding] = ()
+    now_s: float = 0.0
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None
     alerts: Sequence[Posted] = ()
@@ -58,7 +62,8 @@ def status_page(page: StatusPage) -> str:
     """The page as HTML. Every value is escaped: names of services and reasons come from traces."""
     sections = (
         _head(page), _tiles(page), alerts_card(page.alerts, page.now_ns), _standings(page), judge_card(page.judge),
-        _failures(page), _ledger(page), traffic_card(page.receiving, page.forwarding), _links(),
+        export_card(page.exports, page.now_s), _failures(page), _ledger(page),
+        traffic_card(page.receiving, page.forwarding), _links(),
     )  # fmt: skip
     title = f"{_NAMES[page.overall]} · sidejudge"
     return frame(title, "\n".join(sections), refresh_s=REFRESH_S, icon=_ICONS[page.overall])
@@ -179,7 +184,9 @@ def _failure(verdict: Mapping[str, object]) -> str:
     trace, composite = str(verdict.get("trace_id") or verdict.get("case_id") or ""), verdict.get("composite")
     value = f"{composite:.3f}" if isinstance(composite, int | float) else "–"
     link = f'<a href="/v1/traces/{escape(trace)}">{escape(trace[:12])}…</a>' if trace else "–"
-    why = verdict.get("reason") or ""
+    url, why = str(verdict.get("trace_url") or ""), verdict.get("reason") or ""
+    if url.startswith(("https://", "http://")):
+        link += f' <a href="{escape(url, limit=2000)}" rel="noreferrer">Langfuse</a>'
     return (
         f'<tr><td class="id">{link}<td class="name">{_name(verdict.get("service") or "–")}'
         f'<td class="name">{_name(verdict.get("rubric") or "–")}<td class="number">{value}'

@@ -354,6 +354,7 @@ class VerdictBody(BaseModel):
     sampling_probability: Annotated[float, Field(gt=0, le=1)]
     cost_usd: float | None = Field(default=None, description="what the judged call cost; null: unknown")
     created_at: datetime
+    trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
 
 
 class VerdictsBody(_Body):
@@ -370,6 +371,7 @@ class TraceBody(BaseModel):
     trace_id: str
     reason: str | None
     verdicts: list[VerdictBody] = []
+    trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
 
 
 class ProblemBody(_Body):

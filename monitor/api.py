@@ -196,6 +196,7 @@ def _pages(app: FastAPI, view: MonitorView) -> None:
             sampling_rate=report.sampling_rate, version=report.version, fingerprint=report.fingerprint,
             now=datetime.fromtimestamp(report.now_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
             uptime_s=(report.now_ns - report.started_ns) / 1e9, failures=failed.verdicts, judge=report.judge,
+            exports=report.exports, now_s=report.now_ns / 1e9,
             receiving=report.receiving, forwarding=report.forwarding,
             alerts=report.alerts, now_ns=report.now_ns,
         )  # fmt: skip

@@ -24,6 +24,7 @@ from integrations.otlp.upstream import REASONS
 from integrations.prometheus.exporter import Exporter, Known
 from integrations.store.sqlite import Finished, Store, StoredTurn, StoreError
 from scoring.alerts.event import AlertEvent
+from scoring.export_standing import ExportStanding
 from scoring.violations import KINDS, violations
 
 from .alerts.declared import declaration
@@ -46,6 +47,9 @@ from .ending import Ending
 from .evaluator import Evaluator
 from .front import Front
 from .intake import Intake
+from .langfuse.delivery import DESTINATION as LANGFUSE
+from .langfuse.delivery import REASONS as LANGFUSE_REASONS
+from .langfuse.sink import ScoresOut, connect
 from .ledger import Ledger, Reason
 from .notify.setup import Notifications
 from .observation import observe, observe_stored
@@ -64,6 +68,7 @@ log = logging.getLogger("sidejudge")
 
 TICK_S = 0.25
 """How often due traces are looked for: short beside the shortest grace, long beside the cost of looking."""
+_NOT_WRITTEN, _NOT_DELIVERED = "not_written", "not_delivered"
 NOTIFY_TICK_S = 30
 """How often reminders, digests and the report are looked for: short beside Alertmanager's refresh."""
 RETRY_S = 2.0
@@ -117,6 +122,7 @@ class Monitor:
             self.store.close()
             raise
         self.receiver = self.front.receiver
+        self.scores_out = _scores_out(config, self.store, self.exporter, clock_ns)
         self.view = View(
             config=config,
             version=version("sidejudge"),
@@ -136,6 +142,7 @@ class Monitor:
             suspicions=self.traffic.suspicions,
             sessions=self.sessions,
             started_ns=clock_ns(),
+            trace_url=self.scores_out.trace_url if self.scores_out else lambda _: None,
         )
         self.exporter.watch(self.view.snapshot)
         self.rounds = Rounds(
@@ -155,7 +162,7 @@ class Monitor:
             exported=self._delivered,
             watch=self.watch,
         )
-        self.view.exports = self.notifications.exports
+        self.view.exports = self._exports
         # First those who may fail: an event that could not be taken is told to all again.
         self.rounds.listeners += [self.notifications.take, self._told]
         self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None
@@ -199,6 +206,8 @@ class Monitor:
             await server.start()
         self._judging = asyncio.create_task(self._judge_what_is_due())
         self._warming = asyncio.create_task(self.answering.warm()) if self.answering.others else None
+        if self.scores_out:
+            self.scores_out.start()
         self._scheduler.add_job(self._purge, "interval", minutes=1, coalesce=True, max_instances=1)
         self._scheduler.add_job(self._look, "interval", seconds=30, coalesce=True, max_instances=1)
         every_s = self.config.alerts.look.seconds
@@ -234,6 +243,8 @@ class Monitor:
         if self._warming:
             await asyncio.gather(self._warming, return_exceptions=True)
         await self.answering.close()
+        if self.scores_out:
+            await self.scores_out.stop()
         await self.notifications.close()
         try:
             await self.rounds.remember()
@@ -243,8 +254,9 @@ class Monitor:
         log.info("stopped", extra={"open_traces": self.ledger.open})
 
     def _works(self) -> bool:
-        """Whether the part that judges still runs; a monitor without it would take traces in for ever."""
-        return self._judging is None or not self._judging.done()
+        """Whether the parts that judge and write back still run; without them traces or scores pile up for ever."""
+        judging = self._judging is None or not self._judging.done()
+        return judging and (self.scores_out is None or self.scores_out.working)
 
     def due(self) -> list[Closing]:
         """Traces and sessions that are closed by now, each once."""
@@ -283,6 +295,7 @@ class Monitor:
                 verdicts=[verdict.to_json() for verdict in ending.verdicts],
                 closed_ns=ending.ended_ns,
                 chunks=ending.chunks,
+                scores=self.scores_out.outgoing(ending) if self.scores_out else None,
                 turn=turn,
             )
         )
@@ -335,8 +348,14 @@ class Monitor:
         except StoreError as error:
             log.warning("could not remember the alerts; the next look tells of them", extra={"cause": str(error)})
 
+    def _exports(self) -> list[ExportStanding]:
+        """Where scores and notices go to, and how far they have come."""
+        scores = [self.scores_out.standing()] if self.scores_out else []
+        return [*scores, *self.notifications.exports()]
+
     def _delivered(self, destination: str, count: int, failed: int, at_ns: int) -> None:
-        self.exporter.exported(destination, count, failed=failed, at_s=at_ns / 1e9)
+        self.exporter.exported(destination, count, at_s=at_ns / 1e9 if count > failed else None)
+        self.exporter.export_failed(destination, _NOT_DELIVERED, failed)
 
     async def _told(self, event: AlertEvent) -> None:
         self.exporter.alert_told(event.condition, event.turn.value)
@@ -345,7 +364,8 @@ class Monitor:
         """Verdicts as JSON lines. The file is a copy for people; the store keeps the truth."""
         if self._lines and ending.changed:
             failed = self._lines.write([verdict.to_json() for verdict in ending.changed])
-            self.exporter.exported("jsonl", len(ending.changed), failed=failed, at_s=ending.ended_ns / 1e9)
+            self.exporter.exported("jsonl", len(ending.changed), at_s=None if failed else ending.ended_ns / 1e9)
+            self.exporter.export_failed("jsonl", _NOT_WRITTEN, failed)
 
     async def _look(self) -> None:
         self.traffic.log_news()
@@ -417,6 +437,26 @@ def _docket(config: Config, trials: Trials, clock_ns: Callable[[], int]) -> Dock
     )
 
 
+def _scores_out(config: Config, store: Store, exporter: Exporter, clock_ns: Callable[[], int]) -> ScoresOut | None:
+    sink = config.sinks.langfuse
+    if sink is None:
+        return None
+    return ScoresOut(
+        sink, langfuse=connect(sink), store=store, rubrics=configured(config), counted=exporter, clock_ns=clock_ns
+    )
+
+
+def _destinations(config: Config) -> dict[str, Sequence[str]]:
+    """Where verdicts go, and why each may not take what it is handed."""
+    found: dict[str, Sequence[str]] = {}
+    if config.sinks.jsonl:
+        found["jsonl"] = [_NOT_WRITTEN]
+    if config.sinks.langfuse:
+        found[LANGFUSE] = LANGFUSE_REASONS
+    found |= {name: [_NOT_DELIVERED] for name in names(config.alerts.notify)}
+    return found
+
+
 def _known(config: Config, watch: Watch) -> Known:
     rubrics = configured(config)
     routed = {name for route in config.routes for name in route.rubrics} or set(rubrics)
@@ -425,9 +465,9 @@ def _known(config: Config, watch: Watch) -> Known:
         rubrics=[rubrics[name] for name in sorted(routed)],
         ended_reasons=[reason.value for reason in Reason],
         rejected_reasons=[REJECTED],
+        destinations=_destinations(config),
         forward_failures=REASONS if config.forward else (),
         forward_unjudged=UNJUDGED if config.forward else (),
-        destinations=[*(["jsonl"] if config.sinks.jsonl else []), *names(config.alerts.notify)],
         violations=dict.fromkeys(config.scenarios, KINDS),
         thresholds=watch.declared.policy.thresholds,
         own_thresholds=watch.declared.thresholds,

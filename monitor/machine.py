@@ -18,6 +18,7 @@ from urllib.request import ProxyHandler, build_opener
 from .certificates import CertificateError, check_authority, read
 from .config import Config, ConfigError, Loaded
 from .config.answerers import JudgeSection
+from .config.langfuse import LangfuseProject
 from .config.units import Address
 from .extras import EXTRAS, JUDGE, installed, needed
 from .origin import origins, shadowed
@@ -62,6 +63,8 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
     yield from _store(loaded.config.store.path)
     if loaded.config.answerers.judge is not None:
         yield from _judge(loaded.config.answerers.judge)
+    if loaded.config.sinks.langfuse is not None:
+        yield _langfuse("sinks.langfuse", loaded.config.sinks.langfuse)
     yield from _notified(loaded.config) if notify else _not_notified(loaded.config)
 
 
@@ -226,6 +229,14 @@ def _judge(section: JudgeSection) -> Iterator[Finding]:
             yield Finding(f"judge {model.name}", "ok", "answers")
         else:
             yield Finding(f"judge {model.name}", "fail", why, "check answerers.judge: model, api_base and api_key")
+
+
+def _langfuse(key: str, project: LangfuseProject) -> Finding:
+    """Whether Langfuse answers, what it is, and whose the keys are. Nothing is written there."""
+    from .langfuse.introduction import introduction  # noqa: PLC0415
+
+    found, remedy = introduction(key, project)
+    return Finding(key, "fail" if remedy else "ok", found, remedy)
 
 
 def _not_notified(config: Config) -> Iterator[Finding]:

@@ -41,6 +41,8 @@ def told(story: Mapping[str, Any]) -> Iterator[str]:
     where = [f"{key} {story[key]}" for key in ("service", "environment", "session_id") if story.get(key)]
     if where:
         yield "  from " + ", ".join(where)
+    if story.get("trace_url"):
+        yield f"  {story['trace_url']}"
     if story.get("reason") is None:
         waits = "it waits for the judge" if story.get("waits_for") == "judge" else "it is still open"
         yield f"  {waits}: its spans are kept, and it will be judged" + (

@@ -69,7 +69,8 @@ class Counting(Protocol):
 class View:
     """One monitor, looked at from outside.
 
-    ``working`` says whether its parts run, ``is_ready`` whether it takes traces in.
+    ``working`` says whether its parts run, ``is_ready`` whether it takes traces in. ``trace_url`` knows the address of
+    a trace's page where it is kept, None when there is none.
     """
 
     config: Config
@@ -87,9 +88,10 @@ class View:
     clock_ns: Callable[[], int]
     working: Callable[[], bool]
     judge: Callable[[], JudgeStanding | None] = lambda: None
+    exports: Callable[[], Sequence[ExportStanding]] = list
+    trace_url: Callable[[str], str | None] = lambda _: None
     suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
     sessions: Sessions | None = None
-    exports: Callable[[], Sequence[ExportStanding]] = list
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
@@ -144,7 +146,7 @@ class View:
             after=after,
             limit=query.limit + 1,
         )
-        page = found[: query.limit]
+        page = [self._linked(verdict) for verdict in found[: query.limit]]
         if len(found) <= query.limit:
             return VerdictPage(verdicts=page)
         last = page[-1]
@@ -161,7 +163,8 @@ class View:
             told = {"trace_id": trace_id, "reason": None, "verdicts": []}
         if told is not None:
             may_see = shows_contents(self.config.api.contents, caller)
-            return {**told, "case": await asyncio.to_thread(self._case, wanted) if may_see else None}
+            told = {**told, "verdicts": [self._linked(verdict) for verdict in told["verdicts"]]}
+            return {**self._linked(told), "case": await asyncio.to_thread(self._case, wanted) if may_see else None}
         if self.ledger.has_sampled_out(wanted):
             return {
                 "trace_id": trace_id,
@@ -170,6 +173,11 @@ class View:
                 "sampling": self._draw(wanted),
             }
         return None
+
+    def _linked(self, said: dict[str, Any]) -> dict[str, Any]:
+        """With the address of its trace, where that is known."""
+        url = self.trace_url(said["trace_id"]) if said.get("trace_id") else None
+        return said if url is None else {**said, "trace_url": url}
 
     def _case(self, trace_id: bytes) -> dict[str, object] | None:
         """What was read of a trace, in the case format; None once its spans are let go."""
@@ -192,9 +200,8 @@ class View:
         """The gauges of this moment."""
         now_ns = self.clock_ns()
         oldest_ns = self.assembler.oldest_ns
-        judge = self.judge()
+        judge, exports = self.judge(), self.exports()
         waits_for_judge = {} if judge is None else {"judge": Queue(items=judge.waiting, oldest_s=judge.oldest_s)}
-        exports = self.exports()
         return Snapshot(
             standings=self.watch.standings(now_ns),
             traces_open=self.ledger.open,
@@ -207,9 +214,9 @@ class View:
                 **self._sessions(),
                 **{export.destination: Queue(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
             },
+            exports=exports,
             spool_bytes=self.store.size,
             judge=judge,
-            exports=exports,
             suspected=self._suspected(),
             alerts=list(self.watch.posted()),
         )

@@ -1,7 +1,8 @@
 """Score name: what a score is called where verdicts are written back (Langfuse: 1–35 characters of ``[a-z0-9_.-]``).
 
-A metric's is ``<rubric>_<metric>``, the composite's ``<rubric>_score``, the pass's ``<rubric>_pass``. A name that would
-be longer is made of the metric's ``short`` form, which stands beside its declaration and never changes.
+A metric's is ``<rubric>_<metric>``, the composite's ``<rubric>_score``, the pass's ``<rubric>_pass``, the state's
+``<rubric>_state``. A name that would be longer is made of the metric's ``short`` form, which stands beside its
+declaration and never changes.
 """
 
 from __future__ import annotations
@@ -40,6 +41,11 @@ def composite_name(rubric: str) -> str:
 def pass_name(rubric: str) -> str:
     """The name of a rubric's pass, a truth value."""
     return _checked(f"{rubric}_pass")
+
+
+def state_name(rubric: str) -> str:
+    """The name of the state of a rubric's verdict, a category."""
+    return _checked(f"{rubric}_state")
 
 
 def _checked(name: str) -> str:

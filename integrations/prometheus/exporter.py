@@ -71,14 +71,15 @@ class Snapshot:
 class Known:
     """What the configuration lets one know before anything has happened.
 
-    ``rubrics`` are those that a route can reach; ``ended_reasons`` the ledger's, ``rejected_reasons`` the receiver's.
+    ``rubrics`` are those that a route can reach; ``ended_reasons`` the ledger's, ``rejected_reasons`` the receiver's;
+    ``destinations`` says why each may not take what it is handed.
     ``forward_failures`` and ``forward_unjudged`` are why what goes on may fail; none where nothing goes on.
     """
 
     rubrics: Iterable[Rubric]
     ended_reasons: Iterable[str]
     rejected_reasons: Iterable[str] = ()
-    destinations: Iterable[str] = ()
+    destinations: Mapping[str, Iterable[str]] = field(default_factory=dict)
     forward_failures: Iterable[str] = ()
     forward_unjudged: Iterable[str] = ()
     violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
@@ -106,7 +107,7 @@ class Exporter:
         }
         self._ended = tuple(str(reason) for reason in known.ended_reasons)
         self._rejected = tuple(str(reason) for reason in known.rejected_reasons)
-        self._destinations = tuple(known.destinations)
+        self._destinations = {name: tuple(reasons) for name, reasons in known.destinations.items()}
         self._failures, self._unjudged = tuple(known.forward_failures), tuple(known.forward_unjudged)
         self._violations = {scenario: tuple(kinds) for scenario, kinds in known.violations.items()}
         configured: Mapping[str, Iterable[str]] = {
@@ -114,6 +115,7 @@ class Exporter:
             "rubric": self._rubrics, "metric": [metric for _, metric in self._bounds],
             "reason": (
                 *self._ended, *self._rejected, *IGNORED, *IGNORED_LOGS, *self._failures, *self._unjudged,
+                *chain(*self._destinations.values()),
             ),
             "destination": self._destinations,
             "scenario": self._violations, "kind": [kind for kinds in self._violations.values() for kind in kinds],
@@ -220,13 +222,17 @@ class Exporter:
         histogram = cast("Histogram", self._counted[f.EVALUATION_LAG])
         histogram.labels(self._service(service)).observe(max(0.0, seconds))
 
-    def exported(self, destination: str, count: int = 1, *, failed: int = 0, at_s: float | None = None) -> None:
-        """``count`` verdicts were handed over, ``failed`` of them in vain; the others accepted at ``at_s``."""
+    def exported(self, destination: str, count: int = 1, *, at_s: float | None = None) -> None:
+        """``count`` verdicts or scores were handed over; ``at_s`` is when one was accepted, None when none was."""
         label = self._label("destination", destination)
         self._counter(f.EXPORTS, label).inc(count)
-        self._counter(f.EXPORTS_FAILED, label).inc(failed)
-        if count > failed and at_s is not None:
+        if at_s is not None:
             cast("Gauge", self._counted[f.EXPORT_LAST_SUCCESS]).labels(label).set(at_s)
+
+    def export_failed(self, destination: str, reason: str, count: int = 1) -> None:
+        """``count`` of what was handed over was not accepted, or not stored."""
+        labels = (self._label("destination", destination), self._label("reason", reason))
+        self._counter(f.EXPORTS_FAILED, *labels).inc(count)
 
     def alert_told(self, alert: str, turn: str) -> None:
         """Something was told of an alert."""
@@ -278,12 +284,16 @@ class Exporter:
                 if criterion.blocker or criterion.prerequisite:
                     self._counter(f.BLOCKERS, rubric.id, criterion.metric.id)
         self._zeros_of_receiving()
-        for destination in self._destinations:
-            self._counter(f.EXPORTS, destination)
-            self._counter(f.EXPORTS_FAILED, destination)
+        for destination, reasons in self._destinations.items():
+            self._zeros_of_destination(destination, reasons)
         for scenario, kinds in self._violations.items():
             for kind in kinds:
                 self._counter(f.WORKFLOW_VIOLATIONS, self._label("scenario", scenario), self._label("kind", kind))
+
+    def _zeros_of_destination(self, destination: str, reasons: Iterable[str]) -> None:
+        self._counter(f.EXPORTS, destination)
+        for reason in reasons:
+            self._counter(f.EXPORTS_FAILED, destination, reason)
 
     def _zeros_of_receiving(self) -> None:
         series = [
@@ -365,6 +375,7 @@ class Exporter:
                 yield f.QUEUE_OLDEST, (name,), queue.oldest_s
         for export in seen.exports:
             yield f.EXPORTS_DEAD, (export.destination,), export.dead
+            yield f.EXPORTS_UNSEEN, (export.destination,), export.unseen
 
     def _place(self, service: str | None, environment: str | None) -> tuple[str, str]:
         where = (

@@ -306,21 +306,25 @@ EVALUATION_LAG = Family(
 )  # fmt: skip
 EXPORTS = Family(
     name="sidejudge_exports_total", kind="counter", labels=("destination",),
-    help="Verdicts and notices that a destination accepted, or refused for good.",
+    help="What was handed to a destination, accepted or not: verdicts, to `langfuse` scores.",
+    note="What is handed over again counts again.",
 )  # fmt: skip
 EXPORTS_FAILED = Family(
-    name="sidejudge_exports_failed_total", kind="counter", labels=("destination",),
-    help="Verdicts and notices that a destination did not accept.",
-    note="What cannot be delivered for now waits and is not counted yet: `sidejudge_queue_items` of the destination.",
+    name="sidejudge_exports_failed_total", kind="counter", labels=("destination", "reason"),
+    help="What a destination did not accept, by the reason, or accepted and did not store (`not_stored`).",
 )  # fmt: skip
 EXPORT_LAST_SUCCESS = Family(
     name="sidejudge_exports_last_success_timestamp_seconds", kind="gauge", labels=("destination",),
     help="When a destination last accepted something. Absent until it has.",
 )  # fmt: skip
+EXPORTS_UNSEEN = Family(
+    name="sidejudge_exports_unseen", kind="gauge", labels=("destination",),
+    help="Scores that a destination accepted and that were not read back from it yet.",
+)  # fmt: skip
 EXPORTS_DEAD = Family(
     name="sidejudge_exports_dead", kind="gauge", labels=("destination",),
     help="What was given up: refused, or not delivered for too long. `/v1/status` says why.",
-    note="Notices are tried again at the next start.",
+    note="Notices are tried again at the next start; scores by `sidejudge export replay` (`export dead` lists them).",
 )  # fmt: skip
 JUDGE_REQUESTS = Family(
     name="sidejudge_judge_requests_total", kind="counter", labels=("model",),
@@ -421,6 +425,6 @@ FAMILIES = (
     JUDGE_BUDGET_SPENT, JUDGE_BUDGET_LIMIT, JUDGE_SHARE, JUDGE_IN_FLIGHT,
     EMBEDDING_TEXTS, EMBEDDING_TEXTS_FAILED, EMBEDDING_DURATION, EMBEDDING_CACHE_HITS, EMBEDDING_CACHE_MISSES,
     EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
-    EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, EXPORTS_DEAD, BUILD_INFO, CONFIG_INFO,
+    EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, EXPORTS_UNSEEN, EXPORTS_DEAD, BUILD_INFO, CONFIG_INFO,
 )  # fmt: skip
 """All of them, in the order of the reference page."""

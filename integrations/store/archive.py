@@ -1,14 +1,19 @@
-"""Reading a store that belongs to somebody else: a monitor that runs, or one that is gone. Nothing is written."""
+"""A store that belongs to somebody else: a monitor that runs, or one that is gone.
+
+It is read; only ``replay_dead`` writes, one statement for which a running monitor waits a moment.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from .errors import StoreUnavailable
+from .outbox import Dead, dead_rows, replay
 from .statements import queries
 
 
@@ -25,13 +30,39 @@ def read_story(path: Path, trace_id: str) -> dict[str, Any] | None:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:
             row = connection.execute(sql["story"], wanted).fetchone()
             verdicts = [json.loads(text) for (text,) in connection.execute(sql["verdicts_of_trace"], wanted)]
+            has_facts = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'facts'").fetchone()
+            link = connection.execute(sql["fact"], ("trace_link",)).fetchone() if has_facts else None
             waiting = len(connection.execute(sql["chunks"], wanted).fetchall()) if row is None else 0
     except sqlite3.Error as error:
         raise StoreUnavailable(f"store {path}: it cannot be read as a store of sidejudge ({error})") from error
     if row is None:
         return {"trace_id": trace_id, "reason": None, "waiting_chunks": waiting, "verdicts": []} if waiting else None
+    linked = {"trace_url": json.loads(link[0])["prefix"] + trace_id} if link else {}
     story, reason, completion, revision, service, closed_ns = row
     return {
         **json.loads(story), "trace_id": trace_id, "service": service, "reason": reason,
-        "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": verdicts,
+        "completion": completion, "revision": revision, "closed_ns": closed_ns, "verdicts": verdicts, **linked,
     }  # fmt: skip
+
+
+def read_dead(path: Path) -> list[Dead]:
+    """The scores that the store at ``path`` has given up, the oldest first. Raises ``StoreUnavailable``."""
+    with _opened(path, "ro") as connection:
+        return dead_rows(connection)
+
+
+def replay_dead(path: Path, ids: Sequence[str] | None) -> int:
+    """Let scores wait again that were given up (None: all); how many. Raises ``StoreUnavailable``."""
+    with _opened(path, "rw") as connection, connection:
+        return replay(connection, ids)
+
+
+@contextmanager
+def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    if not path.is_file():
+        raise StoreUnavailable(f"store {path}: there is no such file; name the file of store.path")
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=10.0)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise StoreUnavailable(f"store {path}: it cannot be used as a store of sidejudge ({error})") from error

@@ -109,6 +109,77 @@ INSERT INTO judge_spend (hour_s, usd) VALUES (?, ?) ON CONFLICT (hour_s) DO UPDA
 -- name: spend_since
 SELECT hour_s, usd FROM judge_spend WHERE hour_s >= ?;
 
+-- name: outbox_put
+-- What is said again changes nothing; what is new waits, and keeps its place in the row of what waits already.
+INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, attempts, missed, reason, body)
+VALUES (:id, :trace_id, 'waiting', 0, :now, :at, 1, 0, 0, NULL, :body)
+ON CONFLICT (id) DO UPDATE SET
+    queued_ns = CASE state WHEN 'waiting' THEN queued_ns ELSE excluded.queued_ns END,
+    state = 'waiting', due_ns = 0, version = version + 1, attempts = 0, missed = 0, reason = NULL, body = excluded.body
+WHERE body IS NOT excluded.body;
+
+-- name: outbox_withdraw
+-- After a while: a server that stores what it took some seconds later would store it after it was deleted.
+UPDATE outbox SET
+    state = 'waiting', due_ns = :due, queued_ns = :now, version = version + 1, attempts = 0, missed = 0, reason = NULL,
+    body = NULL
+WHERE trace_id = :trace_id AND body IS NOT NULL AND id NOT IN (SELECT value FROM json_each(:kept));
+
+-- name: outbox_due
+-- By age; what was postponed comes after what was not, or one that fails each time would keep all others back.
+SELECT id, version, at_ns, queued_ns, attempts, missed, body FROM outbox
+WHERE state = 'waiting' AND due_ns <= :now ORDER BY due_ns, queued_ns LIMIT :limit;
+
+-- name: outbox_unseen
+SELECT id, version, at_ns, queued_ns, attempts, missed, body FROM outbox
+WHERE state = 'sent' AND due_ns <= :now ORDER BY due_ns, id LIMIT :limit;
+
+-- name: outbox_taken
+UPDATE outbox SET state = :state, due_ns = :due, reason = NULL WHERE id = :id AND version = :version AND state = 'waiting';
+
+-- name: outbox_seen
+UPDATE outbox SET state = 'stored', missed = 0, attempts = 0 WHERE id = :id AND version = :version AND state = 'sent';
+
+-- name: outbox_missed
+UPDATE outbox SET missed = missed + 1, due_ns = :due, state = :state, reason = :reason
+WHERE id = :id AND version = :version AND state = 'sent';
+
+-- name: outbox_postpone
+UPDATE outbox SET attempts = attempts + :more, due_ns = :due, reason = :reason
+WHERE id = :id AND version = :version AND state = 'waiting';
+
+-- name: outbox_wake
+UPDATE outbox SET due_ns = 0 WHERE state = 'waiting' AND due_ns > 0 AND body IS NOT NULL;
+
+-- name: outbox_park
+UPDATE outbox SET state = 'dead', reason = :reason WHERE id = :id AND version = :version AND state = 'waiting';
+
+-- name: outbox_drop
+DELETE FROM outbox WHERE id = :id AND version = :version AND body IS NULL;
+
+-- name: outbox_standing
+SELECT
+    (SELECT count(*) FROM outbox WHERE state = 'waiting'), (SELECT min(queued_ns) FROM outbox WHERE state = 'waiting'),
+    (SELECT count(*) FROM outbox WHERE state = 'sent'), (SELECT count(*) FROM outbox WHERE state = 'dead');
+
+-- name: outbox_dead
+SELECT id, lower(hex(trace_id)), queued_ns, at_ns, attempts, reason, body FROM outbox
+WHERE state = 'dead' ORDER BY queued_ns, id LIMIT ?;
+
+-- name: outbox_replay
+UPDATE outbox SET state = 'waiting', due_ns = 0, attempts = 0, missed = 0, reason = NULL
+WHERE state = 'dead' AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids)));
+
+-- name: purge_outbox
+-- What waits is never too old, and what was given up is for a person to decide on.
+DELETE FROM outbox WHERE rowid IN (
+    SELECT rowid FROM outbox WHERE queued_ns < :before AND state IN ('sent', 'stored') LIMIT :limit);
+
+-- name: fact_put
+INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: fact
+SELECT value FROM facts WHERE name = ?;
 -- name: vectors
 SELECT key, vector FROM vectors WHERE key IN (SELECT value FROM json_each(?));
 

@@ -23,6 +23,7 @@ from .kept import Kept
 from .lock import Lock
 from .lru import Lru
 from .mail import Mail
+from .outbox import Outbox, Outgoing, replace_scores
 from .statements import VERSION, queries, schema
 from .writer import Writer
 
@@ -73,7 +74,8 @@ class Finished:
 
     ``verdicts`` are verdicts as JSON objects. ``chunks`` is how many chunks were evaluated (as many as ``Store.chunks``
     returned): one that was committed since stays open. None: all there are. Of a session ``trace_id`` is the key, and
-    ``chunks`` the number of the last turn that was judged.
+    ``chunks`` the number of the last turn that was judged. ``scores`` are all that are to be written back of it; None
+    where scores are not.
     """
 
     trace_id: bytes | str
@@ -85,6 +87,7 @@ class Finished:
     verdicts: Sequence[Mapping[str, object]] = field(default_factory=tuple)
     closed_ns: int
     chunks: int | None = None
+    scores: Sequence[Outgoing] | None = None
     turn: StoredTurn | None = None
 
 
@@ -131,6 +134,8 @@ class Store:
         self._writer = Writer(writing, self.path)
         self.judged: Final = Judged(write=self._writer.do, read=self._read)
         """What judges answered, and what they cost."""
+        self.outbox: Final = Outbox(write=self._writer.do, read=self._read)
+        """Scores on their way out."""
         self.vectors: Final = Lru[bytes]("vectors", write=self._writer.do, read=self._read)
         """Vectors of texts: float32, little-endian."""
         self.kept: Final = Kept(write=self._writer.do, read=self._read)
@@ -225,6 +230,8 @@ class Store:
             connection.execute(self._sql["finish_trace"], trace)
             connection.execute(self._sql["forget_verdicts"], (trace_id,))
             connection.executemany(self._sql["add_verdict"], verdicts)
+            if finished.scores is not None:
+                replace_scores(connection, trace_id, finished.scores, finished.closed_ns)
 
         await self._writer.do(work)
 
@@ -243,6 +250,7 @@ class Store:
         for name, before in (
             ("purge_chunks", chunks_before_ns),
             ("purge_verdicts", before_ns),
+            ("purge_outbox", before_ns),
             ("purge_traces", before_ns),
         ):
             # In slices, so that requests that wait for their commit do not wait for all of it.
@@ -346,6 +354,17 @@ class Store:
     def verdicts_since(self, since_ns: int) -> list[dict[str, Any]]:
         """All verdicts of traces closed since then, oldest first: what windows are filled with at start."""
         return [{**json.loads(text), "closed_ns": at} for text, at in self._read("verdicts_since", (since_ns,))]
+
+    def fact(self, name: str) -> Any:
+        """What was found out under this name, as JSON; None for nothing yet."""
+        rows = self._read("fact", (name,))
+        return json.loads(rows[0][0]) if rows else None
+
+    async def keep_fact(self, name: str, value: Mapping[str, object]) -> None:
+        """Remember what was found out, in place of what was known before."""
+        await self._writer.do(
+            lambda connection: connection.execute(self._sql["fact_put"], (name, _json(value))) and None
+        )
 
     @property
     def fullness(self) -> float:

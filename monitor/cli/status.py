@@ -59,6 +59,10 @@ def _show(answer: Mapping[str, Any]) -> None:
         click.echo(visible(f"  alert {each['condition']} ({each['severity']}), {where}: {each['said']}"))
     if answer.get("judge") is not None:
         _show_judge(answer["judge"])
+    for each in answer["exports"]:
+        told = f"{each['destination']}: {each['state']}" + (f" ({each['reason']})" if each["reason"] else "")
+        counts = f"{each['waiting']} scores wait, {each['unseen']} not seen there yet, {each['dead']} given up"
+        click.echo(visible(f"\n{told}, {counts}"))
     ledger, alerts = answer["ledger"], answer["alerts"]
     ended = ", ".join(f"{reason} {count}" for reason, count in ledger["ended"].items() if count) or "none"
     thresholds = alerts["thresholds"]

@@ -26,6 +26,7 @@ from scoring.span import Json
 from .alerts import Alerts
 from .answerers import Answerers, Priority
 from .forwarding import Forward
+from .langfuse import LangfuseSink
 from .match import Match
 from .receiving import Sources
 from .section import GIVEN_AS_LIST, Section
@@ -231,6 +232,7 @@ class Sinks(Section):
     """Where verdicts go, besides metrics and the API."""
 
     jsonl: JsonlSink | None = Field(default=None, description="append verdicts to a JSON Lines file")
+    langfuse: LangfuseSink | None = Field(default=None, description="write scores back to Langfuse")
 
 
 class Metrics(Section):

@@ -17,7 +17,6 @@ NOT_AVAILABLE = frozenset(
         "references[].langfuse_dataset",
         "references[].file",
         "references[].key",
-        "sinks.langfuse",
         "sinks.otel_events",
     }
 )

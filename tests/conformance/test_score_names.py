@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from scoring.rubrics import RUBRICS
-from scoring.score_name import composite_name, pass_name, score_name
+from scoring.score_name import composite_name, pass_name, score_name, state_name
 
 ALL = [(rubric, c.metric) for rubric in RUBRICS.values() for c in (*rubric.criteria, *rubric.opt_in)]
 
@@ -24,7 +24,7 @@ def test_a_score_name_is_valid_and_begins_with_its_rubric(rubric, metric):
 def test_no_two_scores_share_a_name():
     names = [score_name(rubric.id, metric) for rubric, metric in ALL]
     for rubric in RUBRICS:
-        names += [composite_name(rubric), pass_name(rubric)]
+        names += [composite_name(rubric), pass_name(rubric), state_name(rubric)]
     assert [name for name, count in Counter(names).items() if count > 1] == []
 
 

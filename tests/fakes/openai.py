@@ -226,12 +226,13 @@ class Provider:
             await asyncio.sleep(act.delay_s)
             if act.hang:
                 await self._hanging.wait()
-            return await _perform(act, writer)
+            return await perform(act, writer)
         finally:
             self.at_once -= 1
 
 
-async def _perform(act: Act, writer: asyncio.StreamWriter) -> bool:
+async def perform(act: Act, writer: asyncio.StreamWriter) -> bool:
+    """Do it; whether the connection may be used again."""
     told = {**act.headers, "content-length": str(len(act.body))}
     head = f"HTTP/1.1 {act.status} Told\r\n" + "".join(f"{k}: {v}\r\n" for k, v in told.items()) + "\r\n"
     if act.reset_after is None:

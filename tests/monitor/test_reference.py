@@ -51,7 +51,7 @@ def test_the_examples_of_the_readme_are_valid(tmp_path: Path) -> None:
     for block in blocks:
         path = tmp_path / "c.yaml"
         path.write_text(block)
-        load(path, {"OPENAI_API_KEY": "given"})
+        load(path, dict.fromkeys(("OPENAI_API_KEY", "LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY"), "given"))
 
 
 def test_the_summary_shows_every_key_once() -> None:

@@ -56,7 +56,8 @@ RUBRIC = Rubric(
 )  # fmt: skip
 JUDGE = KnownJudge(models=["openai/m"], failures=["timeout"], flags=["contradiction"])
 KNOWN = Known(
-    rubrics=[RUBRIC], ended_reasons=["scored", "sampled_out"], rejected_reasons=["no_ids"], destinations=["jsonl"],
+    rubrics=[RUBRIC], ended_reasons=["scored", "sampled_out"], rejected_reasons=["no_ids"],
+    destinations={"jsonl": ["not_written"]},
     forward_failures=["connect"], forward_unjudged=["error"],
     violations={"call": ["tool_missing"]}, sampling_rate=0.05, conditions=conditions(Declaration()),
     judge=JUDGE, version="1.2.3", revision="abc", python="3.11",
@@ -193,7 +194,7 @@ def test_scores_fall_into_tenths_of_their_scale():
 def test_what_the_configuration_names_is_zero_from_the_start():
     seen = samples(new())
     assert seen["sidejudge_spans_rejected_total", "no_ids"] == 0
-    assert seen["sidejudge_exports_failed_total", "jsonl"] == 0
+    assert seen["sidejudge_exports_failed_total", "jsonl", "not_written"] == 0
     assert seen["sidejudge_workflow_violations_total", "call", "tool_missing"] == 0
     assert seen["sidejudge_blockers_total", "accuracy", "qa"] == 0
     assert seen["sidejudge_traces_seen_total",] == 0
@@ -232,7 +233,8 @@ def test_plumbing_is_counted():
     exporter.spans_rejected("no_ids", 2)
     exporter.evaluation_lag("shop", 2.0)
     exporter.evaluation_lag("shop", -3.0)
-    exporter.exported("jsonl", 3, failed=1, at_s=1700.0)
+    exporter.exported("jsonl", 3, at_s=1700.0)
+    exporter.export_failed("jsonl", "not_written")
     exporter.workflow_violation("call", "tool_missing", TRACE, 2)
     seen = samples(exporter)
     assert seen["sidejudge_traces_seen_total",] == 5
@@ -242,7 +244,7 @@ def test_plumbing_is_counted():
     assert seen["sidejudge_evaluation_lag_seconds_count", "shop"] == 2
     assert seen["sidejudge_evaluation_lag_seconds_sum", "shop"] == 2
     assert seen["sidejudge_exports_total", "jsonl"] == 3
-    assert seen["sidejudge_exports_failed_total", "jsonl"] == 1
+    assert seen["sidejudge_exports_failed_total", "jsonl", "not_written"] == 1
     assert seen["sidejudge_exports_last_success_timestamp_seconds", "jsonl"] == 1700
     assert seen["sidejudge_workflow_violations_total", "call", "tool_missing"] == 2
 

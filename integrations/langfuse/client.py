@@ -1,0 +1,147 @@
+"""Client: one Langfuse, asked once a call. Retries and what to make of a refusal belong to who asks.
+
+The SDK is not used: it loses scores while the server is away, and takes settings out of the environment of the
+application that it runs beside. Of the environment, only what every HTTP client heeds is heeded here: proxies and
+certificates. No redirection is followed, for the keys travel with every request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import quote
+
+import httpx
+
+from .budget import Budget
+from .errors import Kind, LangfuseError, as_json, read_refusal
+
+Query = Mapping[str, str | int | Sequence[str]]
+
+API: Final = "/api/public/"
+_MOST_BYTES: Final = 64 * 1024 * 1024
+"""Of an answer, decompressed: 1000 observations with their contents may be large; more is nobody's answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Where a Langfuse is and the keys of one project. The keys are in no text that this object gives of itself."""
+
+    base_url: str
+    public_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer of 2xx: its status and its body as JSON."""
+
+    status: int
+    body: Any
+
+
+class Langfuse:
+    """A connection to one project of one Langfuse. Raises ``LangfuseError``; paths are below ``/api/public/``."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        budget: Budget,
+        timeout_s: float = 20.0,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.access = access
+        self.budget = budget
+        self._timeout_s = timeout_s
+        self._http = httpx.AsyncClient(
+            base_url=access.base_url.rstrip("/") + API,
+            auth=httpx.BasicAuth(access.public_key, access.secret_key),
+            headers={"user-agent": "sidejudge", "accept": "application/json"},
+            timeout=timeout_s,
+            follow_redirects=False,
+            transport=transport,
+        )
+
+    async def get(self, path: str, query: Query | None = None) -> Any:
+        """The JSON body of an answer to GET."""
+        return (await self._ask("GET", path, query=query)).body
+
+    async def post(self, path: str, body: object) -> Reply:
+        """Send JSON; 200, 201, 202 and 207 are all answers."""
+        return await self._ask("POST", path, body=body)
+
+    async def patch(self, path: str, body: object) -> Reply:
+        """Change an object."""
+        return await self._ask("PATCH", path, body=body)
+
+    async def delete(self, path: str, name: str) -> None:
+        """Delete what has this name (any text) under a path.
+
+        Deletions have a limit of their own, by the day: reaching it slows nothing else down.
+        """
+        await self._ask("DELETE", f"{path}/{quote(name, safe='')}")
+
+    async def close(self) -> None:
+        """Let the connections go."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _ask(self, method: str, path: str, *, query: Query | None = None, body: object = None) -> Reply:
+        await self.budget.take()
+        content = None if body is None else encoded(body)
+        headers = {} if content is None else {"content-type": "application/json"}
+        request = self._http.build_request(method, path, params=query, content=content, headers=headers)
+        try:
+            # The library's limits are for each read; a server that drips would hold a request for ever.
+            async with asyncio.timeout(self._timeout_s):
+                status, told, answer = await self._send(request)
+        except (TimeoutError, httpx.TimeoutException):
+            raise LangfuseError(Kind.TIMEOUT, f"no answer within {self._timeout_s:g} s") from None
+        except httpx.TransportError as error:
+            raise LangfuseError(Kind.UNREACHABLE, str(error) or type(error).__name__) from None
+        except httpx.DecodingError:
+            raise LangfuseError(Kind.NOT_LANGFUSE, "the answer's compression is damaged") from None
+        if status == HTTPStatus.TOO_MANY_REQUESTS and method != "DELETE":
+            limit = read_refusal(status, told, answer)
+            self.budget.limited(limit.retry_after_s, limit.per_minute)
+        return _read(status, told, answer)
+
+    async def _send(self, request: httpx.Request) -> tuple[int, httpx.Headers, bytes]:
+        response = await self._http.send(request, stream=True)
+        try:
+            parts, size = [], 0
+            async for part in response.aiter_bytes():
+                parts.append(part)
+                size += len(part)
+                if size > _MOST_BYTES:
+                    raise LangfuseError(Kind.TOO_EXPENSIVE, f"an answer of more than {_MOST_BYTES >> 20} MiB")
+        finally:
+            await response.aclose()
+        return response.status_code, response.headers, b"".join(parts)
+
+
+def _read(status: int, headers: Mapping[str, str], content: bytes) -> Reply:
+    if not 200 <= status < 300:
+        raise read_refusal(status, headers, content)
+    body = as_json(content)
+    if not isinstance(body, Mapping | list):
+        raise LangfuseError(Kind.NOT_LANGFUSE, "an answer that is no JSON", status=status)
+    return Reply(status, body)
+
+
+def encoded(body: object) -> bytes:
+    """JSON as it is sent: ASCII, for half a surrogate pair is no UTF-8, and without NaN, which is no JSON."""
+    return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()

@@ -1,0 +1,101 @@
+"""Score configs: what Langfuse knows of a score by its name, found and reused, or created once.
+
+Their names are not unique there, so creating without looking would pile them up. A score that names a config which does
+not allow it is accepted and then dropped without a word; so a config is only named where it allows the value, and one
+that somebody has narrowed is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from scoring.label import label
+
+from .client import Langfuse
+from .errors import LangfuseError
+from .scores import Declared
+
+_PAGE: Final = 100
+_MOST_PAGES: Final = 100
+_MAX_DESCRIPTION: Final = 500
+
+
+class ScoreConfigs:
+    """The configs of one project. ``load`` before the first use, and again when something may have changed."""
+
+    def __init__(self, langfuse: Langfuse, known: Iterable[Declared]) -> None:
+        self._langfuse = langfuse
+        self._declared = {each.name: each for each in known}
+        self._ids: dict[str, str | None] = {}
+        self._found: list[Mapping[str, Any]] | None = None
+
+    def forget(self) -> None:
+        """Look again before the next use: one of them may have been archived or changed."""
+        self._ids, self._found = {}, None
+
+    async def id_of(self, score: Mapping[str, Any]) -> str | None:
+        """The config that a score may name; None for none.
+
+        Raises ``LangfuseError`` for what may pass; where configs are refused there is none, and scores go without.
+        """
+        wanted = self._declared.get(str(score["name"]))
+        if wanted is None or wanted.data_type != score["dataType"] or not wanted.allows(score["value"]):
+            return None
+        if wanted.name not in self._ids:
+            try:
+                self._ids[wanted.name] = await self._find_or_create(wanted)
+            except LangfuseError as error:
+                if error.kind.passing:
+                    raise
+                self._ids[wanted.name] = None
+        return self._ids[wanted.name]
+
+    async def _find_or_create(self, wanted: Declared) -> str | None:
+        if self._found is None:
+            self._found = await self._list()
+        named = [each for each in self._found if each.get("name") == wanted.name and not each.get("isArchived")]
+        # The oldest that allows what is declared: several monitors then come to the same.
+        fitting = sorted((each for each in named if _fits(each, wanted)), key=lambda each: str(each.get("createdAt")))
+        if fitting:
+            return str(fitting[0]["id"])
+        if named:
+            return None
+        made = (await self._langfuse.post("score-configs", _body(wanted))).body
+        return str(made["id"]) if isinstance(made, Mapping) and made.get("id") else None
+
+    async def _list(self) -> list[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = []
+        for page in range(1, _MOST_PAGES + 1):
+            body = await self._langfuse.get("score-configs", {"page": page, "limit": _PAGE})
+            rows = body.get("data") if isinstance(body, Mapping) else None
+            found += [row for row in rows or () if isinstance(row, Mapping)]
+            if not rows or len(rows) < _PAGE:
+                break
+        return found
+
+
+def _fits(config: Mapping[str, Any], wanted: Declared) -> bool:
+    if config.get("dataType") != wanted.data_type:
+        return False
+    low, high = config.get("minValue"), config.get("maxValue")
+    if low is not None and (wanted.low is None or low > wanted.low):
+        return False
+    if high is not None and (wanted.high is None or high < wanted.high):
+        return False
+    categories = config.get("categories")
+    labels = {c.get("label") for c in categories if isinstance(c, Mapping)} if isinstance(categories, list) else set()
+    return set(wanted.categories) <= labels
+
+
+def _body(wanted: Declared) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "name": wanted.name, "dataType": wanted.data_type, "description": label(wanted.description, _MAX_DESCRIPTION),
+    }  # fmt: skip
+    if wanted.low is not None:
+        body["minValue"] = wanted.low
+    if wanted.high is not None:
+        body["maxValue"] = wanted.high
+    if wanted.categories:
+        body["categories"] = [{"label": name, "value": index} for index, name in enumerate(wanted.categories)]
+    return body

@@ -1,0 +1,165 @@
+"""What can go wrong with Langfuse, told apart by what helps: waiting, another request, or a person.
+
+Every status and body that is read here stands in a recording of a real server (tests/fakes/langfuse is held to them).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from scoring.label import label
+
+_LONGEST_MESSAGE: Final = 300
+
+
+class Kind(StrEnum):
+    """Why a request to Langfuse came to nothing. The values are labels of metrics, so there are few and they stay."""
+
+    REFUSED = "refused"
+    """400, 405, 409: what was sent is wrong; sending it again is too."""
+    KEYS_REFUSED = "keys_refused"
+    """401: the keys, or the host they belong to."""
+    FORBIDDEN = "forbidden"
+    """403: the keys may not, or ingestion is suspended."""
+    NOT_FOUND = "not_found"
+    """404: the object, or the endpoint on this version and write mode."""
+    GONE = "gone"
+    """410: the endpoint was switched off."""
+    TOO_LARGE = "too_large"
+    """413: more than about 1 MB."""
+    TOO_EXPENSIVE = "too_expensive"
+    """422: ClickHouse gave up on the query; ask for less."""
+    RATE_LIMITED = "rate_limited"
+    """429."""
+    SERVER_ERROR = "server_error"
+    """5xx."""
+    NOT_LANGFUSE = "not_langfuse"
+    """A page, a redirection or a body that is no JSON: something else answers at this address."""
+    TIMEOUT = "timeout"
+    UNREACHABLE = "unreachable"
+    """No connection, or one that broke off."""
+
+    @property
+    def passing(self) -> bool:
+        """Whether waiting may help, without anybody doing anything."""
+        return self in _PASSING
+
+
+_PASSING: Final = frozenset(
+    {Kind.RATE_LIMITED, Kind.SERVER_ERROR, Kind.NOT_LANGFUSE, Kind.TIMEOUT, Kind.UNREACHABLE, Kind.TOO_EXPENSIVE}
+)
+_BY_STATUS: Final = {
+    401: Kind.KEYS_REFUSED, 403: Kind.FORBIDDEN, 404: Kind.NOT_FOUND, 408: Kind.TIMEOUT, 410: Kind.GONE,
+    413: Kind.TOO_LARGE, 422: Kind.TOO_EXPENSIVE, 429: Kind.RATE_LIMITED,
+}  # fmt: skip
+
+
+class LangfuseError(Exception):
+    """A request that came to nothing. ``message`` is the server's own word, bounded.
+
+    ``status`` is None where no answer came; ``retry_after_s`` what the server asked for, None where it asked for
+    nothing; ``per_minute`` the limit that it named with a 429; ``body`` what it answered, as JSON, None for no JSON.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        message: str = "",
+        *,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        per_minute: int | None = None,
+        body: Any = None,
+    ) -> None:
+        self.kind = kind
+        self.message = label(" ".join(message.split()), _LONGEST_MESSAGE)
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.per_minute = per_minute
+        self.body = body
+        told = str(kind).replace("_", " ") if status is None else f"{str(kind).replace('_', ' ')} (HTTP {status})"
+        super().__init__(f"{told}: {self.message}" if self.message else told)
+
+
+def read_refusal(
+    status: int, headers: Mapping[str, str], content: bytes, *, now: datetime | None = None
+) -> LangfuseError:
+    """The error that an answer other than 2xx means."""
+    body = as_json(content)
+    is_page = "html" in headers.get("content-type", "").lower()
+    kind = _BY_STATUS.get(status)
+    if 300 <= status < 400:
+        where = label(headers.get("location", "nowhere"), 100)
+        return LangfuseError(Kind.NOT_LANGFUSE, f"it redirects to {where}", status=status)
+    if kind is None:
+        kind = Kind.SERVER_ERROR if status >= 500 else Kind.REFUSED
+    if status == 404 and is_page:
+        # Paths that no Langfuse of this version knows are answered with the web application's page.
+        message = "a page in place of an answer"
+    elif isinstance(body, Mapping):
+        message = _said(body)
+    else:
+        message = "a page in place of an answer" if is_page else content[:200].decode("utf-8", "replace")
+    limited = status == 429
+    return LangfuseError(
+        kind,
+        message,
+        status=status,
+        retry_after_s=_retry_after(headers, body, now or datetime.now(UTC)),
+        per_minute=_whole(headers.get("x-ratelimit-limit")) if limited else None,
+        body=body,
+    )
+
+
+def as_json(content: bytes) -> Any:
+    """The body as JSON; None where it is none."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _said(body: Mapping[str, Any]) -> str:
+    """Message and first issue of a refusal (issues name fields and rules, never values)."""
+    message = str(body.get("message", ""))
+    issues = body.get("error")
+    if isinstance(issues, list) and issues and isinstance(issues[0], Mapping):
+        path = issues[0].get("path")
+        where = ".".join(map(str, path[:5])) if isinstance(path, list) and path else ""
+        return f"{message}: {where + ': ' if where else ''}{issues[0].get('message', '')}"
+    return f"{message}: {issues}" if isinstance(issues, str) and issues else message
+
+
+def _retry_after(headers: Mapping[str, str], body: Any, now: datetime) -> float | None:
+    """Seconds to wait, from the header (seconds or a date) or from the body's details."""
+    header = headers.get("retry-after", "").strip()
+    seconds = _number(header)
+    if seconds is None and header:
+        try:
+            at = parsedate_to_datetime(header)
+            seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now.timestamp()
+        except (ValueError, OverflowError):
+            seconds = None
+    if seconds is None and isinstance(body, Mapping) and isinstance(body.get("details"), Mapping):
+        seconds = _number(str(body["details"].get("retryAfterSeconds", "")))
+    return None if seconds is None else max(0.0, seconds)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _whole(text: str | None) -> int | None:
+    return (
+        int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 10 and int(text) else None
+    )

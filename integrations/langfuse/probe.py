@@ -1,0 +1,116 @@
+"""Probe: what the Langfuse at an address is and can do, found by asking, never by configuration.
+
+The version alone does not tell: a server of version 4 reads one way or another by its write mode. Each question is one
+request, and none of them changes anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from scoring.label import label
+
+from .client import Langfuse
+from .errors import Kind, LangfuseError
+
+ARRAYS_SINCE: Final = (4, 59)
+"""Version from which ``POST scores`` takes an array (what Python SDK 5 requires)."""
+_ABSENT: Final = (Kind.NOT_FOUND, Kind.GONE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """One Langfuse and the project that the keys belong to.
+
+    ``version`` is None where it names none. ``observations_v2``, ``scores_v3`` and ``legacy_reads`` say which reads it
+    answers. ``takes_arrays`` is what its version promises of ``POST scores``; the first answer tells for certain.
+    """
+
+    base_url: str
+    version: str | None
+    project_id: str
+    project_name: str
+    observations_v2: bool
+    scores_v3: bool
+    legacy_reads: bool
+
+    @property
+    def takes_arrays(self) -> bool:
+        release = release_of(self.version)
+        return release is None or release >= ARRAYS_SINCE
+
+    def trace_url(self, trace_id: str) -> str:
+        """The trace's page."""
+        return trace_url(self.base_url, self.project_id, trace_id)
+
+
+def trace_url(base_url: str, project_id: str, trace_id: str) -> str:
+    """The address of a trace's page in the web application of a Langfuse.
+
+    >>> trace_url("https://langfuse.example/", "p1", "36524d221566b94755e27265a6220988")
+    'https://langfuse.example/project/p1/traces/36524d221566b94755e27265a6220988'
+    """
+    return f"{base_url.rstrip('/')}/project/{project_id}/traces/{trace_id}"
+
+
+async def probe(langfuse: Langfuse) -> Server:
+    """Ask who answers and what it can. Raises ``LangfuseError`` when it is out of reach or the keys are refused."""
+    version = await version_of(langfuse)
+    project_id, name = await _project(langfuse)
+    return Server(
+        base_url=langfuse.access.base_url,
+        version=version,
+        project_id=project_id,
+        project_name=name,
+        observations_v2=await _answers(langfuse, "v2/observations", limit=1, fields="core"),
+        scores_v3=await _answers(langfuse, "v3/scores", limit=1),
+        legacy_reads=await _answers(langfuse, "traces", limit=1, fields="core"),
+    )
+
+
+async def version_of(langfuse: Langfuse) -> str | None:
+    """The version that the server names; it does so without keys, and while its database is away."""
+    try:
+        health = await langfuse.get("health")
+    except LangfuseError as error:
+        # A server in trouble names its version in a 503 as well.
+        if error.status != 503 or not isinstance(error.body, Mapping):
+            raise
+        health = error.body
+    version = health.get("version") if isinstance(health, Mapping) else None
+    if isinstance(health, Mapping) and "status" in health:
+        return label(version) if isinstance(version, str) else None
+    raise LangfuseError(Kind.NOT_LANGFUSE, "its health says nothing that a Langfuse says")
+
+
+def release_of(version: str | None) -> tuple[int, int] | None:
+    """Major and minor number; None for a version that is written otherwise.
+
+    >>> release_of("4.16.0")
+    (4, 16)
+    """
+    match = re.match(r"v?(\d{1,6})\.(\d{1,6})(?:\D|$)", version or "")
+    return (int(match[1]), int(match[2])) if match else None
+
+
+async def _project(langfuse: Langfuse) -> tuple[str, str]:
+    body = await langfuse.get("projects")
+    projects: Any = body.get("data") if isinstance(body, Mapping) else None
+    if not isinstance(projects, list) or not projects or not isinstance(projects[0], Mapping):
+        raise LangfuseError(
+            Kind.FORBIDDEN, "the keys belong to no project: use keys of a project, not of an organisation"
+        )
+    return label(str(projects[0].get("id", "")), 200), label(str(projects[0].get("name", "")))
+
+
+async def _answers(langfuse: Langfuse, path: str, **query: str | int) -> bool:
+    try:
+        await langfuse.get(path, query)
+    except LangfuseError as error:
+        if error.kind in _ABSENT:
+            return False
+        raise
+    return True

@@ -1,0 +1,174 @@
+"""Outbox: scores on their way out, kept with the verdicts that they are of.
+
+A row says what a score should be at its destination; a revision replaces what it says, whatever became of the version
+before. It is waiting, sent (the destination took it), stored (it was read back there) or dead (given up, with the
+reason). A process that is killed finds every row as far as it had come; what was sent without word of it is sent again
+under the same id, which replaces it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from .statements import queries
+
+SETTLES_NS: Final = 60 * 10**9
+"""How long a destination may take to store what it took: not before is a score deleted there, or looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """A score as it should be: ``at_ns`` is its timestamp, that of its first version where it had one; JSON body."""
+
+    id: str
+    at_ns: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A row of the outbox. ``body`` None: the score is to be deleted there. Times in ns since the epoch."""
+
+    id: str
+    version: int
+    at_ns: int
+    queued_ns: int
+    attempts: int
+    missed: int
+    body: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """So many rows in each state, and since when the oldest waits (None when none does)."""
+
+    waiting: int
+    oldest_ns: int | None
+    unseen: int
+    dead: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dead:
+    """A score that was given up, and why."""
+
+    id: str
+    trace_id: str
+    queued_ns: int
+    at_ns: int
+    attempts: int
+    reason: str
+    body: str | None
+
+
+def replace_scores(connection: sqlite3.Connection, trace_id: bytes, scores: Sequence[Outgoing], now_ns: int) -> None:
+    """Make these the scores of a trace, inside the transaction that ends it; others that it had are to be deleted."""
+    sql = queries()
+    kept = json.dumps([score.id for score in scores])
+    due_ns = now_ns + SETTLES_NS
+    connection.execute(sql["outbox_withdraw"], {"trace_id": trace_id, "kept": kept, "now": now_ns, "due": due_ns})
+    connection.executemany(
+        sql["outbox_put"],
+        [{"id": s.id, "trace_id": trace_id, "now": now_ns, "at": s.at_ns, "body": s.body} for s in scores],
+    )
+
+
+def replay(connection: sqlite3.Connection, ids: Sequence[str] | None) -> int:
+    """Let scores that were given up wait again (None: all of them); how many."""
+    said = None if ids is None else json.dumps(list(ids))
+    return connection.execute(queries()["outbox_replay"], {"ids": said}).rowcount
+
+
+def dead_rows(connection: sqlite3.Connection) -> list[Dead]:
+    """Scores that were given up, the oldest first."""
+    return [_dead(row) for row in connection.execute(queries()["outbox_dead"], (-1,))]
+
+
+class Outbox:
+    """Methods that write are async and return once committed. Raises ``StoreError``."""
+
+    def __init__(
+        self,
+        *,
+        write: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
+        read: Callable[[str, Sequence[object] | Mapping[str, object]], list[Any]],
+    ) -> None:
+        self._write = write
+        self._read = read
+        self._sql = queries()
+
+    def due(self, now_ns: int, limit: int) -> list[Waiting]:
+        """What waits and may be sent now, the oldest first."""
+        return self._rows("outbox_due", now_ns, limit)
+
+    def unseen(self, now_ns: int, limit: int) -> list[Waiting]:
+        """What was taken, and should be there by now."""
+        return self._rows("outbox_unseen", now_ns, limit)
+
+    def counts(self) -> Counts:
+        """How many rows are in each state."""
+        ((waiting, oldest_ns, unseen, dead),) = self._read("outbox_standing", ())
+        return Counts(waiting=waiting, oldest_ns=oldest_ns, unseen=unseen, dead=dead)
+
+    def dead_scores(self) -> list[Dead]:
+        """What was given up, the oldest first."""
+        return [_dead(row) for row in self._read("outbox_dead", (-1,))]
+
+    async def taken(self, rows: Iterable[Waiting], now_ns: int, *, verify: bool) -> None:
+        """The destination took them; with ``verify`` they are looked for later, else that is that."""
+        state = "sent" if verify else "stored"
+        gone = [{"id": row.id, "version": row.version} for row in rows if row.body is None]
+        kept = [
+            {"id": row.id, "version": row.version, "state": state, "due": now_ns + SETTLES_NS}
+            for row in rows
+            if row.body is not None
+        ]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.executemany(self._sql["outbox_drop"], gone)
+            connection.executemany(self._sql["outbox_taken"], kept)
+
+        await self._write(work)
+
+    async def seen(self, rows: Iterable[Waiting]) -> None:
+        """They are there, as they should be."""
+        await self._each("outbox_seen", rows, {})
+
+    async def missed(
+        self, rows: Iterable[Waiting], due_ns: int, reason: str, *, then: Literal["sent", "waiting", "dead"]
+    ) -> None:
+        """They are not there: to be looked for once more at ``due_ns``, to be sent again, or given up."""
+        await self._each("outbox_missed", rows, {"due": due_ns, "state": then, "reason": reason})
+
+    async def postpone(self, rows: Iterable[Waiting], due_ns: int, reason: str, *, counts: bool) -> None:
+        """An attempt failed for them; not before ``due_ns`` again. ``counts``: it may have been their fault."""
+        await self._each("outbox_postpone", rows, {"due": due_ns, "reason": reason, "more": int(counts)})
+
+    async def wake(self) -> None:
+        """Whatever was postponed may be sent now: it was the destination, not the scores."""
+        await self._write(lambda connection: connection.execute(self._sql["outbox_wake"]) and None)
+
+    async def park(self, rows: Iterable[Waiting], reason: str) -> None:
+        """Give them up, with the reason."""
+        await self._each("outbox_park", rows, {"reason": reason})
+
+    def _rows(self, name: str, now_ns: int, limit: int) -> list[Waiting]:
+        return [
+            Waiting(id=i, version=v, at_ns=at, queued_ns=queued, attempts=attempts, missed=missed, body=body)
+            for i, v, at, queued, attempts, missed, body in self._read(name, {"now": now_ns, "limit": limit})
+        ]
+
+    async def _each(self, name: str, rows: Iterable[Waiting], more: Mapping[str, object]) -> None:
+        said = [{"id": row.id, "version": row.version, **more} for row in rows]
+        await self._write(lambda connection: connection.executemany(self._sql[name], said) and None)
+
+
+def _dead(row: Sequence[Any]) -> Dead:
+    score_id, trace_id, queued_ns, at_ns, attempts, reason, body = row
+    return Dead(
+        id=score_id, trace_id=trace_id, queued_ns=queued_ns, at_ns=at_ns, attempts=attempts, reason=reason, body=body
+    )

@@ -1,0 +1,54 @@
+"""The sections of the configuration that name a Langfuse."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from .section import Section
+from .units import PositiveDuration, parse_duration
+
+
+def _is_web_address(url: str) -> str:
+    if not _is_usable(url):
+        raise ValueError("must be an address such as https://cloud.langfuse.com, without keys, query or fragment")
+    return url.rstrip("/").removesuffix("/api/public")
+
+
+def _is_usable(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        named = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return named and parts.username is None and not parts.query and not parts.fragment and url == url.strip()
+
+
+WebAddress: TypeAlias = Annotated[str, AfterValidator(_is_web_address)]
+
+
+class LangfuseProject(Section):
+    """A project of a Langfuse, of any version from 3 on: what it can is found out by asking it."""
+
+    base_url: WebAddress = Field(description="address of Langfuse, such as https://cloud.langfuse.com")
+    public_key: SecretStr = Field(description="public key of the project, as `${NAME}`")
+    secret_key: SecretStr = Field(description="secret key of the project, as `${NAME}`")
+    requests_per_minute: int = Field(
+        default=600,
+        ge=1,
+        description="requests a minute, reading and writing together; a limit that Langfuse names is kept to besides",
+    )
+    timeout: PositiveDuration = Field(default=parse_duration("20s"), description="of one request")
+
+
+class LangfuseSink(LangfuseProject):
+    """Scores of every verdict, written to the traces that they are of.
+
+    A score is put where its trace is by the trace's id: what is judged here has to go to this project as well.
+    """
+
+    web_url: WebAddress | None = Field(
+        default=None, description="address of Langfuse in links for people, if it is another than `base_url`"
+    )

@@ -1,0 +1,36 @@
+"""Introduction: who answers at the address of a Langfuse, told to a person who examines a configuration."""
+
+from __future__ import annotations
+
+import asyncio
+
+from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.probe import Server, probe
+from monitor.config.langfuse import LangfuseProject
+
+from .sink import connect
+
+
+def introduction(key: str, project: LangfuseProject) -> tuple[str, str]:
+    """(what was found, what to do about it, empty when all is well). ``key`` is the section that is examined."""
+    try:
+        server = asyncio.run(_ask(project))
+    except LangfuseError as error:
+        return f"{project.base_url}: {error}", _remedy(key, error)
+    reads = "v2 observations" if server.observations_v2 else "legacy reads" if server.legacy_reads else "no reads"
+    writes = "arrays of scores" if server.takes_arrays else "single scores"
+    version = server.version or "of an unnamed version"
+    return f"Langfuse {version} at {project.base_url}, project {server.project_name}; {reads}, {writes}", ""
+
+
+async def _ask(project: LangfuseProject) -> Server:
+    async with connect(project) as langfuse:
+        return await probe(langfuse)
+
+
+def _remedy(key: str, error: LangfuseError) -> str:
+    if error.kind in (Kind.KEYS_REFUSED, Kind.FORBIDDEN):
+        return f"check {key}.public_key and {key}.secret_key, and that base_url is where they belong"
+    if error.kind in (Kind.UNREACHABLE, Kind.TIMEOUT):
+        return f"check {key}.base_url, and that this machine may reach it"
+    return f"check {key}.base_url: it is the address of Langfuse's web page, without a path"

@@ -1,0 +1,24 @@
+"""Outgoing: the scores of an ending as rows of the outbox."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from integrations.langfuse.scores import scores_of
+from integrations.store.outbox import Outgoing
+from monitor.ending import Ending
+from scoring.rubric import Rubric
+
+
+def outgoing(ending: Ending, rubrics: Mapping[str, Rubric]) -> list[Outgoing]:
+    """All scores of all its verdicts, changed or not: the store knows what is new, and what is not said any more.
+
+    Their time is the end of the trace's last span: it is the same wherever and whenever the trace is judged.
+    """
+    at_ns = ending.ended_ns if ending.last_span_ns is None else ending.last_span_ns
+    return [
+        Outgoing(id=body["id"], at_ns=at_ns, body=json.dumps(body, separators=(",", ":"), allow_nan=False))
+        for verdict in ending.verdicts
+        for body in scores_of(verdict, rubrics[verdict.rubric])
+    ]

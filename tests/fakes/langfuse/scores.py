@@ -1,0 +1,473 @@
+"""The fake's scores: what is refused at once, what is dropped later without a word, how writes of one id come together.
+
+Up to 4.16 all writes of an id are merged into one row, whose trace and timestamp are those of the first (recorded).
+Newer servers are known by their documentation only: a row is replaced where id, name and UTC date agree.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from tests.fakes.langfuse.server import EVENTS_ONLY, FakeLangfuse, Mode, Request, Route, answer, invalid
+from tests.fakes.openai import Act
+
+_ONE_SUBJECT = (
+    "Provide exactly one of the following: traceId (with optional observationId), sessionId or datasetRunId. "
+    "ObservationId requires traceId."
+)
+_TYPES = {"NUMERIC": "number", "BOOLEAN": "number", "CATEGORICAL": "string", "TEXT": "string", "CORRECTION": "string"}
+_FILTERS = [
+    "limit",
+    "cursor",
+    "fields",
+    "id",
+    "name",
+    "source",
+    "dataType",
+    "environment",
+    "configId",
+    "queueId",
+    "authorUserId",
+    "traceId",
+    "sessionId",
+    "experimentId",
+    "observationId",
+    "value",
+    "valueMin",
+    "valueMax",
+    "fromTimestamp",
+    "toTimestamp",
+]
+_GROUPS = ("core", "details", "subject", "annotation")
+_CORE = ("id", "projectId", "name", "source", "timestamp", "environment", "createdAt", "updatedAt")
+
+
+class Scores:
+    """The stored rows, and how they come and go."""
+
+    def __init__(self, fake: FakeLangfuse) -> None:
+        self._fake = fake
+        self._writes: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+        self._forgetting = False
+        self.written = 0
+        """Writes that were accepted and not dropped."""
+
+    def routes(self) -> list[Route]:
+        return [
+            ("POST", "/scores", self._post),
+            ("DELETE", "/scores/([^/]+)", self._delete),
+            ("GET", "/scores", self._legacy),
+            ("GET", "/v2/scores", self._legacy),
+            ("GET", "/v3/scores", self._list),
+            ("POST", "/ingestion", self._ingest),
+        ]
+
+    @contextmanager
+    def forgetting(self) -> Iterator[None]:
+        self._forgetting = True
+        try:
+            yield
+        finally:
+            self._forgetting = False
+
+    def stored(self) -> list[dict[str, Any]]:
+        """All rows as they are stored, visible or not yet."""
+        with self._fake.guard:
+            return [row for row in map(self._merged, self._writes.values()) if row]
+
+    def add(self, **score: Any) -> None:
+        """A score that somebody else wrote."""
+        with self._fake.guard:
+            self._store({"source": "API", "environment": "default", **score}, self._fake.now)
+
+    def _post(self, request: Request) -> Act:
+        if "application/json" not in request.headers.get("content-type", ""):
+            return invalid(_type([], "object", request.raw.decode("utf-8", "replace") or {}), _type([], "object", ""))
+        body = request.body if request.raw else {}
+        if isinstance(body, list):
+            return self._array(body)
+        if not isinstance(body, dict):
+            return invalid(_type([], "object", body), _type([], "object", body))
+        issues = _issues(body)
+        if issues:
+            return invalid(*issues)
+        body = {**body, "id": body.get("id") or str(uuid.uuid4())}
+        bad_id = _id_issue(body["id"], ["body", "id"])
+        if bad_id:
+            return answer({"message": json.dumps([bad_id], indent=2)}, 400)
+        ignored = self._fake.mode is not Mode.NEW
+        self._store(body, self._fake.now if ignored or not body.get("timestamp") else body["timestamp"])
+        return answer({"id": body["id"]})
+
+    def _array(self, items: list[Any]) -> Act:
+        if self._fake.mode is not Mode.NEW:
+            return invalid(_type([], "object", items), _type([], "object", items))
+        errors = []
+        for item in items:
+            issues = _issues(item) if isinstance(item, dict) else [_type([], "object", item)]
+            if isinstance(item, dict) and not issues and _id_issue(item.get("id", ""), ["id"]):
+                issues = [_id_issue(item["id"], ["id"])]
+            if issues:
+                errors.append({"message": issues[0]["message"]})
+            else:
+                self._store(
+                    {**item, "id": item.get("id") or str(uuid.uuid4())}, item.get("timestamp") or self._fake.now
+                )
+        if errors:
+            return answer({"accepted": len(items) - len(errors), "rejected": len(errors), "errors": errors}, 207)
+        return answer({"message": "Accepted"}, 202)
+
+    def _ingest(self, request: Request) -> Act:
+        body = request.body
+        if not isinstance(body, dict) or not isinstance(body.get("batch"), list):
+            missing = isinstance(body, dict)
+            what = "array, received undefined" if missing else f"object, received {_named(body)}"
+            return answer({"message": "Invalid request data", "errors": [f"Invalid input: expected {what}"]}, 400)
+        bearer = request.headers["authorization"].startswith("Bearer")
+        done, errors, seen = [], [], set()
+        for event in body["batch"]:
+            told = event.get("id", "unknown") if isinstance(event, dict) else "unknown"
+            kind = event.get("type") if isinstance(event, dict) else None
+            # Unlike the other endpoint, this one lets the source EVAL through.
+            issues = _issues({**event["body"], "source": "API"}) if kind == "score-create" else []
+            if kind not in ("score-create", "trace-create", "span-create", "sdk-log"):
+                issues = [{"code": "invalid_union", "path": ["type"], "message": "Invalid input"}]
+            if not issues and not str(event.get("timestamp"))[:4].isdigit():
+                issues = [{"code": "invalid_format", "path": ["timestamp"], "message": "Invalid ISO datetime"}]
+            if issues:
+                errors.append(
+                    {"id": told, "status": 400, "message": "Invalid request data", "error": json.dumps(issues)}
+                )
+            elif self._fake.mode in (Mode.EVENTS_ONLY, Mode.NEW) and kind not in ("score-create", "sdk-log"):
+                errors.append({"id": told, "status": 400, "message": "Event type not accepted", "error": EVENTS_ONLY})
+            elif bearer and kind != "score-create":
+                errors.append(
+                    {"id": told, "status": 401, "message": "Authentication error", "error": "Access Scope Denied"}
+                )
+            else:
+                done.append({"id": told, "status": 201})
+                # Without an id in the body it is accepted and never stored; one event's id counts once.
+                if kind == "score-create" and event["body"].get("id") and told not in seen:
+                    self._store(event["body"], event["timestamp"])
+                seen.add(told)
+        return answer({"successes": done, "errors": errors}, 207)
+
+    def _delete(self, request: Request) -> Act:
+        for key in [key for key in self._writes if key[0] == request.args[0]]:
+            del self._writes[key]
+        return answer({"message": "Score deletion queued successfully"}, 202)
+
+    def _legacy(self, request: Request) -> Act:
+        if self._fake.mode in (Mode.EVENTS_ONLY, Mode.NEW):
+            return answer({"message": EVENTS_ONLY}, 404)
+        ids = request.params.get("scoreIds")
+        limit = int(request.params.get("limit", "50"))
+        rows = [row for row in self._visible() if ids is None or row["id"] in ids.split(",")]
+        meta = {"page": 1, "limit": limit, "totalItems": len(rows), "totalPages": math.ceil(len(rows) / limit)}
+        return answer({"data": [self._as_v2(row) for row in rows[:limit]], "meta": meta})
+
+    def _list(self, request: Request) -> Act:
+        params = request.params
+        problem = _query_issue(params)
+        if problem:
+            return problem
+        limit = int(params.get("limit", "50"))
+        rows = [row for row in self._visible() if _matches(row, params)]
+        if "cursor" in params:
+            try:
+                after = json.loads(base64.urlsafe_b64decode(params["cursor"] + "=="))
+                rows = [r for r in rows if (r["timestamp"], r["id"]) < (after["lastTimestamp"], after["lastId"])]
+            except (ValueError, KeyError, TypeError):
+                return answer({"message": "Invalid cursor format", "error": "InvalidRequestError"}, 400)
+        meta: dict[str, Any] = {"limit": limit}
+        if len(rows) > limit:
+            last = rows[limit - 1]
+            cursor = json.dumps({"v": 1, "lastTimestamp": last["timestamp"], "lastId": last["id"]})
+            meta["cursor"] = base64.urlsafe_b64encode(cursor.encode()).decode().rstrip("=")
+        groups = {"core", *params.get("fields", "core").split(",")}
+        return answer({"data": [_projected(row, groups) for row in rows[:limit]], "meta": meta})
+
+    def _visible(self) -> list[dict[str, Any]]:
+        until = time.monotonic() - self._fake.visible_after_s
+        writes = [[w for w in each if w["$at"] <= until] for each in self._writes.values()]
+        rows = [row for row in map(self._merged, writes) if row]
+        return sorted(rows, key=lambda row: (row["timestamp"], row["id"]), reverse=True)
+
+    def _store(self, body: Mapping[str, Any], timestamp: str) -> None:
+        # The worker checks against the config, and drops what does not fit without a word.
+        given = {k: v for k, v in body.items() if k in _KNOWN}
+        fitted = self._fake.configs.fitted(given)
+        if self._forgetting or fitted is None:
+            return
+        new = self._fake.mode is Mode.NEW
+        key = (fitted["id"], fitted["name"], timestamp[:10]) if new else (fitted["id"],)
+        self._writes.setdefault(key, []).append(
+            {**fitted, "timestamp": timestamp, "$at": time.monotonic(), "$now": self._fake.now}
+        )
+        self.written += 1
+
+    def _merged(self, writes: list[dict[str, Any]]) -> dict[str, Any]:
+        row: dict[str, Any] = {}
+        for write in sorted(writes, key=lambda w: w["timestamp"]):
+            first = {k: row[k] for k in ("traceId", "observationId", "sessionId", "timestamp", "createdAt") if k in row}
+            metadata = {**row.get("metadata", {}), **(write.get("metadata") or {})}
+            row = {
+                "createdAt": write["$now"],
+                **row,
+                **write,
+                **first,
+                "metadata": metadata,
+                "updatedAt": write["$now"],
+            }
+        if not row:
+            return {}
+        kind = row.get("dataType") or ("CATEGORICAL" if isinstance(row["value"], str) else "NUMERIC")
+        return {
+            "projectId": self._fake.project["id"], "comment": None, "configId": None, "queueId": None,
+            "authorUserId": None, "traceId": None, "observationId": None, "sessionId": None, "source": "API",
+            **{k: v for k, v in row.items() if not k.startswith("$")},
+            "dataType": kind, "name": "output" if kind == "CORRECTION" else row["name"],
+            "environment": _environment(row.get("environment")),
+            "value": bool(row["value"]) if kind == "BOOLEAN" else row["value"],
+        }  # fmt: skip
+
+    def _as_v2(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        text = row["value"] if isinstance(row["value"], str) else None
+        told = {
+            k: row[k]
+            for k in (
+                *_CORE,
+                "comment",
+                "metadata",
+                "configId",
+                "queueId",
+                "authorUserId",
+                "traceId",
+                "observationId",
+                "sessionId",
+                "dataType",
+            )
+        }
+        return {
+            **told, "value": 0 if text is not None else float(row["value"]),
+            "executionTraceId": None, "datasetRunId": None,
+            **({} if text is None else {"stringValue": text}),
+        }  # fmt: skip
+
+
+_KNOWN = [
+    "id",
+    "traceId",
+    "observationId",
+    "sessionId",
+    "datasetRunId",
+    "name",
+    "value",
+    "dataType",
+    "comment",
+    "metadata",
+    "environment",
+    "source",
+    "configId",
+    "queueId",
+    "authorUserId",
+]
+
+
+def _issues(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the schema of a score has against it."""
+    kind = body.get("dataType")
+    if kind is not None and kind not in _TYPES:
+        more = {"errors": [], "note": "No matching discriminator", "discriminator": "dataType"}
+        return [_issue("invalid_union", ["dataType"], "Invalid input", **more)]
+    issues = [*_field_issues(body), *_value_issues(kind, body.get("value", ...))]
+    return issues or _subject_issues(body)
+
+
+def _field_issues(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    issues = []
+    if "id" in body and not isinstance(body["id"], str | None):
+        issues.append(_type(["id"], "string", body["id"]))
+    if not isinstance(body.get("name"), str):
+        issues.append(_type(["name"], "string", body.get("name", ...)))
+    elif not body["name"]:
+        said = "Too small: expected string to have >=1 characters"
+        issues.append(_issue("too_small", ["name"], said, origin="string", minimum=1, inclusive=True))
+    if not isinstance(body.get("comment"), str | None):
+        issues.append(_type(["comment"], "string", body["comment"]))
+    if body.get("source", "API") not in ("API", "ANNOTATION"):
+        said = 'Invalid option: expected one of "API"|"ANNOTATION"'
+        issues.append(_issue("invalid_value", ["source"], said, values=["API", "ANNOTATION"]))
+    return issues
+
+
+def _value_issues(kind: str | None, value: Any) -> list[dict[str, Any]]:
+    if kind is None:
+        if isinstance(value, str) or _is_number(value):
+            return []
+        errors = [[_type([], "string", value)], [_type([], "number", value)]]
+        return [_issue("invalid_union", ["value"], "Invalid input", errors=errors)]
+    if not (isinstance(value, str) if _TYPES[kind] == "string" else _is_number(value)):
+        return [_type(["value"], _TYPES[kind], value)]
+    if kind == "BOOLEAN" and value not in (0, 1):
+        said = "Value must be a number equal to either 0 or 1 for data type BOOLEAN"
+        return [_issue("custom", ["value"], said)]
+    if kind == "TEXT" and len(value) > 500:
+        said = "Too big: expected string to have <=500 characters"
+        return [_issue("too_big", ["value"], said, origin="string", maximum=500, inclusive=True)]
+    return []
+
+
+def _subject_issues(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    subjects = [body.get(name) for name in ("traceId", "sessionId", "datasetRunId")]
+    if sum(map(bool, subjects)) != 1 or (body.get("observationId") and not body.get("traceId")):
+        return [_issue("custom", ["traceId", "sessionId", "datasetRunId", "observationId"], _ONE_SUBJECT)]
+    if body.get("source") == "ANNOTATION" and not body.get("configId") and body.get("dataType") != "CORRECTION":
+        said = "configId is required when source is ANNOTATION (except for CORRECTION scores)."
+        return [_issue("custom", ["configId"], said)]
+    return []
+
+
+def _issue(code: str, path: list[Any], message: str, **more: Any) -> dict[str, Any]:
+    return {"code": code, "path": path, "message": message, **more}
+
+
+def _id_issue(name: str, path: list[str]) -> dict[str, Any] | None:
+    if "\r" in name:
+        return {"code": "custom", "path": path, "message": "ID cannot contain carriage return characters"}
+    if len(name) > 800:
+        return {
+            "origin": "string",
+            "code": "too_big",
+            "maximum": 800,
+            "inclusive": True,
+            "path": path,
+            "message": "Too big: expected string to have <=800 characters",
+        }
+    return None
+
+
+def _query_issue(params: Mapping[str, str]) -> Act | None:
+    unknown = [name for name in params if name not in _FILTERS and name != "userId"]
+    if unknown:
+        return invalid(
+            {"code": "unrecognized_keys", "keys": unknown, "path": [], "message": f'Unrecognized key: "{unknown[0]}"'}
+        )
+    if int(params.get("limit", "50")) > 100:
+        return invalid(
+            {
+                "origin": "number",
+                "code": "too_big",
+                "maximum": 100,
+                "inclusive": True,
+                "path": ["limit"],
+                "message": "Too big: expected number to be <=100",
+            }
+        )
+    for index, group in enumerate(params.get("fields", "core").split(",")):
+        if group not in _GROUPS:
+            listed = "|".join(f'"{name}"' for name in _GROUPS)
+            return invalid(
+                {
+                    "code": "invalid_value",
+                    "values": list(_GROUPS),
+                    "path": ["fields", index],
+                    "message": f"Invalid option: expected one of {listed}",
+                }
+            )
+    said = None
+    if "userId" in params:
+        said = "userId filter requires a trace JOIN and is not supported in v3 — use v2 or omit this filter"
+    elif sum(name in params for name in ("traceId", "sessionId", "experimentId")) > 1:
+        said = "At most one of traceId, sessionId, experimentId may be specified"
+    elif "observationId" in params and "traceId" not in params:
+        said = "observationId filter requires traceId — observation IDs are scoped to a trace"
+    return invalid({"code": "custom", "message": said, "path": []}) if said else None
+
+
+def _matches(row: Mapping[str, Any], params: Mapping[str, str]) -> bool:
+    for name in (
+        "id",
+        "name",
+        "source",
+        "dataType",
+        "environment",
+        "configId",
+        "queueId",
+        "authorUserId",
+        "traceId",
+        "sessionId",
+        "observationId",
+    ):
+        if name in params:
+            wanted = params[name].upper() if name in ("source", "dataType") else params[name]
+            if str(row[name]) not in wanted.split(","):
+                return False
+    value = row["value"]
+    if "value" in params and json.dumps(value).strip('"') not in params["value"].split(","):
+        return False
+    if "valueMin" in params and not (_is_number(value) and value >= float(params["valueMin"])):
+        return False
+    if "valueMax" in params and not (_is_number(value) and value <= float(params["valueMax"])):
+        return False
+    if "fromTimestamp" in params and row["timestamp"] < params["fromTimestamp"]:
+        return False
+    return not ("toTimestamp" in params and row["timestamp"] >= params["toTimestamp"])
+
+
+def _projected(row: Mapping[str, Any], groups: set[str]) -> dict[str, Any]:
+    told = {name: row[name] for name in _CORE}
+    if "details" in groups:
+        told |= {name: row[name] for name in ("comment", "configId", "metadata")}
+    if "annotation" in groups:
+        told |= {name: row[name] for name in ("authorUserId", "queueId")}
+    if "subject" in groups:
+        if row["sessionId"]:
+            told["subject"] = {"kind": "session", "id": row["sessionId"]}
+        elif row["observationId"]:
+            told["subject"] = {"kind": "observation", "id": row["observationId"], "traceId": row["traceId"]}
+        else:
+            told["subject"] = {"kind": "trace", "id": row["traceId"]}
+    return {**told, "dataType": row["dataType"], "value": row["value"]}
+
+
+def _environment(text: str | None) -> str:
+    text = (text or "default").lower()[:40]
+    while text.startswith("langfuse"):
+        text = text.removeprefix("langfuse").lstrip("-_")
+    return text if text and all(c.isascii() and (c.isalnum() or c in "-_") for c in text) else "default"
+
+
+def _type(path: list[Any], expected: str, value: Any) -> dict[str, Any]:
+    return {
+        "expected": expected,
+        "code": "invalid_type",
+        "path": path,
+        "message": f"Invalid input: expected {expected}, received {_named(value)}",
+    }
+
+
+def _named(value: Any) -> str:
+    if value is ...:
+        return "undefined"
+    names = {
+        bool: "boolean",
+        int: "number",
+        float: "number",
+        str: "string",
+        list: "array",
+        dict: "object",
+        type(None): "null",
+    }
+    return names[type(value)]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

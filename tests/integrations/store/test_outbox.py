@@ -1,0 +1,121 @@
+"""The outbox: written with the ending, kept over restarts, never purged while it waits."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from integrations.store.archive import read_dead, read_story, replay_dead
+from integrations.store.errors import StoreError, StoreUnavailable
+from integrations.store.outbox import SETTLES_NS, Outgoing
+from integrations.store.sqlite import Finished, Store
+from integrations.store.statements import schema
+
+TRACE = "0" * 31 + "1"
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = Store(tmp_path / "s.sqlite")
+    yield opened
+    opened.close()
+
+
+def ended(*scores, revision=1, now_ns=100):
+    return Finished(
+        trace_id=TRACE, service="s", reason="scored", completion="idle", revision=revision, story={}, closed_ns=now_ns,
+        scores=[Outgoing(id=name, at_ns=7 * revision, body=body) for name, body in scores],
+    )  # fmt: skip
+
+
+async def test_scores_wait_with_the_ending_or_not_at_all(store):
+    await store.finish(ended(("a", '"1"')))
+    with pytest.raises(StoreError):
+        await store.finish(ended(("b", object()), revision=2))
+    assert store.story(TRACE)["revision"] == 1
+    assert [row.id for row in store.outbox.due(100, 10)] == ["a"]
+
+
+async def test_an_older_revision_that_comes_late_takes_nothing_back(store):
+    await store.finish(ended(("a", '"2"'), revision=2))
+    await store.finish(ended(("a", '"1"'), revision=1))
+    assert [row.body for row in store.outbox.due(100, 10)] == ['"2"']
+
+
+async def test_a_revision_keeps_the_time_of_the_first_and_its_place_in_the_row(store):
+    await store.finish(ended(("a", '"1"')))
+    await store.finish(ended(("a", '"2"'), revision=2, now_ns=900))
+    (row,) = store.outbox.due(900, 10)
+    assert (row.at_ns, row.queued_ns, row.version, row.body) == (7, 100, 2, '"2"')
+
+
+async def test_word_of_an_older_version_changes_nothing(store):
+    await store.finish(ended(("a", '"1"')))
+    (row,) = store.outbox.due(100, 10)
+    await store.finish(ended(("a", '"2"'), revision=2))
+    await store.outbox.taken([row], 100, verify=True)
+    await store.outbox.park([row], "refused")
+    assert (store.outbox.counts().waiting, store.outbox.counts().dead) == (1, 0)
+
+
+async def test_what_is_not_said_any_more_is_to_be_deleted_later_and_comes_back_when_it_is_said_again(store):
+    await store.finish(ended(("a", '"1"'), ("b", '"1"')))
+    await store.finish(ended(("b", '"1"'), revision=2))
+    assert [row.id for row in store.outbox.due(100, 10)] == ["b"]
+    assert [row.body for row in store.outbox.due(100 + SETTLES_NS, 10) if row.id == "a"] == [None]
+    await store.finish(ended(("a", '"1"'), ("b", '"1"'), revision=3))
+    assert {row.id: row.body for row in store.outbox.due(100, 10)} == {"a": '"1"', "b": '"1"'}
+
+
+async def test_what_waits_or_was_given_up_is_never_purged_and_survives_a_restart(store, tmp_path):
+    await store.finish(ended(("waits", '"1"'), ("dead", '"1"'), ("stored", '"1"')))
+    rows = {row.id: row for row in store.outbox.due(100, 10)}
+    await store.outbox.park([rows["dead"]], "refused")
+    await store.outbox.taken([rows["stored"]], 100, verify=False)
+    await store.purge(10**18)
+    store.close()
+    again = Store(tmp_path / "s.sqlite")
+    counts = again.outbox.counts()
+    assert (counts.waiting, counts.oldest_ns, counts.unseen, counts.dead) == (1, 100, 0, 1)
+    with sqlite3.connect(tmp_path / "s.sqlite") as other:
+        assert other.execute("SELECT count(*) FROM outbox").fetchone() == (2,)
+    other.close()
+    again.close()
+
+
+async def test_what_was_given_up_is_listed_and_replayed_beside_a_running_monitor(store):
+    await store.finish(ended(("a", '{"name":"x"}'), ("b", '{"name":"y"}')))
+    await store.outbox.park(store.outbox.due(100, 10), "refused")
+    assert [(dead.id, dead.trace_id, dead.reason) for dead in read_dead(store.path)] == [
+        ("a", TRACE, "refused"), ("b", TRACE, "refused"),
+    ]  # fmt: skip
+    assert (replay_dead(store.path, ["a", "nobody"]), replay_dead(store.path, None)) == (1, 1)
+    assert store.outbox.counts().waiting == 2
+
+
+def test_a_store_that_is_none_says_so(tmp_path):
+    with pytest.raises(StoreUnavailable, match="no such file"):
+        read_dead(tmp_path / "nothing.sqlite")
+    (tmp_path / "text").write_text("no database, whatever its name says" * 100)
+    with pytest.raises(StoreUnavailable, match="cannot be used as a store"):
+        replay_dead(tmp_path / "text", None)
+
+
+async def test_the_address_of_a_trace_s_page_is_known_to_who_reads_the_store(store):
+    await store.finish(ended())
+    assert "trace_url" not in read_story(store.path, TRACE)
+    await store.keep_fact("trace_link", {"base_url": "b", "prefix": "https://lf.example/project/p/traces/"})
+    assert read_story(store.path, TRACE)["trace_url"] == f"https://lf.example/project/p/traces/{TRACE}"
+
+
+def test_a_store_of_the_version_before_gets_an_outbox(tmp_path):
+    path = tmp_path / "old.sqlite"
+    with sqlite3.connect(path) as old:
+        for version in range(1, 7):
+            old.executescript(schema(version))
+        old.execute("PRAGMA user_version = 6")
+    old.close()
+    store = Store(path)
+    assert store.outbox.counts().waiting == 0
+    store.close()
