@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import quote
-
-import httpx
 
 from .budget import Budget
 from .errors import Kind, LangfuseError, as_json, read_refusal
+
+if TYPE_CHECKING:
+    import httpx
 
 Query = Mapping[str, str | int | Sequence[str]]
 
@@ -56,6 +57,8 @@ class Langfuse:
         timeout_s: float = 20.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        import httpx  # noqa: PLC0415  # only where a Langfuse is configured
+
         self.access = access
         self.budget = budget
         self._timeout_s = timeout_s
@@ -100,6 +103,8 @@ class Langfuse:
         await self.close()
 
     async def _ask(self, method: str, path: str, *, query: Query | None = None, body: object = None) -> Reply:
+        import httpx  # noqa: PLC0415  # as above
+
         await self.budget.take()
         content = None if body is None else encoded(body)
         headers = {} if content is None else {"content-type": "application/json"}

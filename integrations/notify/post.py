@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Final
-
-import httpx
+from typing import TYPE_CHECKING, Final
 
 from integrations.delivery import RefusedError, UnreachableError
 from integrations.outgoing import is_local, why_not
 from scoring.label import label
+
+if TYPE_CHECKING:
+    import httpx
 
 TIMEOUT_S: Final = 10.0
 """Of one attempt, all of it."""
@@ -31,6 +32,8 @@ class Poster:
     """Posts JSON to one address, which is never shown: addresses of receivers hold secrets."""
 
     def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
+        import httpx  # noqa: PLC0415  # only where a receiver is configured
+
         self._url = httpx.URL(url)
         self._timeout_s = timeout_s
 
@@ -40,6 +43,8 @@ class Poster:
         Raises ``UnreachableError`` where it may take it later (no connection, no answer in time, 408, 425, 429, 5xx)
         and ``RefusedError`` for every other answer that is not a success.
         """
+        import httpx  # noqa: PLC0415  # as above
+
         given = {"content-type": "application/json", "user-agent": "sidejudge", **(headers or {})}
         try:
             # A connection of its own each time: alerts are rare, and one that was kept is likely to be closed by then.

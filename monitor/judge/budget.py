@@ -74,10 +74,10 @@ class Budget:
             return 0.0  # before the draw: a case that is drawn and then refused would be missing from the estimate
         forecast = {each: self.forecast(each, now) for each in PRIORITIES}
         kept = {each: min(forecast[each], KEPT * allowance) for each in PRIORITIES}
-        free = allowance - sum(kept.values())
+        free = max(0.0, allowance - sum(kept.values()))
         for each in PRIORITIES:
             granted = min(forecast[each], kept[each] + free)
-            free -= granted - kept[each]
+            free = max(0.0, free - (granted - kept[each]))
             if each is priority:
                 return granted / forecast[each] if forecast[each] > 0.0 else 1.0
         raise AssertionError(priority)
