@@ -10,6 +10,7 @@ from pathlib import Path
 
 from scoring.alerts.declaration import Declaration
 
+from .grafana.forms import config_map, dashboards, data_source, provider
 from .rules.forms import inhibit_rules, prometheus_rule, rule_file
 
 FOLDER = Path(__file__).parent
@@ -22,4 +23,8 @@ def files() -> Mapping[Path, str]:
         FOLDER / "rules" / "sidejudge.rules.yaml": rule_file(declared),
         FOLDER / "rules" / "prometheusrule.yaml": prometheus_rule(declared),
         FOLDER / "rules" / "inhibit_rules.yaml": inhibit_rules(declared),
+        **{FOLDER / "grafana" / "json" / name: text for name, text in dashboards().items()},
+        FOLDER / "grafana" / "configmap.yaml": config_map(),
+        FOLDER / "grafana" / "provisioning" / "dashboards.yaml": provider(),
+        FOLDER / "grafana" / "provisioning" / "datasource.yaml": data_source(),
     }
