@@ -42,7 +42,7 @@ def rubric() -> Board:
                         queries=(Query(expr=f"max({r.STATUS}{{{_HERE}}})", instant=True),),
                     ),
                     Panel(
-                        title="Pass ratio",
+                        title="Pass ratio now",
                         kind="stat",
                         unit="percentunit",
                         decimals=1,

@@ -21,7 +21,7 @@ DRILL = (
     "/d/sidejudge-rubric?${datasource:queryparam}&${__url_time_range}"
     + "".join(f"&var-{label}=${{__field.labels.{label}}}" for label in _CHOSEN),
 )
-TRACE = ("Trace in Langfuse", "${langfuse}/trace/${__data.fields.trace_id}")
+TRACE = ("Trace in Langfuse", "${langfuse}/traces/${__data.fields.trace_id}")
 """Where the dot of an exemplar leads; the data source's own exemplar link does the same on every panel."""
 
 
