@@ -12,6 +12,7 @@ from scoring.alerts.declaration import Declaration
 
 from .grafana.forms import config_map, dashboards, data_source, provider
 from .rules.forms import inhibit_rules, prometheus_rule, rule_file
+from .runbooks.pages import pages
 
 FOLDER = Path(__file__).parent
 
@@ -24,6 +25,7 @@ def files() -> Mapping[Path, str]:
         FOLDER / "rules" / "prometheusrule.yaml": prometheus_rule(declared),
         FOLDER / "rules" / "inhibit_rules.yaml": inhibit_rules(declared),
         **{FOLDER / "grafana" / "json" / name: text for name, text in dashboards().items()},
+        **pages(declared),
         FOLDER / "grafana" / "configmap.yaml": config_map(),
         FOLDER / "grafana" / "provisioning" / "dashboards.yaml": provider(),
         FOLDER / "grafana" / "provisioning" / "datasource.yaml": data_source(),

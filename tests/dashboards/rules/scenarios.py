@@ -17,7 +17,6 @@ from .scenario import (
     Check,
     Scenario,
     constant,
-    counted,
     fires,
     is_number,
     labelled,
