@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 _FLIPPED = {"<": ">", ">": "<", ">=": "<", "==": "!="}
+_SIGNS = {"+": "-", "-": "+", "*": "/", "/": "*"}
 _SWAPPED = {"sum": "max", "max": "min", "min": "max"}
 _VALUES = {
     'level="warning"': 'level="critical"',
@@ -44,38 +45,32 @@ def mutants(rule: Rule) -> Iterator[tuple[str, Rule]]:
 
 
 def _expressions(expr: str) -> Iterator[tuple[str, str]]:
+    # Names in quotes and windows in brackets are not searched for numbers and operators.
     masked = re.sub(r'"[^"]*"|\[[^\]]*\]', lambda found: "#" * len(found[0]), expr)
+    for text, edits in ((masked, _EDITS), (expr, _QUOTED)):
+        for pattern, what, by in edits:
+            for found in re.finditer(pattern, text):
+                changed = expr[: found.start()] + by(found) + expr[found.end() :]
+                yield f"{found[0] if what is None else what} at {found.start()}", changed
 
-    def replaced(found: re.Match[str], by: str, what: str) -> tuple[str, str]:
-        where = f"{what} at {found.start()}"
-        return where, expr[: found.start()] + by + expr[found.end() :]
 
-    for found in re.finditer(r"(?<![\w.:])\d+(?:\.\d+)?(?:e-\d+)?(?![\w:])", masked):
-        value = float(found[0])
-        if value:
-            yield replaced(found, f"{value * 1.25:g}", f"{found[0]} larger")
-            yield replaced(found, f"{value * 0.8:g}", f"{found[0]} smaller")
-    for found in re.finditer(r"(?<=\s)(<|>=|>|==)(?=\s)", masked):
-        yield replaced(found, _FLIPPED[found[0]], f"{found[0]} turned round")
-    for found in re.finditer(r"\b(and|unless|or)\b", masked):
-        yield replaced(found, {"and": "or", "unless": "and", "or": "and"}[found[0]], found[0])
-    for found in re.finditer(r"\b(sum|max|min)\b(?= (without|by))", masked):
-        yield replaced(found, _SWAPPED[found[0]], found[0])
-    for found in re.finditer(r"(?<=without \()instance, ", masked):
-        yield replaced(found, "", "processes kept apart")
-    for found in re.finditer(r", (\w+)(?=\) \()(?<=\w)", masked):
-        if found[1] not in {"node", "job"}:
-            yield replaced(found, "", f"{found[1]} kept apart")
-    for found in re.finditer(r"\[(\w+)\]", expr):
-        yield replaced(found, f"[{_scaled(found[1])}]", f"window {found[1]}")
-    for before, after in _VALUES.items():
-        for found in re.finditer(re.escape(before), expr):
-            yield replaced(found, after, before)
-    for found in re.finditer(r'\{alert="(\w+)"\}', expr):
-        yield replaced(found, '{alert="other"}', "limit")
-    for found in re.finditer(r"(?<= )([+*/-])(?= |\n)|(?<=\n  )([+-])(?=\n)", masked):
-        by = {"+": "-", "-": "+", "*": "/", "/": "*"}[found[0]]
-        yield replaced(found, by, f"{found[0]} for {by}")
+_NUMBER = r"(?<![\w.:])(?=[\d.]*[1-9])\d+(?:\.\d+)?(?:e-\d+)?(?![\w:])"
+_Edit = tuple[str, str | None, Callable[[re.Match[str]], str]]
+_EDITS: tuple[_Edit, ...] = (
+    (_NUMBER, "a number larger", lambda found: f"{float(found[0]) * 1.25:g}"),
+    (_NUMBER, "a number smaller", lambda found: f"{float(found[0]) * 0.8:g}"),
+    (r"(?<=\s)(<|>=|>|==)(?=\s)", None, lambda found: _FLIPPED[found[0]]),
+    (r"\b(and|unless|or)\b", None, lambda found: {"and": "or", "unless": "and", "or": "and"}[found[0]]),
+    (r"\b(sum|max|min)\b(?= (without|by))", None, lambda found: _SWAPPED[found[0]]),
+    (r"(?<=without \()instance, ", "processes kept apart", lambda _: ""),
+    (r", (?!node|job)(\w+)(?=\) \()", "a label kept apart", lambda _: ""),
+    (r"(?<= )([+*/-])(?= |\n)|(?<=\n  )([+-])(?=\n)", None, lambda found: _SIGNS[found[0]]),
+)
+_QUOTED: tuple[_Edit, ...] = (
+    (r"\[(\w+)\]", "a window doubled", lambda found: f"[{_scaled(found[1])}]"),
+    ("|".join(map(re.escape, _VALUES)), None, lambda found: _VALUES[found[0]]),
+    (r'\{alert="(\w+)"\}', "another limit", lambda _: '{alert="other"}'),
+)
 
 
 def _scaled(duration: str) -> str:

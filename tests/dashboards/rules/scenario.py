@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from scoring.statistics.interval import Z_95_ONE_SIDED, wilson
+
 PODS = ("a", "b")
 SITE = {"cluster": "c1", "namespace": "ai", "job": "sidejudge"}
 PLACE = {**SITE, "service": "shop", "environment": "prod", "rubric": "qa"}
@@ -123,3 +125,34 @@ def silent(alert: str, at: str, **labels: str) -> Check:
 
 def is_number(series: str, at: str, value: float | None, **labels: str) -> Check:
     return Check(at=at, expr=number(series, **labels), value=None if value is None else round(value, 6))
+
+
+WORKFLOW = {**PLACE, "rubric": "workflow"}
+RUBRIC = {**SITE, "rubric": "qa"}
+SERVICE = {**SITE, "service": "shop", "rubric": "qa"}
+METRIC = {**PLACE, "metric": "accuracy"}
+THRESHOLDS = {
+    **constant("rubric_level:sidejudge_pass_ratio_threshold:max", {**RUBRIC, "level": "warning"}, 0.85),
+    **constant("rubric_level:sidejudge_pass_ratio_threshold:max", {**RUBRIC, "level": "critical"}, 0.70),
+}
+
+
+def limit_of(id_: str, value: float) -> dict[str, str]:
+    labels = {**SITE, "alert": id_}
+    return {
+        **constant("sidejudge_alert_limit", {**labels, **target("a")}, value),
+        **constant("sidejudge_alert_limit", {**labels, **target("b")}, value * 0.1),
+    }
+
+
+def lower_bound(share: float, n: float) -> float:
+    """The bound as the process computes it."""
+    told = wilson(share * n, n, Z_95_ONE_SIDED)
+    assert told is not None
+    return told.lower
+
+
+def upper_bound(share: float, n: float, z: float = Z_95_ONE_SIDED) -> float:
+    told = wilson(share * n, n, z)
+    assert told is not None
+    return told.upper
