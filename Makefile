@@ -32,6 +32,7 @@ bench-peers: ## what bench_scoring compares with, in an environment of its own (
 
 reference: $(VENV)/.dev ## write the generated reference pages anew
 	$(BIN)/python -m monitor.reference
+	$(BIN)/python -P -m dashboards
 
 charts: $(VENV)/.dev ## write what is generated under helm/ anew (needs Helm's engine: tests/helm/engine.lock)
 	$(BIN)/python -m tests.helm.generate

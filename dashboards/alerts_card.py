@@ -15,27 +15,49 @@ _STAGES = {Stage.PENDING: "pending", Stage.FIRING: "firing", Stage.UNKNOWN: "can
 
 
 def alerts_card(posted: Sequence[Posted], now_ns: int) -> str:
-    """The section as HTML, empty without an alert. Names and reasons come from traces: all is escaped."""
+    """The section as HTML, empty without an alert. Names and reasons come from traces: all is escaped.
+
+    What is pending, and what is muted by something more severe about the same thing, takes one line each, below.
+    """
     if not posted:
         return ""
-    rows = "".join(_row(each, now_ns) for each in posted)
+    minor = [each for each in posted if each.alert.stage is Stage.PENDING or each.muted]
     firing = sum(each.alert.stage is Stage.FIRING for each in posted)
     note = f'<span class="soft">{firing} of {len(posted)} firing</span>'
+    items = [_item(each, now_ns) for each in posted if each not in minor] + [_line(each, now_ns) for each in minor]
     return (
-        f'<section class="card"><div class="head"><h2>Alerts</h2>{note}</div><div class="scroll"><table><thead><tr>'
-        f"<th>Severity<th>Alert<th>Where<th>Since<th>Why</tr></thead><tbody>{rows}</tbody></table></div></section>"
+        f'<section class="card"><div class="head"><h2>Alerts</h2>{note}</div>'
+        f'<ul class="alerts">{"".join(items)}</ul></section>'
     )
 
 
-def _row(posted: Posted, now_ns: int) -> str:
+def _line(posted: Posted, now_ns: int) -> str:
+    return (
+        f'<li class="minor">{_pill(posted)}<div>{escape(posted.condition.title)} '
+        f'<span class="why">{_where(posted)} · {_stage(posted, now_ns)}</span></div></li>'
+    )
+
+
+def _item(posted: Posted, now_ns: int) -> str:
     condition, alert = posted.condition, posted.alert
-    stage = _STAGES[alert.stage] + (", muted" if posted.muted else "")
-    where = " · ".join(escape(value, limit=48) for _, value in alert.labels) or "this monitor"
     began = alert.finding.changed_ns
     change = f"; it began about {duration((now_ns - began) / 1e9)} ago" if began is not None else ""
     return (
-        f'<tr><td><span class="pill {_STYLES[condition.severity]}">{condition.severity.value}</span>'
-        f'<td>{escape(condition.title)}<br><span class="soft">{stage} · runbook {escape(condition.runbook)}</span>'
-        f'<td class="name">{where}<td>{duration((now_ns - alert.since_ns) / 1e9)}'
-        f'<td class="why">{escape(alert.finding.said)}{change}</tr>'
+        f'<li>{_pill(posted)}<div><b>{escape(condition.title)}</b> <span class="where">{_where(posted)}</span>'
+        f'<div class="why">{escape(alert.finding.said)}{change}</div>'
+        f'<div class="why">{_stage(posted, now_ns)} · runbook <code>{escape(condition.runbook)}</code></div></div></li>'
     )
+
+
+def _pill(posted: Posted) -> str:
+    severity = posted.condition.severity
+    return f'<span class="pill {_STYLES[severity]}">{severity.value}</span>'
+
+
+def _where(posted: Posted) -> str:
+    return " · ".join(escape(value, limit=48) for _, value in posted.alert.labels) or "this monitor"
+
+
+def _stage(posted: Posted, now_ns: int) -> str:
+    muted = ", muted" if posted.muted else ""
+    return f"{_STAGES[posted.alert.stage]}{muted} for {duration((now_ns - posted.alert.since_ns) / 1e9)}"

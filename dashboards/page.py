@@ -107,7 +107,8 @@ def _standings(page: StatusPage) -> str:
     ordered = sorted(page.standings, key=lambda each: _ORDER.index(each.appraisal.status))
     rows = "".join(map(_row, ordered))
     return (
-        f'<section class="card">{head}<div class="scroll"><table><thead><tr><th>Status<th>Service<th>Rubric'
+        f'<section class="card">{head}<div class="scroll"><table class="stacked"><thead>'
+        "<tr><th>Status<th>Service<th>Rubric"
         '<th class="number">Pass ratio<th>Bounds<th class="number">Verdicts<th class="number">Failed<th>Why'
         f"</tr></thead><tbody>{rows}</tbody></table></div></section>"
     )
@@ -126,9 +127,12 @@ def _row(standing: Standing) -> str:
     return (
         f"<tr><td>{_pill(status)}"
         f'<td class="name">{_name(standing.service)}<br>{_name(standing.environment, "soft")}'
-        f'<td class="name">{_name(standing.rubric)}<td class="number">{ratio}'
-        f'<td class="{status.value}">{_range(standing)}<td class="number">{told.n if told else 0:,}'
-        f'<td class="number">{failed}<td class="why">{escape(standing.appraisal.reason)}{_missing(standing)}</tr>'
+        f'<td class="name" data-name="rubric">{_name(standing.rubric)}'
+        f'<td class="number" data-name="pass ratio">{ratio}'
+        f'<td class="{status.value}">{_range(standing)}'
+        f'<td class="number" data-name="verdicts">{told.n if told else 0:,}'
+        f'<td class="number" data-name="failed">{failed}'
+        f'<td class="why">{escape(standing.appraisal.reason)}{_missing(standing)}</tr>'
     )
 
 
@@ -173,7 +177,8 @@ def _failures(page: StatusPage) -> str:
         return ""
     rows = "".join(_failure(verdict) for verdict in page.failures)
     return (
-        '<section class="card"><div class="head"><h2>Latest failures</h2></div><div class="scroll"><table><thead><tr>'
+        '<section class="card"><div class="head"><h2>Latest failures</h2></div><div class="scroll">'
+        '<table class="stacked"><thead><tr>'
         '<th>Trace<th>Service<th>Rubric<th class="number">Composite<th>Why</tr></thead>'
         f"<tbody>{rows}</tbody></table></div></section>"
     )
@@ -188,8 +193,9 @@ def _failure(verdict: Mapping[str, object]) -> str:
     if url.startswith(("https://", "http://")):
         link += f' <a href="{escape(url, limit=2000)}" rel="noreferrer">Langfuse</a>'
     return (
-        f'<tr><td class="id">{link}<td class="name">{_name(verdict.get("service") or "–")}'
-        f'<td class="name">{_name(verdict.get("rubric") or "–")}<td class="number">{value}'
+        f'<tr><td class="id" data-name="trace">{link}<td class="name">{_name(verdict.get("service") or "–")}'
+        f'<td class="name">{_name(verdict.get("rubric") or "–")}'
+        f'<td class="number" data-name="composite">{value}'
         f'<td class="why">{escape(why)}</tr>'
     )
 

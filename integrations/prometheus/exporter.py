@@ -24,6 +24,7 @@ from scoring.rubric import Rubric
 from scoring.standing import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, Standing
 from scoring.status import Status, Thresholds
 from scoring.verdict import State, Verdict
+from scoring.violations import violations
 
 from . import families as f
 from .alert_metrics import alert_gauges, watch_gauges
@@ -267,6 +268,13 @@ class Exporter:
         if not verdict.passed:
             self._counter(f.VERDICTS_FAILED, *who, verdict.selection).inc(1, _exemplar(verdict.trace_id))
             self._counter(f.VERDICT_FAILED_WEIGHT, *who).inc(weight, _exemplar(verdict.trace_id))
+        for metric in dict.fromkeys(verdict.blockers):
+            blocked = (*who, self._label("metric", metric))
+            self._counter(f.VERDICTS_BLOCKED, *blocked).inc(1, _exemplar(verdict.trace_id))
+            self._counter(f.VERDICT_BLOCKED_WEIGHT, *blocked).inc(weight)
+        if any(violations(verdict)):
+            self._counter(f.VERDICTS_VIOLATING, *who).inc(1, _exemplar(verdict.trace_id))
+            self._counter(f.VERDICT_VIOLATING_WEIGHT, *who).inc(weight)
 
     def _scores(self, verdict: Verdict, service: str, rubric: str) -> None:
         histogram = cast("Histogram", self._counted[f.METRIC_SCORE])
@@ -323,8 +331,15 @@ class Exporter:
                 self._counter(f.VERDICTS_INCOMPLETE, service, rubric, reason)
 
     def _zeros_of_pair(self, service: str, environment: str) -> None:
-        for rubric in self._rubrics:
+        for rubric, declared in self._rubrics.items():
             who = (service, environment, rubric)
+            for criterion in declared.criteria:
+                if criterion.blocker or criterion.prerequisite:
+                    self._counter(f.VERDICTS_BLOCKED, *who, criterion.metric.id)
+                    self._counter(f.VERDICT_BLOCKED_WEIGHT, *who, criterion.metric.id)
+            if rubric == "workflow":
+                self._counter(f.VERDICTS_VIOLATING, *who)
+                self._counter(f.VERDICT_VIOLATING_WEIGHT, *who)
             for family in (f.VERDICT_WEIGHT, f.VERDICT_FAILED_WEIGHT, f.VERDICT_WEIGHT_SQUARED):
                 self._counter(family, *who)
             for selection in SELECTIONS:

@@ -137,6 +137,24 @@ VERDICT_WEIGHT_SQUARED = Family(
     name="sidejudge_verdict_weight_squared_total", kind="counter", labels=_WHO,
     help="Sum of the squared weights of verdicts that passed or failed.",
 )  # fmt: skip
+VERDICTS_BLOCKED = Family(
+    name="sidejudge_verdicts_blocked_total", kind="counter", labels=(*_WHO, "metric"),
+    help="Verdicts that passed or failed and had a blocker of this metric.",
+    note="A verdict with two blockers counts under both. First verdicts only.",
+)  # fmt: skip
+VERDICT_BLOCKED_WEIGHT = Family(
+    name="sidejudge_verdict_blocked_weight_total", kind="counter", labels=(*_WHO, "metric"),
+    help="Sum of the weights of verdicts that passed or failed and had a blocker of this metric.",
+    note="Over `sidejudge_verdict_weight_total` it is the share of all traffic that the metric blocks.",
+)  # fmt: skip
+VERDICTS_VIOLATING = Family(
+    name="sidejudge_verdicts_violating_total", kind="counter", labels=_WHO,
+    help="Workflow verdicts that passed or failed and departed from their scenario in any way.",
+)  # fmt: skip
+VERDICT_VIOLATING_WEIGHT = Family(
+    name="sidejudge_verdict_violating_weight_total", kind="counter", labels=_WHO,
+    help="Sum of the weights of workflow verdicts that passed or failed and departed from their scenario in any way.",
+)  # fmt: skip
 METRIC_SCORE = Family(
     name="sidejudge_metric_score", kind="histogram", labels=("service", "rubric", "metric"), buckets=TENTHS,
     help="Scores as shares of the metric's scale, in tenths. Metrics without an upper end are not in it.",
@@ -413,6 +431,7 @@ FAMILIES = (
     TRACES, TRACES_SEEN, TRACES_KEPT, TRACES_OPEN, SAMPLING_RATE,
     VERDICTS, VERDICTS_FAILED, VERDICTS_INCOMPLETE, VERDICTS_JUDGE_FAILED, VERDICTS_REVISED,
     VERDICT_WEIGHT, VERDICT_FAILED_WEIGHT, VERDICT_WEIGHT_SQUARED,
+    VERDICTS_BLOCKED, VERDICT_BLOCKED_WEIGHT, VERDICTS_VIOLATING, VERDICT_VIOLATING_WEIGHT,
     PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES,
     PASS_WORST_RATIO, PASS_BEST_RATIO, STATUS, STATUS_SINCE, PASS_RATIO_THRESHOLD, CHANGE_SCORE, CHANGE_SINCE,
     ALERTS, ALERT_EVENTS, ALERT_LIMIT,

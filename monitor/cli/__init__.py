@@ -21,7 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "test": ("monitor.cli.test:test", "Put a test set to an agent and judge its answers."),
     "explain": ("monitor.cli.explain:explain", "Tell a trace's story, or show a metric's card."),
     "status": ("monitor.cli.status:status", "Show the status of a running monitor."),
-    "export": ("monitor.cli.export:export", "List scores that could not be written back, or send them again."),
+    "export": ("monitor.cli.export:export", "Write rules and dashboards; send scores again."),
     "metrics": ("monitor.cli.metrics:metrics", "List every metric with its weight, bands and source."),
     "check": ("monitor.cli.check:check", "Validate a configuration and show what is in force."),
     "doctor": ("monitor.cli.doctor:doctor", "Examine this machine and this installation."),

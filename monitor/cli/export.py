@@ -1,4 +1,4 @@
-"""``sidejudge export``: scores that were given up on their way out, and a second chance for them."""
+"""``sidejudge export``: files for Prometheus and Grafana; scores that were given up, and a second chance for them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from .errors import CALL, DATA, CommandError
+from .export_files import dashboards, mixin, rules
 from .settings import config_option, loaded
 
 if TYPE_CHECKING:
@@ -20,7 +21,11 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @click.group()
 def export() -> None:
-    """Look after scores that could not be written back."""
+    """Write rules and dashboards; look after scores that could not be written back."""
+
+
+for _files in (rules, dashboards, mixin):
+    export.add_command(_files)
 
 
 def _store_option(command: _Command) -> _Command:

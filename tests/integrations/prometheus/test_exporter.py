@@ -79,6 +79,11 @@ def verdict(**changes) -> Verdict:
     return Verdict(**{**fields, **changes})
 
 
+def violating() -> Verdict:
+    missed = Scored(value=0.5, details={"missing": ["research"]})
+    return verdict(rubric="workflow", passed=False, scores=(score("agents", missed, 1.0),))
+
+
 def new(**options) -> Exporter:
     return Exporter(CollectorRegistry(), KNOWN, **options)
 
@@ -170,6 +175,18 @@ def test_an_incomplete_verdict_is_counted_apart_with_its_reason(result, reason):
     assert seen[("sidejudge_verdicts_incomplete_total", *sorted(["qa", reason, "shop"]))] == 1
     assert seen["sidejudge_verdicts_total", "prod", "qa", "random", "shop"] == 0
     assert seen["sidejudge_verdict_weight_total", "prod", "qa", "shop"] == 0
+
+
+def test_blockers_and_violations_are_weighed_by_place():
+    exporter = new()
+    exporter.verdict(verdict(passed=False, blockers=("accuracy", "accuracy")))
+    exporter.verdict(violating())
+    exporter.verdict(verdict(passed=None, state=State.INCOMPLETE, blockers=("accuracy",)))
+    seen = samples(exporter)
+    assert seen["sidejudge_verdicts_blocked_total", "accuracy", "prod", "qa", "shop"] == 1
+    assert seen["sidejudge_verdict_blocked_weight_total", "accuracy", "prod", "qa", "shop"] == 4
+    assert seen["sidejudge_verdicts_violating_total", "prod", "shop", "workflow"] == 1
+    assert seen["sidejudge_verdict_violating_weight_total", "prod", "shop", "workflow"] == 4
 
 
 def test_scores_fall_into_tenths_of_their_scale():
@@ -386,6 +403,7 @@ def populated() -> Exporter:
             verdict(passed=number % 3 > 0, service=f"service {number % 4}", blockers=("accuracy",) * (number % 2))
         )
     exporter.verdict(verdict(passed=None, state=State.INCOMPLETE))
+    exporter.verdict(violating())
     exporter.ledger_ended(None, "scored")
     exporter.evaluation_lag("shop", 1.5)
     exporter.exported("jsonl", at_s=time.time())

@@ -1,0 +1,32 @@
+"""Generated: every file that is written from declarations: rules, dashboards, and the heads of the runbooks.
+
+``python -P -m dashboards`` writes them anew; a test compares them with what stands in the repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from scoring.alerts.declaration import Declaration
+
+from .grafana.forms import config_map, dashboards, data_source, provider
+from .rules.forms import inhibit_rules, prometheus_rule, rule_file
+from .runbooks.pages import pages
+
+FOLDER = Path(__file__).parent
+
+
+def files() -> Mapping[Path, str]:
+    """Every generated file: where it stands, and what it says. Rules are those of the default configuration."""
+    declared = Declaration()
+    return {
+        FOLDER / "rules" / "sidejudge.rules.yaml": rule_file(declared),
+        FOLDER / "rules" / "prometheusrule.yaml": prometheus_rule(declared),
+        FOLDER / "rules" / "inhibit_rules.yaml": inhibit_rules(declared),
+        **{FOLDER / "grafana" / "json" / name: text for name, text in dashboards().items()},
+        **pages(declared),
+        FOLDER / "grafana" / "configmap.yaml": config_map(),
+        FOLDER / "grafana" / "provisioning" / "dashboards.yaml": provider(),
+        FOLDER / "grafana" / "provisioning" / "datasource.yaml": data_source(),
+    }

@@ -1,0 +1,140 @@
+"""Declared alerts: one alert for each condition of the declaration, over the whole fleet where PromQL can tell.
+
+What only a process can tell (a mean against its band, the agreement with people) is raised from the process's own
+alerts. A condition without an expression here is an error, so none is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import integrations.prometheus.families as f
+from scoring.alerts.condition import Condition
+from scoring.alerts.conditions import conditions
+from scoring.alerts.declaration import Declaration
+
+from .looks import breaching
+from .promql import SITE, configured, fleet, over_processes
+from .recordings import effective, window_of
+from .rule import Alert
+from .shares import BLOCKED, JUDGE_FAILED, VERDICTS, VIOLATING, count, lower
+
+_ON_SITE = f"on ({', '.join(SITE)}) group_left ()"
+_PLACE = "{{ $labels.rubric }} on {{ $labels.service }} ({{ $labels.environment }})"
+_SHARE = "{{ $value | humanizePercentage }}"
+LAG_WINDOW = "10m"
+LEAST_LAGS = 5
+
+
+def declared_alerts(declared: Declaration) -> list[Alert]:
+    """The alerts of all conditions, in their order."""
+    return [_alert(condition, declared) for condition in conditions(declared)]
+
+
+def _alert(condition: Condition, declared: Declaration) -> Alert:
+    expr, said = _TELLING[condition.id](declared)
+    status = condition.id in {"pass_rate_critical", "pass_rate_warning"}
+    told_in_process = expr.startswith(_IN_PROCESS)
+    return Alert(
+        id=condition.id, severity=condition.severity, title=condition.title, when=condition.when,
+        meaning=condition.meaning, expr=expr, said=said,
+        # What a process tells has waited there; a status has its looks, and afterwards its hold.
+        for_ns=0 if told_in_process else condition.for_ns,
+        keep_ns=declared.rule.hold_ns if status else condition.keep_ns,
+    )  # fmt: skip
+
+
+def _level(level: str) -> Callable[[Declaration], tuple[str, str]]:
+    return lambda declared: (
+        breaching(declared, level),
+        f"{_SHARE} of the traffic passes {_PLACE}, as estimated over {window_of(declared)}.",
+    )
+
+
+def _change(_: Declaration) -> tuple[str, str]:
+    since = fleet(f.CHANGE_SINCE, operation="min")
+    return f"{since} > 0", f"{_PLACE} seems to be falling since {{{{ $value | humanizeTimestamp }}}}."
+
+
+def _share(name: str, id_: str, what: str, match: str = "") -> Callable[[Declaration], tuple[str, str]]:
+    def telling(declared: Declaration) -> tuple[str, str]:
+        window, policy = window_of(declared), declared.policy
+        expr = (
+            f"{lower(name, window)}\n> {_ON_SITE} {_limit(id_)}\n"
+            f"and\n{count(name, window)} >= {policy.min_failures}\n"
+            f"and{match}\n{effective(window)} >= {policy.min_samples:g}"
+        )
+        return expr, f"At least {_SHARE} of the verdicts of {_PLACE} {what}, over {window}."
+
+    return telling
+
+
+def _judge_failed(declared: Declaration) -> tuple[str, str]:
+    window, policy = window_of(declared), declared.policy
+    expr = (
+        f"{lower(JUDGE_FAILED, window)}\n> {_ON_SITE} {_limit('judge_failure_rate')}\n"
+        f"and\n{count(JUDGE_FAILED, window)} >= {policy.min_failures}\n"
+        f"and\n{count(VERDICTS, window)} >= {policy.min_samples:g}"
+    )
+    what = "{{ $labels.rubric }} on {{ $labels.service }} are incomplete because the judge failed"
+    return expr, f"At least {_SHARE} of the verdicts of {what}, over {window}."
+
+
+def _unreachable(_: Declaration) -> tuple[str, str]:
+    every = f'min without (model, state) ({f.JUDGE_BREAKER.name}{{state="open"}})'
+    return (
+        f"{over_processes(every, operation='max')} == 1",
+        "The circuit breaker of every judge is open in at least one process.",
+    )
+
+
+def _budget(_: Declaration) -> tuple[str, str]:
+    spent = f"{f.JUDGE_BUDGET_SPENT.name} / ({f.JUDGE_BUDGET_LIMIT.name} > 0)"
+    return (
+        f"{over_processes(spent, operation='max')}\n> {_ON_SITE} {_limit('judge_budget')}",
+        f"{_SHARE} of the budget of this {{{{ $labels.period }}}} is spent in the process that spent most.",
+    )
+
+
+def _lag(_: Declaration) -> tuple[str, str]:
+    buckets, counted = (
+        over_processes(f"increase({f.EVALUATION_LAG.name}_{part}[{LAG_WINDOW}])", "service")
+        for part in ("bucket", "count")
+    )
+    late = f"histogram_quantile(0.95, {buckets})\n> {_ON_SITE} {_limit('evaluation_lag')}"
+    said = f"5 % of the traces waited longer than {{{{ $value | humanizeDuration }}}} for verdicts, over {LAG_WINDOW}."
+    return f"{late}\nand\n{counted} >= {LEAST_LAGS}", said
+
+
+def _spool(_: Declaration) -> tuple[str, str]:
+    size = fleet(f.SPOOL_BYTES, operation="max")
+    return (
+        f"{size}\n> {_ON_SITE} {_limit('spool_large')}",
+        "The largest store takes {{ $value | humanize1024 }}B on disk.",
+    )
+
+
+def _process(id_: str, what: str) -> Callable[[Declaration], tuple[str, str]]:
+    firing = fleet(f.ALERTS, "severity", "stage", where=f'alert="{id_}",stage="firing"', operation="max")
+    return lambda _: (f"{firing} > 0", f"A process reports it of {{{{ $value }}}} {what}; its /v1/alerts says which.")
+
+
+def _limit(id_: str) -> str:
+    return configured(f.ALERT_LIMIT, where=f'alert="{id_}"')
+
+
+_IN_PROCESS = fleet(f.ALERTS, "severity", "stage", operation="max").removesuffix(")")
+_TELLING: Mapping[str, Callable[[Declaration], tuple[str, str]]] = {
+    "pass_rate_critical": _level("critical"),
+    "pass_rate_warning": _level("warning"),
+    "pass_rate_change": _change,
+    "blocker_rate": _share(BLOCKED, "blocker_rate", "are blocked by {{ $labels.metric }}", " ignoring (metric)"),
+    "metric_mean_low": _process("metric_mean_low", "metrics"),
+    "workflow_violation_rate": _share(VIOLATING, "workflow_violation_rate", "depart from the scenario"),
+    "judge_failure_rate": _judge_failed,
+    "judge_unreachable": _unreachable,
+    "judge_agreement_low": _process("judge_agreement_low", "rubrics"),
+    "judge_budget": _budget,
+    "evaluation_lag": _lag,
+    "spool_large": _spool,
+}

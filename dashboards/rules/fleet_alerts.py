@@ -1,0 +1,150 @@
+"""Fleet alerts: what only Prometheus can tell: long windows over all processes, and a monitor that is silent or gone.
+
+Burn rates are those of the SRE workbook (chapter 5), with the warning threshold as objective. A factor of 14.4 asks
+for 216 % failures at an objective of 85 %: thresholds are capped so that they can be reached.
+"""
+
+from __future__ import annotations
+
+import integrations.prometheus.families as f
+from scoring.alerts.condition import Severity
+
+from .promql import SITE, fleet
+from .recordings import DAY, KNOWN, STATUS, THRESHOLD, failed_ratio, failures, upper
+from .rule import Alert
+
+_MINUTE_NS = 60 * 10**9
+_HOUR_NS = 60 * _MINUTE_NS
+_ON_RUBRIC = f"on ({', '.join((*SITE, 'rubric'))}) group_left ()"
+_PLACE = "{{ $labels.rubric }} on {{ $labels.service }} ({{ $labels.environment }})"
+_SHARE = "{{ $value | humanizePercentage }}"
+CAP = 0.9
+"""The largest share of failures that a burn rate may ask for."""
+_BURNS = (
+    (14.4, "1h", "5m", 5, 2 * _MINUTE_NS, Severity.CRITICAL),
+    (6, "6h", "30m", 10, 15 * _MINUTE_NS, Severity.CRITICAL),
+    (1, "3d", "6h", 20, 3 * _HOUR_NS, Severity.WARNING),
+)
+"""Factor, both windows, least failures in the long one, for how long, severity."""
+_LOST = "shed|undecodable|error"
+
+
+def fleet_alerts() -> list[Alert]:
+    """The alerts on quality that need long windows, in the order of the runbooks."""
+    return [_sustained(), *map(_burn, _BURNS), _unknown()]
+
+
+def health_alerts() -> list[Alert]:
+    """The alerts on monitors that lose traces, are silent, or are gone. None is critical."""
+    return [_silent(), _losing(), _refusing(), _exports(), _down(), _absent()]
+
+
+def _sustained() -> Alert:
+    return Alert(
+        id="pass_rate_sustained", severity=Severity.WARNING, title="Fewer traces pass than should, for a day",
+        when="upper 99 % bound of the day's pass ratio below the warning threshold; at least 3 failures",
+        meaning="the service may be too quiet for the hourly window; over a day the evidence is in",
+        expr=f'{upper(DAY, 99)}\n< {_ON_RUBRIC} {THRESHOLD}{{level="warning"}}\nand\n{failures(DAY)} >= 3',
+        said=f"With 99 % confidence at most {_SHARE} of the day's traffic passes {_PLACE}.",
+        for_ns=_HOUR_NS, keep_ns=_HOUR_NS,
+    )  # fmt: skip
+
+
+def _burn(burn: tuple[float, str, str, int, int, Severity]) -> Alert:
+    factor, long, short, least, for_ns, severity = burn
+    limit = f'clamp_max({factor:g} * (1 - {THRESHOLD}{{level="warning"}}), {CAP})'
+    return Alert(
+        id="error_budget_burn", severity=severity, title="The error budget burns too fast",
+        when=f"share of failures over {long} and over {short} above {factor:g} times what the warning threshold allows "
+        f"(at most {CAP:.0%}); at least {least} failures",
+        meaning="at this pace the failures of a month that the warning threshold allows are used up early",
+        expr=f"{failed_ratio(long)}\n> {_ON_RUBRIC} {limit}\nand\n{failed_ratio(short)}\n> {_ON_RUBRIC} {limit}\nand\n"
+        f"{failures(long)} >= {least}",
+        said=f"{_SHARE} of the traffic failed {_PLACE} over {long}.",
+        for_ns=for_ns, keep_ns=15 * _MINUTE_NS, labels={"long": long, "short": short},
+    )  # fmt: skip
+
+
+def _unknown() -> Alert:
+    return Alert(
+        id="pass_rate_unknown", severity=Severity.INFO, title="The pass rate was too low and cannot be told any more",
+        when="the last status that was known within a day is warning or critical, and now there is too little to tell",
+        meaning="silence is not recovery: nobody knows whether the service is well again",
+        expr=f"last_over_time({KNOWN}[{DAY}]) >= 1\nunless\n{STATUS} >= 0",
+        said=f"{_PLACE} has too few verdicts to tell whether it has recovered.",
+        for_ns=10 * _MINUTE_NS,
+    )  # fmt: skip
+
+
+def _silent() -> Alert:
+    kept = fleet(f.TRACES_KEPT, "selection", window="30m")
+    verdicts = f"{fleet(f.VERDICTS, 'environment', 'rubric', 'selection', window='30m')} > 0"
+    return Alert(
+        id="monitor_silent", severity=Severity.WARNING, title="Traces are drawn and none is judged",
+        when="at least 20 traces were drawn in 30 minutes and no verdict was reached",
+        meaning="no status and no alert on quality says anything while this lasts",
+        expr=f"{kept} >= 20\nunless\n{verdicts}",
+        said="{{ $value | humanize }} traces of {{ $labels.service }} were drawn in 30 minutes and not one was judged.",
+        for_ns=15 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
+    )  # fmt: skip
+
+
+def _losing() -> Alert:
+    lost = fleet(f.TRACES, "reason", where=f'reason=~"{_LOST}"', window="15m")
+    kept = fleet(f.TRACES_KEPT, "selection", window="15m")
+    return Alert(
+        id="traces_lost", severity=Severity.WARNING, title="Traces that were drawn are lost",
+        when="more than 5 % of the traces drawn in 15 minutes, and at least 3, ended as shed, undecodable or error",
+        meaning="what is lost is missing from every number; estimates are sound only if the loss is by chance",
+        expr=f"{lost} / ({kept} > 0) > 0.05\nand\n{lost} >= 3",
+        said=f"{_SHARE} of the traces of {{{{ $labels.service }}}} were lost, over 15m.",
+        for_ns=15 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
+    )  # fmt: skip
+
+
+def _refusing() -> Alert:
+    return Alert(
+        id="requests_refused", severity=Severity.WARNING, title="Requests with traces are refused",
+        when="at least 5 OTLP requests in 15 minutes were answered with an error",
+        meaning="their traces are seen by nobody unless the sender tries again; the code says what is wrong with them",
+        expr=f'{fleet(f.REQUESTS_REFUSED, window="15m")} >= 5',
+        said="{{ $value | humanize }} requests were answered with {{ $labels.code }}, over 15m.",
+        for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
+    )  # fmt: skip
+
+
+def _exports() -> Alert:
+    failed, handed = fleet(f.EXPORTS_FAILED, window="15m"), fleet(f.EXPORTS, window="15m")
+    return Alert(
+        id="exports_failing", severity=Severity.WARNING, title="Verdicts are not accepted where they are sent",
+        when="more than 5 % of the verdicts that were handed to a destination in 15 minutes were not accepted",
+        meaning="they are missing there; statuses and metrics here do not depend on it",
+        expr=f"{failed} / ({handed} > 0) > 0.05",
+        said=f"{{{{ $labels.destination }}}} did not accept {_SHARE} of the verdicts, over 15m.",
+        for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
+    )  # fmt: skip
+
+
+def _down() -> Alert:
+    known = f"max_over_time({f.BUILD_INFO.name}[{DAY}])"
+    same = f"on ({', '.join((*SITE, 'instance'))})"
+    return Alert(
+        id="monitor_down", severity=Severity.WARNING, title="A monitor cannot be scraped",
+        when="a target that was a monitor within a day does not answer its scrapes; one that never answered is known "
+        'by its container name "sidejudge"',
+        meaning="its verdicts are missing from the fleet's numbers, which may not notice",
+        expr=f'up{{container="sidejudge"}} == 0\nor\nup == 0\nand {same}\n{known}',
+        said="{{ $labels.instance }} of {{ $labels.job }} does not answer.",
+        for_ns=10 * _MINUTE_NS,
+    )  # fmt: skip
+
+
+def _absent() -> Alert:
+    return Alert(
+        id="monitor_absent", severity=Severity.WARNING, title="No monitor is scraped at all",
+        when=f"no target exports {f.BUILD_INFO.name}",
+        meaning="either none runs or Prometheus does not find them; no alert on quality can fire",
+        expr=f"absent({f.BUILD_INFO.name})",
+        said="Prometheus knows no monitor.",
+        for_ns=15 * _MINUTE_NS,
+    )  # fmt: skip

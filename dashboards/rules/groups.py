@@ -1,0 +1,40 @@
+"""Groups: all rules under a declaration, in the groups that Prometheus evaluates one after the other."""
+
+from __future__ import annotations
+
+from scoring.alerts.declaration import Declaration
+
+from .declared_alerts import declared_alerts
+from .fleet_alerts import fleet_alerts, health_alerts
+from .looks import looks
+from .recordings import BURN_WINDOWS, burning, day, estimates, sums, threshold, window_of
+from .rule import Alert, Group, Recording
+from .shares import shares
+
+LONG_NS = 2 * 60 * 10**9
+"""Between two evaluations of long windows; well below the five minutes after which a series counts as gone."""
+
+
+def groups(declared: Declaration) -> tuple[Group, ...]:
+    """The groups, in an order in which none reads what a later one records."""
+    window = window_of(declared)
+    long = [record for other in BURN_WINDOWS if other != window for record in sums(other)]
+    return (
+        Group(
+            name="sidejudge-status", interval_ns=declared.look_ns,
+            rules=(threshold(), *estimates(window), *shares(window), *looks(declared), *declared_alerts(declared)),
+        ),
+        Group(name="sidejudge-long", interval_ns=LONG_NS, rules=(*long, *burning(), *_day(window), *fleet_alerts())),
+        Group(name="sidejudge-health", interval_ns=60 * 10**9, rules=tuple(health_alerts())),
+    )  # fmt: skip
+
+
+def _day(window: str) -> list[Recording]:
+    """The day's estimates, without what the status window has recorded already."""
+    known = {record.record for record in estimates(window)}
+    return [record for record in day() if record.record not in known]
+
+
+def alerts(declared: Declaration) -> list[Alert]:
+    """All alerts, those of the declaration first."""
+    return [rule for group in groups(declared) for rule in group.rules if isinstance(rule, Alert)]

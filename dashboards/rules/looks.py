@@ -1,0 +1,99 @@
+"""Looks: the status of the whole fleet, look by look, as ``scoring.hysteresis`` has it in process.
+
+An evaluation of the group is a look. *Worse* takes ``needed`` of the last ``looks`` looks, as in process. *Better* is
+left to ``keep_firing_for``: Prometheus keeps an alert for the declared hold, and knows no recovery margin.
+"""
+
+from __future__ import annotations
+
+import integrations.prometheus.families as f
+from scoring.alerts.declaration import Declaration
+from scoring.status import Status
+
+from .promql import SITE, fleet
+from .recordings import (
+    BELOW,
+    KNOWN,
+    LEVELS,
+    LOOKS_BELOW,
+    STATUS,
+    THRESHOLD,
+    effective,
+    failures,
+    pass_ratio,
+    upper,
+    window_of,
+)
+from .rule import Recording, prometheus_duration
+
+
+def looks(declared: Declaration) -> list[Recording]:
+    """Whether each look was below a threshold, how many of the last were, and the status that this amounts to."""
+    if declared.policy.mode == "sequence":
+        return [_in_process(), _known()]
+    return [
+        *(_below(declared, level) for level in LEVELS),
+        *(_counted(declared, level) for level in LEVELS),
+        _status(declared),
+        _known(),
+    ]
+
+
+def breaching(declared: Declaration, level: str) -> str:
+    """An expression that answers the pass ratio of every place that is at this level or worse."""
+    ratio = pass_ratio(window_of(declared))
+    if declared.policy.mode == "sequence":
+        worse = {"warning": 1, "critical": 2}[level]
+        return f"{ratio}\nand\n{STATUS} >= {worse}"
+    return f'{ratio}\nand ignoring (level)\n{LOOKS_BELOW}{{level="{level}"}} >= {declared.rule.needed}'
+
+
+def _below(declared: Declaration, level: str) -> Recording:
+    """1 or 0; absent where there is too little to tell, as a finding in process is."""
+    window, policy = window_of(declared), declared.policy
+    bounded = policy.mode == "bound"
+    compared = upper(window) if bounded else f"round({pass_ratio(window)}, 1e-9)"
+    against = f'< bool on ({", ".join((*SITE, "rubric"))}) group_left () {THRESHOLD}{{level="{level}"}}'
+    guard = f"\n* ({failures(window)} >= bool {policy.min_failures})" if bounded else ""
+    enough = f"\nand\n{effective(window)} >= {policy.min_samples:g}"
+    return Recording(record=BELOW, expr=f"({compared} {against}){guard}{enough}", labels={"level": level})
+
+
+def _counted(declared: Declaration, level: str) -> Recording:
+    return Recording(
+        record=LOOKS_BELOW,
+        expr=f'sum_over_time({BELOW}{{level="{level}"}}[{_reach(declared)}])',
+        labels={"level": level},
+    )
+
+
+def _status(declared: Declaration) -> Recording:
+    """A number for each status; of looks that were not all told it says only what they prove."""
+    needed, window = declared.rule.needed, window_of(declared)
+    warned, critical = (f'sum without (level) ({LOOKS_BELOW}{{level="{level}"}})' for level in LEVELS)
+    told = f'sum without (level) (count_over_time({BELOW}{{level="warning"}}[{_reach(declared)}]))'
+    proved = f"({warned} >= {needed} or {warned} == 0 or {told} >= {declared.rule.looks})"
+    enough = f"{effective(window)} >= {declared.policy.min_samples:g}"
+    return Recording(
+        record=STATUS,
+        expr=f"({warned} >= bool {needed}) + ({critical} >= bool {needed})\nand\n{proved}\nand\n{enough}\n"
+        f"or\n{effective(window)} * 0 - 1",
+    )
+
+
+def _known() -> Recording:
+    """The status where it can be told: what was last known outlives the traffic."""
+    return Recording(record=KNOWN, expr=f"{STATUS} >= 0")
+
+
+def _reach(declared: Declaration) -> str:
+    # Half an interval less than the looks take: no look more is in it, whether its edges belong to a range or not.
+    return prometheus_duration(declared.rule.looks * declared.look_ns - declared.look_ns // 2)
+
+
+def _in_process() -> Recording:
+    """Mode ``sequence``: PromQL cannot follow verdicts one by one, so the worst status that a process says holds."""
+    by = {status: fleet(f.STATUS, "status", where=f'status="{status.value}"', operation="max") for status in Status}
+    known = f"clamp_max(2 * {by[Status.CRITICAL]} + {by[Status.WARNING]}, 2)"
+    told = f"{by[Status.HEALTHY]} + {by[Status.WARNING]} + {by[Status.CRITICAL]} > 0"
+    return Recording(record=STATUS, expr=f"{known}\nand\n{told}\nor\n-1 * {by[Status.INSUFFICIENT_DATA]}")

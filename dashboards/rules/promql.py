@@ -1,0 +1,50 @@
+"""PromQL: the few forms that all rules are made of.
+
+Counters are summed over processes first and divided afterwards; a ratio of one process is never averaged. What tells
+processes apart is removed (``without``) and not what remains listed (``by``), so that ``cluster``, ``namespace``,
+``job`` and whatever a site adds to its targets stay on the results.
+"""
+
+from __future__ import annotations
+
+from integrations.prometheus.families import Family
+from scoring.statistics.interval import Z_95_ONE_SIDED
+
+PROCESS = ("instance", "pod", "container", "endpoint", "node")
+"""Labels of a target that tell processes of one job apart."""
+SITE = ("cluster", "namespace", "job")
+"""Labels of a target by which the configuration's numbers are matched to the verdicts that they rule."""
+PLACE = "service_environment_rubric"
+
+
+def fleet(family: Family, *dropped: str, where: str = "", window: str = "", operation: str = "sum") -> str:
+    """A family over all processes: the sum of the increases of a counter, or the ``operation`` over a gauge."""
+    selected = f"{family.name}{{{where}}}" if where else family.name
+    series = f"increase({selected}[{window}])" if window else selected
+    return over_processes(series, *dropped, operation=operation)
+
+
+def over_processes(expr: str, *dropped: str, operation: str = "sum") -> str:
+    """An expression over all processes of a job, and over the labels that are ``dropped``."""
+    return f"{operation} without ({', '.join((*PROCESS, *dropped))}) ({expr})"
+
+
+def configured(family: Family, *labels: str, where: str = "") -> str:
+    """A number of the configuration, one for each site and ``labels``; during a rollout the larger holds."""
+    selected = f"{family.name}{{{where}}}" if where else family.name
+    return f"max by ({', '.join((*SITE, *labels))}) ({selected})"
+
+
+def bound(share: str, n: str, *, upper: bool, match: str = "", z: float = Z_95_ONE_SIDED) -> str:
+    """Wilson's score bound of a share at a sample size, the formula of ``scoring.statistics.interval``.
+
+    ``match`` joins the share to the sample size where the share has more labels. Without a sample it is NaN or
+    absent, and no comparison with that holds.
+    """
+    sign, square = "+" if upper else "-", z * z
+    times, over = (f"* {match}", f"/ {match}") if match else ("*", "/")
+    return (
+        f"(\n    {share} {times} {n} + {square / 2!r}\n  {sign}\n"
+        f"    {z!r} * sqrt({share} * (1 - {share}) {times} {n} + {square / 4!r})\n)\n"
+        f"{over} ({n} + {square!r})"
+    )

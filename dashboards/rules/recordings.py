@@ -1,0 +1,118 @@
+"""Recordings: the pass ratio of the whole fleet with its bounds, as in process: from weights that are summed first.
+
+The numbers are those of ``scoring.statistics.estimate``: the ratio is 1 - Σw of failures / Σw (Hájek), the effective
+sample size (Σw)² / Σw² (Kish), the bounds are Wilson's. ``increase`` extrapolates to the edges of the window, so
+sample sizes may differ from the process's by some percent while a window fills; ratios do not.
+"""
+
+from __future__ import annotations
+
+import integrations.prometheus.families as f
+from scoring.alerts.declaration import Declaration
+from scoring.statistics.interval import Z_99_ONE_SIDED
+
+from .promql import PLACE, bound, configured, fleet
+from .rule import Recording, prometheus_duration
+
+BURN_WINDOWS = ("5m", "30m", "1h", "6h", "3d")
+DAY = "1d"
+THRESHOLD = "rubric_level:sidejudge_pass_ratio_threshold:max"
+BELOW = f"{PLACE}:sidejudge_pass_ratio:below_threshold"
+LOOKS_BELOW = f"{PLACE}:sidejudge_pass_ratio:looks_below_threshold"
+STATUS = f"{PLACE}:sidejudge_status:code"
+KNOWN = f"{PLACE}:sidejudge_status:known"
+STATUS_CODES = {-1: "insufficient data", 0: "healthy", 1: "warning", 2: "critical"}
+LEVELS = ("warning", "critical")
+
+
+def weight(window: str) -> str:
+    """Σw of the window."""
+    return f"{PLACE}:sidejudge_verdict_weight:increase{window}"
+
+
+def failed_weight(window: str) -> str:
+    """Σw of its failures."""
+    return f"{PLACE}:sidejudge_verdict_failed_weight:increase{window}"
+
+
+def squared_weight(window: str) -> str:
+    """Σw² of the window."""
+    return f"{PLACE}:sidejudge_verdict_weight_squared:increase{window}"
+
+
+def failures(window: str) -> str:
+    """How many verdicts failed, unweighted: what guards count."""
+    return f"{PLACE}:sidejudge_verdicts_failed:increase{window}"
+
+
+def effective(window: str) -> str:
+    """Effective sample size; 0 where there was no verdict."""
+    return f"{PLACE}:sidejudge_effective_samples:increase{window}"
+
+
+def pass_ratio(window: str) -> str:
+    """Pass ratio; absent where there was no verdict."""
+    return f"{PLACE}:sidejudge_pass:ratio_increase{window}"
+
+
+def failed_ratio(window: str) -> str:
+    """Its complement."""
+    return f"{PLACE}:sidejudge_failed:ratio_increase{window}"
+
+
+def upper(window: str, percent: int = 95) -> str:
+    """Upper bound of the pass ratio."""
+    return f"{PLACE}:sidejudge_pass:ratio_upper{percent}_{window}"
+
+
+def lower(window: str) -> str:
+    """Lower bound of the pass ratio, one-sided 95 %."""
+    return f"{PLACE}:sidejudge_pass:ratio_lower95_{window}"
+
+
+def window_of(declared: Declaration) -> str:
+    """The window of the status, as Prometheus writes it."""
+    return prometheus_duration(declared.window_ns)
+
+
+def estimates(window: str) -> list[Recording]:
+    """Ratio, effective sample size and bounds over one window."""
+    return [
+        *sums(window),
+        Recording(record=squared_weight(window), expr=fleet(f.VERDICT_WEIGHT_SQUARED, window=window)),
+        Recording(
+            record=effective(window),
+            expr=f"{weight(window)} * {weight(window)} / ({squared_weight(window)} > 0)\nor\n{weight(window)} * 0",
+        ),
+        Recording(record=pass_ratio(window), expr=f"1 - {failed_weight(window)} / ({weight(window)} > 0)"),
+        Recording(record=lower(window), expr=bound(pass_ratio(window), effective(window), upper=False)),
+        Recording(record=upper(window), expr=bound(pass_ratio(window), effective(window), upper=True)),
+    ]
+
+
+def sums(window: str) -> list[Recording]:
+    """Weights and failures over one window."""
+    return [
+        Recording(record=weight(window), expr=fleet(f.VERDICT_WEIGHT, window=window)),
+        Recording(record=failed_weight(window), expr=fleet(f.VERDICT_FAILED_WEIGHT, window=window)),
+        Recording(record=failures(window), expr=fleet(f.VERDICTS_FAILED, "selection", window=window)),
+    ]
+
+
+def threshold() -> Recording:
+    """The thresholds of each rubric."""
+    return Recording(record=THRESHOLD, expr=configured(f.PASS_RATIO_THRESHOLD, "rubric", "level"))
+
+
+def burning() -> list[Recording]:
+    """The share of failures over all windows of the burn-rate alerts."""
+    return [
+        Recording(record=failed_ratio(window), expr=f"{failed_weight(window)} / ({weight(window)} > 0)")
+        for window in BURN_WINDOWS
+    ]
+
+
+def day() -> list[Recording]:
+    """The day's estimate, for services that are too quiet for the window of the status."""
+    strict = bound(pass_ratio(DAY), effective(DAY), upper=True, z=Z_99_ONE_SIDED)
+    return [*estimates(DAY), Recording(record=upper(DAY, 99), expr=strict)]

@@ -1,0 +1,97 @@
+"""Rule: recording and alerting rules as values, and the groups in which Prometheus evaluates them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scoring.alerts.condition import Severity
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+_NS = 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A series that is computed once an interval. ``labels`` are added to what ``expr`` answers."""
+
+    record: str
+    expr: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, object]:
+        """As Prometheus reads it."""
+        return {"record": self.record, "expr": self.expr, **({"labels": dict(self.labels)} if self.labels else {})}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """An alert. ``said`` is a template of Prometheus that puts labels and value into words.
+
+    ``id`` is that of the condition it is generated from, or its own where only Prometheus can tell; ``title``,
+    ``when`` and ``meaning`` are for people, as those of a condition. ``labels`` come on top of the severity.
+    """
+
+    id: str
+    severity: Severity
+    title: str
+    when: str
+    meaning: str
+    expr: str
+    said: str
+    for_ns: int = 0
+    keep_ns: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Its name in Prometheus, by the rule of ``Condition.alert_name``."""
+        return "Sidejudge" + "".join(word.capitalize() for word in self.id.split("_"))
+
+    @property
+    def runbook(self) -> str:
+        """The slug of its runbook, by the rule of ``Condition.runbook``."""
+        return self.id.replace("_", "-")
+
+    def to_json(self, runbooks: str | None = None) -> dict[str, object]:
+        """As Prometheus reads it; ``runbooks`` is the address of the folder of runbooks, where one is known."""
+        where = {"runbook_url": f"{runbooks.rstrip('/')}/{self.runbook}.md"} if runbooks else {"runbook": self.runbook}
+        return {
+            "alert": self.name,
+            "expr": self.expr,
+            **({"for": prometheus_duration(self.for_ns)} if self.for_ns else {}),
+            **({"keep_firing_for": prometheus_duration(self.keep_ns)} if self.keep_ns else {}),
+            "labels": {"severity": self.severity.value, **self.labels},
+            "annotations": {
+                "summary": f"{self.title}.",
+                "description": f"{self.said} {_sentence(self.meaning)}",
+                **where,
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Rules that are evaluated one after the other, at the same moment."""
+
+    name: str
+    interval_ns: int
+    rules: tuple[Recording | Alert, ...]
+
+    def to_json(self, runbooks: str | None = None) -> dict[str, object]:
+        """As Prometheus reads it."""
+        rules = [rule.to_json(runbooks) if isinstance(rule, Alert) else rule.to_json() for rule in self.rules]
+        return {"name": self.name, "interval": prometheus_duration(self.interval_ns), "rules": rules}
+
+
+def prometheus_duration(ns: int) -> str:
+    """``90 s`` → ``1m30s``: a time as Prometheus writes it, in whole seconds, at least one."""
+    left, text = max(1, round(ns / _NS)), ""
+    for unit, size in _UNITS:
+        count, left = divmod(left, size)
+        text += f"{count}{unit}" if count else ""
+    return text
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."

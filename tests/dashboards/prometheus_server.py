@@ -1,0 +1,65 @@
+"""A real Prometheus in a process of its own, that scrapes a monitor each second."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from tests.running import free_port
+
+BINARY = shutil.which("prometheus")
+
+
+class Prometheus:
+    def __init__(self, folder: Path, targets: Iterable[str], rules: str | None = None) -> None:
+        self.url = f"http://127.0.0.1:{(port := free_port())}"
+        (folder / "rules.yaml").write_text(rules or "groups: []")
+        config = {
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": ["rules.yaml"],
+            "scrape_configs": [{"job_name": "sidejudge", "static_configs": [{"targets": list(targets)}]}],
+        }
+        (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+        assert BINARY
+        self._log = (folder / "prometheus.log").open("wb")
+        self.process = subprocess.Popen(
+            [
+                BINARY, f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}", "--enable-feature=exemplar-storage",
+            ],
+            stdout=self._log, stderr=self._log,
+        )  # fmt: skip
+        self.http = httpx.Client(base_url=self.url, timeout=10)
+
+    def get(self, path: str, **query: str) -> Any:
+        """What an API call answers under ``data``; an error of Prometheus is an error here."""
+        answer = self.http.get(f"/api/v1/{path}", params=query)
+        assert answer.status_code == 200, f"{query}: {answer.text}"
+        return answer.json()["data"]
+
+    def query(self, expr: str) -> list[dict[str, Any]]:
+        return self.get("query", query=expr)["result"]
+
+    def until(self, condition: Callable[[], object], otherwise: str, seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                if condition():
+                    return
+            except httpx.HTTPError:
+                assert self.process.poll() is None, otherwise
+            assert time.monotonic() < end, otherwise
+            time.sleep(0.2)
+
+    def close(self) -> None:
+        self.http.close()
+        self.process.terminate()
+        self.process.wait(timeout=20)
+        self._log.close()

@@ -1,0 +1,80 @@
+"""Mutations: small ways in which a rule can be wrong. A test that passes in spite of one tests nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+_FLIPPED = {"<": ">", ">": "<", ">=": "<", "==": "!="}
+_SIGNS = {"+": "-", "-": "+", "*": "/", "/": "*"}
+_SWAPPED = {"sum": "max", "max": "min", "min": "max"}
+_VALUES = {
+    'level="warning"': 'level="critical"',
+    'level="critical"': 'level="warning"',
+    'stage="firing"': 'stage="pending"',
+    'state="open"': 'state="closed"',
+    'reason="error"': 'reason="unavailable"',
+    'reason=~"shed|undecodable|error"': 'reason=~"scored"',
+    'container="sidejudge"': 'container="other"',
+}
+
+Rule = Mapping[str, Any]
+ALIKE = {
+    ("service_environment_rubric:sidejudge_status:code", "sum"): "without its level one series is left",
+    ("SidejudgeMonitorSilent", "sum at 124"): "what is asked of the verdicts is whether there is any",
+    ("SidejudgePassRateChange", "min"): "only the time in the text differs",
+}
+"""Mutants that mean the same as the rule, and why: the rule's name and how what was done begins."""
+
+
+def mutants(rule: Rule) -> Iterator[tuple[str, Rule]]:
+    """Every mutant of a rule, with what was done to it."""
+    name = rule.get("record", rule.get("alert"))
+    for what, expr in dict(_expressions(rule["expr"])).items():
+        if any(name == alike and what.startswith(done) for alike, done in ALIKE):
+            continue
+        yield what, {**rule, "expr": expr}
+    for field in ("for", "keep_firing_for"):
+        if field in rule:
+            yield f"{field} removed", {key: value for key, value in rule.items() if key != field}
+            yield f"{field} doubled", {**rule, field: _scaled(rule[field])}
+    severity = rule.get("labels", {}).get("severity")
+    if severity:
+        yield "severity", {**rule, "labels": {**rule["labels"], "severity": "other"}}
+
+
+def _expressions(expr: str) -> Iterator[tuple[str, str]]:
+    # Names in quotes and windows in brackets are not searched for numbers and operators.
+    masked = re.sub(r'"[^"]*"|\[[^\]]*\]', lambda found: "#" * len(found[0]), expr)
+    for text, edits in ((masked, _EDITS), (expr, _QUOTED)):
+        for pattern, what, by in edits:
+            for found in re.finditer(pattern, text):
+                changed = expr[: found.start()] + by(found) + expr[found.end() :]
+                yield f"{found[0] if what is None else what} at {found.start()}", changed
+
+
+_NUMBER = r"(?<![\w.:])(?=[\d.]*[1-9])\d+(?:\.\d+)?(?:e-\d+)?(?![\w:])"
+_Edit = tuple[str, str | None, Callable[[re.Match[str]], str]]
+_EDITS: tuple[_Edit, ...] = (
+    (_NUMBER, "a number larger", lambda found: f"{float(found[0]) * 1.25:g}"),
+    (_NUMBER, "a number smaller", lambda found: f"{float(found[0]) * 0.8:g}"),
+    (r"(?<=\s)(<|>=|>|==)(?=\s)", None, lambda found: _FLIPPED[found[0]]),
+    (r"\b(and|unless|or)\b", None, lambda found: {"and": "or", "unless": "and", "or": "and"}[found[0]]),
+    (r"\b(sum|max|min)\b(?= (without|by))", None, lambda found: _SWAPPED[found[0]]),
+    (r"(?<=without \()instance, ", "processes kept apart", lambda _: ""),
+    (r", (?!node|job)(\w+)(?=\) \()", "a label kept apart", lambda _: ""),
+    (r"(?<= )([+*/-])(?= |\n)|(?<=\n  )([+-])(?=\n)", None, lambda found: _SIGNS[found[0]]),
+)
+_QUOTED: tuple[_Edit, ...] = (
+    (r"\[(\w+)\]", "a window doubled", lambda found: f"[{_scaled(found[1])}]"),
+    ("|".join(map(re.escape, _VALUES)), None, lambda found: _VALUES[found[0]]),
+    (r'\{alert="(\w+)"\}', "another limit", lambda _: '{alert="other"}'),
+)
+
+
+def _scaled(duration: str) -> str:
+    seconds = sum(
+        int(n) * {"d": 86400, "h": 3600, "m": 60, "s": 1}[u] for n, u in re.findall(r"(\d+)([dhms])", duration)
+    )
+    return f"{seconds * 2}s"

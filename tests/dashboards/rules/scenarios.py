@@ -1,0 +1,16 @@
+"""What the rules must and must not do, as stories of two processes of one job.
+
+Alerts are tried on recorded series, just above and just below each of their limits; recordings on counters, by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import stories_health, stories_long, stories_processes, stories_shares, stories_status
+from .scenario import Scenario
+
+
+def scenarios() -> Iterator[Scenario]:
+    for part in (stories_status, stories_shares, stories_processes, stories_long, stories_health):
+        yield from part.stories()

@@ -1,0 +1,159 @@
+"""Long: windows of hours and days, and what is not known any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from dashboards.rules import recordings as r
+
+from .scenario import (
+    PLACE,
+    RUBRIC,
+    THRESHOLDS,
+    Scenario,
+    constant,
+    fires,
+    points,
+    silent,
+)
+
+
+def stories() -> Iterator[Scenario]:
+    yield from _day()
+    yield from _burning()
+    yield from _unknown()
+
+
+def _day() -> Iterator[Scenario]:
+    alert = "SidejudgePassRateSustained"
+    for upper, failures, is_raised in ((0.84, 3, True), (0.86, 3, False), (0.84, 2.9, False)):
+        told = fires(alert, "60m", severity="warning") if is_raised else silent(alert, "60m")
+        yield Scenario(
+            name=f"a day's upper bound of {upper} with {failures} failures",
+            under=(alert,),
+            given={
+                **THRESHOLDS,
+                **constant(r.upper("1d", 99), PLACE, upper),
+                **constant(r.failures("1d"), PLACE, failures),
+            },
+            checks=(silent(alert, "58m"), told),
+        )
+    yield Scenario(
+        name="the alert of the day lasts for an hour",
+        under=(alert,),
+        given={
+            **THRESHOLDS,
+            **points(r.upper("1d", 99), PLACE, [0.8] * 70 + [0.9] * 100),
+            **constant(r.failures("1d"), PLACE, 9),
+        },
+        checks=(fires(alert, "128m"), silent(alert, "130m")),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burn:
+    long: str
+    short: str
+    wait: int
+    severity: str
+
+    @property
+    def unit(self) -> int:
+        return 10 if self.wait >= 60 else 1
+
+
+def _burn(
+    of: Burn, name: str, thresholds: Mapping[str, str], over: float, lately: float, failures: float, *, fired: bool
+) -> Scenario:
+    alert, at = "SidejudgeErrorBudgetBurn", f"{of.wait}m"
+    told = fires(alert, at, long=of.long, severity=of.severity) if fired else silent(alert, at, long=of.long)
+    return Scenario(
+        name=f"{name} over {of.long}",
+        under=(alert,),
+        step=f"{of.unit}m",
+        given={
+            **thresholds,
+            **constant(r.failed_ratio(of.long), PLACE, over),
+            **constant(r.failed_ratio(of.short), PLACE, lately),
+            **constant(r.failures(of.long), PLACE, failures),
+        },
+        checks=(silent(alert, f"{of.wait - of.unit}m", long=of.long), told),
+    )
+
+
+def _burning() -> Iterator[Scenario]:
+    alert = "SidejudgeErrorBudgetBurn"
+    tight, loose = (
+        {
+            **constant(r.THRESHOLD, {**RUBRIC, "level": "warning"}, warning),
+            **constant(r.THRESHOLD, {**RUBRIC, "level": "critical"}, warning / 2),
+        }
+        for warning in (0.99, 0.02)
+    )
+    for long, short, factor, least, wait, severity in (
+        ("1h", "5m", 14.4, 5, 2, "critical"),
+        ("6h", "30m", 6, 10, 15, "critical"),
+        ("3d", "6h", 1, 20, 180, "warning"),
+    ):
+        alert_of = Burn(long=long, short=short, wait=wait, severity=severity)
+        limit, unit = factor * 0.01, alert_of.unit
+
+        yield _burn(alert_of, "a budget burns", tight, limit * 1.05, limit * 1.05, least, fired=True)
+        yield _burn(
+            alert_of, "a budget burns not quite fast enough", tight, limit * 0.95, limit * 1.05, least, fired=False
+        )
+        yield _burn(alert_of, "a budget burns no more", tight, limit * 1.05, limit * 0.95, least, fired=False)
+        yield _burn(
+            alert_of, "a budget burns by few failures", tight, limit * 1.05, limit * 1.05, least - 0.1, fired=False
+        )
+        yield _burn(alert_of, "a threshold that no burn could reach is capped", loose, 0.91, 0.91, least, fired=True)
+        yield _burn(alert_of, "a share below the cap does not burn", loose, 0.89, 0.91, least, fired=False)
+        yield _burn(alert_of, "a share lately below the cap does not burn", loose, 0.91, 0.89, least, fired=False)
+        yield Scenario(
+            name=f"a budget that burns over {long} is told for a quarter of an hour more",
+            under=(alert,),
+            given={
+                **tight,
+                **points(r.failed_ratio(long), PLACE, [0.5] * (wait // unit + (5 if unit == 1 else 3)) + [0.0] * 60),
+                **constant(r.failed_ratio(short), PLACE, 0.5),
+                **constant(r.failures(long), PLACE, 99),
+            },
+            checks=(
+                fires(alert, f"{wait + (18 if unit == 1 else 30)}m", long=long),
+                silent(alert, f"{wait + (20 if unit == 1 else 50)}m", long=long),
+            ),
+            step=f"{unit}m",
+        )
+
+
+def _unknown() -> Iterator[Scenario]:
+    alert = "SidejudgePassRateUnknown"
+    for last, is_raised in ((2, True), (1, True), (0.9, False), (0, False)):
+        known = [float(last)] * 10 + [None] * 200
+        told = fires(alert, "25m", severity="info") if is_raised else silent(alert, "25m")
+        yield Scenario(
+            name=f"silence after status {last}",
+            under=(alert,),
+            given={**points(r.KNOWN, PLACE, known), **points(r.STATUS, PLACE, [float(last)] * 10 + [-1] * 200)},
+            checks=(silent(alert, "19m"), told),
+        )
+    yield Scenario(
+        name="a status that is known is not unknown",
+        under=(alert,),
+        given={**constant(r.KNOWN, PLACE, 2), **constant(r.STATUS, PLACE, 2)},
+        checks=(silent(alert, "60m"),),
+    )
+    yield Scenario(
+        name="healthy is known too",
+        under=(alert,),
+        given={**points(r.KNOWN, PLACE, [2.0] * 5 + [None] * 60), **constant(r.STATUS, PLACE, 0)},
+        checks=(silent(alert, "40m"),),
+    )
+    yield Scenario(
+        name="after a day it is forgotten",
+        under=(alert,),
+        step="10m",
+        given={**points(r.KNOWN, PLACE, [2.0] * 3 + [None] * 200), **points(r.STATUS, PLACE, [2.0] * 3 + [-1] * 200)},
+        checks=(fires(alert, "20h"), silent(alert, "26h")),
+    )

@@ -1,0 +1,189 @@
+"""Processes: what is taken from gauges of single processes, and limits of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .scenario import (
+    PLACE,
+    SITE,
+    Scenario,
+    constant,
+    fires,
+    limit_of,
+    on_both_pods,
+    points,
+    silent,
+    target,
+)
+
+
+def stories() -> Iterator[Scenario]:
+    yield from _from_processes()
+    yield from _limits()
+
+
+def _from_processes() -> Iterator[Scenario]:
+    change = "sidejudge_change_timestamp_seconds"
+    alert = "SidejudgePassRateChange"
+    yield Scenario(
+        name="the early warning is there as soon as one process has it, with the earliest time",
+        under=(alert,),
+        given={
+            **points(change, {**PLACE, **target("a")}, [None] * 5 + [240] * 5 + [None] * 10),
+            **points(change, {**PLACE, **target("b")}, [None] * 7 + [300] * 3 + [None] * 10),
+        },
+        checks=(silent(alert, "4m"), fires(alert, "5m", severity="info"), fires(alert, "9m")),
+    )
+    for id_, alert, keep in (
+        ("metric_mean_low", "SidejudgeMetricMeanLow", 15),
+        ("judge_agreement_low", "SidejudgeJudgeAgreementLow", 0),
+    ):
+        labels = {**SITE, "alert": id_, "severity": "warning"}
+        told = {
+            **points("sidejudge_alerts", {**labels, "stage": "firing", **target("a")}, [0] * 5 + [2] * 5 + [0] * 30),
+            **points("sidejudge_alerts", {**labels, "stage": "firing", **target("b")}, [0] * 5 + [1] * 5 + [0] * 30),
+            **constant("sidejudge_alerts", {**labels, "stage": "pending", **target("b")}, 0),
+            **constant("sidejudge_alerts", {**labels, "severity": "info", "stage": "firing", **target("b")}, 0),
+            **constant("sidejudge_alerts", {**SITE, "alert": "other", "stage": "firing", **target("b")}, 9),
+        }
+        yield Scenario(
+            name=f"{alert} is raised from what processes say",
+            under=(alert,),
+            given=told,
+            checks=(
+                silent(alert, "4m"),
+                fires(alert, "5m", severity="warning"),
+                fires(alert, f"{9 + max(0, keep - 1)}m"),
+                silent(alert, f"{10 + keep}m"),
+            ),
+        )
+    breaker, alert = "sidejudge_judge_breaker_state", "SidejudgeJudgeUnreachable"
+
+    def judges(**open_since: int) -> dict[str, str]:
+        return {
+            key: value
+            for model in ("m1", "m2")
+            for pod in ("a", "b")
+            for state in ("open", "closed")
+            for key, value in points(
+                breaker,
+                {**SITE, "model": model, "state": state, **target(pod)},
+                [
+                    float((minute >= open_since.get(model + pod, 99) and minute < 20) == (state == "open"))
+                    for minute in range(40)
+                ],
+            ).items()
+        }
+
+    yield Scenario(
+        name="no judge can be asked by one process",
+        under=(alert,),
+        given=judges(m1a=2, m2a=3),
+        checks=(silent(alert, "7m"), fires(alert, "8m", severity="warning"), fires(alert, "19m"), silent(alert, "21m")),
+    )
+    yield Scenario(
+        name="no judge can be asked by any process",
+        under=(alert,),
+        given=judges(m1a=2, m2a=3, m1b=2, m2b=3),
+        checks=(fires(alert, "9m"),),
+    )
+    yield Scenario(
+        name="one of two judges can be asked",
+        under=(alert,),
+        given=judges(m1a=2, m1b=2, m2b=99),
+        checks=(silent(alert, "15m"),),
+    )
+    yield Scenario(
+        name="the alert about the judge outlasts its outage by a minute",
+        under=(alert,),
+        given=judges(m1b=2, m2b=3),
+        checks=(fires(alert, "20m"), silent(alert, "21m")),
+    )
+
+
+def _limits() -> Iterator[Scenario]:
+    hour = {**SITE, "period": "hour"}
+    alert = "SidejudgeJudgeBudget"
+    for spent, other, told in (
+        (9.1, 1, fires(alert, "5m", severity="warning")),
+        (9.1, 9.2, fires(alert, "5m")),
+        (8.9, 1, silent(alert, "5m")),
+    ):
+        yield Scenario(
+            name=f"{spent} and {other} of a budget of 10",
+            under=(alert,),
+            given={
+                **limit_of("judge_budget", 0.9),
+                **constant("sidejudge_judge_budget_spent_usd", {**hour, **target("a")}, spent),
+                **constant("sidejudge_judge_budget_limit_usd", {**hour, **target("a")}, 10),
+                **constant("sidejudge_judge_budget_spent_usd", {**hour, **target("b")}, other),
+                **constant("sidejudge_judge_budget_limit_usd", {**hour, **target("b")}, 10),
+            },
+            checks=(told,),
+        )
+    alert = "SidejudgeSpoolLarge"
+    for size, other, told in (
+        (101, 1, fires(alert, "5m", severity="warning")),
+        (101, 102, fires(alert, "5m")),
+        (99, 1, silent(alert, "5m")),
+    ):
+        yield Scenario(
+            name=f"stores of {size} and {other} bytes of 100",
+            under=(alert,),
+            given={
+                **limit_of("spool_large", 100),
+                **constant("sidejudge_spool_bytes", {**SITE, **target("a")}, size),
+                **constant("sidejudge_spool_bytes", {**SITE, **target("b")}, other),
+            },
+            checks=(silent(alert, "4m"), told),
+        )
+    alert, lag = "SidejudgeEvaluationLag", "sidejudge_evaluation_lag_seconds"
+
+    def lags(late: float, prompt: float, minutes: int = 60, until: int = 60, *, after: bool = False) -> dict[str, str]:
+        found: dict[str, str] = {}
+        # One service is prompt and large, the other has all that is late.
+        for service, own_prompt, own_late in (("bank", prompt * 0.9, 0.0), ("shop", prompt * 0.1, late)):
+            for le, growth in (
+                ("60", own_prompt),
+                ("300", own_prompt),
+                ("600", own_prompt + own_late),
+                ("+Inf", own_prompt + own_late),
+                (None, own_prompt + own_late),
+            ):
+                labels = {**SITE, "service": service, **({"le": le} if le else {})}
+                grown = [growth if n < until else (9 * (own_late == 0) if after else 0) for n in range(minutes)]
+                found |= on_both_pods(f"{lag}_{'bucket' if le else 'count'}", labels, grown)
+        return found
+
+    yield Scenario(
+        name="six of a hundred verdicts come later than the limit",
+        under=(alert,),
+        given={**limit_of("evaluation_lag", 300), **lags(0.6, 9.4)},
+        checks=(silent(alert, "10m"), fires(alert, "11m", severity="warning")),
+    )
+    yield Scenario(
+        name="four of a hundred verdicts come later than the limit",
+        under=(alert,),
+        given={**limit_of("evaluation_lag", 300), **lags(0.4, 9.6)},
+        checks=(silent(alert, "30m"),),
+    )
+    for count, told in ((5.2, fires(alert, "50m")), (4.8, silent(alert, "50m"))):
+        yield Scenario(
+            name=f"{count} late verdicts in ten minutes",
+            under=(alert,),
+            given={**limit_of("evaluation_lag", 300), **lags(count / 10, 0)},
+            checks=(told,),
+        )
+    yield Scenario(
+        name="verdicts are in time again",
+        under=(alert,),
+        given={**limit_of("evaluation_lag", 300), **lags(1, 0, 90, 20)},
+        checks=(fires(alert, "39m"), silent(alert, "41m")),
+    )
+    yield Scenario(
+        name="late verdicts are followed by many that are in time",
+        under=(alert,),
+        given={**limit_of("evaluation_lag", 300), **lags(1, 0, 90, 20, after=True)},
+        checks=(fires(alert, "39m"), silent(alert, "45m")),
+    )

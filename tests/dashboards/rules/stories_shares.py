@@ -1,0 +1,144 @@
+"""Shares: blockers, violations and failures of the judge, from counters to alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dashboards.rules import recordings as r
+from dashboards.rules import shares as s
+
+from .scenario import (
+    METRIC,
+    PLACE,
+    SERVICE,
+    WORKFLOW,
+    Check,
+    Scenario,
+    constant,
+    fires,
+    is_number,
+    limit_of,
+    lower_bound,
+    on_both_pods,
+    points,
+    silent,
+)
+
+
+def stories() -> Iterator[Scenario]:
+    yield from _shares()
+
+
+def _shares() -> Iterator[Scenario]:
+    base = {**constant(r.weight("1h"), PLACE, 540), **constant(r.effective("1h"), PLACE, 324)}
+    values = (
+        (s.count(s.BLOCKED, "1h"), 60),
+        (s.ratio(s.BLOCKED, "1h"), 0.2),
+        (s.lower(s.BLOCKED, "1h"), lower_bound(0.2, 324)),
+    )
+    yield Scenario(
+        name="the share that a metric blocks",
+        under=tuple(name for name, _ in values),
+        given={
+            **base,
+            **on_both_pods("sidejudge_verdicts_blocked_total", METRIC, [1] * 120),
+            **on_both_pods("sidejudge_verdict_blocked_weight_total", METRIC, [1.8] * 120),
+        },
+        checks=tuple(
+            check
+            for name, value in values
+            for check in (is_number(name, "2h", value), Check(at="2h", expr=f"count({name})", value=1))
+        ),
+    )
+    work = {**constant(r.weight("1h"), WORKFLOW, 540), **constant(r.effective("1h"), WORKFLOW, 324)}
+    values = (
+        (s.count(s.VIOLATING, "1h"), 60),
+        (s.ratio(s.VIOLATING, "1h"), 0.2),
+        (s.lower(s.VIOLATING, "1h"), lower_bound(0.2, 324)),
+    )
+    yield Scenario(
+        name="the share that departs from its scenario",
+        under=tuple(name for name, _ in values),
+        given={
+            **work,
+            **on_both_pods("sidejudge_verdicts_violating_total", WORKFLOW, [1] * 120),
+            **on_both_pods("sidejudge_verdict_violating_weight_total", WORKFLOW, [1.8] * 120),
+        },
+        checks=tuple(
+            check
+            for name, value in values
+            for check in (is_number(name, "2h", value), Check(at="2h", expr=f"count({name})", value=1))
+        ),
+    )
+    incomplete = "sidejudge_verdicts_incomplete_total"
+    values = (
+        (s.count(s.VERDICTS, "1h"), 360),
+        (s.count(s.JUDGE_FAILED, "1h"), 60),
+        (s.ratio(s.JUDGE_FAILED, "1h"), 1 / 6),
+        (s.lower(s.JUDGE_FAILED, "1h"), lower_bound(1 / 6, 360)),
+    )
+    yield Scenario(
+        name="the share that the judge failed at, of all verdicts of a service",
+        under=tuple(name for name, _ in values),
+        given={
+            **on_both_pods("sidejudge_verdicts_total", {**PLACE, "selection": "random"}, [2] * 120),
+            **on_both_pods(
+                "sidejudge_verdicts_total", {**PLACE, "environment": "dev", "selection": "random"}, [1] * 120
+            ),
+            **on_both_pods("sidejudge_verdicts_total", {**PLACE, "selection": "forced"}, [1] * 120),
+            **on_both_pods(incomplete, {**SERVICE, "reason": "error"}, [1] * 120),
+            **on_both_pods(incomplete, {**SERVICE, "reason": "unavailable"}, [0.5] * 120),
+            **on_both_pods(incomplete, {**SERVICE, "reason": "not_applicable"}, [0.5] * 120),
+        },
+        checks=tuple(
+            check
+            for name, value in values
+            for check in (is_number(name, "2h", value), Check(at="2h", expr=f"count({name})", value=1))
+        ),
+    )
+    for alert, share, labels, samples, limit in (
+        ("SidejudgeBlockerRate", s.BLOCKED, METRIC, (r.effective("1h"), PLACE), "blocker_rate"),
+        (
+            "SidejudgeWorkflowViolationRate",
+            s.VIOLATING,
+            WORKFLOW,
+            (r.effective("1h"), WORKFLOW),
+            "workflow_violation_rate",
+        ),
+        (
+            "SidejudgeJudgeFailureRate",
+            s.JUDGE_FAILED,
+            SERVICE,
+            (s.count(s.VERDICTS, "1h"), SERVICE),
+            "judge_failure_rate",
+        ),
+    ):
+        for lower, count, n, is_raised in (
+            (0.06, 3, 30, True),
+            (0.04, 3, 30, False),
+            (0.06, 2.9, 30, False),
+            (0.06, 3, 29, False),
+        ):
+            told = fires(alert, "10m", severity="warning") if is_raised else silent(alert, "10m")
+            yield Scenario(
+                name=f"{alert} at {lower} with {count} of {n}",
+                under=(alert,),
+                given={
+                    **limit_of(limit, 0.05),
+                    **constant(s.lower(share, "1h"), labels, lower),
+                    **constant(s.count(share, "1h"), labels, count),
+                    **constant(*samples, n),
+                },
+                checks=(silent(alert, "9m"), told),
+            )
+        yield Scenario(
+            name=f"{alert} outlasts its breach by a quarter of an hour",
+            under=(alert,),
+            given={
+                **limit_of(limit, 0.05),
+                **points(s.lower(share, "1h"), labels, [0.06] * 20 + [0.01] * 40),
+                **constant(s.count(share, "1h"), labels, 9),
+                **constant(*samples, 90),
+            },
+            checks=(fires(alert, "33m"), silent(alert, "35m")),
+        )

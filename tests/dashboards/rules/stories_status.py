@@ -1,0 +1,284 @@
+"""Status: estimates from counters, looks, and the alerts on the pass ratio."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dashboards.rules import recordings as r
+from scoring.statistics.interval import Z_99_ONE_SIDED
+
+from .scenario import (
+    PLACE,
+    RUBRIC,
+    THRESHOLDS,
+    Check,
+    Scenario,
+    constant,
+    fires,
+    is_number,
+    labelled,
+    lower_bound,
+    on_both_pods,
+    points,
+    silent,
+    target,
+    upper_bound,
+)
+
+
+def stories() -> Iterator[Scenario]:
+    yield from _estimates()
+    yield from _thresholds()
+    yield from _looks()
+    yield from _status_alerts()
+    yield from _story()
+
+
+def _verdicts(window_steps: int, place: Mapping[str, str] = PLACE) -> dict[str, str]:
+    """Drawn at uneven rates, by two processes: six verdicts a step, of which two fail."""
+    steps = window_steps * 2
+    return {
+        **on_both_pods("sidejudge_verdict_weight_total", place, [9] * steps),
+        **on_both_pods("sidejudge_verdict_failed_weight_total", place, [2.5] * steps),
+        **on_both_pods("sidejudge_verdict_weight_squared_total", place, [15] * steps),
+        **on_both_pods("sidejudge_verdicts_failed_total", {**place, "selection": "random"}, [0.5] * steps),
+        **on_both_pods("sidejudge_verdicts_failed_total", {**place, "selection": "forced"}, [1.5] * steps),
+    }
+
+
+def _estimates() -> Iterator[Scenario]:
+    # W = 540, F = 150, W² sum = 900: the ratio is 1 - 150/540, the effective size 540²/900 = 324.
+    values = (
+        (r.weight, 540),
+        (r.failed_weight, 150),
+        (r.squared_weight, 900),
+        (r.failures, 120),
+        (r.effective, 324),
+        (r.pass_ratio, 390 / 540),
+        (r.lower, lower_bound(390 / 540, 324)),
+        (r.upper, upper_bound(390 / 540, 324)),
+    )
+    yield Scenario(
+        name="the ratio of the fleet comes from weights that are summed first",
+        under=tuple(name("1h") for name, _ in values),
+        given=_verdicts(60),
+        checks=tuple(
+            check
+            for name, value in values
+            for check in (is_number(name("1h"), "2h", value), Check(at="2h", expr=f"count({name('1h')})", value=1))
+        ),
+    )
+    yield Scenario(
+        name="without a verdict there is a sample size of 0 and no ratio",
+        under=(r.effective("1h"), r.pass_ratio("1h")),
+        given={
+            **constant(r.weight("1h"), PLACE, 0),
+            **constant(r.squared_weight("1h"), PLACE, 0),
+            **constant(r.failed_weight("1h"), PLACE, 0),
+        },
+        checks=(is_number(r.effective("1h"), "1h", 0), is_number(r.pass_ratio("1h"), "1h", None)),
+    )
+    for window, at, step, scale in (
+        ("5m", "20m", "1m", 5),
+        ("30m", "2h", "2m", 15),
+        ("6h", "24h", "10m", 36),
+        ("1d", "4d", "1h", 24),
+        ("3d", "9d", "2h", 36),
+    ):
+        names: list[tuple[str, float]] = [
+            (r.weight(window), 9 * scale),
+            (r.failed_weight(window), 2.5 * scale),
+            (r.failures(window), 2 * scale),
+        ]
+        if window != "1d":
+            names.append((r.failed_ratio(window), 150 / 540))
+        yield Scenario(
+            name=f"sums over {window}",
+            under=tuple(name for name, _ in names),
+            step=step,
+            given=_verdicts(scale * 2),
+            checks=tuple(
+                check
+                for name, value in names
+                for check in (is_number(name, at, value), Check(at=at, expr=f"count({name})", value=1))
+            ),
+        )
+    yield Scenario(
+        name="the share of failures of the hour",
+        under=(r.failed_ratio("1h"),),
+        given={**constant(r.failed_weight("1h"), PLACE, 150), **constant(r.weight("1h"), PLACE, 540)},
+        checks=(is_number(r.failed_ratio("1h"), "1h", 150 / 540),),
+    )
+    yield Scenario(
+        name="the day's bounds",
+        under=(
+            r.squared_weight("1d"),
+            r.effective("1d"),
+            r.pass_ratio("1d"),
+            r.lower("1d"),
+            r.upper("1d"),
+            r.upper("1d", 99),
+        ),
+        step="1h",
+        given=_verdicts(48),
+        checks=(
+            is_number(r.squared_weight("1d"), "4d", 360),
+            is_number(r.effective("1d"), "4d", 129.6),
+            is_number(r.pass_ratio("1d"), "4d", 390 / 540),
+            is_number(r.lower("1d"), "4d", lower_bound(390 / 540, 129.6)),
+            is_number(r.upper("1d"), "4d", upper_bound(390 / 540, 129.6)),
+            is_number(r.upper("1d", 99), "4d", upper_bound(390 / 540, 129.6, Z_99_ONE_SIDED)),
+            Check(at="4d", expr=f"count({r.squared_weight('1d')})", value=1),
+        ),
+    )
+    yield Scenario(
+        name="a day without a verdict",
+        under=(r.effective("1d"), r.pass_ratio("1d")),
+        given={
+            **constant(r.weight("1d"), PLACE, 0),
+            **constant(r.squared_weight("1d"), PLACE, 0),
+            **constant(r.failed_weight("1d"), PLACE, 0),
+        },
+        checks=(is_number(r.effective("1d"), "1h", 0), is_number(r.pass_ratio("1d"), "1h", None)),
+    )
+
+
+def _thresholds() -> Iterator[Scenario]:
+    family = "sidejudge_pass_ratio_threshold"
+    yield Scenario(
+        name="of two processes that disagree during a rollout the stricter threshold holds",
+        under=(r.THRESHOLD,),
+        given={
+            **constant(family, {**RUBRIC, "level": "warning", **target("a")}, 0.85),
+            **constant(family, {**RUBRIC, "level": "warning", **target("b")}, 0.90),
+            **constant(family, {**RUBRIC, "level": "critical", **target("a")}, 0.70),
+        },
+        checks=(
+            is_number(r.THRESHOLD, "5m", 0.9, level="warning"),
+            is_number(r.THRESHOLD, "5m", 0.7, level="critical"),
+            Check(at="5m", expr=f"count({r.THRESHOLD})", value=2),
+        ),
+    )
+
+
+def _looks() -> Iterator[Scenario]:
+    def look(upper: float, failures: float, samples: float, warning: float | None, critical: float | None) -> Scenario:
+        return Scenario(
+            name=f"a look at an upper bound of {upper} with {failures} failures of {samples}",
+            under=(r.BELOW,),
+            given={
+                **THRESHOLDS,
+                **constant(r.upper("1h"), PLACE, upper),
+                **constant(r.failures("1h"), PLACE, failures),
+                **constant(r.effective("1h"), PLACE, samples),
+            },
+            checks=(
+                is_number(r.BELOW, "5m", warning, level="warning"),
+                is_number(r.BELOW, "5m", critical, level="critical"),
+            ),
+        )
+
+    yield look(0.86, 40, 100, 0, 0)
+    yield look(0.84, 40, 100, 1, 0)
+    yield look(0.71, 40, 100, 1, 0)
+    yield look(0.69, 40, 100, 1, 1)
+    yield look(0.60, 3, 30, 1, 1)
+    yield look(0.60, 2.9, 30, 0, 0)
+    yield look(0.60, 3, 29, None, None)
+
+    def below(level: str, values: str) -> dict[str, str]:
+        return points(r.BELOW, {**PLACE, "level": level}, [None if each == "." else float(each) for each in values])
+
+    yield Scenario(
+        name="the last twelve looks are counted, and the thirteenth is not",
+        under=(r.LOOKS_BELOW,),
+        given={**below("warning", "1" * 30), **below("critical", "1110101111110")},
+        checks=(
+            is_number(r.LOOKS_BELOW, "29m", 12, level="warning"),
+            is_number(r.LOOKS_BELOW, "12m", 9, level="critical"),
+        ),
+    )
+
+    def status(warned: str, critical: str, code: float, samples: float = 100) -> Scenario:
+        at = f"{len(warned) - 1}m"
+        return Scenario(
+            name=f"looks {warned} and {critical} with {samples} samples are {r.STATUS_CODES[int(code)]}",
+            under=(r.STATUS, r.LOOKS_BELOW, r.KNOWN),
+            given={
+                **below("warning", warned),
+                **below("critical", critical),
+                **constant(r.effective("1h"), PLACE, samples),
+            },
+            checks=(is_number(r.STATUS, at, code), is_number(r.KNOWN, at, code if code >= 0 else None)),
+        )
+
+    yield status("0" * 13, "0" * 13, 0)
+    yield status("1011111110111", "0" * 13, 1)
+    yield status("1" * 13, "0011111111110", 2)
+    yield status("1" * 13, "0001111111110", 1)
+    yield status("1001111111110", "0" * 13, 0)  # nine of the last twelve
+    yield status("0", "0", 0)
+    yield status("1", "1", -1)  # one bad look proves neither
+    yield status("1" * 10, "0" * 10, 1)
+    yield status("0011111111", "0" * 10, -1)  # eight of ten bad looks prove neither
+    yield status("0000010000", "0" * 10, -1)
+    yield status("000000......010000", "000000......000000", -1)
+    yield status("0000000000100", "...........00", 0)
+    yield status("1" * 13, "1" * 13, -1, samples=29)
+    yield status("1" * 13, "1" * 13, 2, samples=30)
+
+
+def _status_alerts() -> Iterator[Scenario]:
+    for level in ("critical", "warning"):
+        alert = f"SidejudgePassRate{level.capitalize()}"
+        looks = {**PLACE, "level": level}
+        other = {**PLACE, "level": "warning" if level == "critical" else "critical"}
+        yield Scenario(
+            name=f"ten looks raise {level}, and it lasts for half an hour",
+            under=(alert,),
+            given={
+                **points(r.LOOKS_BELOW, looks, [9] * 5 + [10] * 5 + [9] * 60),
+                **constant(r.LOOKS_BELOW, other, 0),
+                **constant(r.pass_ratio("1h"), PLACE, 0.6),
+            },
+            checks=(silent(alert, "4m"), fires(alert, "5m", severity=level), fires(alert, "38m"), silent(alert, "40m")),
+        )
+
+
+def _story() -> Iterator[Scenario]:
+    """Two processes, ten verdicts a minute: well, then worse, then bad, then well again, then nothing."""
+    good, worse, bad = [(10, 0.5)] * 90, [(10, 2.5)] * 90, [(10, 4.5)] * 90
+    told = good + worse + bad + good + good + [(0, 0.0)] * 90
+    verdicts, failed = [n for n, _ in told], [k for _, k in told]
+    warning, critical = "SidejudgePassRateWarning", "SidejudgePassRateCritical"
+    thresholds = {
+        labelled("sidejudge_pass_ratio_threshold", {**RUBRIC, "level": level, **target(pod)}): f"{value}x600"
+        for level, value in (("warning", 0.85), ("critical", 0.7))
+        for pod in ("a", "b")
+    }
+    yield Scenario(
+        name="a service goes healthy, warning, critical, healthy, and is not healthy for being silent",
+        under=(warning, critical, r.STATUS, r.KNOWN, "SidejudgePassRateUnknown"),
+        given={
+            **thresholds,
+            **on_both_pods("sidejudge_verdict_weight_total", PLACE, verdicts),
+            **on_both_pods("sidejudge_verdict_weight_squared_total", PLACE, verdicts),
+            **on_both_pods("sidejudge_verdict_failed_weight_total", PLACE, failed),
+            **on_both_pods("sidejudge_verdicts_failed_total", {**PLACE, "selection": "random"}, failed),
+        },
+        checks=(
+            silent(warning, "90m"),
+            is_number(r.STATUS, "90m", 0),
+            fires(warning, "175m"),
+            silent(critical, "175m"),
+            is_number(r.STATUS, "175m", 1),
+            fires(warning, "265m"),
+            fires(critical, "265m"),
+            is_number(r.STATUS, "265m", 2),
+            silent(warning, "445m"),
+            silent(critical, "445m"),
+            is_number(r.STATUS, "445m", 0),
+            is_number(r.STATUS, "535m", -1),
+            silent("SidejudgePassRateUnknown", "535m"),
+        ),
+    )

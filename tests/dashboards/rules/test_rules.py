@@ -1,0 +1,134 @@
+"""The rules in promtool: they are sound, do what the stories say, and each small mistake in them is noticed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dashboards.generated import FOLDER, files
+from dashboards.rules.forms import prometheus_rule, rule_file, rules
+from scoring.alerts.conditions import conditions
+from scoring.alerts.declaration import Declaration
+from scoring.status import Policy
+
+from .mutations import mutants
+from .scenario import Scenario
+from .scenarios import scenarios
+
+PROMTOOL = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian package prometheus)")
+RULES: list[dict[str, Any]] = [rule for group in rules(Declaration())["groups"] for rule in group["rules"]]
+SCENARIOS = list(scenarios())
+
+
+def name_of(rule: dict[str, Any]) -> str:
+    return rule.get("record") or rule["alert"]
+
+
+def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    assert PROMTOOL
+    return subprocess.run(
+        [PROMTOOL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+
+
+def outcomes(folder: Path, tried: list[tuple[Scenario, list[dict[str, Any]]]]) -> list[str]:
+    """What promtool says of each scenario under its rules: nothing, or what failed."""
+    paths = []
+    for number, (scenario, under) in enumerate(tried):
+        (folder / f"{number}.rules").write_text(json.dumps({"groups": [{"name": "all", "rules": under}]}))
+        path = folder / f"{number}.test"
+        path.write_text(json.dumps(scenario.document(f"{number}.rules")))
+        paths.append(str(path))
+    parts = [paths[n::2] for n in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(lambda part: promtool("test", "rules", *part) if part else None, parts))
+    found = dict.fromkeys(paths, "")
+    for each in said:
+        for block in each.stdout.split("Unit Testing:  ")[1:] if each else ():
+            path, _, rest = block.partition("\n")
+            assert path in found, block
+            found[path] = "" if "SUCCESS" in rest else rest.strip() or "failed"
+    assert sum(each.stdout.count("Unit Testing:  ") for each in said if each) == len(paths)
+    return [found[path] for path in paths]
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: path.name)
+def test_a_generated_file_is_up_to_date(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == files()[path], "run: python -P -m dashboards"
+
+
+@needs_promtool
+@pytest.mark.parametrize("mode", ["point", "bound", "sequence"])
+def test_promtool_has_nothing_to_object_to(tmp_path: Path, mode: Any) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(
+        rule_file(Declaration(policy=Policy(mode=mode), window_ns=5400 * 10**9), "https://example.org/runbooks")
+    )
+    checked = promtool("check", "rules", "--lint=all", "--lint-fatal", str(path))
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_every_condition_has_its_alert_with_its_severity() -> None:
+    found = {rule["alert"]: rule["labels"]["severity"] for rule in RULES if "alert" in rule}
+    for condition in conditions(Declaration()):
+        assert found[condition.alert_name] == condition.severity.value
+
+
+def test_no_series_is_recorded_twice() -> None:
+    recorded = Counter((rule["record"], *sorted(rule.get("labels", {}).items())) for rule in RULES if "record" in rule)
+    assert max(recorded.values()) == 1
+
+
+def test_the_operators_form_holds_the_same_groups() -> None:
+    said = yaml.safe_load(prometheus_rule(Declaration()))
+    assert said["kind"] == "PrometheusRule"
+    assert said["spec"] == yaml.safe_load((FOLDER / "rules" / "sidejudge.rules.yaml").read_text())
+
+
+@needs_promtool
+def test_the_rules_do_what_the_stories_say(tmp_path: Path) -> None:
+    found = outcomes(tmp_path, [(scenario, scenario.needs(RULES)) for scenario in SCENARIOS])
+    assert {scenario.name: said for scenario, said in zip(SCENARIOS, found, strict=True) if said} == {}
+
+
+def test_every_rule_is_in_a_story() -> None:
+    assert {name_of(rule) for rule in RULES} == {name for scenario in SCENARIOS for name in scenario.under}
+
+
+@needs_promtool
+@pytest.mark.timeout(600)  # some 1,300 runs of promtool's evaluator: 35 s on two idle cores
+def test_every_small_mistake_in_a_rule_is_noticed(tmp_path: Path) -> None:
+    stories = {
+        name: sorted((each for each in SCENARIOS if name in each.under), key=lambda each: each.cost)
+        for name in {name_of(rule) for rule in RULES}
+    }
+    # Rules of one form (the same bound over another window) come from one function: one of them is enough.
+    forms = {re.sub(r"\[\w+\]|\w+(:\w+)+|sidejudge_\w+", "", str(rule)): rule for rule in RULES}
+    left = [(rule, what, mutant) for rule in forms.values() for what, mutant in mutants(rule)]
+    assert len(left) > 300
+    for turn in range(max(map(len, stories.values()))):
+        tried = [(stories[name_of(rule)][turn : turn + 1], rule, what, mutant) for rule, what, mutant in left]
+        done = [(rule, what, mutant) for story, rule, what, mutant in tried if not story]
+        tried = [each for each in tried if each[0]]
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        said = outcomes(
+            folder,
+            [
+                (story, story.needs([mutant if each is rule else each for each in RULES]))
+                for (story,), rule, _, mutant in tried
+            ],
+        )
+        left = done + [each[1:] for each, noticed in zip(tried, said, strict=True) if not noticed]
+    survived = "\n".join(f"{name_of(rule)} {rule.get('labels', '')}: {what}" for rule, what, _ in left)
+    assert not survived, survived

@@ -1,0 +1,222 @@
+"""A real Prometheus scrapes a real monitor: the same numbers, sound rules, and dashboards whose queries all answer."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+import yaml
+
+from dashboards.generated import FOLDER
+from dashboards.rules import recordings as r
+from dashboards.rules.forms import rule_file, rules
+from monitor.demo.scene import CONFIG
+from monitor.demo.traffic import Traffic
+from scoring.alerts.declaration import Declaration
+from scoring.hysteresis import Hysteresis
+from tests.fakes.judge import judges
+from tests.fakes.openai import Provider
+from tests.otlp_requests import HIGH, S, request, span, trace
+from tests.running import Running
+
+from .prometheus_server import BINARY, Prometheus
+
+pytestmark = [
+    pytest.mark.skipif(BINARY is None, reason="Prometheus is not installed (Debian package prometheus)"),
+    pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed"),
+    pytest.mark.timeout(300),
+]
+# What a scrape, a look and a wait take is cut from minutes to seconds; nothing else differs from what is shipped.
+QUICK = Declaration(look_ns=10**9, hysteresis=Hysteresis(needed=3, looks=4))
+TRACES, JUDGED = 300, 10
+MODEL = "openai/gpt-4.1-mini-2025-04-14"
+QUALITY = {"name": "quality", "match": {"service": "shop"}, "rubrics": ["quality"]}
+
+
+@dataclass(slots=True)
+class Live:
+    monitor: Running
+    prometheus: Prometheus
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A monitor that has judged bad traffic, drawn at uneven rates, while Prometheus looked on."""
+    folder = tmp_path_factory.mktemp("live")
+    demo = yaml.safe_load(CONFIG.read_text())
+    text = re.sub(r"interval: [12]m\b", "interval: 1s", rule_file(QUICK))
+    text = re.sub(r"    for: \w+\n", "", text)
+    with ExitStack() as running:
+        provider = running.enter_context(Provider(judges()))
+        judge = {
+            "model": MODEL, "api_base": provider.url, "api_key": "sk-fake", "retries": 0, "timeout": "10s",
+            "price": {"input_usd_per_million": 1, "output_usd_per_million": 4}, "budget_usd_per_hour": 10,
+        }  # fmt: skip
+        settings = {
+            "routes": [*demo["routes"], QUALITY], "scenarios": demo["scenarios"], "answerers": {"judge": judge},
+            "sampling": {"rate": 0.7, "rules": [{"name": "calls", "match": {"metadata.task": "qa"}, "rate": 1.0}]},
+            "alerts": {"look": "1s", "hysteresis": {"needed": 3, "looks": 4}},
+            "sinks": {"jsonl": {"path": str(folder / "verdicts.jsonl")}},
+        }  # fmt: skip
+        monitor = Running(folder, settings)
+        running.callback(monitor.close)
+        monitor.start()
+        prometheus = Prometheus(folder, [monitor.api.removeprefix("http://")], text)
+        running.callback(prometheus.close)
+        prometheus.until(lambda: prometheus.query("sidejudge_build_info"), "the monitor was not scraped")
+        _play(monitor)
+        total = str(sum(standing["n"] for standing in monitor.get("/v1/status")["standings"]))
+        prometheus.until(
+            lambda: [found["value"][1] for found in prometheus.query("sum(sidejudge_verdicts_total)")] == [total],
+            "the last verdicts were not scraped",
+        )
+        prometheus.until(
+            lambda: prometheus.query('ALERTS{alertname="SidejudgePassRateCritical",alertstate="firing"}'),
+            "no alert fired",
+        )
+        yield Live(monitor, prometheus)
+
+
+def _play(monitor: Running) -> None:
+    traffic = Traffic(3)
+    for number in range(JUDGED):
+        monitor.post(needing_the_judge(number))
+    for number in range(TRACES):
+        monitor.post(traffic.next(time.time_ns(), 0.6).body)
+        if number % 20 == 0:
+            time.sleep(0.7)  # so that counters are seen to grow
+    monitor.post(b"\xff not protobuf")
+    monitor.settled(TRACES + JUDGED)
+
+
+def needing_the_judge(number: int) -> bytes:
+    said = {
+        "langfuse.observation.input": f"When does order {number} come?",
+        "langfuse.observation.output": f"Order {number} comes tomorrow.",
+        "langfuse.trace.metadata.expected_outcome": f"Order {number} comes tomorrow.",
+    }
+    return request([S(trace_id=trace(number, HIGH), span_id=span(1), attributes=said)])
+
+
+def inlined(record: str) -> str:
+    """What a rule records, from counters as they stand instead of their increases: no extrapolation is in it."""
+    known = {
+        rule["record"]: rule["expr"] for group in rules(QUICK)["groups"] for rule in group["rules"] if "record" in rule
+    }
+    expr = known[record]
+    while found := re.search(r"\w+(?::\w+)+", expr):
+        expr = expr[: found.start()] + f"({known[found[0]]})" + expr[found.end() :]
+    return re.sub(r"increase\((\w+(?:\{[^}]*\})?)\[\w+\]\)", r"\1", expr)
+
+
+def test_prometheus_computes_what_the_process_computes(live: Live) -> None:
+    standings = live.monitor.get("/v1/status")["standings"]
+    assert len(standings) >= 3
+    for name, field in (
+        (r.pass_ratio("1h"), "pass_ratio"), (r.effective("1h"), "effective_n"), (r.lower("1h"), "lower"),
+        (r.upper("1h"), "upper"), (r.failures("1h"), "failures"),
+    ):  # fmt: skip
+        found = {
+            tuple(each["metric"][label] for label in ("service", "environment", "rubric")): float(each["value"][1])
+            for each in live.prometheus.query(inlined(name))
+        }
+        told = {(s["service"], s["environment"], s["rubric"]): s[field] for s in standings}
+        assert {key: found[key] for key in told} == pytest.approx(told, rel=1e-9), name
+
+
+def test_the_recorded_numbers_are_those_but_for_extrapolation(live: Live) -> None:
+    # The few traces that were judged at once were counted between two scrapes: what is born at 10 has not increased.
+    grown = [each for each in live.monitor.get("/v1/status")["standings"] if each["rubric"] != "quality"]
+    assert len(grown) >= 3
+    for standing in grown:
+        place = ",".join(f'{label}="{standing[label]}"' for label in ("service", "environment", "rubric"))
+        [found] = live.prometheus.query(f"{r.pass_ratio('1h')}{{{place}}}")
+        assert float(found["value"][1]) == pytest.approx(standing["pass_ratio"], abs=0.1)
+
+
+def test_no_rule_fails_and_every_alert_reads_well(live: Live) -> None:
+    groups = live.prometheus.get("rules")["groups"]
+    found = [rule for group in groups for rule in group["rules"]]
+    assert len(found) == sum(len(group["rules"]) for group in rules(QUICK)["groups"])
+    assert [(rule["name"], rule.get("lastError")) for rule in found if rule["health"] != "ok"] == []
+    alerts = live.prometheus.get("alerts")["alerts"]
+    assert {"SidejudgePassRateCritical", "SidejudgePassRateWarning"} <= {
+        alert["labels"]["alertname"] for alert in alerts
+    }
+    for alert in alerts:
+        for text in alert["annotations"].values():
+            assert text.strip()
+            assert not re.search(r"<error|<no value>|\{\{|%!| on  | \(\)", text), text
+
+
+def test_process_and_prometheus_agree_on_the_status(live: Live) -> None:
+    codes = {"insufficient_data": -1, "healthy": 0, "warning": 1, "critical": 2}
+    who = ("service", "environment", "rubric")
+
+    def in_process() -> dict[tuple[str, ...], float]:
+        standings = live.monitor.get("/v1/status")["standings"]
+        return {tuple(each[label] for label in who): codes[each["status"]] for each in standings}
+
+    def in_prometheus() -> dict[tuple[str, ...], float]:
+        found = live.prometheus.query(r.STATUS)
+        return {tuple(each["metric"][label] for label in who): float(each["value"][1]) for each in found}
+
+    assert set(in_process().values()) >= {2, 0, -1}
+    # Both look once a second, not at the same moment.
+    live.prometheus.until(
+        lambda: {key: in_prometheus().get(key) for key in in_process()} == in_process(), "they do not agree", seconds=20
+    )
+
+
+def filled(expr: str, board: dict[str, Any]) -> str:
+    """The expression with Grafana's variables put in, as for 'All'."""
+    for variable in board["templating"]["list"]:
+        if variable["type"] == "query":
+            expr = expr.replace(f"${variable['name']}", variable["allValue"] or ".+")
+    return expr.replace("$__rate_interval", "5m")
+
+
+def queries() -> list[tuple[str, str, str]]:
+    found = []
+    for path in sorted((FOLDER / "grafana" / "json").glob("*.json")):
+        board = json.loads(path.read_text())
+        for panel in board["panels"]:
+            found += [
+                (board["uid"], panel["title"], filled(target["expr"], board)) for target in panel.get("targets", ())
+            ]
+    return found
+
+
+def test_every_query_of_the_dashboards_answers(live: Live) -> None:
+    asked = queries()
+    # What shows only what is not nought may have nothing to show: it is asked for all.
+    assert [each for each in asked if not live.prometheus.query(each[2].removesuffix(" > 0"))] == []
+    assert len(asked) > 50
+
+
+def test_every_variable_has_values(live: Live) -> None:
+    for path in (FOLDER / "grafana" / "json").glob("*.json"):
+        board = json.loads(path.read_text())
+        for variable in board["templating"]["list"]:
+            if variable["type"] == "query":
+                series, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]).groups()
+                assert live.prometheus.get(f"label/{label}/values", **{"match[]": filled(series, board)}), variable[
+                    "name"
+                ]
+
+
+def test_failures_lead_to_traces(live: Live) -> None:
+    now = time.time()
+    found = live.prometheus.get(
+        "query_exemplars", query="sidejudge_verdicts_failed_total", start=str(now - 600), end=str(now)
+    )
+    traces = {exemplar["labels"]["trace_id"] for series in found for exemplar in series["exemplars"]}
+    assert traces
+    assert traces <= {verdict["trace_id"] for verdict in live.monitor.verdicts(passed="false")}

@@ -1,0 +1,57 @@
+"""``export rules|dashboards|mixin`` write what Prometheus, Grafana and jsonnet load, as configured."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import yaml
+from click.testing import CliRunner
+
+from dashboards.generated import FOLDER
+from monitor.cli.export import export
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner().invoke(export, arguments, env={"SIDEJUDGE_CONFIG": None})
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_rules_of_the_defaults_are_those_of_the_repository():
+    assert run("rules") == (FOLDER / "rules" / "sidejudge.rules.yaml").read_text()
+    assert run("rules", "--form", "operator") == (FOLDER / "rules" / "prometheusrule.yaml").read_text()
+    assert run("rules", "--form", "inhibit") == (FOLDER / "rules" / "inhibit_rules.yaml").read_text()
+
+
+def test_the_rules_follow_the_configuration(tmp_path: Path):
+    path = tmp_path / "c.yaml"
+    path.write_text("alerts: {window: 2h, min_samples: 77, hysteresis: {needed: 3, looks: 5}}")
+    said = run("rules", "--config", str(path), "--runbooks", "https://example.org/r/")
+    assert ":increase2h >= 77" in said
+    assert "[4m30s]" in said
+    assert "runbook_url: https://example.org/r/pass-rate-critical.md" in said
+
+
+def test_dashboards_are_written_into_a_folder(tmp_path: Path):
+    written = run("dashboards", "--to", str(tmp_path / "new")).split()
+    assert len([name for name in written if name.endswith(".json")]) == 3
+    assert all(Path(name).read_text() for name in written)
+    assert yaml.safe_load((tmp_path / "new" / "configmap.yaml").read_text())["kind"] == "ConfigMap"
+
+
+def test_a_mixin_imports_only_what_lies_beside_it(tmp_path: Path):
+    run("mixin", "--to", str(tmp_path))
+    text = (tmp_path / "mixin.libsonnet").read_text()
+    imported = re.findall(r"import '([^']+)'", text)
+    assert len(imported) == 4
+    for name in imported:
+        assert json.loads((tmp_path / name).read_text())
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    done = CliRunner().invoke(export, ["dashboards", "--to", str(tmp_path / "file" / "below")])
+    assert done.exit_code != 0
+    assert "cannot write" in str(done.exception)
