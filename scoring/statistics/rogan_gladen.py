@@ -5,8 +5,8 @@ rate t of the m₀ that people fail::
 
     corrected = (p + t − 1) / (s + t − 1), held within [0, 1]
 
-Undefined where s + t − 1 <= 0: such a judge tells nothing apart. The interval is that of Lang and Reiczigel, which knows
-that s and t are estimates too: with p' = (np + z²/2)/(n + z²), s' = (m₁s + 1)/(m₁ + 2), t' = (m₀t + 1)/(m₀ + 2), c' the
+Undefined where s + t − 1 <= 0: such a judge tells nothing apart. The interval is that of Lang and Reiczigel, for which
+s and t are estimates too: with p' = (np + z²/2)/(n + z²), s' = (m₁s + 1)/(m₁ + 2), t' = (m₀t + 1)/(m₀ + 2), c' the
 corrected rate of these (not held within [0, 1]), and v = x'(1 − x')/size, sizes n + z², m₁ + 2 and m₀ + 2::
 
     c' + 2z²·(c'·v(s') − (1 − c')·v(t'))  ±  z·sqrt(v(p') + c'²·v(s') + (1 − c')²·v(t')) / (s' + t' − 1)
