@@ -98,7 +98,7 @@ def _show(found: Calibrated) -> None:
     undecided = f", {found.undecided} without a value of ours" if found.undecided else ""
     click.echo(click.style(visible(about), bold=True, fg="cyan") + f" · {found.n} pairs{undecided}")
     rows = [(name, *_cells(figure)) for name, figure in found.figures.items()]
-    click.echo(table(("figure", "value", "lower", "upper", ""), rows))
+    click.echo(table(("figure", "value", "lower", "upper", "note"), rows))
     if isinstance(found.confusion, Confusion) and found.n:
         names = [_name(each) for each in found.categories]
         counts = [(name, *map(str, row)) for name, row in zip(names, found.confusion.counts, strict=True)]
