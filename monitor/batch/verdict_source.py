@@ -1,4 +1,4 @@
-"""Verdicts of one model read from their file: every line checked, revised ones replaced, in constant memory."""
+"""Verdicts read from their file: every line checked, revised ones replaced, in constant memory."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import orjson
 
 from scoring.runs.revisions import Revisions
-from scoring.runs.tally import ModelTally
 from scoring.runs.verdict_line import VerdictLine, VerdictLineError, read_verdict
 
 from .duplicates import Duplicates
 from .lines import MAX_LINE, Line, lines
+
+
+class Tally(Protocol):
+    """What counts verdicts."""
+
+    def add(self, line: VerdictLine, /) -> None:
+        """Count one that stands."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,7 +40,7 @@ class VerdictSource:
     repeated: int = 0
     _revisions: Revisions = field(default_factory=Revisions)
 
-    def read_into(self, tally: ModelTally, progress: Callable[[int], None]) -> None:
+    def read_into(self, tally: Tally, progress: Callable[[int], None]) -> None:
         """Count every verdict that stands; ``progress`` hears the bytes read, twice the size of the file in all."""
         read = 0
         for line in self._lines():

@@ -29,7 +29,7 @@ class WindowFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """How far a judge agrees with people on one rubric: kappa with its lower bound, of ``n`` pairs."""
+    """How far a judge agrees with people on one rubric: kappa with its upper bound, of ``n`` pairs."""
 
     rubric: str
     kappa: float

@@ -20,21 +20,25 @@ class VerdictLineError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreLine:
-    """One metric's score: ``value`` is None unless ``status`` is ``scored``; ``raw`` is what a binary was made of."""
+    """One metric's score: ``value`` is None unless ``status`` is ``scored``; ``raw`` is what a binary was made of.
+
+    ``rating`` is the band that the value lies in, None where the metric has none.
+    """
 
     status: str
     value: float | None
     raw: float | None
     reason: str
+    rating: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictLine:
-    """One verdict. ``identity`` (trace, else case) and ``rubric`` tell what a later ``revision`` replaces.
+    """One verdict on ``case_id``. ``identity`` (trace, else case) and ``rubric`` tell what a ``revision`` replaces.
 
     ``run`` numbers the runs of a batch that judged each case several times, None where it was one. ``composite`` is in
     [0, 1] whatever the rubric's scale, None when invalid or incomplete. ``weight`` is the inverse of the inclusion
-    probability. ``cost_usd`` is what the judged call cost, None where unknown.
+    probability. ``cost_usd`` is what the judged call cost, None where unknown. ``passed`` is None when incomplete.
     """
 
     identity: str
@@ -49,6 +53,8 @@ class VerdictLine:
     scores: Mapping[str, ScoreLine]
     weight: float
     cost_usd: float | None
+    case_id: str | None = None
+    passed: bool | None = None
 
 
 def read_verdict(said: object) -> VerdictLine:
@@ -87,6 +93,8 @@ def read_verdict(said: object) -> VerdictLine:
         scores=dict(_score(each) for each in _list(said, "scores")),
         weight=1.0 / probability,
         cost_usd=cost,
+        case_id=said["case_id"] if isinstance(said.get("case_id"), str) else None,
+        passed=said["passed"] if isinstance(said.get("passed"), bool) else None,
     )
 
 
@@ -105,6 +113,7 @@ def _score(said: object) -> tuple[str, ScoreLine]:
         value=value,
         raw=_number(details, "raw") if isinstance(details, Mapping) else None,
         reason=label(reason, MAX_REASON) if isinstance(reason, str) else "",
+        rating=said["rating"] if isinstance(said.get("rating"), str) else None,
     )
 
 

@@ -1,0 +1,124 @@
+"""``sidejudge calibrate``: how far verdicts agree with people, and what pass rate people would have found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .errors import DATA, CommandError
+from .progress import Shown, progress
+
+if TYPE_CHECKING:
+    from scoring.runs.calibrated import Calibrated, Figure
+    from scoring.runs.calibration import Calibration
+    from scoring.runs.label_line import Said
+
+_READINGS = 2
+
+
+@click.command()
+@click.argument("labels", type=click.Path(path_type=Path))
+@click.option("--verdicts", type=click.Path(path_type=Path), help="What 'score' or the monitor wrote of these cases.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def calibrate(labels: Path, verdicts: Path | None, form: str) -> int:
+    """Compare verdicts with the labels that people gave in LABELS (JSON Lines), rubric by rubric.
+
+    A label: {"case_id": "c1", "rubric": "qa", "label": true, "by": "ann"}. It may name a trace_id instead, and a
+    metric, whose label is true or false, a number, or one of its ratings. Without --verdicts each line states our
+    verdict too, as "verdict". Told are raw agreement, Cohen's kappa, weighted kappa, AC1, true-positive and
+    true-negative rate with 95 % intervals, the confusion table, and the pass rate, raw and corrected for the judge's
+    errors. What is unknown is a dash with its reason. Bad lines are reported, and the exit code is 1.
+    """
+    from scoring.runs.calibration import Calibration  # noqa: PLC0415
+
+    for name, file in (("LABELS", labels), ("--verdicts", verdicts)):
+        if file is not None and not file.is_file():
+            cause = "is no regular file" if file.exists() else "does not exist"
+            raise CommandError(f"{name}: {file} {cause}", "name a file of JSON Lines; 'sidejudge calibrate --help'")
+    calibration = Calibration()
+    clean = _read(labels, verdicts, calibration)
+    found = calibration.report()
+    if form == "json":
+        import json  # noqa: PLC0415
+
+        click.echo(json.dumps([each.to_json() for each in found], indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        for each in found:
+            _show(each)
+    return 0 if clean else DATA
+
+
+def _read(labels: Path, verdicts: Path | None, calibration: Calibration) -> bool:
+    """Have labels and verdicts compared; whether every line was one."""
+    from monitor.batch.label_source import read_labels  # noqa: PLC0415
+
+    total = None if verdicts is None else _READINGS * verdicts.stat().st_size
+    with progress(total, "bytes") as shown:
+        bad = read_labels(
+            labels, calibration, lambda text: shown.say(f"{labels}, {text}"), with_verdicts=verdicts is None
+        )
+        if not calibration.labels:
+            raise CommandError(f"LABELS: {labels} holds no label", "'sidejudge calibrate --help' shows one")
+        if verdicts is None:
+            calibration.add_stated()
+        else:
+            bad += _read_verdicts(verdicts, calibration, shown)
+        for count, words in (
+            (bad, "lines that could not be read, and were skipped"),
+            (calibration.replaced, "labels that the same person gave again; the last counts"),
+            (calibration.unmet, "labels on cases without a verdict by their rubric"),
+        ):
+            if count:
+                shown.say(f"{words}: {count}")
+    if calibration.unmet == calibration.labels:
+        raise CommandError(
+            "LABELS: no label is about a case that has a verdict by its rubric",
+            "name the verdicts of the cases that were labelled, with the same case_id or trace_id and rubric",
+        )
+    return not bad
+
+
+def _read_verdicts(verdicts: Path, calibration: Calibration, shown: Shown) -> int:
+    from monitor.batch.verdict_source import VerdictSource  # noqa: PLC0415
+
+    source = VerdictSource(path=verdicts, complain=lambda text: shown.say(f"{verdicts}, {text}"))
+    source.read_into(calibration, lambda read: shown.step(read, None))
+    return source.bad_lines
+
+
+def _show(found: Calibrated) -> None:
+    from scoring.label import label  # noqa: PLC0415
+    from scoring.statistics.agreement import Confusion  # noqa: PLC0415
+
+    from .table import table, visible  # noqa: PLC0415
+
+    about = f"{label(found.rubric)} · {label(found.metric)}"
+    undecided = f", {found.undecided} without a value of ours" if found.undecided else ""
+    click.echo(click.style(visible(about), bold=True, fg="cyan") + f" · {found.n} pairs{undecided}")
+    rows = [(name, *_cells(figure)) for name, figure in found.figures.items()]
+    click.echo(table(("figure", "value", "lower", "upper", "note"), rows))
+    if isinstance(found.confusion, Confusion) and found.n:
+        names = [_name(each) for each in found.categories]
+        counts = [(name, *map(str, row)) for name, row in zip(names, found.confusion.counts, strict=True)]
+        click.echo("\n" + table(("people \\ verdicts", *names), counts))
+    click.echo()
+
+
+def _name(category: Said | bool) -> str:  # noqa: FBT001  # a category, not a switch
+    if isinstance(category, bool):
+        return "pass" if category else "fail"
+    return category if isinstance(category, str) else f"{category:g}"
+
+
+def _cells(figure: Figure) -> tuple[str, str, str, str]:
+    from scoring.result import Unavailable  # noqa: PLC0415
+    from scoring.statistics.rogan_gladen import Corrected  # noqa: PLC0415
+
+    if isinstance(figure, Unavailable):
+        return "-", "-", "-", figure.reason
+    if isinstance(figure, float):
+        return f"{figure:.4f}", "-", "-", ""
+    value = figure.rate if isinstance(figure, Corrected) else figure.value
+    return f"{value:.4f}", f"{figure.lower:.4f}", f"{figure.upper:.4f}", ""

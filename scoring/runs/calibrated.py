@@ -1,0 +1,172 @@
+"""Calibrated: how far our verdicts agree with people's on one metric, and the pass rate corrected for our errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from scoring.label import label
+from scoring.result import Unavailable
+from scoring.statistics.agreement import Confusion, Kappa, cohen_kappa, gwet_ac1, ordinal_weights
+from scoring.statistics.estimate import from_sums
+from scoring.statistics.interval import Z_95_TWO_SIDED, wilson
+from scoring.statistics.rogan_gladen import Corrected, rogan_gladen
+
+from .label_line import PASS, Said
+
+MAX_CATEGORIES = 20
+"""Beyond it, values are measurements rather than categories, and chance agreement means nothing."""
+_BINARY = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """``successes`` of ``n`` and their two-sided 95 % interval (Wilson); all of the rates in [0, 1]."""
+
+    value: float
+    lower: float
+    upper: float
+    n: float
+
+
+Figure: TypeAlias = float | Rate | Kappa | Corrected | Unavailable
+
+
+@dataclass(slots=True)
+class PassSums:
+    """Sums over verdicts that passed or failed: their number, their weights and the squares of these."""
+
+    n: int = 0
+    failures: int = 0
+    weight: float = 0.0
+    failed_weight: float = 0.0
+    squared_weight: float = 0.0
+
+    def add(self, *, passed: bool, weight: float) -> None:
+        """Count one verdict; ``weight`` is the inverse of its inclusion probability."""
+        self.n += 1
+        self.weight += weight
+        self.squared_weight += weight * weight
+        if not passed:
+            self.failures += 1
+            self.failed_weight += weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """One metric of one rubric (``pass``: the verdict itself), of ``n`` pairs; ``undecided`` labels met no value.
+
+    ``scale`` is ``binary``, ``ordinal`` (numbers) or ``nominal``. ``figures`` by name: ``raw_agreement``, ``kappa``,
+    ``kappa_linear``, ``kappa_quadratic``, ``ac1``, ``true_positive_rate`` (of what people pass, what we pass),
+    ``true_negative_rate``; for ``pass`` also ``pass_rate`` of all our verdicts, and ``pass_rate_corrected``.
+    """
+
+    rubric: str
+    metric: str
+    n: int
+    undecided: int
+    scale: str
+    categories: Sequence[Said | bool]
+    confusion: Confusion | Unavailable
+    figures: Mapping[str, Figure]
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON: what is unknown is a null ``value`` with its ``reason``."""
+        confusion: object = (
+            {"value": None, "reason": self.confusion.reason}
+            if isinstance(self.confusion, Unavailable)
+            else {"rows": "people", "columns": "verdicts", "counts": self.confusion.counts}
+        )
+        return {
+            "rubric": self.rubric, "metric": self.metric, "n": self.n, "undecided": self.undecided,
+            "scale": self.scale, "categories": list(self.categories), "confusion": confusion,
+            **{name: _json(figure) for name, figure in self.figures.items()},
+        }  # fmt: skip
+
+
+def calibrated(
+    *, rubric: str, metric: str, pairs: Mapping[tuple[Said, Said], int], undecided: int, passes: PassSums | None
+) -> Calibrated:
+    """All figures of the pairs (what people said, what we said) with their number; ``passes`` only for ``pass``."""
+    n = sum(pairs.values())
+    values = {said for pair in pairs for said in pair}
+    numbers = sorted(each for each in values if isinstance(each, float))
+    binary = metric == PASS or (bool(values) and values <= set(_BINARY))
+    scale = "binary" if binary else "ordinal" if values and len(numbers) == len(values) else "nominal"
+    found: Sequence[Said] = _BINARY if binary else numbers if scale == "ordinal" else sorted(map(str, values))
+    few = len(found) <= MAX_CATEGORIES
+    table: Confusion | Unavailable = Unavailable(
+        f"{len(found)} different values are no categories; label the metric's rating instead"
+    )
+    if few:
+        table = Confusion(tuple(tuple(pairs.get((x, y), 0) for y in found) for x in found))
+    figures: dict[str, Figure] = {
+        "raw_agreement": _rate(sum(count for (x, y), count in pairs.items() if x == y), n, "there are no pairs")
+    }
+    figures |= _chance_corrected(table, numbers if scale == "ordinal" else [])
+    if binary and isinstance(table, Confusion):
+        figures |= _errors(table, passes)
+    shown: Sequence[Said | bool] = [each if isinstance(each, float) else label(each) for each in found] if few else []
+    return Calibrated(
+        rubric=rubric, metric=metric, n=n, undecided=undecided, scale=scale, confusion=table, figures=figures,
+        categories=[False, True] if metric == PASS else shown,
+    )  # fmt: skip
+
+
+def _chance_corrected(table: Confusion | Unavailable, ordinal: Sequence[float]) -> dict[str, Figure]:
+    if isinstance(table, Unavailable):
+        return dict.fromkeys(("kappa", "kappa_linear", "kappa_quadratic", "ac1"), table)
+    weighted: list[Figure] = [Unavailable("not a scale of three values or more")] * 2
+    if len(ordinal) > 2:
+        weighted = [cohen_kappa(table, ordinal_weights(ordinal, power)) for power in (1, 2)]
+    return {
+        "kappa": cohen_kappa(table), "kappa_linear": weighted[0], "kappa_quadratic": weighted[1],
+        "ac1": gwet_ac1(table),
+    }  # fmt: skip
+
+
+def _errors(table: Confusion, passes: PassSums | None) -> dict[str, Figure]:
+    (true_negative, false_positive), (false_negative, true_positive) = table.counts
+    positives, negatives = (
+        (true_positive, true_positive + false_negative),
+        (
+            true_negative,
+            true_negative + false_positive,
+        ),
+    )
+    figures: dict[str, Figure] = {
+        "true_positive_rate": _rate(*positives, "people passed nothing"),
+        "true_negative_rate": _rate(*negatives, "people failed nothing"),
+    }
+    if passes is None:
+        return figures
+    all_of_them = from_sums(
+        n=passes.n, failures=passes.failures, weight=passes.weight, failed_weight=passes.failed_weight,
+        squared_weight=passes.squared_weight, z=Z_95_TWO_SIDED,
+    )  # fmt: skip
+    if all_of_them is None:
+        nothing = Unavailable("there are no verdicts that passed or failed")
+        return figures | {"pass_rate": nothing, "pass_rate_corrected": nothing}
+    ratio, size = all_of_them.pass_ratio, all_of_them.effective_n
+    return figures | {
+        "pass_rate": Rate(value=ratio, lower=all_of_them.lower, upper=all_of_them.upper, n=size),
+        "pass_rate_corrected": rogan_gladen(ratio, size, positives, negatives),
+    }
+
+
+def _rate(successes: int, n: int, without: str) -> Rate | Unavailable:
+    bounds = wilson(successes, n, Z_95_TWO_SIDED)
+    if bounds is None:
+        return Unavailable(without)
+    return Rate(value=successes / n, lower=bounds.lower, upper=bounds.upper, n=n)
+
+
+def _json(figure: Figure) -> dict[str, object]:
+    if isinstance(figure, Unavailable):
+        return {"value": None, "reason": figure.reason}
+    if isinstance(figure, float):
+        return {"value": figure}
+    interval = {"value": figure.rate if isinstance(figure, Corrected) else figure.value}
+    interval |= {"lower": figure.lower, "upper": figure.upper}
+    return {**interval, "n": figure.n} if isinstance(figure, Rate) else {**interval}

@@ -1,0 +1,83 @@
+"""A label: what a person said of one case, as one line of a file of labels states it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from scoring.label import label
+
+PASS = "pass"  # noqa: S105  # a verdict, no password
+"""What a label is about that names no metric: whether the case passes."""
+Said: TypeAlias = float | str
+"""A number (a boolean is 1 or 0), or the name of a category: for a metric, one of its ratings."""
+Subject: TypeAlias = tuple[str, str]
+"""``trace_id`` or ``case_id``, and the id."""
+_LARGEST = 1e15
+
+
+class LabelLineError(Exception):
+    """A line that is no label: the message names the field and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelLine:
+    """One label. ``by`` is who gave it, empty where unknown.
+
+    ``verdict`` is what we said, where the line itself holds it (``states_verdict``); None when we reached no verdict.
+    """
+
+    subject: Subject
+    rubric: str
+    metric: str
+    said: Said
+    by: str
+    states_verdict: bool
+    verdict: Said | None
+
+
+def read_label(line: object) -> LabelLine:
+    """The label of a parsed line; ``LabelLineError`` for anything else.
+
+    ``rubric``, ``label`` and one of ``trace_id`` and ``case_id`` are required; where both are there the trace counts.
+    """
+    if not isinstance(line, Mapping):
+        raise LabelLineError("is not an object")
+    of = "trace_id" if line.get("trace_id") is not None else "case_id"
+    if of == "case_id" and line.get("case_id") is None:
+        raise LabelLineError("case_id: is missing, and so is trace_id")
+    metric = PASS if line.get("metric") is None else _text(line, "metric")
+    if line.get("label") is None:
+        raise LabelLineError("label: is missing")
+    verdict = line.get("verdict")
+    return LabelLine(
+        subject=(of, _text(line, of)),
+        rubric=_text(line, "rubric"),
+        metric=metric,
+        said=_said("label", line["label"], metric),
+        by="" if line.get("by") is None else _text(line, "by"),
+        states_verdict="verdict" in line,
+        verdict=None if verdict is None else _said("verdict", verdict, metric),
+    )
+
+
+def _text(line: Mapping[str, object], field: str) -> str:
+    value = line.get(field)
+    if not isinstance(value, str) or not value:
+        raise LabelLineError(f"{field}: is missing" if field not in line else f"{field}: must be text")
+    return value
+
+
+def _said(field: str, value: object, metric: str) -> Said:
+    if metric == PASS:
+        if value not in (0, 1) or not isinstance(value, bool | int | float):
+            raise LabelLineError(
+                f"{field}: is {label(repr(value))}; without a metric it must be true or false (or 1 or 0)"
+            )
+        return float(value)
+    if isinstance(value, bool | int | float) and abs(value) <= _LARGEST:
+        return float(value)
+    if isinstance(value, str) and value:
+        return value
+    raise LabelLineError(f"{field}: is {label(repr(value))}, neither true or false, nor a number, nor a category")

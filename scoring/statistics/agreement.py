@@ -1,0 +1,132 @@
+"""Agreement of two raters who put the same things into the same categories: here people, and the judge.
+
+With n pairs, p the shares of the confusion table, r and c its row and column sums, and agreement weights w (1 on the
+diagonal; 0 elsewhere, but for ordinal scales)::
+
+    observed = Σ w·p        by chance = Σ w·r·c        kappa = (observed − by chance) / (1 − by chance)
+    AC1: by chance = Σ q·(1 − q) / (K − 1),  q = (r + c) / 2,  K categories
+    weights of an ordinal scale: 1 − (|x − y| / range) ** power, power 1 (linear) or 2 (quadratic)
+
+Kappa falls when nearly everything is in one category, however well raters agree; AC1 does not, so both are told.
+
+Sources: Cohen 1960, doi:10.1177/001316446002000104; Cohen 1968 (weighted), doi:10.1037/h0026256; large-sample standard
+error: Fleiss, Cohen and Everitt 1969, doi:10.1037/h0028106; AC1: Gwet 2008, doi:10.1348/000711006X126600.
+
+>>> table = Confusion(((20, 5), (10, 15)))
+>>> round(cohen_kappa(table).value, 4)
+0.4
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scoring.result import Unavailable
+
+from .interval import Z_95_TWO_SIDED
+
+Weights = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """Counts of pairs: rows by what the first rater (people) said, columns by what the second (we) said."""
+
+    counts: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        size = len(self.counts)
+        if any(len(row) != size or any(count < 0 for count in row) for row in self.counts):
+            raise ValueError("a confusion table is square, and holds counts from 0")
+
+    @property
+    def n(self) -> int:
+        """Pairs in all."""
+        return sum(map(sum, self.counts))
+
+    @property
+    def agreeing(self) -> int:
+        """Pairs on the diagonal."""
+        return sum(row[i] for i, row in enumerate(self.counts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kappa:
+    """``value`` in [-1, 1] with its two-sided 95 % interval; ``standard_error`` is None where the table leaves none."""
+
+    value: float
+    lower: float
+    upper: float
+    standard_error: float | None
+
+
+def ordinal_weights(values: Sequence[float], power: int) -> Weights:
+    """Agreement weights of the values of an ordinal scale, by their distance; ``ValueError`` when all are equal."""
+    span = max(values) - min(values)
+    if span <= 0:
+        raise ValueError("a scale has at least two values")
+    return [[1 - (abs(x - y) / span) ** power for y in values] for x in values]
+
+
+def cohen_kappa(table: Confusion, weights: Weights | None = None) -> Kappa | Unavailable:
+    """Cohen's kappa, weighted where ``weights`` are given, with its interval.
+
+    Undefined without pairs, and where both raters put everything into one category. The interval is the value ± 1.96
+    standard errors, within [-1, 1]. Where that error is 0 (nothing disagrees, or one rater never varies) it would
+    claim certainty; the interval is then that of the table with 1/2 added to each cell, and holds the value.
+    """
+    if table.n == 0:
+        return Unavailable("there are no pairs")
+    found = _kappa(table.counts, weights)
+    if found is None:
+        return Unavailable("both raters put everything into one category, so chance alone explains it")
+    value, error = found
+    middle, margin = value, error
+    if error < 1e-9:
+        added = _kappa([[count + 0.5 for count in row] for row in table.counts], weights)
+        middle, margin = found if added is None else added
+    value = min(1.0, max(-1.0, value))
+    return Kappa(
+        value=value,
+        lower=max(-1.0, min(value, middle - Z_95_TWO_SIDED * margin)),
+        upper=min(1.0, max(value, middle + Z_95_TWO_SIDED * margin)),
+        standard_error=error if error >= 1e-9 else None,
+    )
+
+
+def gwet_ac1(table: Confusion) -> float | Unavailable:
+    """Gwet's AC1, in [-1, 1]; undefined without pairs, and with fewer than two categories."""
+    n, size = table.n, len(table.counts)
+    if n == 0:
+        return Unavailable("there are no pairs")
+    if size < 2:
+        return Unavailable("there is only one category")
+    shares = [(sum(row) + sum(column)) / (2 * n) for row, column in _margins(table.counts)]
+    chance = math.fsum(q * (1 - q) for q in shares) / (size - 1)
+    return (table.agreeing / n - chance) / (1 - chance)
+
+
+def _margins(counts: Sequence[Sequence[float]]) -> list[tuple[Sequence[float], Sequence[float]]]:
+    return list(zip(counts, zip(*counts, strict=True), strict=True))
+
+
+def _kappa(counts: Sequence[Sequence[float]], weights: Weights | None) -> tuple[float, float] | None:
+    """The value and its standard error (Fleiss, Cohen and Everitt 1969, eq. 9 and 13)."""
+    size = range(len(counts))
+    n = math.fsum(map(math.fsum, counts))
+    w = weights or [[float(i == j) for j in size] for i in size]
+    r, c = zip(*((math.fsum(row) / n, math.fsum(column) / n) for row, column in _margins(counts)), strict=True)
+    observed = math.fsum(w[i][j] * counts[i][j] / n for i in size for j in size)
+    chance = math.fsum(w[i][j] * r[i] * c[j] for i in size for j in size)
+    if 1 - chance < 1e-12:
+        return None
+    kappa = (observed - chance) / (1 - chance)
+    of_row = [math.fsum(w[i][j] * c[j] for j in size) for i in size]
+    of_column = [math.fsum(w[i][j] * r[i] for i in size) for j in size]
+    squares = math.fsum(
+        counts[i][j] / n * (w[i][j] - (of_row[i] + of_column[j]) * (1 - kappa)) ** 2 for i in size for j in size
+    )
+    variance = (squares - (kappa - chance * (1 - kappa)) ** 2) / (n * (1 - chance) ** 2)
+    return kappa, math.sqrt(max(0.0, variance))

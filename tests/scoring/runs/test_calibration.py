@@ -1,0 +1,140 @@
+"""Labels met with verdicts: kinds of labels, who gave them, and what is compared with what."""
+
+from __future__ import annotations
+
+import pytest
+
+from scoring.result import Unavailable
+from scoring.runs.calibration import Calibration
+from scoring.runs.label_line import LabelLineError, read_label
+from scoring.runs.verdict_line import read_verdict
+from tests.verdict_lines import metric_line, verdict_line
+
+
+def label(case_id="c1", said=1, **more):
+    return read_label({"case_id": case_id, "rubric": "qa", "label": said, "by": "ann", **more})
+
+
+def calibrated(labels, verdicts):
+    found = Calibration()
+    for each in labels:
+        found.take(each)
+    for each in verdicts:
+        found.add(read_verdict(each))
+    return found
+
+
+def test_pass_labels_are_compared_with_whether_the_verdict_passed():
+    found = calibrated(
+        [label("a"), label("b", False), label("c", 0), label("d")],
+        [verdict_line("a"), verdict_line("b", passed=False), verdict_line("c"), verdict_line("d"), verdict_line("e")],
+    )
+    (qa,) = found.report()
+    assert (qa.rubric, qa.metric, qa.n, qa.scale, list(qa.categories)) == ("qa", "pass", 4, "binary", [False, True])
+    assert qa.confusion.counts == ((1, 1), (0, 2))
+    assert qa.figures["raw_agreement"].value == 0.75
+    assert (qa.figures["true_positive_rate"].value, qa.figures["true_negative_rate"].value) == (1.0, 0.5)
+    assert qa.figures["pass_rate"].value == 0.8  # of all verdicts, not of the labelled
+    assert qa.figures["pass_rate_corrected"].rate == pytest.approx((0.8 + 0.5 - 1) / 0.5)
+
+
+def test_an_incomplete_verdict_is_neither_agreement_nor_disagreement():
+    found = calibrated([label("a")], [verdict_line("a", composite=None, state="incomplete", passed=None)])
+    (qa,) = found.report()
+    assert (qa.n, qa.undecided, found.unmet) == (0, 1, 0)
+    assert qa.figures["kappa"] == Unavailable("there are no pairs")
+    assert qa.figures["pass_rate"] == qa.figures["pass_rate_corrected"]
+    assert isinstance(qa.figures["raw_agreement"], Unavailable)
+
+
+def test_a_rare_verdict_weighs_as_many_as_it_stands_for():
+    found = calibrated([label("a")], [verdict_line("a", sampling_probability=0.1), verdict_line("b", passed=False)])
+    assert found.report()[0].figures["pass_rate"].value == pytest.approx(10 / 11)
+
+
+def test_numbers_of_a_metric_are_an_ordinal_scale():
+    lines = [verdict_line(str(i), scores=[metric_line("grade", ours)]) for i, ours in enumerate((1, 2, 3, 3))]
+    labels = [label(str(i), said, metric="grade") for i, said in enumerate((1, 2, 2, 3))]
+    (grade,) = calibrated(labels, lines).report()
+    assert (grade.scale, list(grade.categories)) == ("ordinal", [1.0, 2.0, 3.0])
+    assert grade.figures["kappa"].value < grade.figures["kappa_linear"].value < grade.figures["kappa_quadratic"].value
+    assert "true_positive_rate" not in grade.figures
+
+
+def test_a_category_is_compared_with_the_metrics_rating():
+    rated = {**metric_line("m", 0.9), "rating": "acceptable"}
+    unrated = metric_line("m", 0.9)
+    found = calibrated(
+        [label("a", "acceptable", metric="m"), label("b", "critical", metric="m"), label("c", "critical", metric="m")],
+        [verdict_line("a", scores=[rated]), verdict_line("b", scores=[rated]), verdict_line("c", scores=[unrated])],
+    )
+    (m,) = found.report()
+    assert (m.scale, list(m.categories), m.n, m.undecided) == ("nominal", ["acceptable", "critical"], 2, 1)
+    assert m.confusion.counts == ((1, 0), (1, 0))
+
+
+def test_measurements_are_no_categories():
+    lines = [verdict_line(str(i), scores=[metric_line("m", i / 100)]) for i in range(30)]
+    (m,) = calibrated([label(str(i), i / 100, metric="m") for i in range(30)], lines).report()
+    assert m.figures["raw_agreement"].value == 1.0
+    assert "rating" in m.figures["kappa"].reason
+    assert m.to_json()["confusion"]["value"] is None
+
+
+def test_labels_are_found_by_trace_or_by_case():
+    verdict = verdict_line("a", trace_id="ab" * 16)
+    for given in (label("a"), label(None, trace_id="ab" * 16), label("other", trace_id="ab" * 16)):
+        assert calibrated([given], [verdict]).report()[0].n == 1
+    assert calibrated([label("ab" * 16)], [verdict]).unmet == 1
+
+
+def test_the_last_label_of_one_person_counts_and_those_of_two_count_both():
+    found = calibrated([label(), label(said=False), label(by="bob")], [verdict_line("c1")])
+    assert (found.labels, found.replaced) == (2, 1)
+    assert found.report()[0].confusion.counts == ((0, 1), (0, 1))
+
+
+def test_verdicts_of_other_rubrics_meet_no_label():
+    found = calibrated([label()], [verdict_line("c1", rubric="entity")])
+    assert (found.unmet, found.report()[0].n) == (1, 0)
+
+
+def test_stated_verdicts_are_compared_line_by_line():
+    found = Calibration()
+    for case_id, said, ours in (("a", True, True), ("b", False, False), ("c", True, None)):
+        found.take(label(case_id, said, verdict=ours))
+    found.add_stated()
+    (qa,) = found.report()
+    assert (qa.n, qa.undecided, qa.figures["pass_rate"].value) == (2, 1, 0.5)
+
+
+def test_categories_and_numbers_of_one_metric_do_not_mix():
+    found = Calibration()
+    found.take(label(said=1, metric="m"))
+    with pytest.raises(LabelLineError, match="before it are numbers"):
+        found.take(label("b", "good", metric="m"))
+    with pytest.raises(LabelLineError, match="verdict: is not of the kind"):
+        found.take(label("b", 2, metric="m", verdict="good"))
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ([], "is not an object"),
+        ({"rubric": "qa", "label": True}, "case_id: is missing"),
+        ({"case_id": 7, "rubric": "qa", "label": True}, "case_id: must be text"),
+        ({"case_id": "a", "label": True}, "rubric: is missing"),
+        ({"case_id": "a", "rubric": "qa"}, "label: is missing"),
+        ({"case_id": "a", "rubric": "qa", "label": "pass"}, "without a metric it must be true or false"),
+        ({"case_id": "a", "rubric": "qa", "label": 2}, "without a metric it must be true or false"),
+        ({"case_id": "a", "rubric": "qa", "label": []}, "without a metric it must be true or false"),
+        ({"case_id": "a", "rubric": "qa", "metric": "m", "label": {}}, "neither true or false"),
+        ({"case_id": "a", "rubric": "qa", "metric": "m", "label": float("nan")}, "neither true or false"),
+        ({"case_id": "a", "rubric": "qa", "metric": "", "label": 1}, "metric: must be text"),
+        ({"case_id": "a", "rubric": "qa", "label": True, "by": 3}, "by: must be text"),
+        ({"case_id": "a", "rubric": "qa", "label": True, "verdict": "yes"}, "verdict: is 'yes'"),
+    ],
+)
+def test_what_is_no_label_is_refused_by_its_field(line, cause):
+    with pytest.raises(LabelLineError, match=cause):
+        read_label(line)
