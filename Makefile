@@ -11,7 +11,7 @@ run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 
 test: $(VENV)/.dev ## everything that CI checks: style, types, architecture, the whole suite
 	@$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered -q
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --cov --cov-report=term:skip-covered -q
 
 check: $(VENV)/.dev ## style, types, layers (a minute at most)
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -78,16 +79,20 @@ def installed(request: pytest.FixtureRequest) -> Path:
         digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
     kept = Path(request.config.cache.mkdir("image"))
     target = kept / digest.hexdigest()[:16]
-    if not target.exists():
-        shutil.rmtree(kept)
-        made = subprocess.run(
-            ["sh", str(root / ".ci" / "image.sh"), str(kept / "new")],
-            cwd=root, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if made.returncode and any(
-            sign in made.stderr for sign in ("onnection", "Could not find a version", "timed out")
-        ):
-            pytest.skip(f"the image's dependencies cannot be had here: {made.stderr.strip().splitlines()[-1]}")
-        assert made.returncode == 0, made.stderr
-        (kept / "new").rename(target)
+    with (kept.parent / "image.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one of the processes that share the suite makes it, the others wait
+        if not target.exists():
+            _make_image(root, kept, target)
     return target
+
+
+def _make_image(root: Path, kept: Path, target: Path) -> None:
+    shutil.rmtree(kept)
+    made = subprocess.run(
+        ["sh", str(root / ".ci" / "image.sh"), str(kept / "new")],
+        cwd=root, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if made.returncode and any(sign in made.stderr for sign in ("onnection", "Could not find a version", "timed out")):
+        pytest.skip(f"the image's dependencies cannot be had here: {made.stderr.strip().splitlines()[-1]}")
+    assert made.returncode == 0, made.stderr
+    (kept / "new").rename(target)

@@ -144,7 +144,7 @@ def test_a_dead_receiver_is_visible_and_gets_its_page_when_it_is_mended_after_a_
         assert failing["reason"] == "it answered 503 Service Unavailable: ok"
         metrics = monitor.http.get(monitor.api + "/metrics").text
         assert 'sidejudge_exports_dead{destination="slack"} 1.0' in metrics
-        assert 'sidejudge_exports_failed_total{destination="slack"} 1.0' in metrics
+        assert 'sidejudge_exports_failed_total{destination="slack",reason="not_delivered"} 1.0' in metrics
         assert 'sidejudge_queue_items{queue="webhook"} 1.0' in metrics
 
         monitor.stop(signal.SIGKILL)

@@ -96,7 +96,7 @@ def test_rules_and_dashboards_are_taken_as_they_are(engine, shared, tmp_path):
     assert "{{ $labels" in rules
     board = json.dumps({"title": "x", "panels": [{"legendFormat": "{{pod}} {{`raw`}}"}]})
     for folder in ("rules", "dashboards"):
-        (chart / "files" / folder).mkdir(exist_ok=True)
+        (chart / "files" / folder).mkdir(parents=True, exist_ok=True)
     (chart / "files" / "rules" / "some.rules.yaml").write_text(rules)
     (chart / "files" / "dashboards" / "over_view.json").write_text(board)
     rendered = engine.render(chart)
