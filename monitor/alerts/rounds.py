@@ -62,7 +62,7 @@ class Rounds:
         self.listeners: list[AlertListener] = []
         self._watch, self._windows, self._watched = watch, windows, watched
         self._memory, self._store = memory, store
-        self._spool_bytes, self._judge, self._agreements = spool_bytes, judge, agreements
+        self.judge, self._spool_bytes, self._agreements = judge, spool_bytes, agreements
         self._lags: deque[tuple[int, float]] = deque(maxlen=_MOST_LAGS)
         self._kept: dict[str, str] = {}
         self._waiting: dict[str, AlertEvent] = {}
@@ -127,7 +127,7 @@ class Rounds:
             lag_s=p95(lag for _, lag in self._lags),
             lag_n=len(self._lags),
             spool_bytes=self._spool_bytes(),
-            judge=self._judge(),
+            judge=self.judge(),
             agreements=self._agreements(),
         )
 

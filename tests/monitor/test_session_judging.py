@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.app import Monitor, _turn_head
+from monitor.app import Monitor
+from monitor.books import _turn_head
 from monitor.config import ConfigError
 from monitor.ledger import Reason
 from monitor.report import VerdictQuery
@@ -200,10 +201,10 @@ async def test_turns_are_let_go_once_their_session_may_not_grow(bench):
     b = bench()
     await b.take(turn(1))
     await b.after(16)
-    await b.monitor._purge()
+    await b.monitor.housekeeping.purge()
     assert len(b.monitor.store.recover_turns()) == 1
     await b.after(16)
-    await b.monitor._purge()
+    await b.monitor.housekeeping.purge()
     assert b.monitor.store.recover_turns() == []
     assert len(b.sessions()) == 1
 

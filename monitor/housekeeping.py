@@ -1,0 +1,45 @@
+"""Housekeeping: what has been kept long enough goes, and sooner where the store fills up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from integrations.store.sqlite import Store, StoreError
+
+from .assembler import Assembler
+from .config import Config
+from .room import make_room
+
+log = logging.getLogger("sidejudge")
+
+
+class Housekeeping:
+    """Scheduled work on the store. A store that refuses is logged, and asked again at the next turn."""
+
+    def __init__(self, config: Config, store: Store, assembler: Assembler, clock_ns: Callable[[], int]) -> None:
+        self._config, self._store, self._assembler, self._clock_ns = config, store, assembler, clock_ns
+
+    async def purge(self) -> None:
+        """Let go of what is past its retention."""
+        now_ns = self._clock_ns()
+        try:
+            await self._store.purge(
+                now_ns - self._config.store.retention.ns, chunks_before_ns=now_ns - self._config.assembly.late.ns
+            )
+            sessions = self._config.sessions
+            grown_ns = now_ns - (sessions.late.ns if sessions is not None else 0)
+            await self._store.purge_turns(grown_ns, now_ns - self._config.store.retention.ns)
+        except StoreError as error:
+            log.warning("could not purge the store", extra={"cause": str(error)})
+
+    async def make_room(self) -> None:
+        """Keep what is old for less long while the store is too full."""
+        config = self._config
+        try:
+            await make_room(
+                self._store, self._assembler,
+                now_ns=self._clock_ns(), retention_ns=config.store.retention.ns, late_ns=config.assembly.late.ns,
+            )  # fmt: skip
+        except StoreError as error:
+            log.warning("could not make room in the store", extra={"cause": str(error)})

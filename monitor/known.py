@@ -1,0 +1,62 @@
+"""Known: every label value that can be known at the start, so that counters begin at 0 instead of being absent."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import Final
+
+from integrations.otlp.forward import UNJUDGED
+from integrations.otlp.upstream import REASONS
+from integrations.prometheus.exporter import Known
+from scoring.violations import KINDS
+
+from .alerts.watch import Watch
+from .answering import known_judge
+from .catalogue import configured
+from .config import Config
+from .config.notify import names
+from .langfuse.delivery import DESTINATION as LANGFUSE
+from .langfuse.delivery import REASONS as LANGFUSE_REASONS
+from .ledger import Reason
+from .view import REJECTED
+
+NOT_WRITTEN: Final = "not_written"
+"""Why a file did not take a verdict."""
+NOT_DELIVERED: Final = "not_delivered"
+"""Why a receiver did not take a notice."""
+
+
+def known(config: Config, watch: Watch, version: str) -> Known:
+    """What this configuration can ever count, by label."""
+    rubrics = configured(config)
+    routed = {name for route in config.routes for name in route.rubrics} or set(rubrics)
+    routed |= config.session_rubrics
+    return Known(
+        rubrics=[rubrics[name] for name in sorted(routed)],
+        ended_reasons=[reason.value for reason in Reason],
+        rejected_reasons=[REJECTED],
+        destinations=_destinations(config),
+        forward_failures=REASONS if config.forward else (),
+        forward_unjudged=UNJUDGED if config.forward else (),
+        violations=dict.fromkeys(config.scenarios, KINDS),
+        thresholds=watch.declared.policy.thresholds,
+        own_thresholds=watch.declared.thresholds,
+        conditions=watch.conditions,
+        sampling_rate=config.sampling.rate,
+        judge=known_judge(config),
+        version=version,
+        python=platform.python_version(),
+        fingerprint=config.fingerprint[:12],
+    )
+
+
+def _destinations(config: Config) -> dict[str, Sequence[str]]:
+    """Where verdicts go, and why each may not take what it is handed."""
+    found: dict[str, Sequence[str]] = {}
+    if config.sinks.jsonl:
+        found["jsonl"] = [NOT_WRITTEN]
+    if config.sinks.langfuse:
+        found[LANGFUSE] = LANGFUSE_REASONS
+    found |= {name: [NOT_DELIVERED] for name in names(config.alerts.notify)}
+    return found
