@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import os
 import subprocess
 import sys
@@ -172,7 +173,7 @@ def test_an_agent_that_nobody_can_reach_is_said_early_and_exits_2(folder: Path) 
 def test_a_time_limit_holds_for_an_agent_that_hangs(folder: Path, fake: FakeAgent) -> None:
     done = run(folder, "--agent", fake.url + "/slow", "--timeout", "200ms", "--out", "r.jsonl")
     assert done.returncode == 1
-    assert "paris: no output: timed out after 0.2 s" in done.stdout
+    assert re.search(r"paris: no output: timed out after \d\.\d s", done.stdout)
     assert all(json.loads(line)["timed_out"] for line in (folder / "r.jsonl").read_text().splitlines())
 
 
