@@ -159,6 +159,7 @@ class Trials:
             last_span_ns=trial.last_span_ns,
             turn=trial.turn,
             session=trial.closing.session,
+            root_span_id=trial.hearing.case.root_span_id if trial.hearing is not None else None,
         )
 
     def _hear(self, trial: Trial, payloads: Sequence[bytes]) -> None:
