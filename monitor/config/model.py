@@ -28,6 +28,7 @@ from .answerers import Answerers, Priority
 from .forwarding import Forward
 from .langfuse import LangfuseSink
 from .match import Match
+from .otel_events import OtelEventsSink
 from .receiving import Sources
 from .section import GIVEN_AS_LIST, Section
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
@@ -233,6 +234,9 @@ class Sinks(Section):
 
     jsonl: JsonlSink | None = Field(default=None, description="append verdicts to a JSON Lines file")
     langfuse: LangfuseSink | None = Field(default=None, description="write scores back to Langfuse")
+    otel_events: OtelEventsSink | None = Field(
+        default=None, description="the judge's own traces, and scores as events, over OTLP"
+    )
 
 
 class Metrics(Section):

@@ -34,6 +34,7 @@ _WANTED = {
     "model_attributes_type": "must be a map of keys",
     "finite_number": "must be a finite number",
     "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
 }
 
 

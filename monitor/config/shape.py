@@ -17,7 +17,6 @@ NOT_AVAILABLE = frozenset(
         "references[].langfuse_dataset",
         "references[].file",
         "references[].key",
-        "sinks.otel_events",
     }
 )
 """Keys that are meant to come: refused, but not as typing mistakes. ``[]`` stands for any index."""
