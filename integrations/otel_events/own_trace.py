@@ -111,10 +111,13 @@ class OwnTrace:
 
 
 def _used(usage: Usage) -> dict[str, int | float | str]:
-    """Tokens and dollars; what is not known is not told."""
-    said: dict[str, int | float | str] = {}
-    if usage.input_tokens or usage.output_tokens:
-        said |= {"gen_ai.usage.input_tokens": usage.input_tokens, "gen_ai.usage.output_tokens": usage.output_tokens}
+    """Tokens and dollars. Of a request without an answer neither is known: it may have been paid for all the same."""
+    if not usage.input_tokens and not usage.output_tokens:
+        return {}
+    said: dict[str, int | float | str] = {
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+    }
     if usage.cost_usd is not None:
         said["sidejudge.cost_usd"] = usage.cost_usd
         said["langfuse.observation.cost_details"] = json.dumps({"total": usage.cost_usd})

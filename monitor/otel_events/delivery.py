@@ -10,6 +10,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from integrations.delivery import RefusedError, UnreachableError
@@ -18,12 +19,10 @@ from integrations.otel_events.request import HEADERS, Signal
 from integrations.post import Poster
 from scoring.export_standing import ExportState
 
+from .destination import DESTINATION, NO_ROOM, NOT_DELIVERED, REFUSED
+
 log = logging.getLogger("sidejudge.otel")
 
-DESTINATION: Final = "otel_events"
-NO_ROOM, REFUSED, NOT_DELIVERED = "no_room", "refused", "not_delivered"
-REASONS: Final = (NO_ROOM, REFUSED, NOT_DELIVERED)
-"""Why spans and events were given up: too many waited, the endpoint would not take them, or not in time."""
 BATCH: Final = 512
 GATHER_S: Final = 1.0
 """How long what comes after the first is waited for before a batch goes out."""
@@ -59,10 +58,10 @@ class Delivery:
         self._headers = {**HEADERS, **headers}
         self._counted, self._clock_ns = counted, clock_ns
         self._gather_s, self._first_pause_s = gather_s, first_pause_s
-        self._filled = asyncio.Event()
+        self._some, self._many = asyncio.Event(), asyncio.Event()
         self._batch: Sequence[Any] = ()
         self._since_ns = 0
-        queue.filled, queue.dropped = self._filled.set, self._dropped
+        queue.filled, queue.dropped = self._arrived, self._dropped
         self.state: ExportState = "starting"
         self.reason = ""
         self.given_up = 0
@@ -81,11 +80,13 @@ class Delivery:
     async def run(self) -> None:
         """Deliver until cancelled; what is under way then is still there for ``flush``."""
         while True:
-            await self._filled.wait()
-            await asyncio.sleep(self._gather_s)
+            await self._some.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._many.wait(), self._gather_s)
             while self._next_batch():
                 await self._insist()
-            self._filled.clear()
+            self._some.clear()
+            self._many.clear()
 
     async def flush(self) -> None:
         """Try once what waits, as long as it is taken. What is left is given up, when this is cancelled likewise."""
@@ -96,6 +97,11 @@ class Delivery:
             left = [*self._batch, *self._queue.take(len(self._queue))]
             self._batch = ()
             self._give_up(NOT_DELIVERED, len(left))
+
+    def _arrived(self) -> None:
+        self._some.set()
+        if len(self._queue) >= BATCH:
+            self._many.set()
 
     def _next_batch(self) -> bool:
         """Whether there is anything to deliver; what is under way goes first."""
@@ -153,9 +159,8 @@ class Delivery:
     def _stands(self, state: ExportState, reason: str) -> None:
         told = f"{self._signal.path}: {reason}" if reason else ""
         if state != self.state and (state != "ok" or self.state != "starting"):
-            say = log.info if state == "ok" else log.warning
-            say(
-                "own telemetry",
-                extra={"signal": self._signal.name, "state": state, "cause": told or "it is taken again"},
-            )
+            if state == "ok":
+                log.info("own telemetry is taken again", extra={"signal": self._signal.name})
+            else:
+                log.warning("own telemetry is not taken", extra={"signal": self._signal.name, "cause": told})
         self.state, self.reason = state, told

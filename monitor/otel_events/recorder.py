@@ -7,7 +7,9 @@ trace: all verdicts of one ending have one own trace. What is answered out of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
@@ -21,6 +23,8 @@ from monitor.ending import Ending
 from monitor.judge.observer import Flag
 from scoring.case import Case
 from scoring.rubric import Rubric
+
+log = logging.getLogger("sidejudge.otel")
 
 MOST_OPEN: Final = 10_000
 """Judgings that are under way or wait; beyond it the oldest is closed without its verdicts."""
@@ -42,28 +46,28 @@ class Recorder:
         self._telemetry, self._rubrics, self._clock_ns = telemetry, rubrics, clock_ns
         self._traces, self._events = traces, events
         self._open: dict[str, OwnTrace] = {}
-        self._judged: ContextVar[Judged | None] = ContextVar("sidejudge_judged", default=None)
+        self._heard: ContextVar[tuple[Judged, int] | None] = ContextVar("sidejudge_heard", default=None)
 
     def hearing(self, case: Case) -> None:
-        self._judged.set(
-            Judged(
-                case_id=case.case_id, trace_id=case.trace_id, root_span_id=case.root_span_id,
-                session_id=case.session_id, service=case.service, environment=case.environment,
-            )
+        judged = Judged(
+            case_id=case.case_id, trace_id=case.trace_id, root_span_id=case.root_span_id,
+            session_id=case.session_id, service=case.service, environment=case.environment,
         )  # fmt: skip
+        self._heard.set((judged, self._clock_ns()))
 
     def attempted(
         self, model: str, *, duration_s: float, usage: Usage, failure: str | None, completion: Completion | None = None
     ) -> None:
-        judged = self._judged.get()
-        if judged is None or not self._traces:
+        heard = self._heard.get()
+        if heard is None or not self._traces:
             return
         end_ns = self._clock_ns()
         call = Call(
             model=model, start_ns=end_ns - max(0, int(duration_s * 1e9)), end_ns=end_ns, usage=usage,
             failure=failure, completion=completion,
         )  # fmt: skip
-        self._own(judged, call.start_ns).add(call)
+        with _harmless():
+            self._own(*heard).add(call)
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         """A look into the cache is no request."""
@@ -73,6 +77,10 @@ class Recorder:
 
     def ended(self, ending: Ending) -> None:
         """A trace, or a session, has ended, and that is on disk."""
+        with _harmless():
+            self._tell(ending)
+
+    def _tell(self, ending: Ending) -> None:
         own = self._open.pop(ending.trace_id.hex(), None)
         if own is not None:
             own.end(self._clock_ns(), {"sidejudge.outcome": ending.reason.value, **_verdicts(ending)})
@@ -101,6 +109,15 @@ class Recorder:
                 self._open.pop(next(iter(self._open))).end(self._clock_ns(), _CALL_OFF)
             self._open[key] = OwnTrace(self._telemetry.tracer, judged, start_ns)
         return self._open[key]
+
+
+@contextmanager
+def _harmless() -> Iterator[None]:
+    """A bug of ours here must cost what is told of judging, and not the judging."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  # its text may hold what a trace said
+        log.error("own telemetry was not written", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
 
 
 def _verdicts(ending: Ending) -> dict[str, str]:

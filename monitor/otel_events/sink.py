@@ -15,7 +15,8 @@ from monitor.config.otel_events import OtelEventsSink
 from scoring.export_standing import ExportStanding, ExportState
 from scoring.rubric import Rubric
 
-from .delivery import DESTINATION, Counted, Delivery
+from .delivery import Counted, Delivery
+from .destination import DESTINATION
 from .recorder import Recorder
 
 log = logging.getLogger("sidejudge.otel")
