@@ -136,6 +136,17 @@ def test_check_warns_of_credentials_that_reach_whom_they_are_not_for(configured)
     assert cautioned(configured, sources={"otlp": {**here, **auth}}, forward=own) == []
 
 
+def test_check_warns_of_own_telemetry_that_nobody_takes_or_that_there_is_none_of(configured):
+    def at(endpoint, **more):
+        return cautioned(configured, sinks={"otel_events": {"endpoint": endpoint, **more}})
+
+    signals = ["sinks.otel_events.signals"]
+    assert at("http://collector:4318") == []
+    assert at("https://cloud.langfuse.com/api/public/otel") == signals
+    assert at("https://cloud.langfuse.com/api/public/otel", signals=["logs"]) == signals
+    assert at("http://collector:4318", signals=["traces"]) == signals, "there is no judge"
+
+
 def examined(path) -> dict:
     return {finding.subject: finding for finding in examine(resolve(path, {}), None)}
 
