@@ -25,7 +25,7 @@ from scoring.loop_guard import OWN_SCOPE, OWN_SERVICE
 from .queue import EventsInto, Queue, SpansInto
 
 ROOM: Final = 4096
-"""Spans, and events, that may wait; some 2 kB each."""
+"""Spans, and events, that may wait; 1 to 4 kB each."""
 _MOST_ATTRIBUTES: Final = 64
 _LONGEST: Final = 2_000
 """Characters of an attribute's value."""

@@ -326,7 +326,8 @@ EVALUATION_LAG = Family(
 )  # fmt: skip
 EXPORTS = Family(
     name="sidejudge_exports_total", kind="counter", labels=("destination",),
-    help="What was handed to a destination, accepted or not: verdicts, to `langfuse` scores.",
+    help="What was handed to a destination, accepted or not: verdicts, to `langfuse` scores, to `otel_events` spans "
+    "and events.",
     note="What is handed over again counts again.",
 )  # fmt: skip
 EXPORTS_FAILED = Family(
@@ -344,7 +345,8 @@ EXPORTS_UNSEEN = Family(
 EXPORTS_DEAD = Family(
     name="sidejudge_exports_dead", kind="gauge", labels=("destination",),
     help="What was given up: refused, or not delivered for too long. `/v1/status` says why.",
-    note="Notices are tried again at the next start; scores by `sidejudge export replay` (`export dead` lists them).",
+    note="Notices are tried again at the next start; scores by `sidejudge export replay` (`export dead` lists them); "
+    "own telemetry is gone.",
 )  # fmt: skip
 JUDGE_REQUESTS = Family(
     name="sidejudge_judge_requests_total", kind="counter", labels=("model",),

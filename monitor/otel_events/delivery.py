@@ -132,6 +132,9 @@ class Delivery:
         except RefusedError as error:
             self._stands("stopped", f"{error.reason}; check sinks.otel_events (Langfuse takes traces only)")
             self._give_up(REFUSED, len(self._batch))
+        except Exception as error:  # noqa: BLE001  # it costs a batch, not the task; its text may hold what a trace said
+            self._stands("stopped", f"it could not be written or sent: {type(error).__name__}")
+            self._give_up(NOT_DELIVERED, len(self._batch))
         else:
             rejected, why = self._signal.rejected(answer)
             self._taken(len(self._batch), min(rejected, len(self._batch)), why)

@@ -18,7 +18,7 @@ from monitor.app import Monitor
 from monitor.cautions import cautions
 from monitor.certificates import CertificateError
 from monitor.config import resolve
-from monitor.extras import missing
+from monitor.extras import Extra, installed, missing
 from monitor.machine import examine
 from tests.certificates import make
 from tests.fakes.upstream import OK, upstream
@@ -171,9 +171,18 @@ def test_grpc_needs_its_extra(configured):
     assert remedy == "install it: pip install 'sidejudge[grpc]'"
 
 
+def test_own_telemetry_needs_its_extra(configured):
+    config = configured(sinks={"otel_events": {"endpoint": "http://127.0.0.1:9"}})
+    ((cause, remedy),) = missing(config, has=lambda extra: False)
+    assert cause.startswith("sinks.otel_events: needs the extra 'otel'")
+    assert remedy == "install it: pip install 'sidejudge[otel]'"
+    assert not installed(Extra("x", "no_such_package.below.it", "nothing"))
+
+
 SECRETS = """
 sources: {otlp: {auth: {bearer: [s3cret-a], basic: {pk: s3cret-b}}}}
 forward: {url: "http://up", authorization: s3cret-c, headers: {x-key: s3cret-d}}
+sinks: {otel_events: {endpoint: "http://up", authorization: s3cret-e, headers: {x-key: s3cret-f}}}
 """
 
 

@@ -197,3 +197,16 @@ async def test_a_last_try_that_is_cut_short_counts_what_was_under_way(fake):
     await asyncio.gather(trying, return_exceptions=True)
     assert bench.books.failed == {"not_delivered": 3}
     assert bench.books.exported_items == 3
+
+
+async def test_a_fault_of_our_own_costs_a_batch_and_not_the_task(fake):
+    bench = Bench(fake)
+    bench.telemetry.spans.put(object())  # which nobody can write
+    bench.start()
+    await until(lambda: bench.delivery.state == "stopped")
+    assert bench.delivery.reason == "/v1/traces: it could not be written or sent: AttributeError"
+    assert bench.books.failed == {"not_delivered": 1}
+    bench.write(1)
+    await until(lambda: bench.delivery.state == "ok")
+    await bench.stop()
+    assert bench.names() == ["s0"]
