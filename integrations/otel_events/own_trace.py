@@ -11,13 +11,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
-from integrations.judge.client import Completion
-from integrations.provider.errors import Usage
 from scoring.label import label
 from scoring.loop_guard import OWN_TAG
 
@@ -38,6 +36,28 @@ _PROVIDERS: Final[Mapping[str, str]] = {
 """Providers whose name in the conventions is not the one in front of the model."""
 
 
+class Consumed(Protocol):
+    """What a request consumed; ``cost_usd`` None where no price is known."""
+
+    @property
+    def input_tokens(self) -> int: ...
+    @property
+    def output_tokens(self) -> int: ...
+    @property
+    def cost_usd(self) -> float | None: ...
+
+
+class Said(Protocol):
+    """What a model answered, without the answer: what the provider calls the model, why it ended, and its id of it."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def finish_reason(self) -> str | None: ...
+    @property
+    def response_id(self) -> str | None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One request to a model. ``model`` is provider/model as configured; times are ns since the epoch.
@@ -48,9 +68,9 @@ class Call:
     model: str
     start_ns: int
     end_ns: int
-    usage: Usage
+    usage: Consumed
     failure: str | None = None
-    completion: Completion | None = None
+    completion: Said | None = None
 
 
 class OwnTrace:
@@ -110,7 +130,7 @@ class OwnTrace:
         return [Link(context, {"sidejudge.link": "judged"})] if context.is_valid else []
 
 
-def _used(usage: Usage) -> dict[str, int | float | str]:
+def _used(usage: Consumed) -> dict[str, int | float | str]:
     """Tokens and dollars. Of a request without an answer neither is known: it may have been paid for all the same."""
     if not usage.input_tokens and not usage.output_tokens:
         return {}
@@ -124,7 +144,7 @@ def _used(usage: Usage) -> dict[str, int | float | str]:
     return said
 
 
-def _said(completion: Completion | None) -> dict[str, str | list[str]]:
+def _said(completion: Said | None) -> dict[str, str | list[str]]:
     if completion is None:
         return {}
     said: dict[str, str | list[str]] = {"gen_ai.response.model": label(completion.model, 200)}
