@@ -148,6 +148,8 @@ class Docket:
             self.progress.set()
 
     def _begin(self, trial: Trial, place: Place, *, resumed: bool = False, instead: NoAnswer | None = None) -> None:
+        if trial.hearing is not None:
+            trial.hearing.resume(place.spent)
         way = _Way(trial=trial, place=place, resumed=resumed, instead=instead)
         self._under_way[trial.trace_id] = asyncio.create_task(self._go(way))
 
@@ -172,13 +174,16 @@ class Docket:
             if hearing is not None:
                 await self.trials.evaluator.finish(hearing, partial(self._admit, way))
         except PostponedError:
+            way.place = replace(way.place, spent=hearing.spent if hearing is not None else {})
             return False
         except Exception as error:  # noqa: BLE001  # a bug must cost one trace its verdict, not the monitor its life
             fail(way.trial, error)
             return True
         if way.asked and hearing is not None and any(why.startswith(OUTAGE) for why in hearing.failures):
             self._careful = self._outage is not None
-            way.place = replace(way.place, attempts=way.place.attempts + 1)
+            # A provider that did not even greet was sent nothing of the trace: that says nothing of it.
+            attempts = way.place.attempts + (hearing.asked_in_vain or not self._careful)
+            way.place = replace(way.place, attempts=attempts, spent=hearing.spent)
             return not self._careful and way.place.attempts >= _ATTEMPTS
         if way.asked:
             self._careful = False
