@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from scoring.label import label
+from scoring.secrets import struck
 from scoring.nearest import nearest
 
 from .reply import AgentError, NoSuchAgentError, Reply, Request
@@ -95,7 +96,7 @@ class PythonAgent:
 
 
 def _raised(error: BaseException) -> AgentError:
-    return AgentError(f"it raised {type(error).__name__}: {label(str(error), 300)}")
+    return AgentError(f"it raised {type(error).__name__}: {label(struck(str(error)), 300)}")
 
 
 def _found(spec: str) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from scoring.label import label
+from scoring.secrets import struck
 from scoring.vector import Vector
 
 from .errors import INSTALL, EmbeddingError
@@ -140,4 +141,4 @@ def _leave_a_core() -> None:
 
 
 def _brief(error: BaseException) -> str:
-    return f"{type(error).__name__}: {label(str(error).strip().partition(chr(10))[0], 200)}"
+    return f"{type(error).__name__}: {label(struck(str(error).strip().partition(chr(10))[0]), 200)}"

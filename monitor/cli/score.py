@@ -46,7 +46,9 @@ def score(
 
     Rubrics are those of --rubric, else of the configured routes, else of the case's task. Memory stays constant. A run
     that was cut off goes on where it ended when it is called again in the same way; verdicts that other cases, rubrics
-    or scenarios gave are refused, not kept. Lines that are no cases are reported and skipped, and the exit code is 1.
+    or scenarios gave are refused, not kept. Lines that are no cases are reported and skipped, and the exit code is 1; so
+    it is where nothing could be judged: no case in the file, or an error of the judge at every case of a rubric. Cases
+    that fail, and verdicts that are incomplete because nobody is configured who could tell, are results: exit code 0.
     With a judge or embeddings configured several cases are judged at a time; a judge out of reach is waited for.
 
     --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
@@ -107,7 +109,31 @@ def score(
     except AnotherRunError as error:
         raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
     _report(tally, verdicts.resumed)
-    return DATA if tally.bad_lines or (tally.unrouted and not settings.routes) else 0
+    wrong = bool(tally.bad_lines or (tally.unrouted and not settings.routes))
+    _refuse_nothing(tally, str(cases), told=wrong)
+    return DATA if wrong else 0
+
+
+def _refuse_nothing(tally: Tally, cases: str, *, told: bool) -> None:
+    """A run that says nothing of any case must not look like one that went well: ``CommandError``.
+
+    ``told``: that no case was judged has its reason above already.
+    """
+    if tally.broken:
+        raise CommandError(
+            f"{', '.join(tally.broken)}: not one case could be judged; each ended in an error",
+            "mend what the reasons above name, then call again with --overwrite: what failed is not tried again",
+            DATA,
+        )
+    if tally.rubrics or told:
+        return
+    if tally.excluded or tally.unrouted:
+        raise CommandError(
+            f"{cases}: no case was judged, for no rubric is meant for any",
+            "name one with --rubric, or look at the routes of the configuration",
+            DATA,
+        )
+    raise CommandError(f"{cases}: holds no case", "write one JSON object a line, or look at what wrote the file", DATA)
 
 
 @contextlib.contextmanager
