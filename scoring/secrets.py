@@ -8,6 +8,7 @@ digits counts as one. Names of models, paths and UUIDs are made of short words a
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 _STRUCK: Final = "…"
@@ -53,9 +54,9 @@ def _unless_words(found: re.Match[str]) -> str:
 
 
 def _random(word: str) -> bool:
-    """Whether letters and digits are mixed in it as in no word: a change of kind in four characters, or all of it hex."""
+    """Whether letters and digits are mixed as in no word: a change of kind in four characters, or all of it hex."""
     kinds = [(character.isdigit(), character.isupper()) for character in word]
     if not any(kind[0] for kind in kinds) or word.isdigit():
         return False
-    changes = sum(one != other for one, other in zip(kinds, kinds[1:], strict=False))
+    changes = sum(one != other for one, other in pairwise(kinds))
     return 4 * changes >= len(word) or (len(word) >= _LEAST_HEX and _HEX.issuperset(word))

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from scoring.label import label
-from scoring.secrets import struck
 from scoring.nearest import nearest
+from scoring.secrets import struck
 
 from .reply import AgentError, NoSuchAgentError, Reply, Request
 

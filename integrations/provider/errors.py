@@ -59,7 +59,7 @@ class _Answered(Protocol):
 
 
 class ProviderError(Exception):
-    """A call that brought no answer. ``message`` is the provider's own word, bounded, without the key or anything like one.
+    """A call that brought no answer. ``message`` is the provider's own word, bounded, without anything like a key.
 
     ``retry_after_s`` is what the provider asked for, None where it asked for nothing. ``usage`` is what was consumed
     all the same (a refusal is paid for).

@@ -48,6 +48,8 @@ def metrics(only: str | None, form: str) -> None:
 
 def _section(cards: list[Card]) -> Iterator[str]:
     """One rubric: what it is and when a case passes, then its metrics."""
+    from monitor.catalogue import weight_text  # noqa: PLC0415
+
     from .table import table  # noqa: PLC0415
 
     rubric = cards[0].rubric
@@ -56,7 +58,7 @@ def _section(cards: list[Card]) -> Iterator[str]:
     rows = [
         (
             card.id,
-            "opt-in" if card.criterion in rubric.opt_in else f"{card.criterion.weight:g}",
+            "opt-in" if card.criterion in rubric.opt_in else weight_text(card.criterion.weight),
             ", ".join(card.criterion.metric.methods),
             card.bands.replace("= ", "="),  # a bound stays with its sign where a line ends
             card.blocker,

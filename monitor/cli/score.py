@@ -46,10 +46,12 @@ def score(
 
     Rubrics are those of --rubric, else of the configured routes, else of the case's task. Memory stays constant. A run
     that was cut off goes on where it ended when it is called again in the same way; verdicts that other cases, rubrics
-    or scenarios gave are refused, not kept. Lines that are no cases are reported and skipped, and the exit code is 1; so
-    it is where nothing could be judged: no case in the file, or an error of the judge at every case of a rubric. Cases
-    that fail, and verdicts that are incomplete because nobody is configured who could tell, are results: exit code 0.
-    With a judge or embeddings configured several cases are judged at a time; a judge out of reach is waited for.
+    or scenarios gave are refused, not kept. With a judge or embeddings configured several cases are judged at a time; a
+    judge out of reach is waited for.
+
+    The exit code is 1 where lines are no cases (they are reported and skipped), where the file holds no case, and where
+    every case of a rubric ended in an error. Cases that fail are results, and so are verdicts that are incomplete
+    because nobody is configured who could tell: the exit code is 0.
 
     --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
     and score each run's cases to a file of its own: 'gate' takes both.

@@ -61,6 +61,7 @@ def test(  # noqa: PLR0917  # click passes options by name
     """
     import asyncio  # noqa: PLC0415  # not for --help
 
+    from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
     from monitor.answering import answering  # noqa: PLC0415
     from monitor.batch.append_file import AnotherRunError  # noqa: PLC0415
     from monitor.batch.in_flight import JudgeOutError  # noqa: PLC0415
@@ -112,6 +113,8 @@ def test(  # noqa: PLR0917  # click passes options by name
         except JudgeOutError as error:
             again = "mend it and call again: what was judged stands in --out, and the run goes on from there"
             raise CommandError(f"answerers.judge: {error}", again, DATA) from None
+        except EmbeddingError as error:
+            raise CommandError(f"answerers.embedding: {error.cause}", error.remedy) from None
         except AnotherRunError as error:
             raise CommandError(str(error), "name another --out, or move the file away") from None
         except UnreachableError as error:

@@ -17,7 +17,7 @@ from scoring.secrets import struck
 @pytest.mark.parametrize(
     "secret",
     [
-        "sk-very-secret", "sk-proj-Ab3_dEf-9hIJKLmnop", "sk-ant-api03-AAbb_cc-11", "pk-lf-5b1c-aaaa", "sk-lf-1234567890",
+        "sk-very-secret", "sk-proj-Ab3_dEf-9hIJKLmnop", "sk-ant-api03-AAbb_cc-11", "pk-lf-5b1c-aaaa",
         "AIzaSyA1b2C3d4E5f6G7h8I9j0KlMnOpQrStUvW", "AKIAIOSFODNN7EXAMPLE", "hf_AbCdEfGhIjKlMnOpQr", "gsk_a1b2c3d4e5f6",
         "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "github_pat_11ABCDE0_abcdef", "xoxb-1234-abcd", "sk-****abcd1234",
         "0123456789abcdef0123456789abcdef", "dGhpcyBpczEgYSBzZTJjcmV0IGtleTMgb2Ygc29tZTQgbGVuZ3Ro",

@@ -78,3 +78,8 @@ def test_columns_are_made_narrower_only_as_far_as_is_asked_and_allowed(columns, 
     assert total <= screen or found == least
     assert total >= min(screen, sum(widths) + 2 * (len(widths) - 1))
     assert _fitted(widths, least, None) == widths
+
+
+def test_a_column_of_nothing_is_a_column() -> None:
+    assert table(("", "a", ""), [("", "1", ""), ("", "2", "")]) == "\x1b[1m  A\x1b[0m\n  1\n  2"
+    assert CODES.sub("", table(("", "a"), [])) == "  A"
