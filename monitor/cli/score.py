@@ -59,6 +59,7 @@ def score(
     from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
     from monitor.answering import answering  # noqa: PLC0415
     from monitor.batch.append_file import AnotherRunError  # noqa: PLC0415
+    from monitor.batch.expense import Expense  # noqa: PLC0415
     from monitor.batch.in_flight import JudgeOutError  # noqa: PLC0415
     from monitor.batch.lines import lines  # noqa: PLC0415
     from monitor.batch.run import Batch  # noqa: PLC0415
@@ -76,7 +77,7 @@ def score(
         raise CommandError(f"--out: {out} is the file of cases itself", "name another file")
     if overwrite and out.is_file():
         out.write_bytes(b"")
-    judge = settings.answerers.judge
+    judge, expense = settings.answerers.judge, Expense()
     # What is judged again, to see how much the judge varies, must not come out of the cache.
     memory = Transient(forgetful=repeat is not None)
     size = cases.stat().st_size if cases.is_file() else None
@@ -89,7 +90,7 @@ def score(
                     settings,
                     memory=memory,
                     vectors=TransientShelf(MOST_VECTORS),
-                    observer=None,
+                    observer=expense,
                     clock_ns=time.time_ns,
                 ),
                 at_most=judge.concurrency if judge is not None else _IN_FLIGHT,
@@ -111,6 +112,8 @@ def score(
     except AnotherRunError as error:
         raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
     _report(tally, verdicts.resumed)
+    if (told := expense.told()) is not None:
+        click.echo(told, err=True)
     wrong = bool(tally.bad_lines or (tally.unrouted and not settings.routes))
     _refuse_nothing(tally, str(cases), told=wrong)
     return DATA if wrong else 0

@@ -70,6 +70,9 @@ def test_several_cases_are_in_flight_and_their_verdicts_stand_in_order(tmp_path,
     assert told.returncode == 0, told.stderr
     assert [v["case_id"] for v in verdicts(tmp_path)] == [f"case-{n}" for n in range(40)]
     assert {v["judge"]["calls"] for v in verdicts(tmp_path)} == {1}
+    cost = sum(v["judge"]["cost_usd"] for v in verdicts(tmp_path))
+    assert f"judge: 40 requests, {sum(v['judge']['input_tokens'] for v in verdicts(tmp_path)):,} + " in told.stderr
+    assert told.stderr.strip().endswith(f"tokens, {cost:.4f} USD")
     assert 2 <= provider.most_at_once <= 6
 
 
