@@ -76,7 +76,7 @@ class _DoubledError(Exception):
 def _doubled(line: bytes | str) -> str | None:
     """A key that stands twice in one object of the line, at any depth; orjson would keep the last without a word."""
     try:
-        json.loads(line, object_pairs_hook=_single)
+        _ONCE.decode(line if isinstance(line, str) else line.decode())
     except _DoubledError as error:
         return str(error)
     except RecursionError:  # deeper than this reader goes
@@ -85,8 +85,11 @@ def _doubled(line: bytes | str) -> str | None:
 
 
 def _single(pairs: list[tuple[str, Json]]) -> None:
-    if len({key for key, _ in pairs}) != len(pairs):
+    if len(dict(pairs)) != len(pairs):
         raise _DoubledError(Counter(key for key, _ in pairs).most_common(1)[0][0])
+
+
+_ONCE = json.JSONDecoder(object_pairs_hook=_single)
 
 
 def field_errors(fields: Mapping[str, Json]) -> Iterator[FieldError]:

@@ -111,7 +111,8 @@ class Evaluation(Generic[K]):
             del self._running[name]
             heard = [replies[q] for q in asked]
             judged = [reply.judgement for reply in heard if reply.judgement is not None]
-            self.judgements[name] = tuple(dict.fromkeys((*self.judgements.get(name, ()), *judged)))
+            if judged:
+                self.judgements[name] = tuple(dict.fromkeys((*self.judgements.get(name, ()), *judged)))
             self._advance(name, steps, heard)
         return bool(ready)
 
