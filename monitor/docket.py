@@ -141,6 +141,8 @@ class Docket:
 
     async def _open(self, closing: Closing, place: Place, instead: NoAnswer | None) -> None:
         trial = await asyncio.to_thread(self.trials.open, closing)
+        if trial.hearing is not None:
+            trial.hearing.resume(place.spent)
         if trial.waits:
             self._begin(trial, place, resumed=True, instead=instead)
         else:
@@ -148,8 +150,6 @@ class Docket:
             self.progress.set()
 
     def _begin(self, trial: Trial, place: Place, *, resumed: bool = False, instead: NoAnswer | None = None) -> None:
-        if trial.hearing is not None:
-            trial.hearing.resume(place.spent)
         way = _Way(trial=trial, place=place, resumed=resumed, instead=instead)
         self._under_way[trial.trace_id] = asyncio.create_task(self._go(way))
 
