@@ -8,7 +8,9 @@ silently be unavailable. Any other unknown field is left alone and listed among 
 from __future__ import annotations
 
 import difflib
+import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TypeAlias
@@ -59,20 +61,35 @@ def read_case_with_remarks(line: bytes | str, number: int) -> tuple[Case, tuple[
         raise CaseError(number, "$", f"not JSON ({error})", "write one JSON object a line") from None
     if not isinstance(data, dict):
         raise CaseError(number, "$", "not a JSON object", "write one JSON object a line") from None
+    if (twice := _doubled(line)) is not None:
+        raise CaseError(number, twice[:80], "stands twice in one object", "keep one of the two")
     try:
         return case_of(data), _remarks(data, _READERS, "")
     except FieldError as error:
         raise CaseError(number, error.field, error.message, error.remedy) from None
 
 
-def read_cases(lines: Iterable[bytes]) -> Iterator[Case | CaseError]:
-    """A case, or the error, for each line that is not blank: one bad line costs nothing else."""
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                yield read_case(line, number)
-            except CaseError as error:
-                yield error
+class _DoubledError(Exception):
+    """An object with this key twice."""
+
+
+def _doubled(line: bytes | str) -> str | None:
+    """A key that stands twice in one object of the line, at any depth; orjson would keep the last without a word."""
+    try:
+        _ONCE.decode(line if isinstance(line, str) else line.decode())
+    except _DoubledError as error:
+        return str(error)
+    except RecursionError:  # deeper than this reader goes
+        return None
+    return None
+
+
+def _single(pairs: list[tuple[str, Json]]) -> None:
+    if len(dict(pairs)) != len(pairs):
+        raise _DoubledError(Counter(key for key, _ in pairs).most_common(1)[0][0])
+
+
+_ONCE = json.JSONDecoder(object_pairs_hook=_single)
 
 
 def field_errors(fields: Mapping[str, Json]) -> Iterator[FieldError]:

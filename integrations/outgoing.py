@@ -6,6 +6,7 @@ import os
 from ipaddress import ip_address
 
 from scoring.label import label
+from scoring.secrets import struck
 
 _SHOWN = 200
 
@@ -19,7 +20,7 @@ def why_not(error: BaseException) -> str:
             plain = isinstance(below, ConnectionError) or type(below) is OSError
             return label(os.strerror(below.errno) if plain else below.strerror or str(below), _SHOWN)
         below = below.__cause__ or below.__context__
-    return label(str(error) or type(error).__name__, _SHOWN)
+    return label(struck(str(error)) or type(error).__name__, _SHOWN)
 
 
 def is_local(host: str) -> bool:

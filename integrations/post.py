@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from integrations.delivery import RefusedError, UnreachableError
 from integrations.outgoing import is_local, why_not
 from scoring.label import label
+from scoring.secrets import struck
 
 if TYPE_CHECKING:
     import httpx
@@ -90,7 +91,9 @@ class Poster:
         code = response.status_code
         words = " ".join(said.decode(errors="replace").replace(str(self._url), "…").split())
         shown = "".join(char if char.isprintable() else " " for char in words)
-        reason = f"it answered {code} {response.reason_phrase}".strip() + (f": {label(shown, _SHOWN)}" if shown else "")
+        reason = f"it answered {code} {response.reason_phrase}".strip() + (
+            f": {label(struck(shown), _SHOWN)}" if shown else ""
+        )
         if code in _LATER or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return UnreachableError(reason, retry_after(response.headers.get("retry-after"), datetime.now(UTC)))
         if response.has_redirect_location:

@@ -235,14 +235,6 @@ class Assembler:
             return entry if due_ns <= now_ns else None
         return None
 
-    @property
-    def next_due(self) -> int | None:
-        """When ``due`` has something next, in ns; ``None`` when nothing is open. 0: at once, for there is pressure."""
-        if self.open_limit_reached:
-            return 0
-        self._settle(0)
-        return self._heap[0][0] if self._heap else None
-
     def due(self, now_ns: int) -> list[Closing]:
         """Close what is due, then the oldest while too much is open; forget what is past its late window."""
         closings = []

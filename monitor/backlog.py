@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from .assembler import Closing
+from .hearing import Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +18,14 @@ class Place:
     """A trace's place in the order of age. ``since_ns`` is when it first had to wait, in ns since the epoch.
 
     ``share`` is the judged share at which it was drawn, None before: asked again, it is not drawn again. ``attempts``
-    is how often the judge was asked in vain.
+    is how often the judge was asked in vain, ``spent`` what that cost.
     """
 
     since_ns: int
     number: int
     share: float | None = None
     attempts: int = 0
+    spent: Spent = field(default_factory=dict, compare=False)
 
 
 class Backlog:

@@ -37,7 +37,7 @@ class Card:
         """The weight as people read it: a metric may be reported without one, or wait to be selected."""
         if self.criterion in self.rubric.opt_in:
             return "none: it is opt-in, and gets its weight where it is selected"
-        return f"{self.criterion.weight:g}" if self.criterion.weight else "none: it is reported, not weighed"
+        return weight_text(self.criterion.weight) if self.criterion.weight else "none: it is reported, not weighed"
 
     @property
     def bands(self) -> str:
@@ -72,6 +72,15 @@ class Card:
             "prerequisite": criterion.prerequisite, "methods": [method.value for method in metric.methods],
             "undefined": metric.undefined, "source": metric.source,
         }  # fmt: skip
+
+
+def weight_text(weight: float) -> str:
+    """A weight for people, to three digits.
+
+    >>> weight_text(1 / 11), weight_text(0.125), weight_text(1.0)
+    ('0.0909', '0.125', '1')
+    """
+    return f"{weight:.3g}"
 
 
 def range_text(bounds: tuple[float, float | None]) -> str:

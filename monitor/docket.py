@@ -141,6 +141,8 @@ class Docket:
 
     async def _open(self, closing: Closing, place: Place, instead: NoAnswer | None) -> None:
         trial = await asyncio.to_thread(self.trials.open, closing)
+        if trial.hearing is not None:
+            trial.hearing.resume(place.spent)
         if trial.waits:
             self._begin(trial, place, resumed=True, instead=instead)
         else:
@@ -172,13 +174,16 @@ class Docket:
             if hearing is not None:
                 await self.trials.evaluator.finish(hearing, partial(self._admit, way))
         except PostponedError:
+            way.place = replace(way.place, spent=hearing.spent if hearing is not None else {})
             return False
         except Exception as error:  # noqa: BLE001  # a bug must cost one trace its verdict, not the monitor its life
             fail(way.trial, error)
             return True
         if way.asked and hearing is not None and any(why.startswith(OUTAGE) for why in hearing.failures):
             self._careful = self._outage is not None
-            way.place = replace(way.place, attempts=way.place.attempts + 1)
+            # A provider that did not even greet was sent nothing of the trace: that says nothing of it.
+            attempts = way.place.attempts + (hearing.asked_in_vain or not self._careful)
+            way.place = replace(way.place, attempts=attempts, spent=hearing.spent)
             return not self._careful and way.place.attempts >= _ATTEMPTS
         if way.asked:
             self._careful = False

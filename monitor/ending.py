@@ -96,7 +96,10 @@ def _substance(verdict: Mapping[str, object]) -> dict[str, object]:
     said = {key: value for key, value in verdict.items() if key not in _NOT_SUBSTANCE}
     read: dict[str, Any] = json.loads(json.dumps(said, default=str))
     for score in read.get("scores", []):
-        judge = score.get("judge", {})
-        for paid in ("cost_usd", "cached"):
-            judge.pop(paid, None)
+        if score["status"] == "scored":
+            judge = score.get("judge", {})
+            for paid in ("cost_usd", "cached"):
+                judge.pop(paid, None)
+        else:
+            score.pop("judge", None)  # what was asked in vain
     return read

@@ -1,10 +1,16 @@
-"""Extras: the parts of the installation that a configuration needs and a plain installation leaves out."""
+"""Extras: the parts of the installation that a configuration needs and a plain installation leaves out.
+
+A model of embeddings in a folder is such a part too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+
+from integrations.embed.errors import EmbeddingError
+from integrations.embed.local import look
 
 from .config import Config
 
@@ -55,3 +61,9 @@ def missing(config: Config, has: Callable[[Extra], bool] = installed) -> Iterato
     for key, extra in needed(config):
         if not has(extra):
             yield f"{key}: needs the extra {extra.name!r} ({extra.module}), which is not installed", extra.remedy
+    embedding = config.answerers.embedding
+    if embedding is not None and not embedding.remote:
+        try:
+            look(embedding.model)
+        except EmbeddingError as error:
+            yield f"answerers.embedding.model: {error.cause}", error.remedy

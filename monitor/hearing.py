@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from scoring.case import Case
 from scoring.effects import Answer, Evaluation, NoAnswer, Question, Reply
+from scoring.result import Judgement
 from scoring.rubric import Rubric
 from scoring.verdict import Selection, Verdict, reach_verdict
 
+Spent: TypeAlias = Mapping[tuple[str, str], tuple[Judgement, ...]]
+"""What judges were asked, by rubric and metric."""
 NOBODY = NoAnswer("no answerer is configured for this question")
 
 
@@ -32,6 +36,7 @@ class Hearing:
         self._known: dict[Question, Reply] = {}
         self._passed: dict[Question, NoAnswer] = {}
         self._probability: dict[str, float | None] = {}
+        self._earlier: Spent = {}
         self._evaluation = Evaluation(
             {
                 (rubric.id, criterion.metric.id): criterion.metric.start(case)
@@ -58,9 +63,27 @@ class Hearing:
         return tuple(reply.reason for reply in self._known.values() if isinstance(reply, NoAnswer) and reply.failed)
 
     @property
+    def asked_in_vain(self) -> bool:
+        """Whether a judge was sent anything of the case, and gave no answer."""
+        return any(isinstance(reply, NoAnswer) and reply.judgement is not None for reply in self._known.values())
+
+    @property
     def dropped(self) -> tuple[str, ...]:
         """Ids of the rubrics that give no verdict, for the case was not drawn for them."""
         return tuple(rubric for rubric, probability in self._probability.items() if probability is None)
+
+    @property
+    def spent(self) -> Spent:
+        """What judges were asked so far, by rubric and metric, that of earlier hearings included."""
+        now = self._evaluation.judgements
+        return {
+            name: tuple(dict.fromkeys((*self._earlier.get(name, ()), *now.get(name, ()))))
+            for name in {**self._earlier, **now}
+        }
+
+    def resume(self, earlier: Spent) -> None:
+        """Say what was ``spent`` on the case in a hearing that was broken off; its verdicts tell of that too."""
+        self._earlier = earlier
 
     def draw(self, probability: float | None) -> None:
         """Say how likely the case was drawn for the rubrics that are undecided; None: it was not, they are dropped.
@@ -93,12 +116,13 @@ class Hearing:
 
     def verdicts(self, *, created_at: str, selection: Selection = "random", revision: int = 1) -> tuple[Verdict, ...]:
         """A verdict for each rubric that was not dropped, in order. Nothing may be open."""
-        results = self._evaluation.results
+        results, spent = self._evaluation.results, self.spent
         return tuple(
             reach_verdict(
                 rubric,
                 self._as_drawn_for(rubric),
                 {metric: result for (owner, metric), result in results.items() if owner == rubric.id},
+                judgements={metric: paid for (owner, metric), paid in spent.items() if owner == rubric.id},
                 created_at=created_at,
                 selection=selection,
                 revision=revision,

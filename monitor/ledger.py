@@ -134,11 +134,6 @@ class Ledger:
         """Traces that were seen and have not ended."""
         return self._seen - self._closed
 
-    @property
-    def by_service(self) -> Mapping[tuple[str, Reason], int]:
-        """Ended traces per service and reason."""
-        return dict(self._ended)
-
     def balance(self) -> Balance:
         ended: Counter[Reason] = Counter()
         for (_, reason), count in self._ended.items():

@@ -61,10 +61,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """Nobody could answer. ``failed`` tells *tried and failed* from *nobody is configured who could*."""
+    """Nobody could answer. ``failed`` tells *tried and failed* from *nobody is configured who could*.
+
+    ``judgement`` is what was paid for nothing, where a judge was asked.
+    """
 
     reason: str
     failed: bool = False
+    judgement: Judgement | None = None
 
 
 Reply: TypeAlias = Answer | NoAnswer
@@ -79,11 +83,13 @@ class Evaluation(Generic[K]):
     """Several metrics of one case advanced together, a round at a time.
 
     ``questions`` is what is open now, each question once; ``give`` answers all of it and advances every metric;
-    when nothing is open, ``results`` holds one result a name.
+    when nothing is open, ``results`` holds one result a name. ``judgements`` holds by name what judges were asked on
+    its behalf, whether or not a value came of it.
     """
 
     def __init__(self, started: Mapping[K, Steps]) -> None:
         self.results: dict[K, Result] = {}
+        self.judgements: dict[K, tuple[Judgement, ...]] = {}
         self._running: dict[K, tuple[Steps, tuple[Question, ...]]] = {}
         for name, steps in started.items():
             self._advance(name, steps, None)
@@ -103,7 +109,11 @@ class Evaluation(Generic[K]):
         ready = {name: running for name, running in self._running.items() if all(q in replies for q in running[1])}
         for name, (steps, asked) in ready.items():
             del self._running[name]
-            self._advance(name, steps, [replies[q] for q in asked])
+            heard = [replies[q] for q in asked]
+            judged = [reply.judgement for reply in heard if reply.judgement is not None]
+            if judged:
+                self.judgements[name] = tuple(dict.fromkeys((*self.judgements.get(name, ()), *judged)))
+            self._advance(name, steps, heard)
         return bool(ready)
 
     @property
@@ -122,9 +132,9 @@ class Evaluation(Generic[K]):
             self._running[name] = (steps, asked)
 
 
-def run(started: Mapping[K, Steps], answer: Callable[[Question], Reply]) -> dict[K, Result]:
-    """Drive metrics to their end with a plain function as the only answerer (tests, offline use)."""
+def run(started: Mapping[K, Steps], answer: Callable[[Question], Reply]) -> Evaluation[K]:
+    """Metrics driven to their end with a plain function as the only answerer (tests, offline use)."""
     evaluation = Evaluation(started)
     while questions := evaluation.questions:
         evaluation.give({question: answer(question) for question in questions})
-    return evaluation.results
+    return evaluation

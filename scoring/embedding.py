@@ -38,6 +38,8 @@ Vectors: TypeAlias = Mapping[str, Vector]
 """Vectors of length 1 by text, as ``texts`` gives it."""
 
 QUESTIONS: Final = (SentenceSimilarity, SameEntity, SameHighlight, SameFact)
+EMBEDDING_ONLY: Final = (SentenceSimilarity, SameEntity)
+"""Answered by the cosine of two embeddings, which no judge can tell."""
 
 _UNUSABLE = NoAnswer("the embedding model gives no usable vector for one of the texts", failed=True)
 

@@ -23,6 +23,7 @@ from . import lexical_benchmarks, lexical_text
 from .case import Case
 from .claims import Claim, claims
 from .effects import Answer, BorneOut, CitesTranscript, NoAnswer, Question, Reply
+from .embedding import EMBEDDING_ONLY
 from .lexical_translation import keeps_fact
 from .questions.translation import KeepsFact
 from .result import Method
@@ -38,7 +39,8 @@ def answer(case: Case, question: Question) -> Reply:
     if isinstance(question, lexical_benchmarks.QUESTIONS):
         return lexical_benchmarks.answer(case, question)
     if not isinstance(question, CitesTranscript | BorneOut):
-        return NoAnswer("this question has no lexical answer: it needs a judge or embeddings")
+        who = "embeddings" if isinstance(question, EMBEDDING_ONLY) else "a judge"
+        return NoAnswer(f"this question has no lexical answer: it needs {who}")
     witness = case.witness
     if witness is None:
         known = case.transcript is not None

@@ -21,11 +21,13 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Who gave one judged answer, to which prompt, and in which call.
+    """Who was asked one thing, with which prompt, in which call, and what that call cost.
 
-    ``prompt_version`` is the SHA-256 of the prompt's file. ``cost_usd`` is what the whole call cost: answers of one
-    call share its id in ``call`` and are paid once. An empty ``call`` is an answer out of the cache, for which nothing
-    was paid now. ``flags`` name what makes the answer doubtful (it contradicts what can be decided without a judge).
+    ``prompt_version`` is the SHA-256 of the prompt's file. ``cost_usd`` is what the whole call cost, whether or
+    not an answer came of it: all ``requests`` to models (those of a panel, and what was asked again) and their tokens.
+    Answers of one call share its id in ``call`` and are paid once. An empty ``call`` is an answer out of the
+    cache, for which nothing was paid now. ``flags`` name what makes the answer doubtful (it contradicts what can be
+    decided without a judge) or its cost too low.
     """
 
     model: str
@@ -33,6 +35,9 @@ class Judgement:
     cost_usd: float = 0.0
     call: str = ""
     flags: tuple[str, ...] = ()
+    requests: int = 1
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

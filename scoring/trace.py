@@ -85,19 +85,6 @@ class Trace:
             yield parent
             span = parent
 
-    def has_descendant(self, span: Span, wanted: frozenset[str]) -> bool:
-        """Whether a span below ``span`` has an id in ``wanted``."""
-        seen: set[str] = set()
-        todo = [span.span_id]
-        while todo:
-            for child in self.children.get(todo.pop(), ()):
-                if child.span_id in wanted:
-                    return True
-                if child.span_id not in seen:
-                    seen.add(child.span_id)
-                    todo.append(child.span_id)
-        return False
-
 
 def _precedence(span: Span) -> tuple[int, int, str]:
     return span.end_ns, len(span.provenance), repr(span)

@@ -39,16 +39,17 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One metric's line in a verdict."""
+    """One metric's line in a verdict. ``judgements`` is what judges were asked for it: of use or not, it was paid."""
 
     metric: str
     weight: float
     result: Result
     rating: str | None
+    judgements: tuple[Judgement, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         result = self.result
-        judged = result.judgements if isinstance(result, Scored) else ()
+        judged = result.judgements if isinstance(result, Scored) else self.judgements
         return {
             "metric": self.metric,
             "value": result.value if isinstance(result, Scored) else None,
@@ -67,15 +68,15 @@ def _judged(judgements: Sequence[Judgement]) -> dict[str, object]:
     return {
         "model": judgements[0].model,
         "prompt_version": judgements[0].prompt_version,
-        "cost_usd": math.fsum(_calls(judgements).values()),
+        "cost_usd": math.fsum(call.cost_usd for call in _calls(judgements)),
         "cached": not _calls(judgements),
         "flags": list(dict.fromkeys(flag for judgement in judgements for flag in judgement.flags)),
     }
 
 
-def _calls(judgements: Iterable[Judgement]) -> dict[str, float]:
-    """The cost of each call by its id; an answer out of the cache is no call and costs nothing."""
-    return {judgement.call: judgement.cost_usd for judgement in judgements if judgement.call}
+def _calls(judgements: Iterable[Judgement]) -> Sequence[Judgement]:
+    """One judgement of each call; an answer out of the cache is no call and costs nothing."""
+    return tuple({judgement.call: judgement for judgement in judgements if judgement.call}.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +113,17 @@ class Verdict:
     cost_usd: float | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 
+    @property
+    def judgements(self) -> tuple[Judgement, ...]:
+        """What judges were asked on its behalf: those that its values rest on first, then what came to nothing."""
+        scored = (
+            judged for score in self.scores if isinstance(score.result, Scored) for judged in score.result.judgements
+        )
+        return tuple(dict.fromkeys((*scored, *(judged for score in self.scores for judged in score.judgements))))
+
     def to_json(self) -> dict[str, object]:
         """The verdict as the format page says, ready for a JSON line."""
-        judged = [j for score in self.scores if isinstance(score.result, Scored) for j in score.result.judgements]
+        judged = self.judgements
         calls = _calls(judged)  # One call may answer several metrics, and is paid once.
         return {
             "case_id": self.case_id, "trace_id": self.trace_id, "task": self.task,
@@ -126,7 +135,10 @@ class Verdict:
             "judge": {
                 "model": judged[0].model if judged else None,
                 "prompt_version": judged[0].prompt_version if judged else None,
-                "cost_usd": math.fsum(calls.values()), "calls": len(calls),
+                "cost_usd": math.fsum(call.cost_usd for call in calls),
+                "calls": sum(call.requests for call in calls),
+                "input_tokens": sum(call.input_tokens for call in calls),
+                "output_tokens": sum(call.output_tokens for call in calls),
             },
             "service": self.service, "environment": self.environment, "session_id": self.session_id,
             "selection": self.selection, "revision": self.revision,
@@ -142,16 +154,20 @@ def reach_verdict(
     results: Mapping[str, Result],
     *,
     created_at: str,
+    judgements: Mapping[str, tuple[Judgement, ...]] | None = None,
     selection: Selection = "random",
     revision: int = 1,
 ) -> Verdict:
     """Weigh, rate and block. ``results`` holds one result for each of the rubric's metrics.
 
+    ``judgements`` is what judges were asked for each, also where its result says nothing of it.
+
     Order of the results is irrelevant; a better value never lowers the composite; a metric without a value lowers
     coverage (or, when not applicable, gives its weight to the others) and never the score.
     """
     results = _after_prerequisites(rubric, results)
-    scores = tuple(_score(criterion, results[criterion.metric.id]) for criterion in rubric.criteria)
+    paid = judgements or {}
+    scores = tuple(_score(c, results[c.metric.id], paid.get(c.metric.id, ())) for c in rubric.criteria)
     unmet = [c.metric.id for c in rubric.criteria if c.prerequisite and _value(results, c) not in (None, 1.0)]
     hits = [(c.metric.id, c.blocker.effect) for c in rubric.criteria if c.blocker and _blocks(c, results)]
     invalid = bool(unmet) or any(effect is Effect.INVALID for _, effect in hits)
@@ -232,13 +248,15 @@ def _blocks(criterion: Criterion, results: Mapping[str, Result]) -> bool:
     return value is not None and criterion.blocker is not None and criterion.blocker.blocks(value)
 
 
-def _score(criterion: Criterion, result: Result) -> Score:
+def _score(criterion: Criterion, result: Result, judgements: tuple[Judgement, ...]) -> Score:
     rating = None
     if isinstance(result, Scored):
         blocked = criterion.blocker is not None and criterion.blocker.blocks(result.value)
         bands = criterion.metric.bands
         rating = "blocker" if blocked else bands.rating(result.value) if bands else None
-    return Score(metric=criterion.metric.id, weight=criterion.weight, result=result, rating=rating)
+    return Score(
+        metric=criterion.metric.id, weight=criterion.weight, result=result, rating=rating, judgements=judgements
+    )
 
 
 def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float | None]:

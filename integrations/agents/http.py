@@ -18,6 +18,7 @@ import httpx
 
 from integrations.outgoing import is_local, why_not
 from scoring.label import label
+from scoring.secrets import struck
 
 from .reply import AgentError, NoSuchAgentError, Reply, Request
 
@@ -115,8 +116,8 @@ async def _bounded(response: httpx.Response, attempt: int) -> bytes:
 def _refusal(response: httpx.Response, content: bytes, attempt: int) -> Exception:
     code = response.status_code
     phrase = response.reason_phrase
-    said = label(" ".join(content[: 4 * _SHOWN].decode(errors="replace").split()), _SHOWN)
-    where = f" to {label(response.headers['location'], _SHOWN)}" if "location" in response.headers else ""
+    said = label(struck(" ".join(content[: 4 * _SHOWN].decode(errors="replace").split())), _SHOWN)
+    where = f" to {label(struck(response.headers['location']), _SHOWN)}" if "location" in response.headers else ""
     reason = f"it answered {f'{code} {phrase}'.strip()}{where}" + (f": {said}" if said else "")
     error = AgentError(reason, attempts=attempt)
     wait = response.headers.get("retry-after", "").strip()

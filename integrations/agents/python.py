@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from scoring.label import label
 from scoring.nearest import nearest
+from scoring.secrets import struck
 
 from .reply import AgentError, NoSuchAgentError, Reply, Request
 
@@ -95,7 +96,7 @@ class PythonAgent:
 
 
 def _raised(error: BaseException) -> AgentError:
-    return AgentError(f"it raised {type(error).__name__}: {label(str(error), 300)}")
+    return AgentError(f"it raised {type(error).__name__}: {label(struck(str(error)), 300)}")
 
 
 def _found(spec: str) -> Callable[..., Any]:

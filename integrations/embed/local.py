@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from scoring.label import label
+from scoring.secrets import struck
 from scoring.vector import Vector
 
 from .errors import INSTALL, EmbeddingError
@@ -31,6 +32,8 @@ _ENVIRONMENT: Final = {
     "TRANSFORMERS_VERBOSITY": "error",
     "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
 }
+_SIGNS: Final = ("modules.json", "config.json")
+"""What the library looks for in a folder."""
 _ANOTHER_FOLDER: Final = "set answerers.embedding.model to a folder that holds a sentence-transformers model"
 _NO_HUB: Final = (
     "copy the model into a folder and set answerers.embedding.model to it, or let this machine reach the hub"
@@ -107,11 +110,20 @@ class LocalModel:
         return vectors
 
 
-def _loaded(name: str, device: str | None) -> Any:
+def look(name: str) -> None:
+    """Look whether a model that is named by a path can be there; nothing is loaded. Raises ``EmbeddingError``."""
     folder = Path(name).expanduser()
-    is_path = folder.is_absolute() or name.startswith(".")
-    if is_path and not folder.is_dir():
+    if not (folder.is_absolute() or name.startswith(".")):
+        return
+    if not folder.is_dir():
         raise EmbeddingError(f"there is no folder {name}", _ANOTHER_FOLDER)
+    if not any((folder / each).is_file() for each in _SIGNS):
+        raise EmbeddingError(f"the folder {name} holds no model ({' nor '.join(_SIGNS)})", _ANOTHER_FOLDER)
+
+
+def _loaded(name: str, device: str | None) -> Any:
+    look(name)
+    folder = Path(name).expanduser()
     for key, value in _ENVIRONMENT.items():
         os.environ.setdefault(key, value)
     try:
@@ -140,4 +152,4 @@ def _leave_a_core() -> None:
 
 
 def _brief(error: BaseException) -> str:
-    return f"{type(error).__name__}: {label(str(error).strip().partition(chr(10))[0], 200)}"
+    return f"{type(error).__name__}: {label(struck(str(error).strip().partition(chr(10))[0]), 200)}"

@@ -69,9 +69,10 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What a model said. ``model`` is what the provider calls it; ``cut_off``: it ran into ``max_tokens``.
+    """What a model said; an empty text where it said nothing, which is no fault of the provider.
 
-    ``finish_reason`` and ``response_id`` are the provider's words, None where it has none.
+    ``model`` is what the provider calls it; ``cut_off``: it ran into ``max_tokens``. ``finish_reason`` and
+    ``response_id`` are the provider's words, None where it has none.
     """
 
     text: str
@@ -151,18 +152,17 @@ class JudgeClient:
 
 def _read(response: Any, model: Model, duration_s: float) -> Completion:
     usage = _usage(response, model)
+    model_name = str(response.model)
     if not response.choices:
-        raise ProviderError(Kind.BAD_ANSWER, "the answer holds no choices", usage=usage)
+        return Completion(text="", model=model_name, usage=usage, duration_s=duration_s)
     choice = response.choices[0]
     refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
     if refusal or choice.finish_reason == "content_filter":
         raise ProviderError(Kind.CONTENT_REFUSED, "the model would not judge this content", usage=usage)
     text = choice.message.content
-    if not isinstance(text, str) or not text.strip():
-        raise ProviderError(Kind.BAD_ANSWER, "the answer is empty", usage=usage)
     return Completion(
-        text=text,
-        model=str(response.model),
+        text=text if isinstance(text, str) else "",
+        model=model_name,
         usage=usage,
         duration_s=duration_s,
         cut_off=choice.finish_reason == "length",

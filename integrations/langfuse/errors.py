@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from scoring.label import label
+from scoring.secrets import struck
 
 _LONGEST_MESSAGE: Final = 300
 
@@ -78,7 +79,7 @@ class LangfuseError(Exception):
         body: Any = None,
     ) -> None:
         self.kind = kind
-        self.message = label(" ".join(message.split()), _LONGEST_MESSAGE)
+        self.message = label(struck(" ".join(message.split())), _LONGEST_MESSAGE)
         self.status = status
         self.retry_after_s = retry_after_s
         self.per_minute = per_minute

@@ -82,8 +82,7 @@ def scores_of(verdict: Verdict, rubric: Rubric) -> Iterator[dict[str, Any]]:
     if verdict.trace_id is None and verdict.session_id is None:
         return
     by_id = {c.metric.id: c.metric for c in (*rubric.criteria, *rubric.opt_in)}
-    judged = [j for s in verdict.scores if isinstance(s.result, Scored) for j in s.result.judgements]
-    whole = _metadata(verdict, judged=judged, rating=verdict.rating)
+    whole = _metadata(verdict, judged=verdict.judgements, rating=verdict.rating)
     if verdict.composite is not None:
         yield _body(
             verdict, composite_name(rubric.id), "NUMERIC", verdict.composite, reason=verdict.reason, metadata=whole
@@ -131,7 +130,7 @@ def _body(
 def _metadata(
     verdict: Verdict,
     *,
-    judged: list[Judgement] | tuple[Judgement, ...],
+    judged: tuple[Judgement, ...],
     rating: str | None,
     method: str | None = None,
     weight: float | None = None,

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any, Final, Protocol, runtime_checkable
 
 from scoring.label import label
+from scoring.secrets import struck
 
 _LONGEST_MESSAGE: Final = 300
 _NO_QUOTA: Final = ("insufficient_quota", "credit balance is too low", "insufficient balance")
@@ -58,7 +59,7 @@ class _Answered(Protocol):
 
 
 class ProviderError(Exception):
-    """A call that brought no answer. ``message`` is the provider's own word, bounded, without the key.
+    """A call that brought no answer. ``message`` is the provider's own word, bounded, without anything like a key.
 
     ``retry_after_s`` is what the provider asked for, None where it asked for nothing. ``usage`` is what was consumed
     all the same (a refusal is paid for).
@@ -159,4 +160,4 @@ def _message(error: BaseException, secret: str | None) -> str:
     text = str(body["message"]) if isinstance(body, Mapping) and "message" in body else str(error)
     text = text.replace(secret, "…") if secret and len(secret) >= _SHORTEST_SECRET else text
     first, _, _ = text.rpartition("Exception - ")[2].strip().partition("\n")
-    return label(first, _LONGEST_MESSAGE)
+    return label(struck(first), _LONGEST_MESSAGE)

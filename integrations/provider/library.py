@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Any, Final, TypeVar
 
 from .errors import Kind, ProviderError
+from .executor import Executor
 
 T = TypeVar("T")
 
@@ -89,6 +90,7 @@ class LiteLLM:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._module = module
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(Executor(thread_name_prefix="sidejudge-provider"))
         self._thread = threading.Thread(target=_serve, args=(self._loop,), name="sidejudge-provider", daemon=True)
         self._thread.start()
 

@@ -17,8 +17,8 @@ _MOST_TOLD = 10
 _REASON = 300
 
 
-_JUDGE_WANTED = "needs a judge"
-"""What the lexical answerer says of a question that is for a judge."""
+_JUDGE_WANTED, _EMBEDDINGS_WANTED = "needs a judge", "needs embeddings"
+"""What the lexical answerer says of a question that is for somebody else."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class Gaps:
                     self._times[gap] += 1
 
     def told(self) -> Iterator[str]:
-        """A line for each reason, the most frequent first, and one of remedy where only a judge can tell."""
+        """A line for each reason, the most frequent first, and one of remedy for each that somebody else could tell."""
         metrics: dict[tuple[str, str, int], list[str]] = {}
         for (rubric, metric, reason), times in self._times.most_common():
             metrics.setdefault((rubric, reason, times), []).append(metric)
@@ -52,6 +52,8 @@ class Gaps:
         if any(name in only_judged(rubric) and _JUDGE_WANTED in reason for rubric, name, reason in self._times):
             without = ", ".join(name for name in RUBRICS if not only_judged(name))
             yield f"remedy: configure a judge (answerers.judge); rubrics that need none (--rubric NAME) are {without}"
+        if any(_EMBEDDINGS_WANTED in reason for _, _, reason in self._times):
+            yield "remedy: configure embeddings (answerers.embedding)"
 
 
 def _matters(rubric: str, metric: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from monitor.answerers import OUTAGE, OVER_BUDGET, Judge, PostponedError
 from monitor.evaluator import Evaluator
-from monitor.hearing import Hearing
+from monitor.hearing import Hearing, Spent
 from scoring.effects import NoAnswer
 
 T = TypeVar("T")
@@ -63,21 +63,25 @@ async def finish(evaluator: Evaluator, begin: Callable[[], Hearing], *, max_wait
     judge = evaluator.others.judge if evaluator.others is not None else None
     waits_until = time.monotonic() + max_wait_s
     attempt = 0
+    spent: Spent = {}
     while True:
         hearing = await asyncio.to_thread(begin)
+        hearing.resume(spent)
         try:
             await evaluator.finish(hearing, lambda: _admitted(judge))
         except PostponedError:
+            spent = hearing.spent
             await _until_back(judge, waits_until)
             continue
-        spent = next((why for why in hearing.failures if why.startswith(OVER_BUDGET)), None)
-        if spent is not None:
-            raise JudgeOutError(spent)
+        over_budget = next((why for why in hearing.failures if why.startswith(OVER_BUDGET)), None)
+        if over_budget is not None:
+            raise JudgeOutError(over_budget)
         if not any(why.startswith(OUTAGE) for why in hearing.failures):
             return hearing
         attempt += judge is None or judge.outage is None  # an outage is waited for, and not counted
         if attempt >= _ATTEMPTS:
             return hearing
+        spent = hearing.spent
         await _until_back(judge, waits_until)
 
 

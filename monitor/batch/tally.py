@@ -10,11 +10,15 @@ from .gaps import Gaps
 
 @dataclass(slots=True)
 class Count:
-    """Verdicts of one rubric. ``composites`` sums the composites there are, ``with_composite`` counts them."""
+    """Verdicts of one rubric. ``composites`` sums the composites there are, ``with_composite`` counts them.
+
+    ``errors`` counts the incomplete ones with an error in them: tried, and failed.
+    """
 
     passed: int = 0
     failed: int = 0
     incomplete: int = 0
+    errors: int = 0
     composites: float = 0.0
     with_composite: int = 0
 
@@ -58,6 +62,11 @@ class Tally:
     gaps: Gaps = field(default_factory=Gaps)
 
     @property
+    def broken(self) -> list[str]:
+        """Rubrics of which not one verdict came about, for each ended in an error."""
+        return [name for name, count in self.rubrics.items() if count.errors == count.n]
+
+    @property
     def counts(self) -> tuple[int, int, int]:
         """Verdicts of all rubrics that passed, failed, and did neither."""
         found = self.rubrics.values()
@@ -66,4 +75,10 @@ class Tally:
     def add(self, verdict: Mapping[str, object]) -> None:
         """Count one verdict, as its JSON says it."""
         self.gaps.add(verdict)
-        self.rubrics.setdefault(str(verdict["rubric"]), Count()).add(verdict.get("passed"), verdict.get("composite"))
+        count = self.rubrics.setdefault(str(verdict["rubric"]), Count())
+        count.add(verdict.get("passed"), verdict.get("composite"))
+        count.errors += verdict.get("passed") is None and _failed(verdict.get("scores"))
+
+
+def _failed(scores: object) -> bool:
+    return isinstance(scores, list) and any(score.get("status") == "error" for score in scores)

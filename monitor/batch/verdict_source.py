@@ -11,7 +11,8 @@ from typing import Protocol
 import orjson
 
 from scoring.runs.revisions import Revisions
-from scoring.runs.verdict_line import VerdictLine, VerdictLineError, read_verdict
+from scoring.runs.verdict_fields import VerdictLineError
+from scoring.runs.verdict_line import VerdictLine, read_verdict
 
 from .duplicates import Duplicates
 from .lines import MAX_LINE, Line, lines

@@ -74,6 +74,10 @@ def _from_store(store: Path, trace_id: str) -> dict[str, Any] | None:
 
 
 def _near(what: str) -> str:
+    from scoring.rubrics import RUBRICS  # noqa: PLC0415
+
+    if what in RUBRICS:
+        return f"it is a rubric: 'sidejudge metrics --rubric {what}' shows its metrics"
     from monitor.catalogue import cards  # noqa: PLC0415
     from monitor.config.errors import nearest  # noqa: PLC0415
     from scoring.runs.scores import FINAL, RUN_SCORES  # noqa: PLC0415

@@ -22,6 +22,10 @@ _COUNTS = ("n", "passed", "failed", "incomplete", "evaluator_errors", "timed_out
 _MOST_COLUMNS = 5
 
 
+_RATIOS = 100
+"""From here up a figure is a time or a count, of which four decimals say nothing."""
+
+
 @click.command()
 @click.argument("verdicts", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--run-metadata", "metadata", type=click.Path(path_type=Path), help="The run's metadata (YAML or JSON).")
@@ -148,4 +152,6 @@ def _spread(figure: str, found: Spread | Unavailable) -> tuple[str, ...]:
 
 
 def _shown(value: object) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value) if isinstance(value, int) else "-"
+    if isinstance(value, float):
+        return f"{value:.4f}" if abs(value) < _RATIOS else f"{value:.1f}"
+    return str(value) if isinstance(value, int) else "-"

@@ -42,21 +42,23 @@ def metrics(only: str | None, form: str) -> None:
     if of_run:
         from .table import table  # noqa: PLC0415
 
-        click.echo(f"{click.style(FINAL, bold=True, fg='cyan')} · computed over a run, by 'sidejudge scorecard'")
+        click.echo(_title(FINAL, "computed over a run, by 'sidejudge scorecard'"))
         click.echo(table(("score", "formula", "source"), [(one.id, one.formula, one.source) for one in of_run]))
 
 
 def _section(cards: list[Card]) -> Iterator[str]:
     """One rubric: what it is and when a case passes, then its metrics."""
+    from monitor.catalogue import weight_text  # noqa: PLC0415
+
     from .table import table  # noqa: PLC0415
 
     rubric = cards[0].rubric
     passes = "its own conditions" if rubric.pass_mark is None else f"composite >= {rubric.pass_mark:g}"
-    yield f"{click.style(rubric.id, bold=True, fg='cyan')} · {rubric.title} · passes: {passes} · {rubric.source}"
+    yield _title(rubric.id, rubric.title, f"passes: {passes}", rubric.source)
     rows = [
         (
             card.id,
-            "opt-in" if card.criterion in rubric.opt_in else f"{card.criterion.weight:g}",
+            "opt-in" if card.criterion in rubric.opt_in else weight_text(card.criterion.weight),
             ", ".join(card.criterion.metric.methods),
             card.bands.replace("= ", "="),  # a bound stays with its sign where a line ends
             card.blocker,
@@ -64,3 +66,11 @@ def _section(cards: list[Card]) -> Iterator[str]:
         for card in cards
     ]
     yield table(("metric", "weight", "decided by", "bands", "blocker"), rows) + "\n"
+
+
+def _title(name: str, *more: str) -> str:
+    """The name and what is said of it, no wider than the terminal."""
+    from .table import paragraph  # noqa: PLC0415
+
+    plain = paragraph(" · ".join((name, *more)), 2)
+    return click.style(name, bold=True, fg="cyan") + plain.removeprefix(name)

@@ -46,8 +46,12 @@ def score(
 
     Rubrics are those of --rubric, else of the configured routes, else of the case's task. Memory stays constant. A run
     that was cut off goes on where it ended when it is called again in the same way; verdicts that other cases, rubrics
-    or scenarios gave are refused, not kept. Lines that are no cases are reported and skipped, and the exit code is 1.
-    With a judge or embeddings configured several cases are judged at a time; a judge out of reach is waited for.
+    or scenarios gave are refused, not kept. With a judge or embeddings configured several cases are judged at a time; a
+    judge out of reach is waited for.
+
+    The exit code is 1 where lines are no cases (they are reported and skipped), where the file holds no case, and where
+    every case of a rubric ended in an error. Cases that fail are results, and so are verdicts that are incomplete
+    because nobody is configured who could tell: the exit code is 0.
 
     --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
     and score each run's cases to a file of its own: 'gate' takes both.
@@ -55,6 +59,7 @@ def score(
     from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
     from monitor.answering import answering  # noqa: PLC0415
     from monitor.batch.append_file import AnotherRunError  # noqa: PLC0415
+    from monitor.batch.expense import Expense  # noqa: PLC0415
     from monitor.batch.in_flight import JudgeOutError  # noqa: PLC0415
     from monitor.batch.lines import lines  # noqa: PLC0415
     from monitor.batch.run import Batch  # noqa: PLC0415
@@ -72,7 +77,7 @@ def score(
         raise CommandError(f"--out: {out} is the file of cases itself", "name another file")
     if overwrite and out.is_file():
         out.write_bytes(b"")
-    judge = settings.answerers.judge
+    judge, expense = settings.answerers.judge, Expense()
     # What is judged again, to see how much the judge varies, must not come out of the cache.
     memory = Transient(forgetful=repeat is not None)
     size = cases.stat().st_size if cases.is_file() else None
@@ -85,7 +90,7 @@ def score(
                     settings,
                     memory=memory,
                     vectors=TransientShelf(MOST_VECTORS),
-                    observer=None,
+                    observer=expense,
                     clock_ns=time.time_ns,
                 ),
                 at_most=judge.concurrency if judge is not None else _IN_FLIGHT,
@@ -107,7 +112,33 @@ def score(
     except AnotherRunError as error:
         raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
     _report(tally, verdicts.resumed)
-    return DATA if tally.bad_lines or (tally.unrouted and not settings.routes) else 0
+    if (told := expense.told()) is not None:
+        click.echo(told, err=True)
+    wrong = bool(tally.bad_lines or (tally.unrouted and not settings.routes))
+    _refuse_nothing(tally, str(cases), told=wrong)
+    return DATA if wrong else 0
+
+
+def _refuse_nothing(tally: Tally, cases: str, *, told: bool) -> None:
+    """A run that says nothing of any case must not look like one that went well: ``CommandError``.
+
+    ``told``: that no case was judged has its reason above already.
+    """
+    if tally.broken:
+        raise CommandError(
+            f"{', '.join(tally.broken)}: not one case could be judged; each ended in an error",
+            "mend what the reasons above name, then call again with --overwrite: what failed is not tried again",
+            DATA,
+        )
+    if tally.rubrics or told:
+        return
+    if tally.excluded or tally.unrouted:
+        raise CommandError(
+            f"{cases}: no case was judged, for no rubric is meant for any",
+            "name one with --rubric, or look at the routes of the configuration",
+            DATA,
+        )
+    raise CommandError(f"{cases}: holds no case", "write one JSON object a line, or look at what wrote the file", DATA)
 
 
 @contextlib.contextmanager

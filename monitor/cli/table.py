@@ -42,7 +42,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     found = [click.style(line([name.upper() for name in head], [None] * len(head)), bold=True)]
     for row in cells:
         colours = [_colour(name, cell) for name, cell in zip(head, row, strict=True)]
-        wrapped = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
+        wrapped = [textwrap.wrap(cell, max(width, 1)) or [""] for cell, width in zip(row, widths, strict=True)]
         found += [line(part, colours) for part in zip_longest(*wrapped, fillvalue="")]
     return "\n".join(found)
 

@@ -61,8 +61,10 @@ def test(  # noqa: PLR0917  # click passes options by name
     """
     import asyncio  # noqa: PLC0415  # not for --help
 
+    from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
     from monitor.answering import answering  # noqa: PLC0415
     from monitor.batch.append_file import AnotherRunError  # noqa: PLC0415
+    from monitor.batch.expense import Expense  # noqa: PLC0415
     from monitor.batch.in_flight import JudgeOutError  # noqa: PLC0415
     from monitor.batch.transient import MOST_VECTORS, Transient, TransientShelf  # noqa: PLC0415
     from monitor.catalogue import configured  # noqa: PLC0415
@@ -75,7 +77,7 @@ def test(  # noqa: PLR0917  # click passes options by name
     seconds = _seconds(timeout)
     settings = runnable(config).config
     rubrics = configured(settings)
-    section, memory = settings.answerers.judge, Transient(forgetful=repeat > 1)
+    section, memory, expense = settings.answerers.judge, Transient(forgetful=repeat > 1), Expense()
     for name in chosen:
         if name not in rubrics:
             raise CommandError(f"--rubric: there is no rubric {name!r}", f"choose from {', '.join(rubrics)}")
@@ -98,7 +100,7 @@ def test(  # noqa: PLR0917  # click passes options by name
                             settings,
                             memory=memory,
                             vectors=TransientShelf(MOST_VECTORS),
-                            observer=None,
+                            observer=expense,
                             clock_ns=time.time_ns,
                         ),
                         max_wait_s=section.max_wait.seconds if section is not None else 0.0,
@@ -112,6 +114,8 @@ def test(  # noqa: PLR0917  # click passes options by name
         except JudgeOutError as error:
             again = "mend it and call again: what was judged stands in --out, and the run goes on from there"
             raise CommandError(f"answerers.judge: {error}", again, DATA) from None
+        except EmbeddingError as error:
+            raise CommandError(f"answerers.embedding: {error.cause}", error.remedy) from None
         except AnotherRunError as error:
             raise CommandError(str(error), "name another --out, or move the file away") from None
         except UnreachableError as error:
@@ -125,7 +129,7 @@ def test(  # noqa: PLR0917  # click passes options by name
     if form == "json":
         click.echo(json.dumps(summary, indent=2, ensure_ascii=True))
     else:
-        report(tests, found, summary)
+        report(tests, found, summary, expense.told())
     return 0 if summary.get("passed") == summary.get("total_tests") else DATA
 
 

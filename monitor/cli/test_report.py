@@ -20,8 +20,8 @@ _REASON = 300
 _HEAD = ("n", "passed", "failed", "incomplete", "pass rate")
 
 
-def report(tests: TestSet, found: Sequence[Finished], summary: Mapping[str, Any]) -> None:
-    """Print it all."""
+def report(tests: TestSet, found: Sequence[Finished], summary: Mapping[str, Any], expense: str | None) -> None:
+    """Print it all. ``expense`` is what judging cost, None where nobody was asked."""
     tally, tags, complexities = Tally(), dict[str, Count](), dict[str, Count]()
     for one in found:
         for verdict in one.verdicts:
@@ -35,6 +35,8 @@ def report(tests: TestSet, found: Sequence[Finished], summary: Mapping[str, Any]
             click.echo(table((title, *_HEAD), [_row(name, count) for name, count in counts.items()]) + "\n")
     for line in (*_failures(found, summary), *_incomplete(tally.gaps), *_repeats(summary)):
         click.echo(line)
+    if expense is not None:
+        click.echo(expense)
     click.echo(_last_line(tests, found, summary))
 
 

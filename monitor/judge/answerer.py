@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from integrations.provider.errors import Kind, ProviderError
@@ -127,7 +127,8 @@ class JudgeAnswerer:
             return dict.fromkeys(asked, NoAnswer(f"{OUTAGE}: {error}", failed=True))
         except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may hold what a trace said
             log.error("could not judge", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
-            return dict.fromkeys(asked, NoAnswer(f"judge error: {type(error).__name__}", failed=True))
+            paid = self._paid(bill, "", uuid.uuid4().hex)
+            return dict.fromkeys(asked, NoAnswer(f"judge error: {type(error).__name__}", failed=True, judgement=paid))
         finally:
             # An outage costs nothing, and says nothing of what judging costs.
             if bill.usd or any(isinstance(reply, Answer) for reply in replies.values()):
@@ -163,19 +164,20 @@ class JudgeAnswerer:
         try:
             said = await self._jury.ask(request, own)
         except UnansweredError as error:
-            failed = NoAnswer(label(str(error), MAX_REASON), failed=True)
+            paid = self._paid(own, request.prompt_version, call)
+            failed = NoAnswer(label(str(error), MAX_REASON), failed=True, judgement=paid)
             smaller: dict[Question, Reply] = {}
             if len(request.questions) > 1 and error.kind is Kind.CONTEXT_OVERFLOW:
                 smaller = await self._hear_apart(case, request, keys, bill)
             return {question: smaller.get(question, failed) for question in request.questions}
         finally:
-            bill.add(own.usd)
+            bill.take(own)
         replies: dict[Question, Reply] = {}
         for question, answer in said.items():
             if isinstance(answer, NoAnswer):
-                replies[question] = answer
+                replies[question] = replace(answer, judgement=self._paid(own, request.prompt_version, call))
             else:
-                judgement = Judgement(self.name, answer.prompt_version, cost_usd=own.usd, call=call)
+                judgement = self._paid(own, answer.prompt_version, call) or Judgement(self.name, answer.prompt_version)
                 replies[question] = await self._reply(case, question, answer, judgement)
         await self._cache.put({keys[q]: answer for q, answer in said.items() if isinstance(answer, Kept)})
         return replies
@@ -195,15 +197,25 @@ class JudgeAnswerer:
         found = await asyncio.to_thread(contradiction, case, question, kept.value)
         if found is not None:
             self._observer.flagged(self.name, "contradiction")
-        flags = kept.flags if found is None else (*kept.flags, label(found, MAX_REASON))
+        flags = (*judgement.flags, *kept.flags, *(() if found is None else (label(found, MAX_REASON),)))
         return Answer(
-            value=kept.value,
-            method=Method.JUDGE,
-            reason=kept.reason,
-            judgement=Judgement(
-                judgement.model, judgement.prompt_version, judgement.cost_usd, judgement.call, flags
-            ),
-        )  # fmt: skip
+            value=kept.value, method=Method.JUDGE, reason=kept.reason, judgement=replace(judgement, flags=flags)
+        )
+
+    def _paid(self, bill: Bill, prompt_version: str, call: str) -> Judgement | None:
+        """What a call came to; None where nothing was sent."""
+        if not bill.requests:
+            return None
+        return Judgement(
+            self.name,
+            prompt_version,
+            cost_usd=bill.usd,
+            call=call,
+            flags=() if bill.complete else ("cost not known",),
+            requests=bill.requests,
+            input_tokens=bill.input_tokens,
+            output_tokens=bill.output_tokens,
+        )
 
     async def _context(self) -> int:
         if self._context_tokens is None:

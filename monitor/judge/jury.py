@@ -85,14 +85,14 @@ class Jury:
         answers = [each for each in said if not isinstance(each, BaseException)]
         if len(answers) < self._quorum:
             raise next(each for each in said if isinstance(each, UnansweredError))
-        known = () if bill.complete else ("cost not known",)
-        return {question: self._agreed([each[question] for each in answers], known) for question in request.questions}
+        return {question: self._agreed([each[question] for each in answers]) for question in request.questions}
 
-    def _agreed(self, judged: list[JudgedValue], flags: tuple[str, ...]) -> Kept | NoAnswer:
+    def _agreed(self, judged: list[JudgedValue]) -> Kept | NoAnswer:
         values = [each.value for each in judged]
+        flags: tuple[str, ...] = ()
         if disagrees(values):
             self._observer.flagged(self.name, "disagreement")
-            flags += ("the judges disagree",)
+            flags = ("the judges disagree",)
         try:
             value, spokesman = agree(values, self._rule)
         except SplitError as error:

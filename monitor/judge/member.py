@@ -53,14 +53,29 @@ class UnansweredError(Exception):
 
 @dataclass(slots=True)
 class Bill:
-    """What asking cost, failures included. ``complete`` is false once a price was not known."""
+    """What asking cost, failures included. ``complete`` is false once it was not known what a request cost."""
 
     usd: float = 0.0
     complete: bool = True
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
 
-    def add(self, usd: float | None) -> None:
+    def add(self, usage: Usage, usd: float | None) -> None:
+        """One request more."""
         self.usd += usd or 0.0
         self.complete = self.complete and usd is not None
+        self.requests += 1
+        self.input_tokens += usage.input_tokens
+        self.output_tokens += usage.output_tokens
+
+    def take(self, other: Bill) -> None:
+        """Those of another one too."""
+        self.usd += other.usd
+        self.complete = self.complete and other.complete
+        self.requests += other.requests
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
 
 
 @dataclass(slots=True, kw_only=True)
@@ -179,14 +194,20 @@ class Member:
             self.breaker.abandoned(permit)
             self._moved.set()
             raise UnansweredError(f"{OVER_BUDGET}: the budget for judging is spent")
+        usage: Usage | None = None
         try:
             completion = await self._once(request, permit)
-            paid = self._known(completion.usage, price, bill)
+            usage = completion.usage
         except ProviderError as error:
-            if error.kind is not Kind.TIMEOUT:
-                paid = self._known(error.usage, price, bill)
+            usage = error.usage if error.kind is not Kind.TIMEOUT else None
             raise
         finally:
+            if usage is not None:
+                usd = self._usd(usage, price)
+                paid = usd or 0.0
+                bill.add(usage, usd)
+            else:  # given up: whether it is paid for will not be told
+                bill.add(Usage(), None)
             now = self.clock()
             self.budget.settle(reservation, paid, now)
             if paid:
@@ -234,10 +255,8 @@ class Member:
         return price
 
     @staticmethod
-    def _known(usage: Usage, price: Price | None, bill: Bill) -> float:
+    def _usd(usage: Usage, price: Price | None) -> float | None:
         """Dollars of a call that is over; where the provider's answer tells none, by price and tokens."""
-        usd = usage.cost_usd
-        if usd is None and price is not None:
-            usd = price.of(usage.input_tokens, usage.output_tokens)
-        bill.add(usd)
-        return usd or 0.0
+        if usage.cost_usd is None and price is not None:
+            return price.of(usage.input_tokens, usage.output_tokens)
+        return usage.cost_usd

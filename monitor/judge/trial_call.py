@@ -19,9 +19,9 @@ def try_model(model: Model) -> str | None:
 async def _try(model: Model) -> str | None:
     library = LiteLLM()
     try:
-        await JudgeClient(library).complete(GREETING, model)
+        completion = await JudgeClient(library).complete(GREETING, model)
     except ProviderError as error:
         return str(error)
     finally:
         await library.close()
-    return None
+    return None if completion.text.strip() else "its answer is empty"

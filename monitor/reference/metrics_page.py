@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.catalogue import Card, cards, range_text
+from monitor.catalogue import Card, cards, range_text, weight_text
 from scoring.rubric import Rubric
 from scoring.rubrics import RUBRICS
 from scoring.runs.scores import FINAL, RUN_SCORES, RunScore
@@ -84,7 +84,7 @@ def _metric_section(card: Card) -> str:
 def _weight(card: Card) -> str:
     if card.criterion in card.rubric.opt_in:
         return "opt-in"
-    return f"{card.criterion.weight:g}" if card.criterion.weight else "–"
+    return weight_text(card.criterion.weight) if card.criterion.weight else "–"
 
 
 def _cell(text: str) -> str:

@@ -53,6 +53,11 @@ class Judge:
         self._max_wait_s = max_wait_s
         self._evaluator = Evaluator(rubrics, answering.at_once, answering.others) if answering else Evaluator(rubrics)
 
+    async def start(self) -> None:
+        """Load the model of embeddings, where one is configured. Raises ``EmbeddingError``."""
+        if self._answering is not None and self._answering.embedding is not None:
+            await self._answering.embedding.start()
+
     async def close(self) -> None:
         """End what was loaded to answer."""
         if self._answering is not None:

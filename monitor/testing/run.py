@@ -84,8 +84,10 @@ class Runner:
                 self.heard(finished)
 
         async with self.agent:
-            workers = [asyncio.create_task(work()) for _ in range(min(self.concurrency, len(todo)))]
+            workers: list[asyncio.Task[None]] = []
             try:
+                await self.judge.start()  # what cannot be judged need not be asked
+                workers += (asyncio.create_task(work()) for _ in range(min(self.concurrency, len(todo))))
                 await asyncio.gather(*workers)
             finally:
                 for worker in workers:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scoring.effects import BorneOut, CitesTranscript, GradeAnswer, Question, SameEntity
+from scoring.effects import BorneOut, CitesTranscript, GradeAnswer, Question
 from scoring.judge_metrics import DEFINITIONS, MAX_SCORE, Definition
 from scoring.questions.agent import GradeAgent
 from scoring.questions.benchmarks import (
@@ -21,7 +21,7 @@ from scoring.questions.benchmarks import (
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
+from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
 from scoring.rubrics.dimensions import IMPORTANCE, LEVELS
 from scoring.span import Json
 
@@ -29,9 +29,6 @@ from . import readers
 from .answers import Reader, level
 from .form import BOOL, STRING, TOKENS, Form, five_fields, list_of, object_of, one_of, share, yes_or_no
 from .prompt import ANSWERS, DATA, SEED_000, SEED_002
-
-EMBEDDING_ONLY: tuple[type[Question], ...] = (SameEntity, SentenceSimilarity)
-"""Answered by the cosine of two embeddings, which no judge can tell."""
 
 _CALL = ("transcript", "expected_outcome", "model_output", "config")
 """The inputs of seed 000 (the metric is the question's)."""

@@ -32,8 +32,8 @@ def score(case: Case, rubric: Rubric, *, answer: Answerer = lexical.answer, crea
     ``created_at`` is an ISO 8601 time in UTC: this layer has no clock.
     """
     started = {criterion.metric.id: criterion.metric.start(case) for criterion in rubric.criteria}
-    results = run(started, lambda question: answer(case, question))
-    return reach_verdict(rubric, case, results, created_at=created_at)
+    done = run(started, lambda question: answer(case, question))
+    return reach_verdict(rubric, case, done.results, judgements=done.judgements, created_at=created_at)
 
 
 def nobody(_case: Case, _question: Question) -> Reply:

@@ -13,7 +13,8 @@ import pytest
 
 import scoring
 from scoring.effects import Question
-from scoring.judging.forms import BY_METRIC, EMBEDDING_ONLY, FORMS, TEMPLATE, form_of
+from scoring.embedding import EMBEDDING_ONLY
+from scoring.judging.forms import BY_METRIC, FORMS, TEMPLATE, form_of
 from scoring.judging.parts import PARTS
 from scoring.judging.prompt import prompt
 

@@ -129,9 +129,28 @@ def test_a_run_whose_model_is_not_there_ends_before_it_says_anything(tmp_path):
     done = score(tmp_path, {"model": str(tmp_path / "nothing")}, TRANSLATION)
     assert done.returncode == 2
     cause, remedy = done.stderr.strip().splitlines()[-2:]
-    assert cause.startswith("error: answerers.embedding: there is no folder")
+    assert cause.startswith("error: answerers.embedding.model: there is no folder")
     assert "answerers.embedding.model" in remedy
-    assert verdicts(tmp_path) == []
+    assert not (tmp_path / "v.jsonl").exists()
+
+
+def test_a_test_run_whose_model_cannot_be_loaded_asks_the_agent_nothing(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("no JSON")
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"answerers": {"embedding": {"model": str(tmp_path / "model")}}}))
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump({"tests": [{"id": "one", "input": "Hello?"}]}))
+    (tmp_path / "agent.py").write_text(
+        "import pathlib\ndef ask(said):\n    pathlib.Path('asked').touch()\n    return said\n"
+    )
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")} | {"HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-P", "-m", "monitor", "test", "tests.yaml", "--agent", "python:agent:ask"]
+    done = subprocess.run(
+        [*command, "--config", "c.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env=environ | {"PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}{os.pathsep}{tmp_path}"}, timeout=110,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "error: answerers.embedding: the embedding model" in done.stderr
+    assert not (tmp_path / "asked").exists()
 
 
 def meaning_of(text: str) -> tuple[float, ...]:
@@ -158,7 +177,7 @@ def test_an_endpoint_that_refuses_leaves_an_error_and_no_number(tmp_path):
     with Provider(unauthorised()) as provider:
         remote = {**REMOTE, "api_base": provider.url}
         done = score(tmp_path, remote, TRANSLATION)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 1, "not one case could be judged"
         meaning = scores(tmp_path)["sentence_meaning_accuracy"]
         assert (meaning["status"], meaning["value"]) == ("error", None)
         assert "authentication failed" in meaning["reason"]

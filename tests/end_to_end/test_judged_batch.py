@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.fakes.judge import judges
-from tests.fakes.openai import Provider, error, unauthorised
+from tests.fakes.openai import Provider, error, says, unauthorised
 
 pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed")
 
@@ -52,11 +52,27 @@ def verdicts(folder: Path) -> list[dict]:
     return [json.loads(line) for line in (folder / "v.jsonl").read_text().splitlines()]
 
 
+def test_a_judge_that_fails_at_every_case_is_no_run_that_went_well(tmp_path, provider):
+    provider.standing = says("not JSON")
+    told = score(tmp_path, provider, 3)
+    assert told.returncode == 1
+    assert "quality: not one case could be judged; each ended in an error" in told.stderr
+    assert "remedy: " in told.stderr
+    assert {v["judge"]["calls"] for v in verdicts(tmp_path)} == {2}, "what came to nothing was paid for"
+    assert all(v["judge"]["cost_usd"] > 0 for v in verdicts(tmp_path))
+    again = provider.seen[0]
+    provider.standing = lambda seen: (judges() if seen.raw == again.raw else says("not JSON"))(seen)
+    assert score(tmp_path, provider, 3, "--overwrite").returncode == 0, "one verdict is something to go on"
+
+
 def test_several_cases_are_in_flight_and_their_verdicts_stand_in_order(tmp_path, provider):
     told = score(tmp_path, provider, 40, concurrency=6)
     assert told.returncode == 0, told.stderr
     assert [v["case_id"] for v in verdicts(tmp_path)] == [f"case-{n}" for n in range(40)]
     assert {v["judge"]["calls"] for v in verdicts(tmp_path)} == {1}
+    cost = sum(v["judge"]["cost_usd"] for v in verdicts(tmp_path))
+    assert f"judge: 40 requests, {sum(v['judge']['input_tokens'] for v in verdicts(tmp_path)):,} + " in told.stderr
+    assert told.stderr.strip().endswith(f"tokens, {cost:.4f} USD")
     assert 2 <= provider.most_at_once <= 6
 
 

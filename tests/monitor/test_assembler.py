@@ -37,14 +37,11 @@ def closings(assembler: Assembler, now: int):
 
 def test_a_root_and_all_parents_close_a_trace_after_the_grace():
     assembler = Assembler(LIMITS)
-    assert assembler.next_due is None
     assert assembler.add(chunk(1, (2, 1)), 0) is Arrival.OPENS
-    assert assembler.next_due == 30
     assert assembler.add(chunk(1, 1), 10) is Arrival.EXTENDS
-    assert assembler.next_due == 12
     assert closings(assembler, 11) == []
     assert closings(assembler, 12) == [(1, "root_ended", 1)]
-    assert (closings(assembler, 1_000), assembler.next_due) == ([], None)
+    assert closings(assembler, 1_000) == []
 
 
 @pytest.mark.parametrize("spans", [[(2, 1)], [1, (3, 2)], [(1, 1)], [(1, 2), (2, 1)]])
@@ -84,7 +81,6 @@ def test_the_order_of_arrival_does_not_matter_for_how_a_whole_trace_closes(spans
         assembler.add(chunk(1, span), now)
     last = max(times)
     assert closings(assembler, last + 1) == []
-    assert assembler.next_due == last + 2
     assert closings(assembler, last + 2) == [(1, "root_ended", 1)]
 
 
@@ -126,7 +122,6 @@ def test_pressure_closes_the_oldest_by_count_and_by_size():
     assembler = Assembler(Limits(max_open_traces=2))
     for n in (1, 2, 3):
         assembler.add(chunk(n, 1), n)
-    assert assembler.next_due == 0
     assert closings(assembler, 4) == [(1, "pressure", 1)]
 
     assembler = Assembler(Limits(max_open_bytes=250))
@@ -246,9 +241,8 @@ class Assembly(RuleBasedStateMachine):
     @rule(pause=st.integers(0, 25))
     def wait(self, pause):
         self.now += pause
-        expected = self.assembler.next_due
         found = self.assembler.due(self.now)
-        assert (expected is not None and expected <= self.now) == bool(found)
+        assert not self.assembler.due(self.now), "all that is due is closed at once"
         for closing in found:
             self.closed.setdefault(closing.trace_id, []).append(closing.revision)
             quiet = self.now - self.last[closing.trace_id]
@@ -262,7 +256,6 @@ class Assembly(RuleBasedStateMachine):
         assert open_now == self.assembler.open_traces
         for revisions in self.closed.values():
             assert revisions == list(range(1, len(revisions) + 1))
-        assert (self.assembler.next_due is None) == (self.assembler.open_traces == 0)
 
     def teardown(self):
         if hasattr(self, "assembler"):

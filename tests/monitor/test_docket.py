@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -23,7 +24,7 @@ from monitor.sampler import NEVER, Sampler, randomness
 from monitor.trial import Trials
 from scoring.effects import Answer, GradeAnswer, NoAnswer
 from scoring.metric import Metric
-from scoring.result import Method, Scored
+from scoring.result import Judgement, Method, Scored
 from scoring.rubric import Criterion, Rubric
 from scoring.settle import settle
 from tests.otlp_requests import HIGH, S, request, span, trace
@@ -424,6 +425,37 @@ async def test_a_failure_in_passing_is_tried_again_a_few_times_and_then_ends_it(
     await b.close(1)
     await b.ended(1)
     assert (b.asked(), b.told[0].reason) == ([1, 1, 1], Reason.JUDGE_FAILED)
+
+
+PAID = Judgement("m", "p", 0.25, call="1")
+
+
+async def test_a_provider_that_does_not_greet_is_no_failure_of_the_trace(bench):
+    """As after a long outage: each probe fails, and nothing of the trace is sent. Then its own failure is its first."""
+    b = bench()
+    await b.close(1)
+    out = NoAnswer(f"{OUTAGE}: overloaded", failed=True)
+    for _ in range(5):
+        b.judge.outage, b.judge.reply = None, lambda _: (setattr(b.judge, "outage", "overloaded"), out)[1]
+        await b.drained(2)
+    assert (b.asked(), b.docket.waiting) == ([1] * 5, 1)
+    (place, _) = b.docket.backlog._closings[trace(1)]
+    assert place.attempts == 0
+    b.judge.outage, b.judge.reply = None, NoAnswer(f"{OUTAGE}: timeout", failed=True, judgement=PAID)
+    await b.ended(1)
+    assert b.asked() == [1] * 8
+    assert b.told[0].verdicts[0].to_json()["judge"]["cost_usd"] == 0.25, "one call, however often it is told"
+
+
+async def test_what_failed_before_an_answer_came_is_part_of_what_the_verdict_cost(bench):
+    b = bench()
+    answer = replace(YES, judgement=Judgement("m", "p", 0.5, call="2"))
+    replies = iter([NoAnswer(f"{OUTAGE}: timeout", failed=True, judgement=PAID), answer])
+    b.judge.reply = lambda _: next(replies)
+    await b.close(1)
+    await b.ended(1)
+    judge = b.told[0].verdicts[0].to_json()["judge"]
+    assert (b.told[0].reason, judge["cost_usd"], judge["calls"]) == (Reason.SCORED, 0.75, 2)
 
 
 async def test_what_was_drawn_and_could_not_be_paid_for_after_all_is_over_budget_and_no_failure(bench):

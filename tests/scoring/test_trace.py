@@ -67,8 +67,6 @@ def test_whatever_the_parents_every_span_is_somewhere_and_every_walk_ends(edges,
         above = ids(made.ancestors(each))
         assert len(set(above)) == len(above)
         assert each.span_id not in above
-        for parent in above:
-            assert made.has_descendant(made.by_id[parent], frozenset({each.span_id}))
 
 
 def test_a_trace_is_complete_with_a_root_and_all_parents():
@@ -112,14 +110,10 @@ def test_spans_that_are_their_own_ancestors_have_no_root_and_no_end_of_walks():
     assert (made.root, made.tops, made.missing_parents, made.complete) == (None, (), (), False)
     assert ids(made.ancestors(made.by_id["a"])) == ["b"]
     assert list(made.ancestors(made.by_id["self"])) == []
-    assert made.has_descendant(made.by_id["a"], frozenset({"b"}))
-    assert not made.has_descendant(made.by_id["a"], frozenset({"self"}))
 
 
-def test_a_descendant_is_found_at_any_depth_and_only_below():
+def test_ancestors_are_found_at_any_depth():
     made = trace(span("0"), *(span(str(n), str(n - 1)) for n in range(1, 3000)))
-    assert made.has_descendant(made.by_id["0"], frozenset({"2999"}))
-    assert not made.has_descendant(made.by_id["2999"], frozenset({"0"}))
     assert len(list(made.ancestors(made.by_id["2999"]))) == 2999
 
 

@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 
 from scoring.bands import Blocker, Effect, at_least
 from scoring.case import Case
+from scoring.effects import Answer, CitesTranscript, GradeAnswer, NoAnswer
 from scoring.metric import Metric
 from scoring.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric
 from scoring.rubrics import RUBRICS, score
+from scoring.settle import settle
 from scoring.verdict import State, reach_verdict
 
 AT = "2026-01-01T00:00:00Z"
 CASE = Case(case_id="c", model_output={})
+ONE = Scored(value=1.0)
 
 
 def metric(name, bands=None):
@@ -197,6 +200,9 @@ def test_a_verdict_that_fails_says_what_failed_it() -> None:
     assert score(wrong, RUBRICS["workflow"], created_at="").reason == "tools: missing: a"
 
 
+NO_TOKENS = {"input_tokens": 0, "output_tokens": 0}
+
+
 def judged(*judgements):
     return Scored(value=1.0, method=Method.JUDGE, judgements=judgements)
 
@@ -205,10 +211,41 @@ def test_answers_of_one_call_are_paid_once_and_answers_out_of_the_cache_are_not(
     one, same_call = Judgement("m", "p", 0.25, call="1"), Judgement("m", "q", 0.25, call="1", flags=("doubtful",))
     other, cached = Judgement("m", "p", 0.5, call="2"), Judgement("m", "p")
     found = reach(results(a=judged(one, cached), b=judged(same_call, other), c=judged(cached))).to_json()
-    assert found["judge"] == {"model": "m", "prompt_version": "p", "cost_usd": 0.75, "calls": 2}
+    assert found["judge"] == {"model": "m", "prompt_version": "p", "cost_usd": 0.75, "calls": 2} | NO_TOKENS
     scores = {each["metric"]: each.get("judge") for each in found["scores"]}
     told = {"model": "m", "prompt_version": "p", "cost_usd": 0.25, "cached": False, "flags": []}
     assert scores["a"] == told
     assert scores["b"] == told | {"prompt_version": "q", "cost_usd": 0.75, "flags": ["doubtful"]}
     assert scores["c"] == told | {"cost_usd": 0.0, "cached": True}
     assert scores["gate"] is None
+
+
+def asks_twice(_case):
+    found = settle((yield (GradeAnswer(),)), bool)
+    if not isinstance(found, tuple):
+        return found
+    return NotApplicable("nothing to say") if isinstance(settle((yield (CitesTranscript("r"),)), bool), Failed) else ONE
+
+
+@pytest.mark.parametrize("said", ["error", "not_applicable"])
+def test_what_was_asked_in_vain_was_paid_all_the_same(said):
+    first = Judgement("m", "p", 0.25, call="1", input_tokens=10, output_tokens=2)
+    vain = Judgement("m", "p", 0.5, call="2", requests=3, input_tokens=30, output_tokens=1)
+
+    def answer(_case, question):
+        if isinstance(question, GradeAnswer) and said == "not_applicable":
+            return Answer(value=True, method=Method.JUDGE, judgement=first)
+        return NoAnswer("parse_error: empty", failed=True, judgement=vain)
+
+    metric = Metric(id="m", title="t", meaning="m", formula="f", source="s", measure=asks_twice)
+    other = Metric(id="n", title="t", meaning="m", formula="f", source="s", measure=lambda _: ONE)
+    asking = Rubric(
+        id="r", title="r", source="s", formula="f", pass_mark=0.5,
+        criteria=(Criterion(metric=metric, weight=0.5), Criterion(metric=other, weight=0.5)),
+    )  # fmt: skip
+    found = score(CASE, asking, answer=answer, created_at=AT).to_json()
+    assert found["scores"][0]["status"] == said
+    calls = {"error": (0.5, 3, 30, 1), "not_applicable": (0.75, 4, 40, 3)}[said]
+    assert tuple(found["judge"][name] for name in ("cost_usd", "calls", "input_tokens", "output_tokens")) == calls
+    assert (found["judge"]["model"], found["scores"][0]["judge"]["cost_usd"]) == ("m", calls[0])
+    assert "judge" not in found["scores"][1]

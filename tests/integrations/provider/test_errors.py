@@ -58,3 +58,9 @@ def test_errors_that_cause_each_other_are_read_once():
 def test_what_a_provider_quotes_far_behind_is_not_its_word():
     error = ValueError("rejected: " + "x" * 400 + " your credit balance is too low")
     assert read_error(error, secret=None).kind is Kind.BAD_ANSWER
+
+
+def test_no_key_is_shown_whosever_it_is():
+    error = ValueError("Incorrect key sk-proj-of-somebody-else-9, see http://me:hunter2@proxy/ for model gpt-4o-mini")
+    read = read_error(error, secret="sk-of-ours")
+    assert read.message == "Incorrect key …, see http://…@proxy/ for model gpt-4o-mini"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 import threading
+import warnings
 
 from integrations.provider.library import LiteLLM
 
@@ -55,3 +57,33 @@ async def test_who_gives_up_waiting_ends_the_work_too():
 
 async def test_closing_what_was_never_started_does_nothing():
     await LiteLLM().close()
+
+
+async def test_a_call_that_is_given_up_while_it_is_being_made_leaves_no_coroutine_unawaited():
+    library = LiteLLM()
+    began, go_on, made = threading.Event(), threading.Event(), []
+
+    async def call():
+        return "said"
+
+    def making():  # as litellm does: the coroutine of a call comes out of a thread
+        began.set()
+        go_on.wait(10)
+        made.append(True)
+        return call()
+
+    async def work(_litellm):
+        return await (await asyncio.get_running_loop().run_in_executor(None, making))
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        task = asyncio.create_task(library.run(work))
+        assert await asyncio.to_thread(began.wait, 30)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        go_on.set()
+        assert await library.run(work) == "said", "what is awaited works as ever"
+        await library.close()
+        gc.collect()
+    assert len(made) == 2
+    assert [str(one.message) for one in told if "never awaited" in str(one.message)] == []

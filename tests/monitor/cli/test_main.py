@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from monitor.cli import COMMANDS, main
 from monitor.config import resolve
 from monitor.config.answerers import Embedding
-from monitor.extras import missing
+from monitor.extras import EMBEDDINGS, installed, missing
 
 CORPUS = Path(__file__).parents[1] / "config"
 ENTRY = Path(sys.executable).with_name("sidejudge")
@@ -165,6 +165,22 @@ def test_check_refuses_what_needs_a_part_that_is_not_installed(call, tmp_path: P
         config.model_copy(update={"answerers": remote}), has=lambda extra: extra.name == "embeddings"
     )
     assert cause.startswith("answerers.embedding: needs the extra 'judge'")
+
+
+def test_check_refuses_a_folder_in_which_there_is_no_model(call, tmp_path: Path) -> None:
+    path, folder = tmp_path / "c.yaml", tmp_path / "model"
+    path.write_text(f"answerers: {{embedding: {{model: {folder}}}}}")
+    for cause in ("there is no folder", "the folder"):
+        ((found, remedy),) = missing(resolve(path, {}).config, has=lambda _: True)
+        assert found.startswith(f"answerers.embedding.model: {cause} {folder}")
+        assert remedy.startswith("set answerers.embedding.model to a folder")
+        folder.mkdir(exist_ok=True)
+    (folder / "modules.json").write_text("[]")
+    assert list(missing(resolve(path, {}).config, has=lambda _: True)) == []
+    if installed(EMBEDDINGS):
+        (folder / "modules.json").unlink()
+        told = call("check", path)
+        assert (told.exit_code, "holds no model" in told.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("rubric", ["agent", "quality", "dimensions"])

@@ -254,6 +254,24 @@ def test_a_scenario_that_nobody_knows_is_what_the_verdict_blames(tmp_path: Path)
     assert "scenario 'cal' is not in the scenario file" in str(told["reason"])
 
 
+@pytest.mark.parametrize("content", ["", "\n \n"])
+def test_a_file_without_a_case_is_wrong_data(tmp_path: Path, content: str) -> None:
+    cases = tmp_path / "c.jsonl"
+    cases.write_text(content)
+    done = score(cases, "--out", tmp_path / "v.jsonl")
+    assert done.returncode == 1
+    assert [line.split(": ")[0] for line in done.stderr.decode().splitlines()] == ["no verdicts", "error", "remedy"]
+    assert "c.jsonl: holds no case" in done.stderr.decode()
+
+
+def test_a_run_in_which_the_routes_choose_nothing_is_wrong(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("routes: [{match: {tags: [gold]}, rubrics: [qa]}]")
+    done = score(written(tmp_path / "c.jsonl", [qa_case(1)]), "--out", tmp_path / "v.jsonl", "--config", config)
+    assert done.returncode == 1
+    assert "no case was judged" in done.stderr.decode()
+
+
 def test_a_byte_order_mark_does_not_cost_the_first_case(tmp_path: Path) -> None:
     cases = written(tmp_path / "c.jsonl", [qa_case(1), qa_case(2)])
     cases.write_bytes(b"\xef\xbb\xbf" + cases.read_bytes())

@@ -51,7 +51,8 @@ FAULTS = {
     "an empty body": (fake.raw(b""), f"{OUTAGE}: bad answer", 3, Circuit.CLOSED),
     "a reset before the answer": (fake.resets(), f"{OUTAGE}: unreachable", 3, Circuit.CLOSED),
     "a reset within the answer": (fake.resets(40), f"{OUTAGE}: unreachable", 3, Circuit.CLOSED),
-    "no choices": (fake.no_choices(), f"{OUTAGE}: bad answer", 3, Circuit.CLOSED),
+    "no choices": (fake.no_choices(), "parse_error: empty", 2, Circuit.CLOSED),
+    "an empty text": (fake.says(""), "parse_error: empty", 2, Circuit.CLOSED),
     "a bad request": (fake.error(400, "bad"), f"{OUTAGE}: bad request", 1, Circuit.CLOSED),
     "too long for it": (fake.too_long(), "context overflow: ", 1, Circuit.CLOSED),
     "a refusal": (fake.refuses(), REFUSED, 1, Circuit.CLOSED),
@@ -106,7 +107,9 @@ async def test_a_hanging_provider_is_a_timeout(made, provider, watched):
     provider.standing = fake.hangs()
     judge = made(retries=1, model={"timeout_s": 0.3})
     reply = (await judge.answer(CASE, [INTENT]))[INTENT]
-    assert reply == NoAnswer(reply.reason, failed=True)
+    assert reply.failed
+    assert (reply.judgement.requests, reply.judgement.cost_usd) == (2, 0.0)
+    assert reply.judgement.flags == ("cost not known",), "given up, they may have been paid for all the same"
     assert reply.reason.startswith(OUTAGE)
     assert set(watched.attempts) == {"timeout"}
 
@@ -126,6 +129,46 @@ async def test_an_answer_that_does_not_parse_is_asked_for_once_more_with_the_ide
     assert first.raw == second.raw
     assert watched.attempts == ["parse_error", None]
     assert watched.cost_usd == pytest.approx(reply.judgement.cost_usd)  # both were paid for
+
+
+async def test_what_came_to_nothing_tells_what_it_cost(made, provider, watched):
+    provider.standing = fake.says("not JSON")
+    replies = await made().answer(CASE, [INTENT, HIGHLIGHT])
+    (paid,) = {reply.judgement for reply in replies.values()}
+    assert (paid.requests, paid.model, bool(paid.prompt_version)) == (2, "openai/gpt-4o-mini", True)
+    asked = sum(len(each["content"]) for each in provider.seen[0].messages) // 4
+    assert (paid.input_tokens, paid.output_tokens) == (2 * asked, 2 * (len("not JSON") // 4))
+    assert paid.cost_usd == pytest.approx(watched.cost_usd)
+    assert paid.cost_usd > 0
+
+
+async def test_what_was_asked_again_is_part_of_what_the_answer_cost(made, provider, watched):
+    provider.will(fake.says("not JSON"), fake.error(503, "busy"))
+    reply = (await made().answer(CASE, [INTENT]))[INTENT]
+    assert reply.judgement.requests == len(provider.seen) == 3
+    assert reply.judgement.cost_usd == pytest.approx(watched.cost_usd)
+
+
+async def test_where_nothing_was_sent_nothing_was_paid(made, provider):
+    judge, provider.standing = made(), fake.unauthorised()
+    assert (await judge.answer(CASE, [INTENT]))[INTENT].judgement.requests == 1
+    assert (await judge.answer(CASE, [INTENT]))[INTENT].judgement is None
+
+
+async def test_a_split_panel_tells_what_it_cost(made, provider, watched):
+    split = iter([0, 1])
+    provider.standing = judges(lambda _, field: next(split) if field == "score" else None)
+    reply = (await made(names=["openai/gpt-4o", "openai/gpt-4.1"]).answer(CASE, [SUPPORTED]))[SUPPORTED]
+    assert reply.failed
+    assert reply.judgement.requests == 2
+    assert reply.judgement.cost_usd == pytest.approx(watched.cost_usd)
+
+
+async def test_many_cases_without_an_answer_in_them_are_no_outage(made, provider):
+    judge, provider.standing = made(cache_entries=0), fake.no_choices()
+    for _ in range(10):
+        await judge.answer(CASE, [INTENT])
+    assert judge.outage is None
 
 
 async def test_all_open_questions_travel_in_one_call_and_share_its_price(made, provider):
@@ -323,7 +366,7 @@ async def test_when_the_provider_is_back_one_probe_finds_out_and_the_others_wait
     assert b"claim" not in provider.seen[1].raw
 
 
-@pytest.mark.parametrize("fault", [fake.says(""), fake.no_choices(), fake.error(500, "oops"), fake.resets()])
+@pytest.mark.parametrize("fault", [fake.page(200), fake.error(500, "oops"), fake.resets()])
 async def test_a_case_that_the_provider_never_answers_keeps_no_breaker_open(provider, library, store, fault):
     now = [1_760_000_000.0]
     told = {"api_base": provider.url, "api_key": "sk-very-secret"}
@@ -403,7 +446,7 @@ async def test_a_bug_costs_one_case_its_answers_and_tells_nothing_of_the_case(pr
         JudgeSettings(models=(Model(name="openai/x"),)), client=Broken(), memory=store.judged
     )  # fmt: skip
     replies = await judge.answer(CASE, [INTENT, SUPPORTED])
-    assert set(replies.values()) == {NoAnswer("judge error: RuntimeError", failed=True)}
+    assert {(reply.reason, reply.failed) for reply in replies.values()} == {("judge error: RuntimeError", True)}
     assert "refund" not in caplog.text
 
 

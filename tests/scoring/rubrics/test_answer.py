@@ -107,7 +107,14 @@ def test_both_scores_come_from_one_question():
 
     found = verdict(answer=once)
     assert asked == [GradeAnswer()]
-    assert found.to_json()["judge"] == {"model": "m", "prompt_version": "p", "cost_usd": 0.001, "calls": 1}
+    assert found.to_json()["judge"] == {
+        "model": "m",
+        "prompt_version": "p",
+        "cost_usd": 0.001,
+        "calls": 1,
+        "input_tokens": 0,
+        "output_tokens": 0,
+    }
 
 
 GOOD = {"accuracy_score": 2, "faithfulness_score": 1, "rationale": "Close enough."}

@@ -61,7 +61,7 @@ def judge(**answers):
 
 def result(metric, about, answer=nobody):
     measured = next(m for m in METRICS if m.id == metric)
-    return run({metric: measured.start(about)}, lambda question: answer(about, question))[metric]
+    return run({metric: measured.start(about)}, lambda question: answer(about, question)).results[metric]
 
 
 def raw(metric, about, answer=nobody):
@@ -211,7 +211,7 @@ def test_both_read_the_same_answers_and_each_question_is_asked_once():
 
     wanted = [m for m in METRICS if m.id in {"faithfulness", "hallucination_rate"}]
     about = case(VOUCHER)
-    found = run({m.id: m.start(about) for m in wanted}, lambda question: answer(about, question))
+    found = run({m.id: m.start(about) for m in wanted}, lambda question: answer(about, question)).results
     assert asked == [StatedClaims(tuple(VOUCHER.replace(". ", ".\n").splitlines())), Supported("a"), Supported("b")]
     assert (found["faithfulness"].details["raw"], found["hallucination_rate"].details["raw"]) == (0.0, 1.0)
 

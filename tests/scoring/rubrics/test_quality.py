@@ -59,7 +59,14 @@ def test_one_question_gives_all_three_and_is_paid_once():
 
     found = verdict(answer=noting).to_json()
     assert asked == [GradeQuality()]
-    assert found["judge"] == {"model": "m", "prompt_version": "p", "cost_usd": 0.001, "calls": 1}
+    assert found["judge"] == {
+        "model": "m",
+        "prompt_version": "p",
+        "cost_usd": 0.001,
+        "calls": 1,
+        "input_tokens": 0,
+        "output_tokens": 0,
+    }
     assert {line["reason"] for line in found["scores"]} == {"Well-structured."}
 
 

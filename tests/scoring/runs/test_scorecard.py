@@ -13,7 +13,8 @@ from scoring.runs.final import TASKS
 from scoring.runs.revisions import Revisions
 from scoring.runs.scorecard import Scorecard, empty_tally, scorecard
 from scoring.runs.tally import ModelTally
-from scoring.runs.verdict_line import VerdictLineError, read_verdict
+from scoring.runs.verdict_fields import VerdictLineError
+from scoring.runs.verdict_line import read_verdict
 from tests.verdict_lines import invalid_line, metric_line, verdict_line
 
 
@@ -268,6 +269,7 @@ def test_equal_weights_give_the_plain_mean(values) -> None:
         ({"revision": True}, "revision"),
         ({"cost_usd": -1}, "cost_usd"),
         ({"cost_usd": "1"}, "cost_usd"),
+        ({"passed": "yes"}, "passed"),
     ],
 )
 def test_a_line_that_is_no_verdict_names_its_field(changes, field) -> None:
