@@ -40,7 +40,9 @@ from .front import Front
 from .housekeeping import Housekeeping
 from .intake import Intake
 from .known import NOT_DELIVERED, known
-from .langfuse.sink import ScoresOut, connect
+from .langfuse.connections import Connections
+from .langfuse.sink import ScoresOut
+from .langfuse.source import schedule, traces_in
 from .ledger import Ledger
 from .notify.setup import Notifications
 from .pipeline import Pipeline
@@ -110,7 +112,8 @@ class Monitor:
             spool_bytes=lambda: self.store.size,
             judge=lambda: judge_standing(config, self.answering.judge, waiting, clock_ns() / 1e9),
         )
-        self.scores_out = _scores_out(config, self.store, self.exporter, clock_ns)
+        self.langfuse = Connections(config)
+        self.scores_out = _scores_out(config, self.langfuse, self.store, self.exporter, clock_ns)
         self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None
         self.books = Books(
             store=self.store,
@@ -164,6 +167,12 @@ class Monitor:
             watch=self.watch,
         )
         self.view.exports = self._exports
+        self.pull = traces_in(
+            config, self.langfuse, store=self.store, intake=self.intake, ledger=self.ledger, sampler=self.sampler,
+            assembler=self.assembler, pipeline=self.pipeline, clock_ns=clock_ns,
+        )  # fmt: skip
+        if self.pull is not None:
+            self.view.pull = self.pull.standing
         # First those who may fail: an event that could not be taken is told to all again.
         self.rounds.listeners += [self.notifications.take, self._told]
         self.housekeeping = Housekeeping(config, self.store, self.assembler, clock_ns)
@@ -215,6 +224,8 @@ class Monitor:
         await self._watch_alerts()
         await self.notifications.tick()
         self._scheduler.add_job(self.housekeeping.make_room, "interval", seconds=2, coalesce=True, max_instances=1)
+        if self.pull is not None:
+            schedule(self._scheduler, self.pull)
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
         addresses = {"otlp": address(otlp_socket, self.front.scheme), "api": address(api_socket), **more}
@@ -241,6 +252,7 @@ class Monitor:
         await self.answering.close()
         if self.scores_out:
             await self.scores_out.stop()
+        await self.langfuse.close()
         await self.notifications.close()
         try:
             await self.rounds.remember()
@@ -293,10 +305,11 @@ class Monitor:
         self.exporter.alert_told(event.condition, event.turn.value)
 
 
-def _scores_out(config: Config, store: Store, exporter: Exporter, clock_ns: Callable[[], int]) -> ScoresOut | None:
+def _scores_out(
+    config: Config, connections: Connections, store: Store, exporter: Exporter, clock_ns: Callable[[], int]
+) -> ScoresOut | None:
     sink = config.sinks.langfuse
     if sink is None:
         return None
-    return ScoresOut(
-        sink, langfuse=connect(sink), store=store, rubrics=configured(config), counted=exporter, clock_ns=clock_ns
-    )
+    client, rubrics = connections.to(sink), configured(config)
+    return ScoresOut(sink, langfuse=client, store=store, rubrics=rubrics, counted=exporter, clock_ns=clock_ns)

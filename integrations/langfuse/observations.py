@@ -31,8 +31,16 @@ MOST_ROWS: Final = 1000
 """Of a page; Langfuse refuses more."""
 BODY_ROWS: Final = 100
 """Of a page with contents."""
+MOST_IN_TRACE: Final = 10_000
+"""Rows of a trace that are read."""
+MOST_CHARACTERS: Final = 32 * 2**20
+"""Of the inputs and outputs of a trace."""
 SMALLEST_NS: Final = 10**9
 """A window that is not halved any more."""
+
+
+class TraceTooLarge(Exception):  # noqa: N818  # it says what is so, as StoreCorrupt does
+    """A trace of more rows or larger contents than are held in memory for one trace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,20 +71,21 @@ async def pages(langfuse: Langfuse, window: Window, *, fields: str = LISTED) -> 
             todo += [earlier, later]
 
 
-async def of_trace(
-    langfuse: Langfuse, trace_id: str, *, window: Window | None = None, most: int | None = None
-) -> list[Row]:
+async def of_trace(langfuse: Langfuse, trace_id: str, *, window: Window | None = None) -> list[Row]:
     """All rows of a trace with their contents, each id once, in order of start; an unknown trace has none.
 
-    ``window`` bounds the start times, which spares Langfuse a search through everything. Beyond ``most`` rows reading
-    stops: what is returned then has more than ``most``.
+    ``window`` bounds the start times, which spares Langfuse a search through everything. Raises ``TraceTooLarge``.
     """
     query = {"traceId": trace_id, **(_between(window) if window else {})}
     found: list[Row] = []
+    size = 0
     async for page in _read(langfuse, query, WHOLE, BODY_ROWS):
         found += [row for row in page if row.get("traceId") == trace_id]
-        if most is not None and len(found) > most:
-            break
+        size += sum(
+            len(text) for row in page for text in (row.get("input"), row.get("output")) if isinstance(text, str)
+        )
+        if len(found) > MOST_IN_TRACE or size > MOST_CHARACTERS:
+            raise TraceTooLarge(trace_id)
     return newest(found)
 
 

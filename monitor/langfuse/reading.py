@@ -14,12 +14,13 @@ from scoring.span import Completion
 from scoring.trace import Trace
 
 
-async def rows_of(
-    langfuse: Langfuse, server: Server, trace_id: str, *, window: Window | None = None, most: int | None = None
-) -> list[Row]:
-    """All rows of a trace with their contents, by the reads that the server answers. Raises ``LangfuseError``."""
+async def rows_of(langfuse: Langfuse, server: Server, trace_id: str, *, window: Window | None = None) -> list[Row]:
+    """All rows of a trace with their contents, by the reads that the server answers.
+
+    Raises ``LangfuseError`` and ``TraceTooLarge``.
+    """
     if server.observations_v2:
-        return await of_trace(langfuse, trace_id, window=window, most=most)
+        return await of_trace(langfuse, trace_id, window=window)
     return await legacy.of_trace(langfuse, trace_id)
 
 
