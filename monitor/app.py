@@ -242,10 +242,10 @@ class Monitor:
         return addresses
 
     def _repeat(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
-        """At once, and then regularly; a round that takes longer delays the next."""
+        """At once, and then regularly; a round that takes longer has the next ones left out."""
         self._repeated.append(Repeated(work))
         self._scheduler.add_job(
-            self._repeated[-1].run, "interval", seconds=every_s, coalesce=True, max_instances=1,
+            self._repeated[-1].run, "interval", seconds=every_s, coalesce=True, max_instances=2,
             misfire_grace_time=None, next_run_time=datetime.now(UTC),
         )  # fmt: skip
 

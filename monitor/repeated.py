@@ -15,8 +15,8 @@ class Repeated:
         self._ended = False
 
     async def run(self) -> None:
-        """One round; what it raises is raised."""
-        if self._ended:
+        """One round, unless one is under way; what it raises is raised."""
+        if self._ended or (self._round is not None and not self._round.done()):
             return
         self._round = asyncio.create_task(self._once())
         await asyncio.wait([self._round])

@@ -37,8 +37,8 @@ class Reference(Section):
         min_length=1,
         description="name of a dataset in Langfuse: of an item whose source is the trace, or that shares `key` with it",
     )
-    langfuse_corrections: bool = Field(
-        default=False, description="the output as people corrected it in Langfuse (scores of type CORRECTION)"
+    langfuse_corrections: bool | None = Field(
+        default=None, description="the output as people corrected it in Langfuse (scores of type CORRECTION)"
     )
     file: Annotated[Path, Field(strict=False)] | None = Field(
         default=None,
@@ -56,11 +56,11 @@ class Reference(Section):
             raise ValueError("needs exactly one of metadata, langfuse_dataset, langfuse_corrections and file")
         if self.file is not None and self.key is None:
             raise ValueError("needs key beside file, such as metadata.call_id")
-        if self.key is not None and (self.metadata is not None or self.langfuse_corrections):
+        if self.key is not None and self.file is None and self.langfuse_dataset is None:
             raise ValueError("has a key, which only goes with langfuse_dataset and file")
         return self
 
     @property
     def in_langfuse(self) -> bool:
         """Whether it is looked for in Langfuse."""
-        return self.langfuse_dataset is not None or self.langfuse_corrections
+        return self.langfuse_dataset is not None or bool(self.langfuse_corrections)

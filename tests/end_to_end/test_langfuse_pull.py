@@ -19,7 +19,8 @@ from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 
 CLIENTS = ("langfuse-v3", "langfuse-v5", "langfuse-v5-split", "langfuse-langchain", "otel-genai-latest",
-           "openinference-openai", "openinference-openai-split", "otel-openai-v2-experimental", "otel-openai-v2-legacy")  # fmt: skip
+           "openinference-openai", "openinference-openai-split", "otel-openai-v2-experimental",
+           "otel-openai-v2-legacy")  # fmt: skip
 """Clients of which the fake maps what they send as a server does."""
 SCENARIOS = ("s1_plain", "s2_agents", "s3_callcentre", "s4_error", "s5_stream", "s6_session")
 RECORDED = Path(__file__).parents[1] / "data" / "otlp" / "langfuse-v5" / "s2_agents" / "001.pb"
