@@ -110,7 +110,7 @@ def is_root(row: Row) -> bool:
 
 
 def grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Rows by their trace; those without one are left out. Of an id that is longer than any is, the beginning counts."""
+    """Rows by their trace; those without one are left out. Of an id that is longer than any, the beginning counts."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         if isinstance(trace_id := row.get("traceId"), str) and trace_id:
