@@ -58,7 +58,7 @@ class Sighting:
         """What a listing says of it."""
         for row in rows:
             span = bytes.fromhex(span_id(str(row.get("id"))))
-            started = instant_ns(row.get("startTime")) or 0
+            started = instant_ns(row.get("startTime")) or now_ns  # what has no time is as old as what is seen of it
             ended = instant_ns(row.get("endTime")) or started
             written = max(instant_ns(row.get("updatedAt")) or 0, instant_ns(row.get("createdAt")) or 0, ended)
             if span not in self.spans or written > self.written_ns:
@@ -126,7 +126,8 @@ def grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for row in rows:
         if isinstance(trace_id := row.get("traceId"), str) and trace_id:
-            found.setdefault(trace_id[:_LONGEST], []).append(row)
+            key = trace_id[:_LONGEST].encode("utf-8", "replace").decode()  # half a surrogate pair is no text to a store
+            found.setdefault(key, []).append(row)
     return found
 
 
