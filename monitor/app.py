@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 
@@ -40,11 +41,16 @@ from .front import Front
 from .housekeeping import Housekeeping
 from .intake import Intake
 from .known import NOT_DELIVERED, known
-from .langfuse.sink import ScoresOut, connect
+from .langfuse.connections import Connections
+from .langfuse.sink import ScoresOut
+from .langfuse.source import traces_in
 from .ledger import Ledger
 from .notify.setup import Notifications
 from .otel_events.setup import observing, otel_events
 from .pipeline import Pipeline
+from .references.book import REFRESH_S
+from .references.setup import references
+from .repeated import Repeated
 from .router import Router
 from .sampler import Sampler
 from .server import AddressError, Server, address, bind
@@ -94,6 +100,8 @@ class Monitor:
             embedding_observer=self.exporter.embedding,
             clock_ns=clock_ns,
         )
+        self.langfuse = Connections(config)
+        self.references = references(config, self.langfuse, self.store, self.assembler, clock_ns)
         trials = Trials(
             archive=self.store,
             sampler=self.sampler,
@@ -101,6 +109,7 @@ class Monitor:
             evaluator=Evaluator(configured(config), self.answering.at_once, self.answering.others),
             reference_keys=config.reference_keys,
             conversations=conversations(config),
+            references=self.references,
         )
         waiting = docket(config, trials, clock_ns)
         self.rounds = Rounds(
@@ -112,7 +121,7 @@ class Monitor:
             spool_bytes=lambda: self.store.size,
             judge=lambda: judge_standing(config, self.answering.judge, waiting, clock_ns() / 1e9),
         )
-        self.scores_out = _scores_out(config, self.store, self.exporter, clock_ns)
+        self.scores_out = _scores_out(config, self.langfuse, self.store, self.exporter, clock_ns)
         self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None
         self.books = Books(
             store=self.store,
@@ -168,10 +177,17 @@ class Monitor:
             watch=self.watch,
         )
         self.view.exports = self._exports
+        self.pull = traces_in(
+            config, self.langfuse, store=self.store, intake=self.intake, ledger=self.ledger, sampler=self.sampler,
+            assembler=self.assembler, pipeline=self.pipeline, clock_ns=clock_ns,
+        )  # fmt: skip
+        if self.pull is not None:
+            self.view.pull = self.pull.standing
         # First those who may fail: an event that could not be taken is told to all again.
         self.rounds.listeners += [self.notifications.take, self._told]
         self.housekeeping = Housekeeping(config, self.store, self.assembler, clock_ns)
         self._scheduler = AsyncIOScheduler(timezone="UTC")
+        self._repeated: list[Repeated] = []
         self._servers: list[Server] = []
         self._judging: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
@@ -221,16 +237,29 @@ class Monitor:
         await self._watch_alerts()
         await self.notifications.tick()
         self._scheduler.add_job(self.housekeeping.make_room, "interval", seconds=2, coalesce=True, max_instances=1)
+        if self.references is not None:
+            self._repeat(self.references.refresh, REFRESH_S)
+        if self.pull is not None:
+            self._repeat(self.pull.poll, self.pull.poll_s)
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
         addresses = {"otlp": address(otlp_socket, self.front.scheme), "api": address(api_socket), **more}
         log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self.config.sampling.rate})
         return addresses
 
+    def _repeat(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
+        """At once, and then regularly; a round that takes longer has the next ones left out."""
+        self._repeated.append(Repeated(work))
+        self._scheduler.add_job(
+            self._repeated[-1].run, "interval", seconds=every_s, coalesce=True, max_instances=2,
+            misfire_grace_time=None, next_run_time=datetime.now(UTC),
+        )  # fmt: skip
+
     async def stop(self) -> None:
         """End in order. What is not judged by now stays in the store, open."""
         self.view.is_ready = False
         self.receiver.accepting = False
+        await asyncio.gather(*(each.stop() for each in self._repeated))
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
         await asyncio.gather(*(server.stop() for server in self._servers), self.front.stop())
@@ -247,6 +276,7 @@ class Monitor:
         await self.answering.close()
         if self.scores_out:
             await self.scores_out.stop()
+        await self.langfuse.close()
         if self.otel_events:
             await self.otel_events.stop()
         await self.notifications.close()
@@ -301,10 +331,11 @@ class Monitor:
         self.exporter.alert_told(event.condition, event.turn.value)
 
 
-def _scores_out(config: Config, store: Store, exporter: Exporter, clock_ns: Callable[[], int]) -> ScoresOut | None:
+def _scores_out(
+    config: Config, connections: Connections, store: Store, exporter: Exporter, clock_ns: Callable[[], int]
+) -> ScoresOut | None:
     sink = config.sinks.langfuse
     if sink is None:
         return None
-    return ScoresOut(
-        sink, langfuse=connect(sink), store=store, rubrics=configured(config), counted=exporter, clock_ns=clock_ns
-    )
+    client, rubrics = connections.to(sink), configured(config)
+    return ScoresOut(sink, langfuse=client, store=store, rubrics=rubrics, counted=exporter, clock_ns=clock_ns)

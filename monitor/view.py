@@ -15,6 +15,7 @@ from integrations.prometheus.exporter import Exporter, Queue, Snapshot
 from scoring.alerts.board import in_order
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
+from scoring.pull_standing import PullStanding
 from scoring.status import Policy
 
 from .alerts.watch import Watch
@@ -89,6 +90,7 @@ class View:
     working: Callable[[], bool]
     judge: Callable[[], JudgeStanding | None] = lambda: None
     exports: Callable[[], Sequence[ExportStanding]] = list
+    pull: Callable[[], PullStanding | None] = lambda: None
     trace_url: Callable[[str], str | None] = lambda _: None
     suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
     sessions: Sessions | None = None
@@ -125,6 +127,7 @@ class View:
             shortened=self.windows.shortened,
             judge=self.judge(),
             exports=tuple(self.exports()),
+            pull=self.pull(),
             suspicions=self.suspicions(),
             receiving=self.front.receiving(self.intake.counts),
             forwarding=self.front.forwarding(),
@@ -203,7 +206,7 @@ class View:
         """The gauges of this moment."""
         now_ns = self.clock_ns()
         oldest_ns = self.assembler.oldest_ns
-        judge, exports = self.judge(), self.exports()
+        judge, exports, pull = self.judge(), self.exports(), self.pull()
         waits_for_judge = {} if judge is None else {"judge": Queue(items=judge.waiting, oldest_s=judge.oldest_s)}
         return Snapshot(
             standings=self.watch.standings(now_ns),
@@ -214,10 +217,12 @@ class View:
                 ),
                 "judging": Queue(items=len(self.pipeline.waiting)),
                 **waits_for_judge,
+                **({} if pull is None else {"pull": Queue(items=pull.pending)}),
                 **self._sessions(),
                 **{export.destination: Queue(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
             },
             exports=exports,
+            pull=pull,
             spool_bytes=self.store.size,
             judge=judge,
             suspected=self._suspected(),
@@ -257,6 +262,8 @@ class View:
             self.exporter.log_records_ignored(reason, self._since(f"{reason} logs", ignored))
         if forwarding is not None:
             self._count_forwarding(forwarding)
+        if (pull := self.pull()) is not None:
+            self.exporter.pull.follow(pull)
 
     def _count_forwarding(self, told: Forwarding) -> None:
         for of, counts, tell in (
