@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from scoring.doubt import COST_UNKNOWN, JUDGES_DISAGREE
 from scoring.effects import NoAnswer, Question
 from scoring.judging.request import JudgedValue, JudgeRequest
 
@@ -85,14 +86,14 @@ class Jury:
         answers = [each for each in said if not isinstance(each, BaseException)]
         if len(answers) < self._quorum:
             raise next(each for each in said if isinstance(each, UnansweredError))
-        known = () if bill.complete else ("cost not known",)
+        known = () if bill.complete else (COST_UNKNOWN,)
         return {question: self._agreed([each[question] for each in answers], known) for question in request.questions}
 
     def _agreed(self, judged: list[JudgedValue], flags: tuple[str, ...]) -> Kept | NoAnswer:
         values = [each.value for each in judged]
         if disagrees(values):
             self._observer.flagged(self.name, "disagreement")
-            flags += ("the judges disagree",)
+            flags += (JUDGES_DISAGREE,)
         try:
             value, spokesman = agree(values, self._rule)
         except SplitError as error:
