@@ -1,4 +1,4 @@
-"""A running monitor reads what people say in Langfuse, tells how far it agrees, and asks them about doubtful verdicts."""
+"""A running monitor reads what people say in Langfuse, tells how far it agrees, and asks about doubtful verdicts."""
 
 from __future__ import annotations
 
