@@ -12,6 +12,7 @@ from scoring.alerts.lifecycle import Stage
 from scoring.export_standing import ExportStanding, ExportState
 from scoring.judge_metrics import Tier
 from scoring.judge_standing import JudgeStanding
+from scoring.pull_standing import PullStanding, PullState
 from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.verdict import Selection, State
@@ -270,6 +271,32 @@ class ExportBody(_Body):
         )  # fmt: skip
 
 
+class PullBody(_Body):
+    """Reading traces from Langfuse: how far it has come."""
+
+    state: PullState = Field(
+        description="`waiting`: too much waits here already; `retrying`: waiting helps; `stopped`: only a person can"
+    )
+    reason: str = Field(description="why it is not `ok`; empty when it is")
+    server: str | None = Field(description="what answers there; null until it has")
+    project: str | None = Field(description="whose traces are read; null until it is known")
+    reads: Literal["v2", "legacy"] | None = Field(description="by which interface; null until it is known")
+    pending: Count = Field(description="traces that were seen and are not whole yet, or were not read")
+    lag_s: float | None = Field(description="for how long what is there was not listed, or what is whole not read")
+    last_success: datetime | None
+    rows: Count = Field(description="observations that were read since the start")
+    taken: Count = Field(description="traces that were taken since the start")
+    errors: dict[str, int] = Field(description="readings that ended early since the start, by why")
+
+    @classmethod
+    def of(cls, pull: PullStanding) -> PullBody:
+        return cls(
+            state=pull.state, reason=_text(pull.reason), server=pull.server, project=pull.project, reads=pull.reads,
+            pending=pull.pending, lag_s=pull.lag_s, last_success=_at(pull.read_s), rows=pull.rows, taken=pull.taken,
+            errors=dict(pull.errors),
+        )  # fmt: skip
+
+
 class StatusBody(_Body):
     """The state of this process at one moment."""
 
@@ -286,6 +313,7 @@ class StatusBody(_Body):
     suspicions: list[SuspicionBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
     receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
     forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
+    pull: PullBody | None = Field(description="null: no traces are read from Langfuse")
     exports: list[ExportBody] = Field(description="where scores are written back to, and those who are told of alerts")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
@@ -316,6 +344,7 @@ class StatusBody(_Body):
             ],
             receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
             forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
+            pull=PullBody.of(report.pull) if report.pull is not None else None,
             exports=[ExportBody.of(export) for export in report.exports],
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),

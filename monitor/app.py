@@ -41,7 +41,9 @@ from .housekeeping import Housekeeping
 from .intake import Intake
 from .known import NOT_DELIVERED, known
 from .langfuse.annotating import Annotating
-from .langfuse.sink import ScoresOut, connect
+from .langfuse.connections import Connections
+from .langfuse.sink import ScoresOut
+from .langfuse.source import schedule, traces_in
 from .ledger import Ledger
 from .notify.setup import Notifications
 from .pipeline import Pipeline
@@ -102,7 +104,8 @@ class Monitor:
             conversations=conversations(config),
         )
         waiting = docket(config, trials, clock_ns)
-        self.scores_out = _scores_out(config, self.store, self.exporter, clock_ns)
+        self.langfuse = Connections(config)
+        self.scores_out = _scores_out(config, self.langfuse, self.store, self.exporter, clock_ns)
         self.annotating = _annotating(config, self.scores_out, self.store, clock_ns)
         self.rounds = Rounds(
             watch=self.watch,
@@ -168,6 +171,12 @@ class Monitor:
             watch=self.watch,
         )
         self.view.exports = self._exports
+        self.pull = traces_in(
+            config, self.langfuse, store=self.store, intake=self.intake, ledger=self.ledger, sampler=self.sampler,
+            assembler=self.assembler, pipeline=self.pipeline, clock_ns=clock_ns,
+        )  # fmt: skip
+        if self.pull is not None:
+            self.view.pull = self.pull.standing
         # First those who may fail: an event that could not be taken is told to all again.
         self.rounds.listeners += [self.notifications.take, self._told]
         self.housekeeping = Housekeeping(config, self.store, self.assembler, clock_ns)
@@ -221,6 +230,8 @@ class Monitor:
         await self._watch_alerts()
         await self.notifications.tick()
         self._scheduler.add_job(self.housekeeping.make_room, "interval", seconds=2, coalesce=True, max_instances=1)
+        if self.pull is not None:
+            schedule(self._scheduler, self.pull)
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
         addresses = {"otlp": address(otlp_socket, self.front.scheme), "api": address(api_socket), **more}
@@ -249,6 +260,7 @@ class Monitor:
             await self.annotating.stop()
         if self.scores_out:
             await self.scores_out.stop()
+        await self.langfuse.close()
         await self.notifications.close()
         try:
             await self.rounds.remember()
@@ -301,13 +313,14 @@ class Monitor:
         self.exporter.alert_told(event.condition, event.turn.value)
 
 
-def _scores_out(config: Config, store: Store, exporter: Exporter, clock_ns: Callable[[], int]) -> ScoresOut | None:
+def _scores_out(
+    config: Config, connections: Connections, store: Store, exporter: Exporter, clock_ns: Callable[[], int]
+) -> ScoresOut | None:
     sink = config.sinks.langfuse
     if sink is None:
         return None
-    return ScoresOut(
-        sink, langfuse=connect(sink), store=store, rubrics=configured(config), counted=exporter, clock_ns=clock_ns
-    )
+    client, rubrics = connections.to(sink), configured(config)
+    return ScoresOut(sink, langfuse=client, store=store, rubrics=rubrics, counted=exporter, clock_ns=clock_ns)
 
 
 def _annotating(

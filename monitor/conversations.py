@@ -10,10 +10,11 @@ from typing import Any
 
 from integrations.cases import case_of
 from scoring.case import Case, Utterance
+from scoring.loop_guard import evaluator_traffic
 from scoring.session import Turn, conversation, turn_of
 from scoring.span import Completion
 
-from .router import OWN_TAG, Router, own_traffic
+from .router import Router
 from .sampler import Decision
 from .sessions import Identity, draw
 
@@ -43,7 +44,7 @@ class Conversations:
         self, case: Case, *, started_ns: int, thinned: bool, before: Mapping[str, Any] | None
     ) -> SessionTurn | None:
         """What is kept of a trace; None when it belongs to no session that is judged. Never raises."""
-        own = own_traffic(case.service, case.environment) is not None or OWN_TAG in case.tags
+        own = evaluator_traffic(case.service, case.environment, tags=case.tags) is not None
         if case.session_id is None or len(case.session_id) > MAX_ID or own:
             return None
         service, environment = (name and name[:MAX_ID] for name in (case.service, case.environment))

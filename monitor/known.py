@@ -18,6 +18,7 @@ from .config import Config
 from .config.notify import names
 from .langfuse.delivery import DESTINATION as LANGFUSE
 from .langfuse.delivery import REASONS as LANGFUSE_REASONS
+from .langfuse.pull import REASONS as PULL_REASONS
 from .ledger import Reason
 from .view import REJECTED
 
@@ -36,6 +37,7 @@ def known(config: Config, watch: Watch, version: str) -> Known:
         destinations=_destinations(config),
         forward_failures=REASONS if config.forward else (),
         forward_unjudged=UNJUDGED if config.forward else (),
+        pull_failures=PULL_REASONS if config.sources.langfuse else (),
         violations=dict.fromkeys(config.scenarios, KINDS),
         thresholds=watch.declared.policy.thresholds,
         own_thresholds=watch.declared.thresholds,

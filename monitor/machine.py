@@ -63,6 +63,8 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
     yield from _store(loaded.config.store.path)
     if loaded.config.answerers.judge is not None:
         yield from _judge(loaded.config.answerers.judge)
+    if loaded.config.sources.langfuse is not None:
+        yield _langfuse("sources.langfuse", loaded.config.sources.langfuse)
     if loaded.config.sinks.langfuse is not None:
         yield _langfuse("sinks.langfuse", loaded.config.sinks.langfuse)
     yield from _notified(loaded.config) if notify else _not_notified(loaded.config)

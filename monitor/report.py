@@ -13,6 +13,7 @@ from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
+from scoring.pull_standing import PullStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.verdict import State
@@ -30,8 +31,8 @@ class Report:
     """Everything at one moment. Times are ns since the epoch; ``ended`` counts traces by the reason they ended with.
 
     ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
-    ``judge`` is None where none is configured, ``agreement`` where no labels are read. ``alerts`` are in the order in
-    which people want to see them.
+    ``judge`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read. ``alerts`` are in
+    the order in which people want to see them.
     """
 
     standings: Sequence[Standing]
@@ -51,6 +52,7 @@ class Report:
     judge: JudgeStanding | None = None
     agreement: AgreementStanding | None = None
     exports: Sequence[ExportStanding] = ()
+    pull: PullStanding | None = None
     suspicions: Sequence[Suspicion] = ()
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None

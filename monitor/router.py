@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scoring.case import Case
+from scoring.loop_guard import evaluator_traffic
 from scoring.scenario import Scenario, parse_scenario
 from scoring.span import Json
 
@@ -16,18 +17,13 @@ from .config.match import task_of
 
 log = logging.getLogger("sidejudge.router")
 
-OWN_SERVICE = "sidejudge"
-OWN_TAG = "sidejudge"
-"""Tag of the traces that our own judge leaves in a tracing backend."""
-EVALUATOR_ENVIRONMENTS = "langfuse"
-"""Langfuse runs its evaluators and experiments in environments that begin with this."""
 TASK_RUBRICS: Mapping[str, str] = {
     name: name
     for name in ("qa", "entity", "text", "translation", "answer", "workflow", "agent", "quality", "dimensions")
 }
 """Without configured routes the task names the rubric."""
 
-__all__ = ["Excluded", "Match", "Route", "Router", "own_traffic"]
+__all__ = ["Excluded", "Match", "Route", "Router"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +49,6 @@ class Excluded:
     reason: str
 
 
-def own_traffic(service: str | None, environment: str | None) -> str | None:
-    """Why a trace of this resource is an evaluator's and not an application's; ``None`` when it may be judged.
-
-    Judging a judge would never end: each verdict would make the next trace.
-    """
-    if environment is not None and environment.startswith(EVALUATOR_ENVIRONMENTS):
-        return f"environment {environment!r} is where evaluators run"
-    if service == OWN_SERVICE:
-        return f"service {service!r} is this monitor"
-    return None
-
-
 class Router:
     """Chooses by the configured routes; without any, by the case's task.
 
@@ -85,11 +69,9 @@ class Router:
 
     def route(self, case: Case) -> Route | Excluded | None:
         """The route of a case; ``None`` when no rubric is meant for it."""
-        own = own_traffic(case.service, case.environment)
-        if own is not None:
-            return Excluded(own)
-        if OWN_TAG in case.tags:
-            return Excluded(f"tag {OWN_TAG!r} marks this monitor's own judge")
+        evaluator = evaluator_traffic(case.service, case.environment, tags=case.tags)
+        if evaluator is not None:
+            return Excluded(evaluator)
         if not self._routes:
             return self._by_task(case)
         for index, route in enumerate(self._routes):

@@ -40,7 +40,7 @@ p = p_s x p_d. It costs one hash a trace and request, and the agreement with oth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
@@ -157,12 +157,25 @@ class Sampler:
     def __init__(self, config: Sampling, *, whatever: bool = False) -> None:
         """``whatever``: the first pass keeps everything, for something else than a rule will ask for whole traces."""
         self.source: Final = config.randomness
+        self._whatever = whatever
         self.base: Final = threshold(config.rate)
         self._strata = [(rule, threshold(rule.rate)) for rule in config.rules if not rule.match.needs_content]
         self._content = [(rule, threshold(rule.rate)) for rule in config.rules if rule.match.needs_content]
         granted = [self.base, *(granted for _, granted in (*self._strata, *self._content))]
         self.admission: Final = 0 if whatever else min(granted)
         """The threshold of the first pass: what does not reach it, no rule could keep. One for all spans of a trace."""
+
+    def admits(self, trace_id: bytes) -> bool:
+        """The first pass, for a trace of whose spans nothing is known: whether any rule could keep it."""
+        return random_bits(trace_id, self.source) >= self.admission
+
+    def may_keep(self, trace_id: bytes, may_match: Callable[[Rule], bool]) -> bool:
+        """Between the passes: whether the second may keep it, where ``may_match`` tells which rules still may hold."""
+        if self._whatever:
+            return True
+        bits = random_bits(trace_id, self.source)
+        granted = [granted for rule, granted in (*self._strata, *self._content) if may_match(rule)]
+        return bits >= min((self.base, *granted))
 
     def decide(self, case: Case, admission: int, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision:
         """The second pass, on the whole trace.

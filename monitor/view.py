@@ -16,6 +16,7 @@ from scoring.agreement_standing import AgreementStanding, corrected
 from scoring.alerts.board import in_order
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
+from scoring.pull_standing import PullStanding
 from scoring.status import Policy
 
 from .alerts.watch import Watch
@@ -90,6 +91,7 @@ class View:
     working: Callable[[], bool]
     judge: Callable[[], JudgeStanding | None] = lambda: None
     exports: Callable[[], Sequence[ExportStanding]] = list
+    pull: Callable[[], PullStanding | None] = lambda: None
     trace_url: Callable[[str], str | None] = lambda _: None
     suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
     sessions: Sessions | None = None
@@ -128,6 +130,7 @@ class View:
             shortened=self.windows.shortened,
             judge=self.judge(),
             exports=tuple(self.exports()),
+            pull=self.pull(),
             suspicions=self.suspicions(),
             receiving=self.front.receiving(self.intake.counts),
             forwarding=self.front.forwarding(),
@@ -203,7 +206,7 @@ class View:
         """The gauges of this moment."""
         now_ns = self.clock_ns()
         oldest_ns = self.assembler.oldest_ns
-        judge, exports, agreement = self.judge(), self.exports(), self.agreement()
+        judge, exports, agreement, pull = self.judge(), self.exports(), self.agreement(), self.pull()
         waits_for_judge = {} if judge is None else {"judge": Queue(items=judge.waiting, oldest_s=judge.oldest_s)}
         return Snapshot(
             standings=corrected(self.watch.standings(now_ns), agreement),
@@ -215,10 +218,12 @@ class View:
                 ),
                 "judging": Queue(items=len(self.pipeline.waiting)),
                 **waits_for_judge,
+                **({} if pull is None else {"pull": Queue(items=pull.pending)}),
                 **self._sessions(),
                 **{export.destination: Queue(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
             },
             exports=exports,
+            pull=pull,
             spool_bytes=self.store.size,
             judge=judge,
             suspected=self._suspected(),
@@ -256,6 +261,8 @@ class View:
             self.exporter.log_records_ignored(reason, self._since(f"{reason} logs", ignored))
         if forwarding is not None:
             self._count_forwarding(forwarding)
+        if (pull := self.pull()) is not None:
+            self.exporter.pull.follow(pull)
 
     def _count_forwarding(self, told: Forwarding) -> None:
         for of, counts, tell in (

@@ -38,7 +38,8 @@ def lift(raw: RawSpan) -> Span:
     """An observation in normal form."""
     reading = Reading(raw)
     kind = _KINDS.get(reading.text("kind", "langfuse.observation.type") or "", SpanKind.OTHER)
-    agent = as_text(unwrap.decoded(reading.value("agent", "langfuse.observation.metadata.lc_agent_name"), scalars=True))
+    named = reading.value("agent", "langfuse.observation.metadata.lc_agent_name", "gen_ai.agent.name")
+    agent = as_text(unwrap.decoded(named, scalars=True))
     if agent is None and kind is SpanKind.AGENT:
         agent = raw.name
         reading.note("agent", "span name")
@@ -89,9 +90,8 @@ def _generation(reading: Reading) -> dict[str, object]:
 
 def _tool(reading: Reading, error: str | None) -> dict[str, object]:
     outcome = unwrap.result(reading.value("tool.result", _OUT))
-    call_id = as_text(
-        unwrap.decoded(reading.value("tool.call_id", "langfuse.observation.metadata.tool_call_id"), scalars=True)
-    )
+    named = reading.value("tool.call_id", "langfuse.observation.metadata.tool_call_id", "gen_ai.tool.call.id")
+    call_id = as_text(unwrap.decoded(named, scalars=True))
     reading.note("tool.name", "span name")
     tool = ToolCall(
         name=reading.raw.name,

@@ -23,31 +23,31 @@ _INT64: Final = range(-(1 << 63), 1 << 63)
 def encode_resource(resource: Mapping[str, Any]) -> bytes:
     """A ``Resource``: its attributes."""
     made: Any = whole_classes()["Resource"]()
-    _put_all(made.attributes, json_values.attributes(resource.get("attributes")))
+    put_attributes(made.attributes, json_values.attributes(resource.get("attributes")))
     return bytes(made.SerializeToString())
 
 
 def encode_scope(scope: Mapping[str, Any]) -> bytes:
     """An ``InstrumentationScope``: its name and version."""
     made: Any = whole_classes()["Scope"]()
-    made.name, made.version = _utf8(text(scope.get("name"))), _utf8(text(scope.get("version")))
+    made.name, made.version = utf8(text(scope.get("name"))), utf8(text(scope.get("version")))
     return bytes(made.SerializeToString())
 
 
 def encode_span(span: Mapping[str, Any], trace_id: bytes, span_id: bytes) -> bytes:
     """A ``Span`` with these ids."""
     made: Any = whole_classes()["Span"](trace_id=trace_id, span_id=span_id)
-    made.trace_state, made.name = _utf8(text(span.get("traceState"))), _utf8(text(span.get("name")))
+    made.trace_state, made.name = utf8(text(span.get("traceState"))), utf8(text(span.get("name")))
     made.parent_span_id = bytes.fromhex(json_values.identifier(span.get("parentSpanId"), 8) or "")
     made.kind = enum(span.get("kind"), KINDS)
     made.start, made.end = integer(span.get("startTimeUnixNano")), integer(span.get("endTimeUnixNano"))
-    _put_all(made.attributes, json_values.attributes(span.get("attributes")))
+    put_attributes(made.attributes, json_values.attributes(span.get("attributes")))
     for event in objects(span.get("events")):
-        added = made.events.add(name=_utf8(text(event.get("name"))), time=integer(event.get("timeUnixNano")))
-        _put_all(added.attributes, json_values.attributes(event.get("attributes")))
+        added = made.events.add(name=utf8(text(event.get("name"))), time=integer(event.get("timeUnixNano")))
+        put_attributes(added.attributes, json_values.attributes(event.get("attributes")))
     status = mapping(span.get("status"))
     made.status.code = enum(status.get("code"), STATUSES)
-    made.status.message = _utf8(text(status.get("message")))
+    made.status.message = utf8(text(status.get("message")))
     return bytes(made.SerializeToString())
 
 
@@ -55,22 +55,23 @@ def encode_log_record(record: Mapping[str, Any], trace_id: bytes, span_id: bytes
     """A ``LogRecord`` with these ids."""
     made: Any = whole_classes()["LogRecord"](trace_id=trace_id, span_id=span_id)
     made.time, made.observed = integer(record.get("timeUnixNano")), integer(record.get("observedTimeUnixNano"))
-    made.event_name = _utf8(text(record.get("eventName")))
+    made.event_name = utf8(text(record.get("eventName")))
     _put(made.body, json_values.any_value(record.get("body")))
-    _put_all(made.attributes, json_values.attributes(record.get("attributes")))
+    put_attributes(made.attributes, json_values.attributes(record.get("attributes")))
     return bytes(made.SerializeToString())
 
 
-def _put_all(pairs: Any, found: Mapping[str, AttributeValue], depth: int = 0) -> None:
+def put_attributes(pairs: Any, found: Mapping[str, AttributeValue], depth: int = 0) -> None:
+    """Add key-values to a message's list of them; levels beyond ``_DEEPEST`` are left empty."""
     for key, value in found.items():
-        _put(pairs.add(key=_utf8(key)).value, value, depth)
+        _put(pairs.add(key=utf8(key)).value, value, depth)
 
 
 def _put(made: Any, value: AttributeValue, depth: int = 0) -> None:
     if isinstance(value, bool):
         made.bool_value = value
     elif isinstance(value, str):
-        made.string_value = _utf8(value)
+        made.string_value = utf8(value)
     elif isinstance(value, bytes):
         made.bytes_value = value
     elif isinstance(value, int):
@@ -86,8 +87,9 @@ def _put(made: Any, value: AttributeValue, depth: int = 0) -> None:
             _put(made.array_value.values.add(), item, depth + 1)
     elif isinstance(value, dict) and depth < _DEEPEST:
         made.kvlist_value.SetInParent()
-        _put_all(made.kvlist_value.values, value, depth + 1)
+        put_attributes(made.kvlist_value.values, value, depth + 1)
 
 
-def _utf8(found: str) -> bytes:
+def utf8(found: str) -> bytes:
+    """A text as protobuf holds it; half a surrogate pair becomes a question mark."""
     return found.encode("utf-8", "replace")

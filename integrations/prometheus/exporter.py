@@ -20,6 +20,7 @@ from scoring.alerts.condition import Condition
 from scoring.alerts.lifecycle import Turn
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
+from scoring.pull_standing import PullStanding
 from scoring.result import Failed, NotApplicable, Scored
 from scoring.rubric import Rubric
 from scoring.standing import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, Standing
@@ -35,6 +36,7 @@ from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
 from .judge_metrics import JudgeMetrics, KnownJudge, Series, gauges
 from .labels import LabelCap
+from .pull_metrics import PullMetrics, pull_gauges
 
 SELECTIONS = ("random", "forced")
 INCOMPLETE = ("unavailable", "error", "not_applicable")
@@ -66,6 +68,7 @@ class Snapshot:
     spool_bytes: int | None = None
     judge: JudgeStanding | None = None
     exports: Iterable[ExportStanding] = ()
+    pull: PullStanding | None = None
     suspected: Mapping[str, bool] = field(default_factory=dict)
     alerts: Sequence[Posted] = ()
     agreement: AgreementStanding | None = None
@@ -78,6 +81,7 @@ class Known:
     ``rubrics`` are those that a route can reach; ``ended_reasons`` the ledger's, ``rejected_reasons`` the receiver's;
     ``destinations`` says why each may not take what it is handed.
     ``forward_failures`` and ``forward_unjudged`` are why what goes on may fail; none where nothing goes on.
+    ``pull_failures`` are why reading traces may end early; none where none are read.
     """
 
     rubrics: Iterable[Rubric]
@@ -86,6 +90,7 @@ class Known:
     destinations: Mapping[str, Iterable[str]] = field(default_factory=dict)
     forward_failures: Iterable[str] = ()
     forward_unjudged: Iterable[str] = ()
+    pull_failures: Iterable[str] = ()
     violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
     thresholds: Thresholds = field(default_factory=Thresholds)
     own_thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
@@ -139,6 +144,7 @@ class Exporter:
         }
         self.embedding = EmbeddingMetrics(self._counted)
         self.judge = JudgeMetrics(self._counted, known.judge, label_cap=label_cap) if known.judge is not None else None
+        self.pull = PullMetrics(self._counted, known.pull_failures)
         self._zeros()
         self._zeros_of_alerts()
         registry.register(Families(f.FAMILIES, self._counted, infos, self._sample))
@@ -364,7 +370,9 @@ class Exporter:
         judge = gauges(seen.judge) if seen.judge is not None else ()
         alerts = alert_gauges(self._known.conditions, seen.alerts)
         people = agreement_gauges(seen.agreement) if seen.agreement is not None else ()
-        for family, values, value in chain(self._thresholds(), judge, alerts, people, self._windows(seen.standings)):
+        pull = pull_gauges(seen.pull) if seen.pull is not None else ()
+        windows = self._windows(seen.standings)
+        for family, values, value in chain(self._thresholds(), judge, alerts, people, pull, windows):
             sampled[family].append((values, value))
         return sampled
 

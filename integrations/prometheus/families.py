@@ -372,6 +372,28 @@ FORWARD_UNJUDGED = Family(
     note="`too_large`, `memory` (too many large ones at once), `undecodable`, `unsupported` (its encoding), "
     "`overloaded` (the store), `error`.",
 )  # fmt: skip
+PULL_ROWS = Family(
+    name="sidejudge_pull_rows_total", kind="counter",
+    help="Observations that were read from Langfuse, each as often as it was read.",
+    note="Only where `sources.langfuse` is configured, like the four below.",
+)  # fmt: skip
+PULL_TRACES = Family(
+    name="sidejudge_pull_traces_total", kind="counter",
+    help="Traces that were taken from Langfuse; one that has grown since is taken again.",
+    note="Those that were not read, being not drawn or not to be judged, are in `sidejudge_traces_total` alone.",
+)  # fmt: skip
+PULL_ERRORS = Family(
+    name="sidejudge_pull_errors_total", kind="counter", labels=("reason",),
+    help="Readings that ended early. What they left is read by a later one.",
+)  # fmt: skip
+PULL_LAG = Family(
+    name="sidejudge_pull_lag_seconds", kind="gauge",
+    help="For how long what is in Langfuse was not listed, or what is whole was not read. Absent until it was read.",
+)  # fmt: skip
+PULL_LAST_SUCCESS = Family(
+    name="sidejudge_pull_last_success_timestamp_seconds", kind="gauge",
+    help="When Langfuse was last read without an error. Absent until it was.",
+)  # fmt: skip
 QUEUE_ITEMS = Family(
     name="sidejudge_queue_items", kind="gauge", labels=("queue",),
     help="Items that wait.",
@@ -510,6 +532,7 @@ FAMILIES = (
     REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED, TRAFFIC_SUSPECTED,
     LOG_RECORDS_RECEIVED, LOG_RECORDS_REJECTED, LOG_RECORDS_IGNORED,
     FORWARDED, FORWARD_ANSWERS, FORWARD_FAILED, FORWARD_UNJUDGED,
+    PULL_ROWS, PULL_TRACES, PULL_ERRORS, PULL_LAG, PULL_LAST_SUCCESS,
     JUDGE_REQUESTS, JUDGE_REQUESTS_FAILED, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST,
     JUDGE_CACHE_HITS, JUDGE_CACHE_MISSES, JUDGE_FLAGS, JUDGE_BREAKER,
     JUDGE_BUDGET_SPENT, JUDGE_BUDGET_LIMIT, JUDGE_SHARE, JUDGE_IN_FLIGHT,

@@ -282,3 +282,26 @@ FROM (SELECT v.service, v.environment, v.rubric, json_extract(s.value, '$.metric
       FROM verdicts AS v, json_each(v.verdict, '$.scores') AS s
       WHERE v.closed_ns >= :since AND v.closed_ns < :until AND json_type(s.value, '$.value') IN ('integer', 'real'))
 GROUP BY service, environment, rubric, metric;
+
+-- name: pulled_known
+SELECT trace_id, reason, spans FROM pulled WHERE trace_id IN (SELECT value FROM json_each(?));
+
+-- name: pulled_put
+INSERT INTO pulled (trace_id, last_ns, reason, spans) VALUES (?, ?, ?, ?)
+ON CONFLICT (trace_id) DO UPDATE SET last_ns = max(last_ns, excluded.last_ns), reason = excluded.reason, spans = excluded.spans;
+
+-- name: pulled_forget
+DELETE FROM pulled WHERE trace_id IN (SELECT trace_id FROM pulled WHERE last_ns < :before LIMIT :limit);
+
+-- name: referred_put
+INSERT INTO referred (key, trace_id, closed_ns, digest) VALUES (:key, :trace_id, :closed_ns, :digest)
+ON CONFLICT (key, trace_id) DO UPDATE SET closed_ns = excluded.closed_ns, digest = excluded.digest;
+
+-- name: referred_drop
+DELETE FROM referred WHERE trace_id = ?;
+
+-- name: referred_since
+SELECT key, trace_id, digest FROM referred WHERE closed_ns >= ?;
+
+-- name: referred_forget
+DELETE FROM referred WHERE (key, trace_id) IN (SELECT key, trace_id FROM referred WHERE closed_ns < :before LIMIT :limit);

@@ -24,6 +24,7 @@ from .lock import Lock
 from .lru import Lru
 from .mail import Mail
 from .outbox import Outbox, Outgoing, replace_scores
+from .pulled import Pulled
 from .statements import VERSION, queries, schema
 from .writer import Writer
 
@@ -142,6 +143,8 @@ class Store:
         """What the watch over statuses and alerts remembers."""
         self.mail: Final = Mail(write=self._writer.do, read=self._read)
         """What is to be delivered to others."""
+        self.pulled: Final = Pulled(write=self._writer.do, read=self._read)
+        """Traces that were read out of Langfuse."""
 
     def _connect(self) -> sqlite3.Connection:
         connection = None

@@ -44,6 +44,25 @@ class LangfuseProject(Section):
     timeout: PositiveDuration = Field(default=parse_duration("20s"), description="of one request")
 
 
+class LangfuseSource(LangfuseProject):
+    """Traces read back from Langfuse, for applications that are to stay as they are.
+
+    With `sinks.langfuse` at the same project both share one budget of requests, the smaller one that is given.
+    """
+
+    poll: PositiveDuration = Field(default=parse_duration("15s"), description="how often it is asked what there is")
+    settle: PositiveDuration = Field(
+        default=parse_duration("10s"),
+        description="a trace whose root has ended is read when nothing was added to it for this long (without a root: "
+        "`assembly.deadline`)",
+    )
+    look_back: PositiveDuration = Field(
+        default=parse_duration("30m"),
+        description="start times that are listed again for what comes late: the longest trace and the longest delay "
+        "together. The first start begins this long before",
+    )
+
+
 class LangfuseSink(LangfuseProject):
     """Scores of every verdict, written to the traces that they are of.
 

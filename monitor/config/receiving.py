@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field, SecretStr, model_validator
 
+from .langfuse import LangfuseSource
 from .section import GIVEN_AS_LIST, Section
 from .units import Address, SizeField, parse_address
 
@@ -75,3 +76,4 @@ class Sources(Section):
     """Where traces come from."""
 
     otlp: Otlp = Otlp()
+    langfuse: LangfuseSource | None = Field(default=None, description="read traces from Langfuse")

@@ -13,7 +13,6 @@ from .model import Config
 
 NOT_AVAILABLE = frozenset(
     {
-        "sources.langfuse",
         "references[].langfuse_dataset",
         "references[].file",
         "references[].key",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from monitor.config import RouteConfig
-from monitor.router import Excluded, Match, Route, Router, own_traffic
+from monitor.router import Excluded, Match, Route, Router
 from scoring.case import Case
 from scoring.scenario import parse_scenario
 
@@ -145,8 +145,3 @@ def test_a_scenario_that_is_named_but_not_known_is_checked_too_so_that_the_verdi
 def test_what_evaluators_emit_is_never_judged(changes: dict[str, Any]) -> None:
     for routes in (router({"rubrics": ["qa"]}), Router([], {})):
         assert isinstance(routes.route(replace(CASE, **changes)), Excluded)
-
-
-def test_an_application_is_not_taken_for_an_evaluator() -> None:
-    assert own_traffic("my-langfuse-app", "production") is None
-    assert own_traffic(None, None) is None

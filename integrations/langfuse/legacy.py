@@ -1,0 +1,103 @@
+"""Legacy: the reads of version 3, which newer servers have only while they are also written in the old way.
+
+A trace is an object there, with a name, tags and metadata of its own; its rows are brought into the form of
+``v2/observations``, so that everything after knows one form. Contents come parsed, metadata nested, tokens and costs
+under the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from .client import Langfuse
+from .errors import Kind, LangfuseError
+from .observations import SMALLEST_NS, Row, Window, instant, newest
+
+_PAGE: Final = 100
+"""Traces of a page; Langfuse refuses more."""
+_MOST_PAGES: Final = 50
+"""Of one window: pages count from 1 and the deep ones are dear there, so a window with more is halved."""
+_TRACE_FIELDS: Final = ("tags", "userId", "sessionId", "release")
+
+
+async def pages(langfuse: Langfuse, window: Window) -> AsyncIterator[Sequence[Row]]:
+    """The traces that began within a window, page by page, as rows: one for each of their observations.
+
+    Such a row has the trace's name, tags and environment, and when the trace began; not the observation's own times.
+    """
+    todo = [window]
+    while todo:
+        current = todo.pop()
+        divisible = current.to_ns - current.from_ns > SMALLEST_NS
+        try:
+            page, total = 1, 1
+            while page <= total:
+                rows, total = _page(await langfuse.get("traces", _query(current, page)))
+                if total > _MOST_PAGES and divisible:
+                    todo += current.halves()
+                    break
+                yield [each for trace in rows for each in _listed(trace)]
+                page += 1
+        except LangfuseError as error:
+            if error.kind is not Kind.TOO_EXPENSIVE or not divisible:
+                raise
+            todo += current.halves()
+
+
+async def of_trace(langfuse: Langfuse, trace_id: str) -> list[Row]:
+    """All rows of a trace with their contents, each id once, in order of start; an unknown trace has none."""
+    try:
+        body = await langfuse.get(f"traces/{quote(trace_id, safe='')}")
+    except LangfuseError as error:
+        if error.kind is Kind.NOT_FOUND:
+            return []
+        raise
+    observations = body.get("observations") if isinstance(body, Mapping) else None
+    if not isinstance(observations, list):
+        raise LangfuseError(Kind.NOT_LANGFUSE, "a trace without observations")
+    return newest(_row(body, each) for each in observations if isinstance(each, Mapping))
+
+
+def _query(window: Window, page: int) -> dict[str, str | int]:
+    to_ns = -(-window.to_ns // 10**6) * 10**6
+    return {
+        "fromTimestamp": instant(window.from_ns), "toTimestamp": instant(to_ns), "orderBy": "timestamp.asc",
+        "fields": "core,observations", "limit": _PAGE, "page": page,
+    }  # fmt: skip
+
+
+def _page(body: Any) -> tuple[list[Row], int]:
+    rows, meta = (body.get("data"), body.get("meta")) if isinstance(body, Mapping) else (None, None)
+    if not isinstance(rows, list) or not isinstance(meta, Mapping):
+        raise LangfuseError(Kind.NOT_LANGFUSE, "an answer without data")
+    total = meta.get("totalPages")
+    return [row for row in rows if isinstance(row, Mapping)], total if isinstance(total, int) else 1
+
+
+def _listed(trace: Row) -> list[Row]:
+    held = trace.get("observations")
+    ids = [each for each in held if isinstance(each, str)] if isinstance(held, list) else []
+    shared = {key: trace.get(key) for key in _TRACE_FIELDS}
+    return [
+        {
+            **shared, "id": each, "traceId": trace.get("id"), "traceName": trace.get("name"),
+            "environment": trace.get("environment"), "startTime": trace.get("timestamp"),
+            "updatedAt": trace.get("updatedAt"),
+        }
+        for each in ids
+    ]  # fmt: skip
+
+
+def _row(trace: Row, observation: Row) -> dict[str, Any]:
+    """An observation with what is its trace's; the trace's metadata goes to the topmost, as SDKs send it."""
+    top = not observation.get("parentObservationId")
+    row = {**observation, **{key: trace.get(key) for key in _TRACE_FIELDS}, "traceName": trace.get("name")}
+    row["isRootObservation"] = top
+    own, of_trace = observation.get("metadata"), trace.get("metadata")
+    if top and isinstance(of_trace, Mapping):
+        row["metadata"] = {**of_trace, **(own if isinstance(own, Mapping) else {})}
+    elif isinstance(own, str):
+        row["metadata"] = {}
+    return row

@@ -1,0 +1,168 @@
+"""Lift: a row of Langfuse as the span that it was, with the attributes that a Langfuse SDK would have sent.
+
+So rows go the way of all spans: the same dialect reads them, the same assembler finds out whether they are whole. Of
+what other clients sent, Langfuse keeps the attributes it did not read in the metadata (``attributes.*``); these
+come back as attributes. What a row does not tell any more: events and exceptions of spans, times below a millisecond,
+and whether metadata was the trace's or the observation's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from integrations.raw import AttributeValue, RawSpan
+
+from .observations import Row, instant_ns
+
+NO_ENVIRONMENT: Final = "default"
+"""Langfuse's name for no environment."""
+_TRACE_ID, _SPAN_ID = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{16}")
+_OBSERVATION: Final = "langfuse.observation."
+_AS_THEY_ARE: Final = (
+    ("statusMessage", "langfuse.observation.status_message"), ("level", "langfuse.observation.level"),
+    ("input", "langfuse.observation.input"), ("output", "langfuse.observation.output"),
+    ("userId", "user.id"), ("sessionId", "session.id"), ("traceName", "langfuse.trace.name"),
+    ("release", "langfuse.release"), ("version", "langfuse.version"),
+)  # fmt: skip
+_AS_JSON: Final = (
+    ("usageDetails", "langfuse.observation.usage_details"), ("costDetails", "langfuse.observation.cost_details"),
+    ("modelParameters", "langfuse.observation.model.parameters"),
+)  # fmt: skip
+_MODERN: Final = re.compile(r"([5-9]|\d\d)\.")
+_DEEPEST: Final = 8
+"""Levels that dotted keys are nested into; hostile ones could have thousands."""
+
+
+def is_trace_id(trace_id: object) -> bool:
+    """Whether Langfuse's id of a trace is one of OpenTelemetry; SDKs before version 3 made ids of other kinds."""
+    return isinstance(trace_id, str) and _TRACE_ID.fullmatch(trace_id) is not None and trace_id.strip("0") != ""
+
+
+def raw_spans(rows: Iterable[Row]) -> list[RawSpan]:
+    """The spans of rows; a row without a start or with a foreign trace id is none."""
+    return [span for row in rows if (span := raw_span(row)) is not None]
+
+
+def raw_span(row: Row) -> RawSpan | None:
+    """One row as a span; None for what cannot be one."""
+    start_ns = instant_ns(row.get("startTime"))
+    if start_ns is None or not is_trace_id(row.get("traceId")) or not row.get("id"):
+        return None
+    metadata = row.get("metadata")
+    said, sent, resource, scope = _sorted(metadata if isinstance(metadata, Mapping) else {})
+    scope_name, scope_version = (str(scope.get(key) or "") for key in ("name", "version"))
+    parent = row.get("parentObservationId")
+    attributes: dict[str, AttributeValue] = {**sent, **_attributes(row)}
+    modern = scope_name == "langfuse-sdk" and _MODERN.match(scope_version) is not None
+    for key, value in said.items():
+        # From version 5 on texts are JSON too, and read as such.
+        as_sent = json.dumps(value, ensure_ascii=False) if modern and isinstance(value, str) else value
+        attributes[f"{_OBSERVATION}metadata.{key}"] = as_sent
+    if row.get("isRootObservation") is True and parent:
+        attributes["langfuse.internal.is_app_root"] = True
+    failed = row.get("level") == "ERROR"
+    return RawSpan(
+        trace_id=str(row["traceId"]),
+        span_id=span_id(str(row["id"])),
+        parent_id=span_id(str(parent)) if parent else None,
+        name=str(row.get("name") or ""),
+        start_ns=start_ns,
+        end_ns=max(start_ns, instant_ns(row.get("endTime")) or start_ns),
+        attributes=attributes,
+        status_code=2 if failed else 0,
+        status_message=str(row.get("statusMessage") or "") if failed else "",
+        scope_name=scope_name,
+        scope_version=scope_version,
+        resource=resource,
+    )
+
+
+def span_id(observation_id: str) -> str:
+    """The id itself where it is one of OpenTelemetry, else one derived from it."""
+    if _SPAN_ID.fullmatch(observation_id) and observation_id.strip("0"):
+        return observation_id
+    return hashlib.sha256(observation_id.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _attributes(row: Row) -> dict[str, AttributeValue]:
+    """What the SDK writes, of what the row has; "" is as good as null there."""
+    found: dict[str, AttributeValue] = {f"{_OBSERVATION}type": str(row.get("type") or "SPAN").lower()}
+    for column, key in _AS_THEY_ARE:
+        value = row.get(column)
+        if value is not None and value != "":
+            found[key] = value if isinstance(value, str) else _json(value)
+    for column, key in _AS_JSON:
+        value = row.get(column)
+        if isinstance(value, Mapping) and value:
+            found[key] = _json(value)
+    # The wire says `model`, the description of the interface `providedModelName`.
+    model = row.get("model") or row.get("providedModelName")
+    if isinstance(model, str):
+        found[f"{_OBSERVATION}model.name"] = model
+    environment = row.get("environment")
+    if isinstance(environment, str) and environment not in ("", NO_ENVIRONMENT):
+        found["langfuse.environment"] = environment
+    tags = row.get("tags")
+    if isinstance(tags, list) and tags:
+        found["langfuse.trace.tags"] = [str(tag) for tag in tags]
+    return found
+
+
+def _sorted(
+    metadata: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, AttributeValue], dict[str, AttributeValue], dict[str, Any]]:
+    """Metadata of the application, attributes that Langfuse kept, the resource's, and the scope.
+
+    In v2 all of it is one flat map with dotted keys; the legacy reads nest it.
+    """
+    said: dict[str, Any] = {}
+    kept: dict[str, dict[str, Any]] = {"attributes": {}, "resourceAttributes": {}, "scope": {}}
+    for key, value in metadata.items():
+        head, _, rest = key.partition(".")
+        if head not in kept:
+            said[key] = value
+        elif rest:
+            kept[head][rest] = value
+        elif isinstance(value, Mapping):
+            kept[head].update(value)
+    sent = {k: v for k, v in kept["attributes"].items() if not k.startswith("langfuse.")}
+    return nested(said), sent, kept["resourceAttributes"], kept["scope"]
+
+
+def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys as the objects that they were; what the undotted key says itself goes before.
+
+    Objects whose keys count from 0 were lists.
+
+    >>> nested({"a.b": 1, "a.c.0": "x", "d": {"e": 2}})
+    {'d': {'e': 2}, 'a': {'b': 1, 'c': ['x']}}
+    """
+    whole = {key: value for key, value in flat.items() if "." not in key}
+    made: dict[str, Any] = {}
+    for key, value in flat.items():
+        head, *rest = key.split(".", _DEEPEST)
+        if not rest or head in whole:
+            continue
+        at = made.setdefault(head, {})
+        for step in rest[:-1]:
+            at = at.setdefault(step, {}) if isinstance(at, dict) else {}
+        if isinstance(at, dict):
+            at.setdefault(rest[-1], value)
+    return {**whole, **{key: _listed(value) for key, value in made.items()}}
+
+
+def _listed(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _listed(each) for key, each in value.items()}
+    if inner and set(inner) == {str(index) for index in range(len(inner))}:
+        return [inner[str(index)] for index in range(len(inner))]
+    return inner
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

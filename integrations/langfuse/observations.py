@@ -1,0 +1,169 @@
+"""Observations: reading ``v2/observations``, the only read of version 4 that is up to date.
+
+What it does otherwise than one would think, and what is done about it here:
+
+- rows come newest ``startTime`` first, and no filter knows when a row was written: a window of start times is read
+  whole, and its upper end does not move while it is read;
+- rows come twice (the table is merged later): of rows with one id the one that was updated last stays;
+- unknown parameters are ignored, which widens the selection: rows of another trace than the asked one are dropped;
+- 422 means that a query costs too much: a smaller page is asked for, then a smaller window;
+- a cursor that comes again would go round for ever: it is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+
+from .client import Langfuse
+from .errors import Kind, LangfuseError
+
+Row: TypeAlias = Mapping[str, Any]
+"""An observation as Langfuse tells it."""
+
+LISTED: Final = "core,basic,time,trace_context"
+"""Field groups that tell which traces there are, without their contents."""
+WHOLE: Final = "core,basic,time,io,metadata,model,usage,metrics,trace_context"
+"""Field groups of contents. Metadata is cut at 200 characters a value unless ``io`` is asked for with it."""
+MOST_ROWS: Final = 1000
+"""Of a page; Langfuse refuses more."""
+BODY_ROWS: Final = 100
+"""Of a page with contents."""
+MOST_IN_TRACE: Final = 10_000
+"""Rows of a trace that are read."""
+MOST_CHARACTERS: Final = 32 * 2**20
+"""Of the inputs and outputs of a trace."""
+SMALLEST_NS: Final = 10**9
+"""A window that is not halved any more."""
+
+
+class TraceTooLarge(Exception):  # noqa: N818  # it says what is so, as StoreCorrupt does
+    """A trace of more rows or larger contents than are held in memory for one trace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Start times, from and to (exclusive), ns since the epoch."""
+
+    from_ns: int
+    to_ns: int
+
+    def halves(self) -> tuple[Window, Window]:
+        """The later half and the earlier one, in the order in which rows come."""
+        middle = (self.from_ns + self.to_ns) // 2
+        return Window(from_ns=middle, to_ns=self.to_ns), Window(from_ns=self.from_ns, to_ns=middle)
+
+
+async def pages(langfuse: Langfuse, window: Window, *, fields: str = LISTED) -> AsyncIterator[Sequence[Row]]:
+    """The rows that started within a window, page by page, newest first. Rows may come twice, on pages far apart."""
+    todo = [window]
+    while todo:
+        current = todo.pop()
+        try:
+            async for page in _read(langfuse, _between(current), fields, MOST_ROWS):
+                yield page
+        except LangfuseError as error:
+            if error.kind is not Kind.TOO_EXPENSIVE or current.to_ns - current.from_ns <= SMALLEST_NS:
+                raise
+            later, earlier = current.halves()
+            todo += [earlier, later]
+
+
+async def of_trace(langfuse: Langfuse, trace_id: str, *, window: Window | None = None) -> list[Row]:
+    """All rows of a trace with their contents, each id once, in order of start; an unknown trace has none.
+
+    ``window`` bounds the start times, which spares Langfuse a search through everything. Raises ``TraceTooLarge``.
+    """
+    query = {"traceId": trace_id, **(_between(window) if window else {})}
+    found: list[Row] = []
+    size = 0
+    async for page in _read(langfuse, query, WHOLE, BODY_ROWS):
+        found += [row for row in page if row.get("traceId") == trace_id]
+        size += sum(
+            len(text) for row in page for text in (row.get("input"), row.get("output")) if isinstance(text, str)
+        )
+        if len(found) > MOST_IN_TRACE or size > MOST_CHARACTERS:
+            raise TraceTooLarge(trace_id)
+    return newest(found)
+
+
+def newest(rows: Iterable[Row]) -> list[Row]:
+    """Each id once, as it was updated last, in order of start.
+
+    >>> [row["name"] for row in newest([{"id": "a", "updatedAt": "2", "name": "new"}, {"id": "a", "updatedAt": "1"}])]
+    ['new']
+    """
+    held: dict[str, Row] = {}
+    for row in rows:
+        name = str(row.get("id"))
+        if name not in held or _updated(row) > _updated(held[name]):
+            held[name] = row
+    return sorted(held.values(), key=lambda row: (str(row.get("startTime") or ""), str(row.get("id"))))
+
+
+def instant_ns(value: object) -> int | None:
+    """A time of Langfuse (``2026-11-21T00:56:39.001Z``), ns since the epoch; None for anything else."""
+    if not isinstance(value, str) or len(value) > 40:
+        return None
+    try:
+        at = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
+    at_ns = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+    return at_ns if 0 <= at_ns < 1 << 63 else None
+
+
+def instant(at_ns: int) -> str:
+    """Ns since the epoch as Langfuse takes it, to the millisecond, rounded down.
+
+    >>> instant(1_795_223_026_226_420_992)
+    '2026-11-21T01:03:46.226Z'
+    """
+    at = datetime.fromtimestamp(at_ns // 10**9, UTC).replace(microsecond=at_ns // 10**6 % 1000 * 1000)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+async def _read(langfuse: Langfuse, query: Mapping[str, str], fields: str, limit: int) -> AsyncIterator[Sequence[Row]]:
+    cursor: str | None = None
+    while True:
+        asked: dict[str, str | int] = {**query, "fields": fields, "limit": limit}
+        if cursor is not None:
+            asked["cursor"] = cursor
+        try:
+            body = await langfuse.get("v2/observations", asked)
+        except LangfuseError as error:
+            if error.kind is Kind.TOO_EXPENSIVE and limit > 1:
+                limit = max(1, limit // 4)
+                continue
+            raise
+        rows, following = _page(body)
+        yield rows
+        if following is None:
+            return
+        if following == cursor:
+            raise LangfuseError(Kind.NOT_LANGFUSE, "it gives the same cursor again: its pages would never end")
+        cursor = following
+
+
+def _page(body: Any) -> tuple[list[Row], str | None]:
+    rows, meta = (body.get("data"), body.get("meta")) if isinstance(body, Mapping) else (None, None)
+    if not isinstance(rows, list):
+        raise LangfuseError(Kind.NOT_LANGFUSE, "an answer without data")
+    cursor = meta.get("cursor") if isinstance(meta, Mapping) else None
+    return [row for row in rows if isinstance(row, Mapping)], cursor if isinstance(cursor, str) and cursor else None
+
+
+def _between(window: Window) -> dict[str, str]:
+    # Whole milliseconds: the upper end is exclusive, so it is rounded up for nothing to fall between two windows.
+    to_ns = -(-window.to_ns // 10**6) * 10**6
+    return {"fromStartTime": instant(window.from_ns), "toStartTime": instant(to_ns)}
+
+
+def _updated(row: Row) -> str:
+    return str(row.get("updatedAt") or "")
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,0 +1,46 @@
+"""Pull metrics: reading traces from Langfuse, as Prometheus metrics."""
+
+from __future__ import annotations
+
+from collections import Counter as Totals
+from collections.abc import Iterable, Iterator, Mapping
+from typing import cast
+
+from prometheus_client import Counter
+
+from scoring.pull_standing import PullStanding
+
+from . import families as f
+from .collect import Instrument
+from .judge_metrics import Series
+
+
+class PullMetrics:
+    """Counters that follow what a standing says since the start. ``reasons`` are all that an error may have."""
+
+    def __init__(self, counted: Mapping[f.Family, Instrument], reasons: Iterable[str]) -> None:
+        self._counted = counted
+        self._told: Totals[tuple[f.Family, str]] = Totals()
+        for reason in reasons:
+            cast("Counter", counted[f.PULL_ERRORS]).labels(reason)
+
+    def follow(self, standing: PullStanding) -> None:
+        """Bring the counters up to date."""
+        self._follow(f.PULL_ROWS, standing.rows)
+        self._follow(f.PULL_TRACES, standing.taken)
+        for reason, total in standing.errors:
+            self._follow(f.PULL_ERRORS, total, reason)
+
+    def _follow(self, family: f.Family, total: int, *labels: str) -> None:
+        counter = cast("Counter", self._counted[family])
+        key = (family, "".join(labels))
+        (counter.labels(*labels) if labels else counter).inc(total - self._told[key])
+        self._told[key] = total
+
+
+def pull_gauges(standing: PullStanding) -> Iterator[Series]:
+    """The gauges of one moment."""
+    if standing.lag_s is not None:
+        yield f.PULL_LAG, (), standing.lag_s
+    if standing.read_s is not None:
+        yield f.PULL_LAST_SUCCESS, (), standing.read_s

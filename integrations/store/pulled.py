@@ -1,0 +1,63 @@
+"""Pulled: which traces were read out of Langfuse, so that each is taken once, whatever happens to the process."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .statements import queries
+
+_SLICE = 1_000
+_ID_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What became of a trace. ``reason``: why it ended without being read, None when it was taken in.
+
+    ``spans`` are the ids of its rows that were taken, 8 bytes each; ``last_ns`` is when the latest row that was seen
+    began, ns since the epoch.
+    """
+
+    trace_id: str
+    last_ns: int
+    reason: str | None
+    spans: frozenset[bytes] = frozenset()
+
+
+class Pulled:
+    """Methods that write are async and return once committed. Raises ``StoreError``."""
+
+    def __init__(
+        self,
+        *,
+        write: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
+        read: Callable[[str, Sequence[object] | Mapping[str, object]], list[Any]],
+    ) -> None:
+        self._write = write
+        self._read = read
+        self._sql = queries()
+
+    def known(self, trace_ids: Iterable[str]) -> dict[str, tuple[str | None, frozenset[bytes]]]:
+        """Of these traces those that were dealt with: why unread, and the rows that were taken."""
+        rows = self._read("pulled_known", (json.dumps(list(trace_ids)),))
+        return {trace_id: (reason, _unpacked(spans)) for trace_id, reason, spans in rows}
+
+    async def put(self, taken: Sequence[Taken]) -> None:
+        """Remember them, all or none."""
+        rows = [(t.trace_id, t.last_ns, t.reason, b"".join(sorted(t.spans))) for t in taken]
+        if rows:
+            await self._write(lambda connection: connection.executemany(self._sql["pulled_put"], rows) and None)
+
+    async def forget(self, before_ns: int) -> None:
+        """Let go of traces whose rows all began before this: nobody looks there any more."""
+        said = {"before": before_ns, "limit": _SLICE}
+        while await self._write(lambda c: c.execute(self._sql["pulled_forget"], said).rowcount) == _SLICE:
+            pass
+
+
+def _unpacked(spans: bytes) -> frozenset[bytes]:
+    return frozenset(spans[at : at + _ID_BYTES] for at in range(0, len(spans), _ID_BYTES))

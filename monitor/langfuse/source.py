@@ -1,0 +1,65 @@
+"""Source: reading traces from one Langfuse, put together from the configuration."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+from integrations.store.sqlite import Store
+from monitor.assembler import Assembler
+from monitor.config import Config
+from monitor.intake import Intake
+from monitor.ledger import Ledger
+from monitor.pipeline import Pipeline
+from monitor.sampler import Sampler
+
+from .connections import Connections
+from .patience import Patience
+from .pull import Pull
+
+MOST_WAITING = 500
+"""Closed traces that may wait for judging before reading pauses."""
+
+
+def traces_in(
+    config: Config,
+    connections: Connections,
+    *,
+    store: Store,
+    intake: Intake,
+    ledger: Ledger,
+    sampler: Sampler,
+    assembler: Assembler,
+    pipeline: Pipeline,
+    clock_ns: Callable[[], int],
+) -> Pull | None:
+    """What reads the configured Langfuse; None where none is.
+
+    It pauses while traces wait that could not be judged as fast as they came.
+    """
+    source = config.sources.langfuse
+    if source is None:
+        return None
+    most_open = config.assembly.max_open_traces // 2
+
+    def busy() -> bool:
+        waiting = len(pipeline.waiting) + len(pipeline.docket.backlog)
+        return waiting > MOST_WAITING or assembler.open_traces > most_open
+
+    return Pull(
+        langfuse=connections.to(source), pulled=store.pulled, facts=store, intake=intake, ledger=ledger,
+        sampler=sampler, busy=busy,
+        clock_ns=clock_ns, patience=Patience(random.random), poll_ns=source.poll.ns, settle_ns=source.settle.ns,
+        look_back_ns=source.look_back.ns, rootless_ns=config.assembly.deadline.ns,
+    )  # fmt: skip
+
+
+def schedule(scheduler: AsyncIOScheduler, pull: Pull) -> None:
+    """Poll at once, and then regularly; a poll that takes longer delays the next."""
+    scheduler.add_job(
+        pull.poll, "interval", seconds=pull.poll_s, coalesce=True, max_instances=1,
+        misfire_grace_time=None, next_run_time=datetime.now(UTC),
+    )  # fmt: skip

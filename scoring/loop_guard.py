@@ -1,0 +1,49 @@
+"""Loop guard: which traffic is an evaluator's own and not an application's. The one place that knows the marks.
+
+Judging a judge would never end: each verdict would make the next trace. Everything that takes traces in asks here,
+whichever way they come back: straight from an exporter, through a Collector, or read out of Langfuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+OWN_SERVICE: Final = "sidejudge"
+"""``service.name`` of the resource of everything that a monitor tells of itself."""
+OWN_SCOPE: Final = "sidejudge.judge"
+"""Name of the instrumentation scope of the same: it stays where a Collector writes another service over it."""
+OWN_TAG: Final = "sidejudge"
+"""Tag of each of these traces in Langfuse: it stays where neither resource nor scope is told."""
+EVALUATOR_ENVIRONMENTS: Final = "langfuse"
+"""Langfuse runs its evaluators in environments that begin with this, which applications may not name."""
+_OTHERS: Final = frozenset({"llm-as-a-judge", "code-eval", "sdk-experiment"})
+"""The same as they read once Langfuse has taken the beginning off, and where its SDKs run experiments."""
+
+
+def is_own(*, service: str | None = None, scope: str | None = None, tags: Collection[str] = ()) -> bool:
+    """Whether a span or log record is a monitor's own, by the name of its resource's service, its scope, or its tags.
+
+    Langfuse gives the first two as metadata: ``resourceAttributes.service.name`` and ``scope.name``.
+
+    >>> is_own(service="shop", scope="sidejudge.judge")
+    True
+    >>> is_own(service="shop", scope="openinference.instrumentation.openai")
+    False
+    """
+    return service == OWN_SERVICE or scope == OWN_SCOPE or OWN_TAG in tags
+
+
+def evaluator_traffic(
+    service: str | None, environment: str | None, *, scope: str | None = None, tags: Collection[str] = ()
+) -> str | None:
+    """Why a trace is an evaluator's, ours or another's, and not an application's; None when it may be judged."""
+    if environment is not None and (environment.startswith(EVALUATOR_ENVIRONMENTS) or environment in _OTHERS):
+        return f"environment {environment!r} is where evaluators run"
+    if service == OWN_SERVICE:
+        return f"service {service!r} is this monitor"
+    if scope == OWN_SCOPE:
+        return f"scope {scope!r} is this monitor's own judge"
+    if OWN_TAG in tags:
+        return f"tag {OWN_TAG!r} marks this monitor's own judge"
+    return None
