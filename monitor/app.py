@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 
@@ -43,10 +44,13 @@ from .known import NOT_DELIVERED, known
 from .langfuse.annotating import Annotating
 from .langfuse.connections import Connections
 from .langfuse.sink import ScoresOut
-from .langfuse.source import schedule, traces_in
+from .langfuse.source import traces_in
 from .ledger import Ledger
 from .notify.setup import Notifications
 from .pipeline import Pipeline
+from .references.book import REFRESH_S
+from .references.setup import references
+from .repeated import Repeated
 from .router import Router
 from .sampler import Sampler
 from .server import AddressError, Server, address, bind
@@ -95,6 +99,8 @@ class Monitor:
             embedding_observer=self.exporter.embedding,
             clock_ns=clock_ns,
         )
+        self.langfuse = Connections(config)
+        self.references = references(config, self.langfuse, self.store, self.assembler, clock_ns)
         trials = Trials(
             archive=self.store,
             sampler=self.sampler,
@@ -102,6 +108,7 @@ class Monitor:
             evaluator=Evaluator(configured(config), self.answering.at_once, self.answering.others),
             reference_keys=config.reference_keys,
             conversations=conversations(config),
+            references=self.references,
         )
         waiting = docket(config, trials, clock_ns)
         self.langfuse = Connections(config)
@@ -181,6 +188,7 @@ class Monitor:
         self.rounds.listeners += [self.notifications.take, self._told]
         self.housekeeping = Housekeeping(config, self.store, self.assembler, clock_ns)
         self._scheduler = AsyncIOScheduler(timezone="UTC")
+        self._repeated: list[Repeated] = []
         self._servers: list[Server] = []
         self._judging: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
@@ -230,18 +238,29 @@ class Monitor:
         await self._watch_alerts()
         await self.notifications.tick()
         self._scheduler.add_job(self.housekeeping.make_room, "interval", seconds=2, coalesce=True, max_instances=1)
+        if self.references is not None:
+            self._repeat(self.references.refresh, REFRESH_S)
         if self.pull is not None:
-            schedule(self._scheduler, self.pull)
+            self._repeat(self.pull.poll, self.pull.poll_s)
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
         addresses = {"otlp": address(otlp_socket, self.front.scheme), "api": address(api_socket), **more}
         log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self.config.sampling.rate})
         return addresses
 
+    def _repeat(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
+        """At once, and then regularly; a round that takes longer has the next ones left out."""
+        self._repeated.append(Repeated(work))
+        self._scheduler.add_job(
+            self._repeated[-1].run, "interval", seconds=every_s, coalesce=True, max_instances=2,
+            misfire_grace_time=None, next_run_time=datetime.now(UTC),
+        )  # fmt: skip
+
     async def stop(self) -> None:
         """End in order. What is not judged by now stays in the store, open."""
         self.view.is_ready = False
         self.receiver.accepting = False
+        await asyncio.gather(*(each.stop() for each in self._repeated))
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
         await asyncio.gather(*(server.stop() for server in self._servers), self.front.stop())

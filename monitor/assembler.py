@@ -258,6 +258,22 @@ class Assembler:
         """Close everything that is open as under pressure, oldest first."""
         return [self._close(trace_id, "pressure", now_ns) for trace_id in list(self._open)]
 
+    def reopen(self, trace_id: bytes, now_ns: int) -> bool:
+        """Have a trace closed once more though nothing came of it, for something else has changed.
+
+        False when it is past that: only of a trace that was closed within the late window the spans are still held.
+        """
+        entry = self._closed.pop(trace_id, None)
+        if entry is None:
+            return False
+        self._open[trace_id] = entry
+        entry.ids = _unpacked(entry.ids)
+        entry.first_ns = entry.last_ns = now_ns
+        entry.closed_ns, entry.queued_ns = None, 0
+        self._bytes += entry.size
+        self._enqueue(trace_id, entry)
+        return True
+
     def restore(self, trace_id: bytes, revision: int, closed_ns: int) -> None:
         """After a restart: this open trace had in truth been closed ``revision`` times, lastly at ``closed_ns``."""
         entry = self._open[trace_id]

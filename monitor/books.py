@@ -68,6 +68,7 @@ class Books:
                 chunks=ending.chunks,
                 scores=self._scores_out.outgoing(ending) if self._scores_out else None,
                 turn=turn,
+                referred=ending.lookups,
             )
         )
 

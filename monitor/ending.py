@@ -28,6 +28,7 @@ class Ending:
     ``chunks`` is how many of its parts were judged, ``ended_ns`` when, and ``last_span_ns`` when its last span ended,
     in ns since the epoch. ``scenario`` is the name of the one it was held against. ``turn`` is what the trace is to a
     session that was drawn; ``session`` says that this is the ending of a session, and ``trace_id`` its key.
+    ``lookups`` are what references it was held against: a name of each key, and a digest of what was there, or None.
     """
 
     trace_id: bytes
@@ -45,6 +46,7 @@ class Ending:
     last_span_ns: int | None = None
     turn: SessionTurn | None = None
     session: bool = False
+    lookups: tuple[tuple[bytes, bytes | None], ...] = ()
 
 
 def reason_of(case: Case, verdicts: Sequence[Verdict]) -> Reason:

@@ -26,6 +26,7 @@ from .evaluator import Evaluator
 from .hearing import Hearing
 from .instant import written
 from .ledger import Reason
+from .references.book import References
 from .router import Excluded, Router
 from .sampler import Decision, Sampler
 
@@ -68,6 +69,7 @@ class Trial:
     hearing: Hearing | None = None
     reason: Reason | None = None
     turn: SessionTurn | None = None
+    lookups: tuple[tuple[bytes, bytes | None], ...] = ()
 
     @property
     def trace_id(self) -> bytes:
@@ -105,7 +107,7 @@ class Trial:
 class Trials:
     """Opens and ends trials: reading, drawing, routing, and what becomes of the verdicts. Safe in any one thread.
 
-    ``conversations`` is None where sessions are not judged.
+    ``conversations`` is None where sessions are not judged, ``references`` where they are in the traces alone.
     """
 
     archive: Archive
@@ -114,6 +116,7 @@ class Trials:
     evaluator: Evaluator
     reference_keys: Sequence[str]
     conversations: Conversations | None = None
+    references: References | None = None
 
     def open(self, closing: Closing) -> Trial:
         """Everything between a closed trace and the first question to somebody who has to be waited for."""
@@ -159,6 +162,7 @@ class Trials:
             last_span_ns=trial.last_span_ns,
             turn=trial.turn,
             session=trial.closing.session,
+            lookups=trial.lookups,
         )
 
     def _hear(self, trial: Trial, payloads: Sequence[bytes]) -> None:
@@ -167,6 +171,10 @@ class Trials:
             trial.reason = Reason.UNDECODABLE
             return
         case = extract(trace, reference_keys=self.reference_keys)
+        if self.references is not None:
+            found = self.references.find(case)
+            case, trial.lookups = replace(case, expected_outcome=found.value), found.lookups
+            trial.story["reference"] = found.where
         trial.story |= _identity(case)
         trial.service = case.service or trial.service
         trial.last_span_ns = max(s.end_ns for s in trace.spans)

@@ -375,7 +375,7 @@ FORWARD_UNJUDGED = Family(
 PULL_ROWS = Family(
     name="sidejudge_pull_rows_total", kind="counter",
     help="Observations that were read from Langfuse, each as often as it was read.",
-    note="Only where `sources.langfuse` is configured, like the four below.",
+    note="0 where `sources.langfuse` is not configured.",
 )  # fmt: skip
 PULL_TRACES = Family(
     name="sidejudge_pull_traces_total", kind="counter",

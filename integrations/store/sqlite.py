@@ -76,7 +76,8 @@ class Finished:
     ``verdicts`` are verdicts as JSON objects. ``chunks`` is how many chunks were evaluated (as many as ``Store.chunks``
     returned): one that was committed since stays open. None: all there are. Of a session ``trace_id`` is the key, and
     ``chunks`` the number of the last turn that was judged. ``scores`` are all that are to be written back of it; None
-    where scores are not.
+    where scores are not. ``referred`` is what it was held against: 16 bytes for each key that a reference was
+    looked for under, and 16 for what was found there, or None.
     """
 
     trace_id: bytes | str
@@ -90,6 +91,7 @@ class Finished:
     chunks: int | None = None
     scores: Sequence[Outgoing] | None = None
     turn: StoredTurn | None = None
+    referred: Sequence[tuple[bytes, bytes | None]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +219,10 @@ class Store:
             for v in finished.verdicts
         ]
 
+        referred = [
+            {"key": key, "trace_id": trace_id, "closed_ns": finished.closed_ns, "digest": digest}
+            for key, digest in finished.referred
+        ]
         turn = None
         if (said := finished.turn) is not None:
             turn = (trace_id, said.key, *map(_writable, (said.service, said.environment, said.session_id)),
@@ -232,6 +238,8 @@ class Store:
                 return
             connection.execute(self._sql["finish_trace"], trace)
             connection.execute(self._sql["forget_verdicts"], (trace_id,))
+            connection.execute(self._sql["referred_drop"], (trace_id,))
+            connection.executemany(self._sql["referred_put"], referred)
             connection.executemany(self._sql["add_verdict"], verdicts)
             if finished.scores is not None:
                 replace_scores(connection, trace_id, finished.scores, finished.closed_ns)
@@ -254,6 +262,7 @@ class Store:
             ("purge_chunks", chunks_before_ns),
             ("purge_verdicts", before_ns),
             ("purge_outbox", before_ns),
+            ("referred_forget", chunks_before_ns),
             ("purge_traces", before_ns),
         ):
             # In slices, so that requests that wait for their commit do not wait for all of it.
@@ -266,6 +275,10 @@ class Store:
     def chunks(self, trace_id: bytes | str) -> list[bytes]:
         """The payloads of a trace in order of arrival, those of earlier revisions included."""
         return [payload for (payload,) in self._read("chunks", (_id(trace_id),))]
+
+    def referred(self, since_ns: int) -> list[tuple[bytes, bytes, bytes | None]]:
+        """Key, trace and what was found there, of every trace that was judged since then."""
+        return self._read("referred_since", (since_ns,))
 
     async def purge_turns(self, before_ns: int, abandoned_ns: int) -> None:
         """Delete the turns of sessions that were judged before ``before_ns``, and of those that nobody judged.

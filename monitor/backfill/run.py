@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from integrations.dialects import lift
@@ -31,6 +31,7 @@ from monitor.from_config import docket
 from monitor.langfuse.sighting import Sighting
 from monitor.langfuse.sink import ScoresOut
 from monitor.pipeline import Pipeline
+from monitor.references.book import References
 from monitor.router import Router
 from monitor.sampler import Sampler
 from monitor.trial import Trials
@@ -70,10 +71,11 @@ class Unobserved:
     def export_failed(self, _destination: str, _reason: str, _count: int = 1) -> None: ...
 
 
-def case_of(config: Config, spans: Sequence[RawSpan]) -> Case:
+def case_of(config: Config, spans: Sequence[RawSpan], references: References | None = None) -> Case:
     """The case that spans are, as the configuration reads it."""
     trace = Trace.of(spans[0].trace_id, [lift(span) for span in spans], "batch")
-    return extract(trace, reference_keys=config.reference_keys)
+    case = extract(trace, reference_keys=config.reference_keys)
+    return case if references is None else replace(case, expected_outcome=references.find(case).value)
 
 
 class Backfill:
@@ -90,6 +92,7 @@ class Backfill:
         reader: Reader,
         store: Store,
         who: Answering,
+        references: References | None,
         clock_ns: Callable[[], int],
         heard: Callable[[Progress], None],
     ) -> None:
@@ -109,6 +112,7 @@ class Backfill:
             router=Router(config.routes, config.scenarios, elsewhere=config.session_rubrics),
             evaluator=Evaluator(rubrics, who.at_once, who.others),
             reference_keys=config.reference_keys,
+            references=references,
         )
         self._pipeline = Pipeline(
             trials=trials, docket=docket(config, trials, clock_ns), commit=self._commit, clock_ns=clock_ns
@@ -129,14 +133,13 @@ class Backfill:
         finally:
             await self._pipeline.close()
 
-    async def deliver(self, told: Callable[[ExportStanding], None]) -> ExportStanding:
-        """Wait until all scores are taken and read back, or given up; where they stand then."""
+    async def deliver(self) -> ExportStanding:
+        """Wait until all scores are taken and read back, or given up; where they stand then. Raises as ``judge``."""
         while True:
-            standing = self._standing()
+            self._standing()
             counts = await asyncio.to_thread(self._store.outbox.counts)
-            told(standing)
             if not counts.waiting and not counts.unseen:
-                return standing
+                return replace(self._standing(), waiting=0, unseen=0, dead=counts.dead)
             await asyncio.sleep(_PAUSE_S)
 
     async def _take(self, sighting: Sighting) -> None:

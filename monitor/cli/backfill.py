@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
 import time
 from pathlib import Path
@@ -17,6 +15,7 @@ from .settings import runnable
 if TYPE_CHECKING:
     from integrations.langfuse.observations import Window
     from monitor.backfill.estimate import Estimate
+    from monitor.backfill.job import Job
     from monitor.backfill.listing import Listing
     from monitor.backfill.run import Progress
     from monitor.config import Config
@@ -55,8 +54,6 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     import asyncio  # noqa: PLC0415  # not for --help
 
     settings = runnable(config).config
-    if settings.sinks.langfuse is None:
-        raise CommandError("sinks.langfuse: is missing", "name the Langfuse that scores go to; see monitor/CONFIG.md")
     if rate is not None:
         sampling = settings.sampling.model_copy(update={"rate": rate})
         settings = settings.model_copy(update={"sampling": sampling})
@@ -68,96 +65,53 @@ def backfill(  # noqa: PLR0917  # click passes options by name
 async def _run(config: Config, window: Window, wanted: Match, path: Path, *, dry_run: bool, yes: bool) -> int:
     from integrations.langfuse.errors import LangfuseError  # noqa: PLC0415
     from integrations.store.sqlite import Store, StoreError  # noqa: PLC0415
+    from monitor.backfill.job import Job, NoReferencesError  # noqa: PLC0415
     from monitor.backfill.run import StoppedError  # noqa: PLC0415
     from monitor.langfuse.connections import Connections  # noqa: PLC0415
 
-    connections = Connections(config)
+    sink = config.sinks.langfuse
+    if sink is None:
+        raise CommandError("sinks.langfuse: is missing", "name the Langfuse that scores go to; see monitor/CONFIG.md")
     try:
         store = Store(path)
     except StoreError as error:
         raise CommandError(str(error), "name another file with --state, or wait until the other run is over") from None
+    connections = Connections(config)
+    job = Job(
+        config=config, sink=sink, window=window, wanted=wanted, store=store, connections=connections,
+        clock_ns=time.time_ns,
+    )  # fmt: skip
+    again = "mend it and call again; the run goes on where it was"
     try:
-        return await _judged(config, window, wanted, store, connections, dry_run=dry_run, yes=yes)
+        return await _judged(job, dry_run=dry_run, yes=yes)
     except LangfuseError as error:
-        raise CommandError(f"Langfuse: {error}", "mend it and call again; the run goes on where it was", DATA) from None
+        raise CommandError(f"Langfuse: {error}", again, DATA) from None
     except StoppedError as error:
-        raise CommandError(f"scores are refused: {error}", "mend it and call again; the run goes on", DATA) from None
+        raise CommandError(f"scores are refused: {error}", again, DATA) from None
+    except NoReferencesError as error:
+        raise CommandError(f"references: {error}", again, DATA) from None
     except StoreError as error:
-        raise CommandError(str(error), "mend it and call again; the run goes on where it was", DATA) from None
+        raise CommandError(str(error), again, DATA) from None
     finally:
         await connections.close()
         store.close()
 
 
-async def _judged(
-    config: Config, window: Window, wanted: Match, store: Any, connections: Any, *, dry_run: bool, yes: bool
-) -> int:
-    from integrations.langfuse.probe import probe  # noqa: PLC0415
-    from monitor.answering import answering  # noqa: PLC0415
-    from monitor.backfill.listing import list_traces  # noqa: PLC0415
-    from monitor.backfill.reading import Reader  # noqa: PLC0415
-    from monitor.backfill.run import Backfill  # noqa: PLC0415
-    from monitor.sampler import Sampler  # noqa: PLC0415
-
+async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
     from .progress import progress  # noqa: PLC0415
 
-    sink = config.sinks.langfuse
-    assert sink is not None  # noqa: S101  # refused before
-    source = config.sources.langfuse or sink
-    langfuse = connections.to(source)
-    server = await probe(langfuse)
-    around_ns = config.sources.langfuse.look_back.ns if config.sources.langfuse else 30 * 60 * 10**9
-    reader = Reader(langfuse=langfuse, server=server, window=window, around_ns=around_ns)
-    sampler = Sampler(config.sampling)
-    found = await reader.patiently(lambda: list_traces(langfuse, server, window, sampler, wanted), most=5)
-    who = answering(config, memory=store.judged, vectors=store.vectors, observer=None, clock_ns=time.time_ns)
-    try:
-        _tell(found, await _estimated(config, found, reader, wanted, who), sink.requests_per_minute)
-        if dry_run or not found.drawn:
+    async with job.begun() as begun:
+        _tell(begun.found, await begun.estimate(), job.source.requests_per_minute)
+        if dry_run or not begun.found.drawn:
             return 0
         if not yes and not (sys.stdin.isatty() and click.confirm("judge them?", default=False, err=True)):
             raise CommandError("nothing was judged", "say so with --yes; --dry-run only tells what it would take")
-        with progress(len(found.drawn), "tests") as shown:
-
-            def heard(at: Progress) -> None:
-                shown.step(at.done, lambda: (at.passed, at.failed, at.incomplete))
-
-            run = Backfill(
-                config, job=_job(config, wanted), wanted=wanted, sink=sink, langfuse=connections.to(sink),
-                reader=reader, store=store, who=who, clock_ns=time.time_ns, heard=heard,
-            )  # fmt: skip
-            run.scores_out.start()
-            try:
-                await run.judge(found.drawn)
-                shown.say("judged; waiting until Langfuse has stored the scores")
-                standing = await run.deliver(lambda _: None)
-            finally:
-                await run.scores_out.stop()
-    finally:
-        await who.close()
-    return _outcome(run.progress, standing.dead, store.path)
-
-
-async def _estimated(config: Config, found: Listing, reader: Any, wanted: Match, who: Any) -> Estimate:
-    from monitor.backfill.estimate import SAMPLE, estimate  # noqa: PLC0415
-    from monitor.backfill.reading import UnreadError  # noqa: PLC0415
-    from monitor.backfill.run import case_of  # noqa: PLC0415
-    from monitor.catalogue import configured  # noqa: PLC0415
-    from monitor.router import Router  # noqa: PLC0415
-
-    cases, read = [], 0
-    for index in range(min(SAMPLE, len(found.drawn))):
-        sighting = found.drawn[index * len(found.drawn) // min(SAMPLE, len(found.drawn))]
-        read += 1
-        try:
-            case = case_of(config, await reader.spans(sighting))
-        except UnreadError:
-            continue
-        if wanted.matches(case):
-            cases.append(case)
-    traces = round(len(found.drawn) * len(cases) / read) if read else 0
-    router = Router(config.routes, config.scenarios, elsewhere=config.session_rubrics)
-    return await estimate(config, cases, traces, router=router, rubrics=configured(config), who=who)
+        with progress(len(begun.found.drawn), "tests") as shown:
+            at, standing = await begun.run(
+                lambda at: shown.step(at.done, lambda: (at.passed, at.failed, at.incomplete)),
+                lambda: shown.say("judged; waiting until Langfuse has stored the scores"),
+            )
+    return _outcome(at, standing.dead, job.store.path)
 
 
 def _tell(found: Listing, told: Estimate, per_minute: int) -> None:
@@ -184,11 +138,6 @@ def _outcome(at: Progress, dead: int, path: Path) -> int:
     if dead:
         click.echo(f"scores given up: {dead:,}; 'sidejudge export dead --store {path}' lists them")
     return DATA if dead or any(why.startswith("not read") for why in at.unjudged) else 0
-
-
-def _job(config: Config, wanted: Match) -> str:
-    said = json.dumps([config.fingerprint, wanted.describe()])
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def _window(since: str, until: str | None) -> Window:

@@ -26,9 +26,10 @@ from scoring.span import Json
 from .alerts import Alerts
 from .answerers import Answerers, Priority
 from .forwarding import Forward
-from .langfuse import LangfuseSink
+from .langfuse import LangfuseProject, LangfuseSink
 from .match import Match
 from .receiving import Sources
+from .references import Reference
 from .section import GIVEN_AS_LIST, Section
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
 from .values import Rate, RubricName, Share
@@ -188,12 +189,6 @@ class Sessions(Section):
     max_turns: int = Field(default=200, gt=1, description="a session of more traces is judged as cut short (pressure)")
 
 
-class Reference(Section):
-    """Where the expected outcome of a trace stands."""
-
-    metadata: str = Field(min_length=1, description="key of the trace's metadata that holds the expected outcome")
-
-
 class RubricOverride(Section):
     """What may be changed in a rubric. A changed rubric has another version."""
 
@@ -303,6 +298,18 @@ class Config(Section):
             raise ValueError(f"sessions.routes: {both[0]} judges traces already (routes); use it for one of the two")
         return self
 
+    @model_validator(mode="after")
+    def _references_can_be_read(self) -> Config:
+        wanted = next((n for n, each in enumerate(self.references) if each.in_langfuse), None)
+        if wanted is not None and self.langfuse is None:
+            raise ValueError(f"references[{wanted}] is in Langfuse; say which in sources.langfuse or sinks.langfuse")
+        return self
+
+    @property
+    def langfuse(self) -> LangfuseProject | None:
+        """The Langfuse that references are in."""
+        return self.sources.langfuse or self.sinks.langfuse
+
     @property
     def session_rubrics(self) -> frozenset[str]:
         """Rubrics that judge sessions, and no single trace."""
@@ -312,7 +319,7 @@ class Config(Section):
     @property
     def reference_keys(self) -> tuple[str, ...]:
         """Metadata keys that may hold the expected outcome, in order."""
-        return tuple(reference.metadata for reference in self.references)
+        return tuple(each.metadata for each in self.references if each.metadata is not None)
 
     @property
     def fingerprint(self) -> str:

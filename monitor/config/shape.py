@@ -13,9 +13,6 @@ from .model import Config
 
 NOT_AVAILABLE = frozenset(
     {
-        "references[].langfuse_dataset",
-        "references[].file",
-        "references[].key",
         "sinks.otel_events",
     }
 )

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime
-
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from integrations.store.sqlite import Store
 from monitor.assembler import Assembler
@@ -54,12 +51,4 @@ def traces_in(
         sampler=sampler, busy=busy,
         clock_ns=clock_ns, patience=Patience(random.random), poll_ns=source.poll.ns, settle_ns=source.settle.ns,
         look_back_ns=source.look_back.ns, rootless_ns=config.assembly.deadline.ns,
-    )  # fmt: skip
-
-
-def schedule(scheduler: AsyncIOScheduler, pull: Pull) -> None:
-    """Poll at once, and then regularly; a poll that takes longer delays the next."""
-    scheduler.add_job(
-        pull.poll, "interval", seconds=pull.poll_s, coalesce=True, max_instances=1,
-        misfire_grace_time=None, next_run_time=datetime.now(UTC),
     )  # fmt: skip

@@ -86,7 +86,9 @@ def _default(name: str, value: object) -> str:
     if isinstance(value, Match):
         return "anything"
     if isinstance(value, tuple):
-        shown = (item.model_dump(mode="json") if isinstance(item, BaseModel) else item for item in value)
+        shown = (
+            item.model_dump(mode="json", exclude_none=True) if isinstance(item, BaseModel) else item for item in value
+        )
         return "`" + ", ".join(map(str, shown)) + "`"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

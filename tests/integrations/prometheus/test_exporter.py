@@ -24,6 +24,7 @@ from scoring.bands import Blocker, Effect
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding, ModelStanding, Spending
 from scoring.metric import Metric
+from scoring.pull_standing import PullStanding
 from scoring.result import Failed, NotApplicable, Result, Scored, Unavailable
 from scoring.rubric import Criterion, Rubric
 from scoring.standing import OTHER, Change, Standing
@@ -411,6 +412,7 @@ def populated() -> Exporter:
     exporter.evaluation_lag("shop", 1.5)
     exporter.exported("jsonl", at_s=time.time())
     exporter.workflow_violation("call", "tool_missing", TRACE)
+    exporter.pull.follow(PullStanding(state="retrying", errors=(("timeout", 1),)))
     exporter.watch(
         lambda: Snapshot(
             standings=[
@@ -423,6 +425,7 @@ def populated() -> Exporter:
             ],
             queues={"evaluation": Queue(items=1, oldest_s=1.0)}, spool_bytes=1, suspected={"split_traces": False},
             exports=[ExportStanding(destination="slack", state="stopped", dead=1)],
+            pull=PullStanding(state="ok", lag_s=1.0, read_s=2.0),
             judge=JudgeStanding(
                 name="openai/m", models=(ModelStanding(model="openai/m", circuit="closed"),), outage=None,
                 spending=(Spending(period="hour", spent_usd=1, limit_usd=2),), shares={"high": 1.0}, under_way=1,

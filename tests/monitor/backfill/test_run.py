@@ -76,12 +76,12 @@ class Scene:
             who = answering(config, memory=store.judged, vectors=store.vectors, observer=None, clock_ns=self.clock_ns)
             run = Backfill(
                 config, job=job, wanted=wanted, sink=config.sinks.langfuse, langfuse=self.langfuse, reader=reader,
-                store=store, who=who, clock_ns=self.clock_ns, heard=heard,
+                store=store, who=who, references=None, clock_ns=self.clock_ns, heard=heard,
             )  # fmt: skip
             run.scores_out.start()
             try:
                 await run.judge(found.drawn)
-                await run.deliver(lambda _: None)
+                await run.deliver()
             finally:
                 run.scores_out._task.cancel()
             return run.progress

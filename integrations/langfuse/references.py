@@ -1,0 +1,74 @@
+"""References: what ought to have been answered, as people keep it in Langfuse: dataset items and corrections."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from scoring.span import Json
+
+from .client import Langfuse
+from .errors import Kind, LangfuseError
+from .observations import instant
+
+_PAGE: Final = 100
+"""Rows of a page; Langfuse answers no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A dataset item: the trace that it was made from, its metadata, and what is expected."""
+
+    trace_id: str | None
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    expected: Json
+
+
+async def dataset_items(langfuse: Langfuse, name: str) -> AsyncIterator[Item]:
+    """The active items of a dataset that expect something, the newest first. Raises ``LangfuseError``."""
+    page, total = 1, 1
+    while page <= total:
+        body = await langfuse.get("dataset-items", {"datasetName": name, "page": page, "limit": _PAGE})
+        meta = body.get("meta") if isinstance(body, Mapping) else None
+        total = meta["totalPages"] if isinstance(meta, Mapping) and isinstance(meta.get("totalPages"), int) else 1
+        for row in _rows(body):
+            if row.get("status") == "ACTIVE" and row.get("expectedOutput") is not None:
+                metadata = row.get("metadata")
+                yield Item(
+                    trace_id=row["sourceTraceId"] if isinstance(row.get("sourceTraceId"), str) else None,
+                    metadata=metadata if isinstance(metadata, Mapping) else {},
+                    expected=row["expectedOutput"],
+                )
+        page += 1
+
+
+async def corrections(langfuse: Langfuse, since_ns: int) -> AsyncIterator[tuple[str, str]]:
+    """(trace, the right output) of corrections since then, the newest first. Raises ``LangfuseError``."""
+    query: dict[str, str | int] = {
+        "dataType": "CORRECTION", "fields": "details,subject", "fromTimestamp": instant(since_ns), "limit": _PAGE,
+    }  # fmt: skip
+    cursors: set[str] = set()
+    while True:
+        body = await langfuse.get("v3/scores", query)
+        for row in _rows(body):
+            subject, value = row.get("subject"), row.get("value")
+            if isinstance(subject, Mapping) and isinstance(value, str):
+                trace_id = subject.get("traceId") if subject.get("kind") == "observation" else subject.get("id")
+                if isinstance(trace_id, str):
+                    yield trace_id, value
+        meta = body.get("meta") if isinstance(body, Mapping) else None
+        cursor = meta.get("cursor") if isinstance(meta, Mapping) else None
+        if not isinstance(cursor, str) or not cursor:
+            return
+        if cursor in cursors:
+            raise LangfuseError(Kind.NOT_LANGFUSE, "it gives the same cursor again: its pages would never end")
+        cursors.add(cursor)
+        query["cursor"] = cursor
+
+
+def _rows(body: Any) -> list[Mapping[str, Any]]:
+    rows = body.get("data") if isinstance(body, Mapping) else None
+    if not isinstance(rows, list):
+        raise LangfuseError(Kind.NOT_LANGFUSE, "an answer without data")
+    return [row for row in rows if isinstance(row, Mapping)]

@@ -1,0 +1,66 @@
+"""The section of the configuration that says where expected outcomes stand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, Field, model_validator
+
+from .section import Section
+
+_KEY = re.compile(r"metadata\..+|trace_id|session_id|user_id|name")
+
+
+def _valid_key(key: str) -> str:
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"must be metadata.KEY, trace_id, session_id, user_id or name, got {key[:60]!r}")
+    return key
+
+
+Key: TypeAlias = Annotated[str, AfterValidator(_valid_key)]
+
+
+class Reference(Section):
+    """Where the expected outcome of a trace stands: one of the first four keys.
+
+    What is found elsewhere than in the trace is looked for again every minute; one that comes or changes within
+    `assembly.late` of the verdict makes a revision.
+    """
+
+    metadata: str | None = Field(
+        default=None, min_length=1, description="key of the trace's metadata that holds the expected outcome"
+    )
+    langfuse_dataset: str | None = Field(
+        default=None,
+        min_length=1,
+        description="name of a dataset in Langfuse: of an item whose source is the trace, or that shares `key` with it",
+    )
+    langfuse_corrections: bool | None = Field(
+        default=None, description="the output as people corrected it in Langfuse (scores of type CORRECTION)"
+    )
+    file: Annotated[Path, Field(strict=False)] | None = Field(
+        default=None,
+        description="JSON Lines with `expected_outcome` and what `key` names, relative to the working directory",
+    )
+    key: Key | None = Field(
+        default=None,
+        description="what a trace and its reference share: `metadata.KEY`, `trace_id`, `session_id`, `user_id`, `name`",
+    )
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Reference:
+        places = [self.metadata, self.langfuse_dataset, self.langfuse_corrections or None, self.file]
+        if sum(place is not None for place in places) != 1:
+            raise ValueError("needs exactly one of metadata, langfuse_dataset, langfuse_corrections and file")
+        if self.file is not None and self.key is None:
+            raise ValueError("needs key beside file, such as metadata.call_id")
+        if self.key is not None and self.file is None and self.langfuse_dataset is None:
+            raise ValueError("has a key, which only goes with langfuse_dataset and file")
+        return self
+
+    @property
+    def in_langfuse(self) -> bool:
+        """Whether it is looked for in Langfuse."""
+        return self.langfuse_dataset is not None or bool(self.langfuse_corrections)

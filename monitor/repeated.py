@@ -1,0 +1,34 @@
+"""Repeated: work that a scheduler starts again and again, and that can be ended in order while it is under way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+
+class Repeated:
+    """One round at a time. A scheduler that cancels a job itself tells of it as of an error."""
+
+    def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
+        self._work = work
+        self._round: asyncio.Task[None] | None = None
+        self._ended = False
+
+    async def run(self) -> None:
+        """One round, unless one is under way; what it raises is raised."""
+        if self._ended or (self._round is not None and not self._round.done()):
+            return
+        self._round = asyncio.create_task(self._once())
+        await asyncio.wait([self._round])
+        if not self._round.cancelled():
+            self._round.result()
+
+    async def stop(self) -> None:
+        """End the round that is under way; no other begins."""
+        self._ended = True
+        if self._round is not None:
+            self._round.cancel()
+            await asyncio.gather(self._round, return_exceptions=True)
+
+    async def _once(self) -> None:
+        await self._work()
