@@ -38,7 +38,7 @@ class PeopleScore(Section):
 class Annotations(Section):
     """What people say in Langfuse is read, and held against our verdicts on the same traces.
 
-    Without an entry in `scores`, scores are compared that bear the names of ours (`qa_pass`, `qa_correctness`).
+    Without an entry in `scores`, scores are compared that bear the names of ours (`qa_pass`).
     """
 
     every: PositiveDuration = Field(default=parse_duration("5m"), description="how often they are read")
