@@ -59,6 +59,8 @@ def _show(answer: Mapping[str, Any]) -> None:
         click.echo(visible(f"  alert {each['condition']} ({each['severity']}), {where}: {each['said']}"))
     if answer.get("judge") is not None:
         _show_judge(answer["judge"])
+    if answer.get("pull") is not None:
+        _show_pull(answer["pull"])
     for each in answer["exports"]:
         told = f"{each['destination']}: {each['state']}" + (f" ({each['reason']})" if each["reason"] else "")
         counts = f"{each['waiting']} scores wait, {each['unseen']} not seen there yet, {each['dead']} given up"
@@ -78,6 +80,16 @@ def _show(answer: Mapping[str, Any]) -> None:
         nl=False,
     )
     click.echo(visible(f"configuration {answer['config_fingerprint']}, up {answer['uptime_s']:.0f} s"))
+
+
+def _show_pull(pull: Mapping[str, Any]) -> None:
+    from .table import visible  # noqa: PLC0415
+
+    told = f"reading from {pull['server'] or 'Langfuse'}: {pull['state']}" + (
+        f" ({pull['reason']})" if pull["reason"] else ""
+    )
+    lag = "" if pull["lag_s"] is None else f", {pull['lag_s']:.0f} s behind"
+    click.echo(visible(f"\n{told}, {pull['taken']} traces taken, {pull['pending']} not whole or not read yet{lag}"))
 
 
 def _show_judge(judge: Mapping[str, Any]) -> None:

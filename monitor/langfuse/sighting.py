@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from integrations.langfuse.lift import NO_ENVIRONMENT, span_id
 from integrations.langfuse.observations import Row, instant_ns
 from scoring.case import Case
+
+_MOST_TAGS: Final = 50
+"""Tags and environments of a trace that are looked at."""
+_LONGEST: Final = 800
+"""Characters of an id; Langfuse takes no longer ones."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,8 +73,9 @@ class Sighting:
         self.trace_name = self.trace_name or _text(row.get("traceName"))
         tags = row.get("tags")
         if isinstance(tags, list):
-            self.tags = tuple(dict.fromkeys((*self.tags, *map(str, tags))))
-        if environment := _text(row.get("environment")):
+            self.tags = tuple(dict.fromkeys((*self.tags, *map(str, tags[:_MOST_TAGS]))))[:_MOST_TAGS]
+        environment = _text(row.get("environment"))
+        if environment and len(self.environments) < _MOST_TAGS:
             self.environments |= {environment}
 
     @property
@@ -103,11 +110,11 @@ def is_root(row: Row) -> bool:
 
 
 def grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Rows by their trace; those without one are left out."""
+    """Rows by their trace; those without one are left out. Of an id that is longer than any, the beginning counts."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         if isinstance(trace_id := row.get("traceId"), str) and trace_id:
-            found.setdefault(trace_id, []).append(row)
+            found.setdefault(trace_id[:_LONGEST], []).append(row)
     return found
 
 

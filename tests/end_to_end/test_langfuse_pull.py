@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +19,7 @@ from integrations.raw import RawSpan
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+from tests.running import ROOT
 
 CLIENTS = ("langfuse-v3", "langfuse-v5", "langfuse-v5-split", "langfuse-langchain", "otel-genai-latest",
            "openinference-openai", "openinference-openai-split", "otel-openai-v2-experimental",
@@ -97,14 +100,21 @@ def test_every_version_is_read_and_written_back_to(serving, mode):
         assert "sidejudge_pull_traces_total 1.0" in metrics
         assert 'sidejudge_pull_errors_total{reason="rate_limited"} 0.0' in metrics
         assert "sidejudge_pull_lag_seconds" in metrics
-        assert SECRET_KEY not in monitor.log() + metrics
+        told = cli("status", "--url", monitor.api)
+        version = mode.value.split()[0]
+        assert f"reading from Langfuse {version}: ok, 1 traces taken" in told
+        found = cli("doctor", "--config", str(monitor.config))
+        assert f"sources.langfuse Langfuse {version} at" in " ".join(found.split())
+        shown = cli("check", str(monitor.config))
+        assert "sources.langfuse.secret_key" in shown
+        assert SECRET_KEY not in monitor.log() + metrics + told + found + shown
 
 
 def test_a_monitor_that_is_killed_while_it_reads_judges_each_trace_once(serving):
     spans = lately(read_files([RECORDED]).spans)
     with FakeLangfuse(Mode.NEW, parts=[Observations.part]) as fake:
-        ids = [f"{number + 1:032x}" for number in range(30)]
-        for index, trace_id in enumerate(ids[:20]):
+        ids = [f"{number + 1:032x}" for number in range(16)]
+        for index, trace_id in enumerate(ids[:12]):
             observations_of(fake).put(*rows_of(_as(spans, trace_id)), after_s=index * 0.05)
         monitor = reading(serving, fake)
         for _ in range(2):
@@ -112,11 +122,23 @@ def test_a_monitor_that_is_killed_while_it_reads_judges_each_trace_once(serving)
             monitor.until(lambda seen=begun: len(fake.asked("GET", "/v2/observations")) > seen + 4, "it does not read")
             monitor.stop(signal.SIGKILL)
             monitor.start()
-        for trace_id in ids[20:]:
+        for trace_id in ids[12:]:
             observations_of(fake).put(*rows_of(_as(spans, trace_id)))
         monitor.until(lambda: {v["trace_id"] for v in monitor.verdicts()} == set(ids), "some were not judged")
         assert {verdict["revision"] for verdict in monitor.verdicts()} == {1}
         assert monitor.get("/v1/status")["ledger"]["revisions"] == 0
+
+
+def cli(*args: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "monitor", *args],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=ROOT,
+        check=False,
+    )
+    return ran.stdout + ran.stderr
 
 
 def _as(spans: Sequence[RawSpan], trace_id: str) -> list[RawSpan]:

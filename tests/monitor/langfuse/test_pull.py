@@ -178,7 +178,7 @@ async def test_a_trace_that_a_listing_saw_in_part_is_read_twice_before_it_is_tak
     await bench.pull._introduce()
     bench.pull._full_ns = bench.now_ns  # a near listing, which the start of the root lies before
     await bench.poll(1)
-    bench.pull._pending[trace_id(1)].rooted = True
+    bench.pull.pending.sightings[trace_id(1)].rooted = True
     await bench.poll(1)
     assert bench.taken() == {}, "one reading found a row that the listing had not"
     await bench.poll(2)
@@ -422,3 +422,62 @@ async def test_what_was_read_long_ago_is_forgotten(benches, fake):
     bench.now_ns += 7200 * SECOND
     await bench.poll(2)
     assert not bench.store.pulled.known([trace_id(1)])
+
+
+async def test_a_server_that_ignores_the_wish_for_one_trace_costs_no_other_its_rows(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1), *rows(2))
+
+    def ignores(request: faults.Request) -> faults.Act | None:
+        if "traceId" not in request.params:
+            return None
+        return faults.answer({"data": [*rows(1), *rows(2)], "meta": {}})
+
+    fake.standing_fault = only("GET", "/v2/observations", ignores)
+    await bench.poll(3)
+    assert bench.taken() == {trace_id(1): 3, trace_id(2): 3}
+    assert bench.intake.counts.spans == 6
+
+
+async def test_a_limit_is_kept_to_and_reading_goes_on_after_it(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1))
+    fake.fails(*[faults.rate_limited(2, 100_000)])
+    await bench.poll(1, every_s=1)
+    assert (bench.pull.standing().state, dict(bench.pull.standing().errors)) == ("retrying", {"rate_limited": 1})
+    bench.langfuse.budget._rests_until = 0.0
+    await bench.poll(3)
+    assert bench.taken() == {trace_id(1): 3}
+
+
+async def test_reads_that_are_switched_off_meanwhile_are_probed_anew(benches):
+    with FakeLangfuse(Mode.V3, parts=[Observations.part]) as fake:
+        bench = benches(fake)
+        bench.put(*rows(1))
+        await bench.poll(3)
+        assert bench.pull.standing().reads == "legacy"
+        fake.mode = Mode.NEW
+        bench.put(*rows(2))
+        await bench.poll(40)
+        assert bench.pull.standing().reads == "v2"
+        assert bench.taken() == {trace_id(1): 3, trace_id(2): 3}
+
+
+async def test_a_trace_of_more_rows_than_are_held_is_given_up_unread(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1, spans=10_050, input=None, output=None), *rows(2))
+    await bench.poll(4)
+    assert bench.taken() == {trace_id(2): 3}
+    assert bench.ended() == {Reason.SHED: 1}
+    assert bench.bodies() == [trace_id(2)]
+
+
+async def test_how_long_whole_traces_wait_is_told(benches, fake):
+    bench = benches(fake)
+    assert bench.pull.standing().lag_s is None
+    bench.put(*rows(1))
+    await bench.poll(2)
+    assert bench.pull.standing().lag_s == 15
+    fake.standing_fault = faults.error(500)
+    await bench.poll(4)
+    assert (bench.pull.standing().lag_s or 0) >= 60
