@@ -111,9 +111,9 @@ class Monitor:
             references=self.references,
         )
         waiting = docket(config, trials, clock_ns)
-        self.langfuse = Connections(config)
         self.scores_out = _scores_out(config, self.langfuse, self.store, self.exporter, clock_ns)
         self.annotating = _annotating(config, self.scores_out, self.store, clock_ns)
+        agreements = self.annotating.agreements if self.annotating else tuple
         self.rounds = Rounds(
             watch=self.watch,
             windows=self.windows,
@@ -122,7 +122,7 @@ class Monitor:
             store=self.store,
             spool_bytes=lambda: self.store.size,
             judge=lambda: judge_standing(config, self.answering.judge, waiting, clock_ns() / 1e9),
-            agreements=self.annotating.agreements if self.annotating else tuple,
+            agreements=agreements,
         )
         self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None
         self.books = Books(
@@ -176,6 +176,7 @@ class Monitor:
             illustrate=partial(examples, self.store),
             exported=self._delivered,
             watch=self.watch,
+            agreements=agreements,
         )
         self.view.exports = self._exports
         self.pull = traces_in(
