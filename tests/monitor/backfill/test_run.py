@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from monitor.config import Config
 from monitor.config.match import Match
 from monitor.config.model import RouteConfig
 from monitor.demo.traffic import Traffic
+from monitor.references.book import References
+from monitor.references.places import InFile
 from monitor.sampler import Sampler
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations, observations_of
@@ -61,7 +64,9 @@ class Scene:
             found.append(spans[0].trace_id)
         return found
 
-    async def run(self, *, job="job", wanted=EVERYTHING, heard=lambda _: None, minutes=120, config=None) -> Progress:
+    async def run(
+        self, *, job="job", wanted=EVERYTHING, heard=lambda _: None, minutes=120, config=None, places=()
+    ) -> Progress:
         """One call of the command."""
         config = config or self.config
         store = Store(self.folder / "backfill.sqlite")
@@ -76,7 +81,8 @@ class Scene:
             who = answering(config, memory=store.judged, vectors=store.vectors, observer=None, clock_ns=self.clock_ns)
             run = Backfill(
                 config, job=job, wanted=wanted, sink=config.sinks.langfuse, langfuse=self.langfuse, reader=reader,
-                store=store, who=who, references=None, clock_ns=self.clock_ns, heard=heard,
+                store=store, who=who, references=await self.references(store, places), clock_ns=self.clock_ns,
+                heard=heard,
             )  # fmt: skip
             run.scores_out.start()
             try:
@@ -87,6 +93,13 @@ class Scene:
             return run.progress
         finally:
             store.close()
+
+    async def references(self, store, places) -> References | None:
+        if not places:
+            return None
+        found = References(places, store=store, reopen=lambda _: False, clock_ns=self.clock_ns, late_ns=MINUTE_NS)
+        await found.refresh()
+        return found
 
     def stored(self) -> dict[tuple[str, str], object]:
         rows = self.fake.scores.stored()
@@ -205,3 +218,16 @@ async def test_refused_keys_end_the_run_and_are_said(scene):
     scene.fake.standing_fault = None
     await scene.run()
     assert scene.stored()
+
+
+async def test_references_are_looked_up_as_a_live_monitor_looks_them_up(scene, tmp_path):
+    known, other = scene.put(2)
+    file = tmp_path / "golden.jsonl"
+    file.write_text(json.dumps({"trace_id": known, "expected_outcome": "what it should have said"}) + "\n")
+    await scene.run(places=[InFile(file, "trace_id")])
+    store = Store(tmp_path / "backfill.sqlite")
+    try:
+        assert "golden.jsonl" in store.story(known)["reference"]
+        assert store.story(other)["reference"] is None
+    finally:
+        store.close()

@@ -113,3 +113,11 @@ def test_a_langfuse_that_refuses_is_told_in_its_words_and_without_the_keys(call,
     assert done.exit_code == 1
     assert "Invalid credentials" in done.stderr
     assert SECRET_KEY not in done.stderr + done.stdout
+
+
+def test_references_that_cannot_be_read_are_not_judged_without(call, config, tmp_path):
+    missing = [{"file": str(tmp_path / "golden.jsonl"), "key": "trace_id"}]
+    done = call("backfill", config(references=missing), *TIMES, "--dry-run")
+    assert done.exit_code == 1
+    assert "references:" in done.stderr
+    assert "golden.jsonl" in done.stderr
