@@ -26,6 +26,7 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
             yield from _untold(f"sessions.routes[{index}].rubrics: {name}", name, config)
     yield from _credentials(config)
     yield from _unheard(config)
+    yield from _unread(config)
     judge = config.answerers.judge
     if judge is None:
         return
@@ -40,6 +41,16 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
             "answerers.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
             "set budget_usd_per_hour or budget_usd_per_day",
         )
+
+
+def _unread(config: Config) -> Iterator[tuple[str, str]]:
+    """References that are not where they are looked for."""
+    for index, each in enumerate(config.references):
+        if each.file is not None and not each.file.is_file():
+            yield (
+                f"references[{index}].file: {each.file} is not there, so that nothing is found in it",
+                "put it there, or mend the path; it is looked for again every minute",
+            )
 
 
 def _credentials(config: Config) -> Iterator[tuple[str, str]]:

@@ -142,21 +142,25 @@ def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
     {'d': {'e': 2}, 'a': {'b': 1, 'c': ['x']}}
     """
     whole = {key: value for key, value in flat.items() if "." not in key}
-    made: dict[str, Any] = {}
+    made = _Nest()
     for key, value in flat.items():
         head, *rest = key.split(".", _DEEPEST)
         if not rest or head in whole:
             continue
-        at = made.setdefault(head, {})
+        at: Any = made.setdefault(head, _Nest())
         for step in rest[:-1]:
-            at = at.setdefault(step, {}) if isinstance(at, dict) else {}
-        if isinstance(at, dict):
+            at = at.setdefault(step, _Nest()) if isinstance(at, _Nest) else _Nest()
+        if isinstance(at, _Nest):
             at.setdefault(rest[-1], value)
     return {**whole, **{key: _listed(value) for key, value in made.items()}}
 
 
+class _Nest(dict[str, Any]):
+    """An object made of dotted keys, as against one that was a value: values may be of any depth."""
+
+
 def _listed(value: Any) -> Any:
-    if not isinstance(value, dict):
+    if not isinstance(value, _Nest):
         return value
     inner = {key: _listed(each) for key, each in value.items()}
     if inner and set(inner) == {str(index) for index in range(len(inner))}:
@@ -165,4 +169,7 @@ def _listed(value: Any) -> Any:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return ""

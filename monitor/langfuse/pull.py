@@ -38,7 +38,7 @@ SLICE_NS: Final = 600 * 10**9
 """Start times that are listed in one go, where there is much to catch up with."""
 AHEAD_NS: Final = 60 * 10**9
 """How far clocks of applications may run ahead of ours."""
-REASONS: Final = (*(kind.value for kind in Kind), "overloaded", "store")
+REASONS: Final = (*(kind.value for kind in Kind), "overloaded", "store", "error")
 """Why a poll may end early, as metrics name it."""
 _FULL_SHARE: Final = 10
 """The whole look-back is listed this many times within its length."""
@@ -113,6 +113,10 @@ class Pull:
         except StoreError as error:
             self._errors["store"] += 1
             self._say("retrying", str(error))
+        except Exception:
+            log.exception("reading traces from Langfuse ended early for a reason of our own")
+            self._errors["error"] += 1
+            self._say("retrying", "an error of our own; the log has it")
 
     def standing(self) -> PullStanding:
         """Where it stands."""

@@ -38,6 +38,9 @@ class Sighting:
     rooted: bool = False
     failed: bool = False
     root_name: str | None = None
+    root_ns: int = 0
+    root_trace_name: str | None = None
+    root_environment: str | None = None
     trace_name: str | None = None
     tags: tuple[str, ...] = ()
     environments: frozenset[str] = frozenset()
@@ -55,7 +58,7 @@ class Sighting:
         """What a listing says of it."""
         for row in rows:
             span = bytes.fromhex(span_id(str(row.get("id"))))
-            started = instant_ns(row.get("startTime")) or 0
+            started = instant_ns(row.get("startTime")) or now_ns  # what has no time is as old as what is seen of it
             ended = instant_ns(row.get("endTime")) or started
             written = max(instant_ns(row.get("updatedAt")) or 0, instant_ns(row.get("createdAt")) or 0, ended)
             if span not in self.spans or written > self.written_ns:
@@ -68,7 +71,7 @@ class Sighting:
     def _describe(self, row: Row) -> None:
         if is_root(row):
             self.rooted = True
-            self.root_name = self.root_name or _text(row.get("name"))
+            self._describe_root(row)
         self.failed = self.failed or row.get("level") == "ERROR"
         self.trace_name = self.trace_name or _text(row.get("traceName"))
         tags = row.get("tags")
@@ -77,6 +80,14 @@ class Sighting:
         environment = _text(row.get("environment"))
         if environment and len(self.environments) < _MOST_TAGS:
             self.environments |= {environment}
+
+    def _describe_root(self, row: Row) -> None:
+        """Where rows differ, the root speaks for the trace; of several roots the first."""
+        started = instant_ns(row.get("startTime")) or 0
+        if self.root_name is not None and started > self.root_ns:
+            return
+        self.root_ns, self.root_name = started, _text(row.get("name"))
+        self.root_trace_name, self.root_environment = _text(row.get("traceName")), _text(row.get("environment"))
 
     @property
     def grown(self) -> bool:
@@ -90,11 +101,12 @@ class Sighting:
 
     def case(self) -> Case:
         """What a rule on content may already be asked about it."""
-        named = next((each for each in sorted(self.environments) if each != NO_ENVIRONMENT), None)
+        environments = (self.root_environment, *sorted(self.environments))
+        named = next((each for each in environments if each not in (None, NO_ENVIRONMENT)), None)
         return Case(
             case_id=self.trace_id,
             model_output=None,
-            name=self.trace_name or self.root_name,
+            name=self.root_trace_name or self.trace_name or self.root_name,
             tags=self.tags,
             environment=named,
             error="error" if self.failed else None,
@@ -114,7 +126,8 @@ def grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}
     for row in rows:
         if isinstance(trace_id := row.get("traceId"), str) and trace_id:
-            found.setdefault(trace_id[:_LONGEST], []).append(row)
+            key = trace_id[:_LONGEST].encode("utf-8", "replace").decode()  # half a surrogate pair is no text to a store
+            found.setdefault(key, []).append(row)
     return found
 
 

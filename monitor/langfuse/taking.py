@@ -7,6 +7,7 @@ agree. What fails for one trace while others are read lets the others by, and is
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
@@ -25,6 +26,8 @@ from .pending import Pending
 from .reading import rows_of
 from .selecting import all_own
 from .sighting import Sighting
+
+log = logging.getLogger("sidejudge.langfuse")
 
 MOST_READINGS: Final = 5
 """Readings of one trace that find other rows than expected before it is taken as it is, or that fail before it is given
@@ -121,13 +124,18 @@ class Taking:
 
     async def _handed_in(self, rows: Sequence[Row]) -> Reason | None:
         """Give rows to the intake; why a trace is not taken, None when it is."""
-        spans = await asyncio.to_thread(raw_spans, rows)
+        try:
+            spans = await asyncio.to_thread(raw_spans, rows)
+            body = await asyncio.to_thread(encode_spans, spans)
+        except Exception:  # a bug must cost one trace its verdict, not the others theirs
+            log.exception("could not read a trace of Langfuse")
+            return Reason.ERROR
         if not spans:
             return Reason.UNDECODABLE
         if all_own(spans):
             return Reason.EXCLUDED
         try:
-            await self._intake.consume(await asyncio.to_thread(encode_spans, spans))
+            await self._intake.consume(body)
         except Undecodable:
             return Reason.UNDECODABLE
         return None

@@ -29,7 +29,7 @@ START_NS = 1_795_000_000 * SECOND
 MINUTES = 60 * SECOND
 
 
-class KilledError(Exception):
+class KilledError(BaseException):
     """The process ends here."""
 
 
@@ -481,3 +481,36 @@ async def test_how_long_whole_traces_wait_is_told(benches, fake):
     fake.standing_fault = faults.error(500)
     await bench.poll(4)
     assert (bench.pull.standing().lag_s or 0) >= 60
+
+
+DEEP: Any = "x"
+for _ in range(900):
+    DEEP = {"a": DEEP}
+HOSTILE: list[dict[str, Any]] = [
+    {"traceId": "\ud800" * 50}, {"id": "\ud800"}, {"id": {"a": 1}}, {"metadata": {"a.b": DEEP}}, {"metadata": DEEP},
+    {"input": DEEP}, {"tags": ["\ud800", 3, None, {}]}, {"startTime": "0001-01-01T00:00:00Z"}, {"endTime": 17},
+    {"metadata": {".".join("abc" * 400): 1, "a": float("nan")}}, {"name": None, "level": [], "environment": {}},
+    {"parentObservationId": ["x"]}, {"usageDetails": {"input": 10**400}}, {"metadata": "text"}, {"type": 5},
+    {"name": "\x00\ud800", "userId": 10**400, "traceName": {"a": 1}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", range(len(HOSTILE)))
+async def test_rows_of_any_shape_cost_nobody_else_a_verdict(benches, fake, part):
+    bench = benches(fake)
+    hostile = {**rows(1)[0], **HOSTILE[part]}
+    answered = faults.answer({"data": [hostile, *rows(2)], "meta": {}})
+
+    def told(request: faults.Request) -> faults.Act | None:
+        if request.params.get("limit") == "1":
+            return None
+        if request.params.get("traceId") == trace_id(1):
+            return faults.answer({"data": [hostile], "meta": {}})
+        return answered
+
+    fake.standing_fault = only("GET", "/v2/observations", told)
+    await bench.poll(40)
+    assert bench.taken()[trace_id(2)] == 3
+    assert bench.pull.standing().state == "ok"
+    assert "error" not in dict(bench.pull.standing().errors)
+    assert bench.ledger.balance().seen in (1, 2)

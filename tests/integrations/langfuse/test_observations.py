@@ -1,0 +1,78 @@
+"""Listings of observations: windows without gaps, pages to their end, less where a query costs too much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from integrations.langfuse import legacy, observations
+from integrations.langfuse.errors import LangfuseError
+from integrations.langfuse.observations import SMALLEST_NS, TraceTooLarge, Window
+from tests.fakes.langfuse import server as faults
+from tests.fakes.langfuse.observations import Observations, at_ns, observations_of
+from tests.fakes.langfuse.server import FakeLangfuse, Mode, only
+
+SECOND = 10**9
+START_NS = 1_795_000_000 * SECOND
+HOUR = Window(from_ns=START_NS, to_ns=START_NS + 3600 * SECOND)
+
+
+@pytest.fixture(params=[Mode.V3, Mode.DUAL], ids=lambda mode: mode.value)
+def fake(request):
+    with FakeLangfuse(request.param, parts=[Observations.part]) as server:
+        yield server
+
+
+def put(fake: FakeLangfuse, *starts_ns: int, **more: Any) -> None:
+    for number, start_ns in enumerate(starts_ns):
+        at = at_ns(start_ns)
+        row = {"id": f"{number + 1:016x}", "traceId": f"{number + 1:032x}", "startTime": at, "endTime": at, **more}
+        observations_of(fake).put(row)
+
+
+async def listed(fake: FakeLangfuse, client: Any, window: Window) -> list[str]:
+    pages = legacy.pages if fake.mode is Mode.V3 else observations.pages
+    return [row["traceId"] async for page in pages(client(), window) for row in page]
+
+
+async def test_two_windows_that_touch_leave_no_gap_and_list_nothing_twice(fake, client):
+    put(fake, *(START_NS + ms * 10**6 for ms in range(6)))
+    middle = START_NS + 3 * 10**6
+    for cut in (middle, middle - 400_000):
+        first = await listed(fake, client, Window(from_ns=START_NS, to_ns=cut))
+        second = await listed(fake, client, Window(from_ns=-(-cut // 10**6) * 10**6, to_ns=START_NS + SECOND))
+        assert sorted([*first, *second]) == [f"{n:032x}" for n in range(1, 7)]
+
+
+async def test_a_window_that_costs_too_much_is_read_in_halves(fake, client):
+    put(fake, *(START_NS + n * 100 * SECOND for n in range(30)))
+    path = "/traces" if fake.mode is Mode.V3 else "/v2/observations"
+    ends = ("fromTimestamp", "toTimestamp") if fake.mode is Mode.V3 else ("fromStartTime", "toStartTime")
+
+    def dear(request: faults.Request) -> faults.Act | None:
+        low, high = (observations.instant_ns(request.params[end]) or 0 for end in ends)
+        return faults.resources()(request) if high - low > 500 * SECOND else None
+
+    fake.standing_fault = only("GET", path, dear)
+    assert sorted(await listed(fake, client, HOUR)) == [f"{n:032x}" for n in range(1, 31)]
+
+
+async def test_what_costs_too_much_however_little_is_asked_for_is_an_error(fake, client):
+    fake.standing_fault = faults.resources()
+    with pytest.raises(LangfuseError, match="too many resources"):
+        await listed(fake, client, Window(from_ns=START_NS, to_ns=START_NS + 4 * SMALLEST_NS))
+
+
+async def test_contents_of_a_trace_beyond_what_is_held_are_not_read_on(client):
+    with FakeLangfuse(Mode.DUAL, parts=[Observations.part]) as fake:
+        for number in range(300):
+            at = at_ns(START_NS)
+            row = {"id": f"{number + 1:016x}", "traceId": "1" * 32, "startTime": at, "endTime": at}
+            observations_of(fake).put({**row, "input": "x" * 200_000})
+        access = client().access
+        made = type(access)(base_url=fake.base_url, public_key=access.public_key, secret_key=access.secret_key)
+        async with observations.Langfuse(made, budget=client().budget, timeout_s=30) as langfuse:
+            with pytest.raises(TraceTooLarge):
+                await observations.of_trace(langfuse, "1" * 32)
+        assert len(fake.asked("GET", "/v2/observations")) == 2

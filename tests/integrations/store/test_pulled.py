@@ -1,0 +1,72 @@
+"""What was read out of Langfuse, and what verdicts were held against, survive in the store until nobody asks."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from integrations.store.pulled import Taken
+from integrations.store.sqlite import Finished, Store
+from integrations.store.statements import schema
+
+TRACE, KEY = "1" * 32, b"k" * 16
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state.sqlite"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    opened = Store(path)
+    yield opened
+    opened.close()
+
+
+async def test_what_was_taken_is_known_with_its_rows_and_what_was_not_with_the_reason(store):
+    spans = frozenset({b"a" * 8, b"b" * 8})
+    await store.pulled.put(
+        [
+            Taken(trace_id=TRACE, last_ns=5, reason=None, spans=spans),
+            Taken(trace_id="not hex", last_ns=9, reason="undecodable"),
+        ]
+    )
+    known = store.pulled.known([TRACE, "not hex", "unknown"])
+    assert known == {TRACE: (None, spans), "not hex": ("undecodable", frozenset())}
+    await store.pulled.put([Taken(trace_id=TRACE, last_ns=1, reason=None, spans=spans | {b"c" * 8})])
+    await store.pulled.forget(5)
+    assert len(store.pulled.known([TRACE])[TRACE][1]) == 3, "it was seen later than that"
+    await store.pulled.forget(6)
+    assert store.pulled.known([TRACE, "not hex"]) == {"not hex": ("undecodable", frozenset())}
+
+
+def end(**more: object) -> Finished:
+    said = {"trace_id": TRACE, "service": None, "reason": "scored", "completion": "idle", "revision": 1, "story": {}}
+    return Finished(**{**said, "closed_ns": 100, **more})
+
+
+async def test_what_a_verdict_was_held_against_is_written_with_it_and_replaced_by_the_next(store):
+    await store.finish(end(referred=[(KEY, None), (b"o" * 16, b"d" * 16)]))
+    assert set(store.referred(100)) == {(KEY, bytes.fromhex(TRACE), None), (b"o" * 16, bytes.fromhex(TRACE), b"d" * 16)}
+    await store.finish(end(revision=2, closed_ns=200, referred=[(KEY, b"e" * 16)]))
+    assert store.referred(0) == [(KEY, bytes.fromhex(TRACE), b"e" * 16)]
+    await store.finish(end(closed_ns=150, referred=[(KEY, None)]))
+    assert store.referred(0) == [(KEY, bytes.fromhex(TRACE), b"e" * 16)], "an older revision changes nothing"
+    await store.purge(0, chunks_before_ns=300)
+    assert store.referred(0) == []
+
+
+def test_a_file_of_version_7_is_brought_up_to_date(path):
+    with sqlite3.connect(path) as old:
+        for version in range(1, 8):
+            old.executescript(schema(version))
+        old.execute("PRAGMA user_version = 7")
+    old.close()
+    store = Store(path)
+    assert store.pulled.known([TRACE]) == {}
+    assert store.referred(0) == []
+    store.close()
