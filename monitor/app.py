@@ -47,6 +47,7 @@ from .langfuse.sink import ScoresOut
 from .langfuse.source import traces_in
 from .ledger import Ledger
 from .notify.setup import Notifications
+from .otel_events.setup import observing, otel_events
 from .pipeline import Pipeline
 from .references.book import REFRESH_S
 from .references.setup import references
@@ -91,11 +92,12 @@ class Monitor:
             sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
         )
         self.traffic = Traffic(skew=self.intake.skew)
+        self.otel_events = otel_events(config, counted=self.exporter, clock_ns=clock_ns)
         self.answering = answering(
             config,
             memory=self.store.judged,
             vectors=self.store.vectors,
-            observer=self.exporter.judge,
+            observer=observing(self.exporter.judge, self.otel_events),
             embedding_observer=self.exporter.embedding,
             clock_ns=clock_ns,
         )
@@ -140,6 +142,8 @@ class Monitor:
         self.pipeline = Pipeline(
             trials=trials, docket=waiting, commit=self.books.commit, clock_ns=clock_ns, listeners=[self.books.record]
         )
+        if self.otel_events:
+            self.pipeline.listeners.append(self.otel_events.recorder.ended)
         try:
             self.front = Front(config, self.intake)
         except CertificateError:
@@ -228,6 +232,8 @@ class Monitor:
             self.scores_out.start()
         if self.annotating:
             self.annotating.start()
+        if self.otel_events:
+            self.otel_events.start()
         self._scheduler.add_job(self.housekeeping.purge, "interval", minutes=1, coalesce=True, max_instances=1)
         self._scheduler.add_job(self.traffic.log_news, "interval", seconds=30, coalesce=True, max_instances=1)
         every_s = self.config.alerts.look.seconds
@@ -281,6 +287,8 @@ class Monitor:
         if self.scores_out:
             await self.scores_out.stop()
         await self.langfuse.close()
+        if self.otel_events:
+            await self.otel_events.stop()
         await self.notifications.close()
         try:
             await self.rounds.remember()
@@ -321,9 +329,9 @@ class Monitor:
             log.warning("could not remember the alerts; the next look tells of them", extra={"cause": str(error)})
 
     def _exports(self) -> list[ExportStanding]:
-        """Where scores and notices go to, and how far they have come."""
-        scores = [self.scores_out.standing()] if self.scores_out else []
-        return [*scores, *self.notifications.exports()]
+        """Where scores, own telemetry and notices go to, and how far they have come."""
+        sinks = [sink.standing() for sink in (self.scores_out, self.otel_events) if sink is not None]
+        return [*sinks, *self.notifications.exports()]
 
     def _delivered(self, destination: str, count: int, failed: int, at_ns: int) -> None:
         self.exporter.exported(destination, count, at_s=at_ns / 1e9 if count > failed else None)

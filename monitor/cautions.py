@@ -13,6 +13,7 @@ from .config import Config
 
 _PINNED = re.compile(r"\d{4}-?\d{2}-?\d{2}|\d{2}-\d{4}|sha256:[0-9a-f]{8}|[-@]\d{3,4}\b|-v\d+:\d+\b|:[^:/]*\d+b\b")
 """What pins a model: a date, a digest, a numbered release, or the size of an open model."""
+_LANGFUSE_OTLP = "/api/public/otel"
 _NAMES = {Method.JUDGE: ("a judge", "answerers.judge"), Method.EMBEDDING: ("embeddings", "answerers.embedding")}
 
 
@@ -27,6 +28,7 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
     yield from _credentials(config)
     yield from _unheard(config)
     yield from _unread(config)
+    yield from _own_telemetry(config)
     judge = config.answerers.judge
     if judge is None:
         return
@@ -96,6 +98,23 @@ def _unheard(config: Config) -> Iterator[tuple[str, str]]:
         yield (
             "alerts.links.trace is not set, so that messages name failing traces without a link",
             "set it to the address of a trace's page, with {trace_id} in it",
+        )
+
+
+def _own_telemetry(config: Config) -> Iterator[tuple[str, str]]:
+    """Own traces and events that nobody takes, or that there are none of."""
+    section = config.sinks.otel_events
+    if section is None:
+        return
+    if "logs" in section.signals and section.endpoint.endswith(_LANGFUSE_OTLP):
+        yield (
+            "sinks.otel_events.signals: Langfuse takes no logs, so that scores told as events are refused there",
+            "set signals: [traces]; sinks.langfuse writes the scores",
+        )
+    if section.signals == ("traces",) and config.answerers.judge is None:
+        yield (
+            "sinks.otel_events.signals: there are no own traces without a judge, and nothing else is told",
+            "add logs to signals, or answerers.judge, or take the sink out",
         )
 
 

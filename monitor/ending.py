@@ -29,6 +29,7 @@ class Ending:
     in ns since the epoch. ``scenario`` is the name of the one it was held against. ``turn`` is what the trace is to a
     session that was drawn; ``session`` says that this is the ending of a session, and ``trace_id`` its key.
     ``lookups`` are what references it was held against: a name of each key, and a digest of what was there, or None.
+    ``root_span_id`` stands for what was judged as a whole.
     """
 
     trace_id: bytes
@@ -47,6 +48,7 @@ class Ending:
     turn: SessionTurn | None = None
     session: bool = False
     lookups: tuple[tuple[bytes, bytes | None], ...] = ()
+    root_span_id: str | None = None
 
 
 def reason_of(case: Case, verdicts: Sequence[Verdict]) -> Reason:

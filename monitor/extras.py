@@ -25,18 +25,24 @@ class Extra:
 JUDGE = Extra("judge", "litellm", "a judge and remote embeddings")
 EMBEDDINGS = Extra("embeddings", "sentence_transformers", "embeddings in this process")
 GRPC = Extra("grpc", "grpc", "OTLP over gRPC")
-EXTRAS = (JUDGE, EMBEDDINGS, GRPC)
+OTEL = Extra("otel", "opentelemetry.exporter.otlp.proto.common", "own traces and events")
+EXTRAS = (JUDGE, EMBEDDINGS, GRPC, OTEL)
 
 
 def installed(extra: Extra) -> bool:
     """Whether the module can be found; it is not imported."""
-    return find_spec(extra.module) is not None
+    try:
+        return find_spec(extra.module) is not None
+    except ModuleNotFoundError:  # of a module in a package, where that is missing too
+        return False
 
 
 def needed(config: Config) -> Iterator[tuple[str, Extra]]:
     """Which key of the configuration needs which extra."""
     if config.sources.otlp.grpc is not None:
         yield "sources.otlp.grpc", GRPC
+    if config.sinks.otel_events is not None:
+        yield "sinks.otel_events", OTEL
     answerers = config.answerers
     if answerers.judge is not None:
         yield "answerers.judge", JUDGE

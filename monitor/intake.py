@@ -55,7 +55,7 @@ class Counts:
     """Spans, log records and requests since start.
 
     ``late`` ones came after the late window, ``duplicate`` ones were known. ``untraced_logs`` belong to no span,
-    ``plain_logs`` are no events; neither are looked at.
+    ``plain_logs`` are no events; neither are looked at. Nor are ``own`` ones, which a monitor tells of itself.
     """
 
     requests: int = 0
@@ -65,11 +65,13 @@ class Counts:
     rejected: int = 0
     duplicate: int = 0
     late: int = 0
+    own: int = 0
     undecodable: int = 0
     overloaded: int = 0
     logs: int = 0
     kept_logs: int = 0
     late_logs: int = 0
+    own_logs: int = 0
     untraced_logs: int = 0
     plain_logs: int = 0
     rejected_logs: int = 0
@@ -135,6 +137,7 @@ class Intake:
         counts = self.counts
         counts.logs += found.records
         counts.kept_logs += found.kept
+        counts.own_logs += found.own
         counts.untraced_logs += found.untraced
         counts.plain_logs += found.plain
         counts.rejected_logs += found.rejected
@@ -213,7 +216,10 @@ class Intake:
         counts.spans += found.spans
         counts.kept += found.kept
         counts.rejected += found.rejected
-        counts.sampled_out += found.spans - found.kept - found.rejected
+        counts.own += found.own
+        counts.sampled_out += found.spans - found.kept - found.rejected - found.own
+        for origin, trace_ids in found.own_traces.items():
+            self._ledger.excluded(origin.service, trace_ids)
         for origin, trace_ids in found.dropped.items():
             # Explicit randomness on some spans of a trace only may draw these and not the others: then it is drawn.
             unknown = {trace_id for trace_id in trace_ids if not self._assembler.knows(trace_id)}

@@ -6,9 +6,11 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from integrations.judge.client import Completion
 from integrations.provider.errors import Usage
 from monitor.judge.breaker import BreakerState, Circuit
 from monitor.judge.observer import Flag, Observer
+from scoring.case import Case
 
 log = logging.getLogger("sidejudge.judge")
 
@@ -31,8 +33,13 @@ class JudgeWatch:
     def watch(self, watched: Watched) -> None:
         self._watched = watched
 
-    def attempted(self, model: str, *, duration_s: float, usage: Usage, failure: str | None) -> None:
-        self._then.attempted(model, duration_s=duration_s, usage=usage, failure=failure)
+    def hearing(self, case: Case) -> None:
+        self._then.hearing(case)
+
+    def attempted(
+        self, model: str, *, duration_s: float, usage: Usage, failure: str | None, completion: Completion | None = None
+    ) -> None:
+        self._then.attempted(model, duration_s=duration_s, usage=usage, failure=failure, completion=completion)
         for name, state in self._watched.states().items() if self._watched is not None else ():
             if state.circuit is Circuit.OPEN and name not in self._out:
                 self._out[name] = state.since

@@ -20,6 +20,8 @@ from .langfuse.delivery import DESTINATION as LANGFUSE
 from .langfuse.delivery import REASONS as LANGFUSE_REASONS
 from .langfuse.pull import REASONS as PULL_REASONS
 from .ledger import Reason
+from .otel_events.destination import DESTINATION as OTEL_EVENTS
+from .otel_events.destination import REASONS as OTEL_EVENTS_REASONS
 from .view import REJECTED
 
 NOT_WRITTEN: Final = "not_written"
@@ -57,5 +59,7 @@ def _destinations(config: Config) -> dict[str, Sequence[str]]:
         found["jsonl"] = [NOT_WRITTEN]
     if config.sinks.langfuse:
         found[LANGFUSE] = LANGFUSE_REASONS
+    if config.sinks.otel_events:
+        found[OTEL_EVENTS] = OTEL_EVENTS_REASONS
     found |= {name: [NOT_DELIVERED] for name in names(config.alerts.notify)}
     return found

@@ -11,6 +11,8 @@ from typing import Final
 
 from scoring.standing import OTHER, UNKNOWN_SERVICE
 
+from .recent_ids import RecentIds
+
 _SERVICES: Final = 1_000
 """Services told apart; those beyond are counted together."""
 _NAME_LENGTH: Final = 200
@@ -60,12 +62,10 @@ class Balance:
 class Ledger:
     """Counts traces seen, open and ended, per service and reason. Not thread-safe: it lives on the event loop.
 
-    Sampled-out traces are counted once per trace id though their spans come in many requests. Their ids are
-    remembered in two generations of at most ``remembered`` ids each: when the young one is full it becomes the
-    old one, and the old one is forgotten. An id is thus remembered for at least the next ``remembered`` distinct ids. A
-    trace whose spans lie further apart than that is counted again, as a trace of its own: ``sampled_out`` (and
-    ``seen`` with it) is an upper bound that is exact for traces shorter than this memory. Its cost is about 100
-    bytes an id, 200 in the two generations.
+    Sampled-out traces are counted once per trace id though their spans come in many requests, and so are those that are
+    excluded as they come in. Their ids are remembered for a while (see ``RecentIds``). A trace whose spans lie further
+    apart than that is counted again, as a trace of its own: ``sampled_out`` (and ``seen`` with it) is an upper bound
+    that is exact for traces shorter than this memory.
     """
 
     def __init__(self, *, remembered: int = 50_000, on_ended: Callable[[str, Reason, int], None] | None = None) -> None:
@@ -73,9 +73,8 @@ class Ledger:
         self._ended: Counter[tuple[str, Reason]] = Counter()
         self._services: set[str] = set()
         self._revisions = 0
-        self._remembered = remembered
-        self._young: set[bytes] = set()
-        self._old: set[bytes] = set()
+        self._sampled_out = RecentIds(remembered)
+        self._excluded = RecentIds(remembered)
         self._on_ended = on_ended
 
     def seen(self, count: int = 1) -> None:
@@ -110,20 +109,25 @@ class Ledger:
 
     def sampled_out(self, service: str | None, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
         """Count the traces among these that are not known yet as seen and sampled out; return them."""
-        fresh = trace_ids - self._young - self._old
+        return self._at_once(service, self._sampled_out.learn(trace_ids), Reason.SAMPLED_OUT)
+
+    def excluded(self, service: str | None, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
+        """Count likewise those whose spans are not even kept, for they are an evaluator's own."""
+        return self._at_once(service, self._excluded.learn(trace_ids), Reason.EXCLUDED)
+
+    def _at_once(self, service: str | None, fresh: AbstractSet[bytes], reason: Reason) -> AbstractSet[bytes]:
         if fresh:
-            if len(self._young) + len(fresh) > self._remembered:
-                self._old, self._young = self._young, set()
-            # One request may hold more ids than a generation; what is beyond it is counted but not remembered.
-            room = self._remembered - len(self._young)
-            self._young.update(fresh if len(fresh) <= room else list(fresh)[:room])
             self.seen(len(fresh))
-            self.ended(service, Reason.SAMPLED_OUT, len(fresh))
+            self.ended(service, reason, len(fresh))
         return fresh
 
     def has_sampled_out(self, trace_id: bytes) -> bool:
         """Whether this trace was counted as sampled out lately; False may also mean that it was long ago."""
-        return trace_id in self._young or trace_id in self._old
+        return trace_id in self._sampled_out
+
+    def has_excluded(self, trace_id: bytes) -> bool:
+        """Whether this trace was counted as excluded when it came in, lately."""
+        return trace_id in self._excluded
 
     @property
     def open(self) -> int:

@@ -19,6 +19,7 @@ from .certificates import CertificateError, check_authority, read
 from .config import Config, ConfigError, Loaded
 from .config.answerers import JudgeSection
 from .config.langfuse import LangfuseProject
+from .config.otel_events import OtelEventsSink
 from .config.units import Address
 from .extras import EXTRAS, JUDGE, installed, needed
 from .origin import origins, shadowed
@@ -67,6 +68,8 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
         yield _langfuse("sources.langfuse", loaded.config.sources.langfuse)
     if loaded.config.sinks.langfuse is not None:
         yield _langfuse("sinks.langfuse", loaded.config.sinks.langfuse)
+    if loaded.config.sinks.otel_events is not None:
+        yield _otel_events(loaded.config.sinks.otel_events)
     yield from _notified(loaded.config) if notify else _not_notified(loaded.config)
 
 
@@ -239,6 +242,14 @@ def _langfuse(key: str, project: LangfuseProject) -> Finding:
 
     found, remedy = introduction(key, project)
     return Finding(key, "fail" if remedy else "ok", found, remedy)
+
+
+def _otel_events(section: OtelEventsSink) -> Finding:
+    """Whether the endpoint answers and takes what is meant for it. Nothing is told there."""
+    from .otel_events.trial import try_endpoint  # noqa: PLC0415
+
+    found, remedy = try_endpoint(section)
+    return Finding("sinks.otel_events", "fail" if remedy else "ok", found, remedy)
 
 
 def _not_notified(config: Config) -> Iterator[Finding]:

@@ -163,6 +163,7 @@ class Trials:
             turn=trial.turn,
             session=trial.closing.session,
             lookups=trial.lookups,
+            root_span_id=trial.hearing.case.root_span_id if trial.hearing is not None else None,
         )
 
     def _hear(self, trial: Trial, payloads: Sequence[bytes]) -> None:

@@ -178,6 +178,9 @@ class View:
                 "verdicts": [],
                 "sampling": self._draw(wanted),
             }
+        if self.ledger.has_excluded(wanted):
+            why = "it is what a monitor tells of itself"
+            return {"trace_id": trace_id, "reason": Reason.EXCLUDED.value, "verdicts": [], "excluded": why}
         return None
 
     def _linked(self, said: dict[str, Any]) -> dict[str, Any]:
@@ -253,10 +256,12 @@ class View:
         self.exporter.spans_rejected(REJECTED, self._since("rejected", counts.rejected))
         self.exporter.spans_ignored("duplicate", self._since("duplicate", counts.duplicate))
         self.exporter.spans_ignored("late", self._since("late", counts.late))
+        self.exporter.spans_ignored("own", self._since("own", counts.own))
         self.exporter.log_records_received(self._since("logs", counts.logs))
         self.exporter.log_records_rejected(self._since("rejected logs", counts.rejected_logs))
         for reason, ignored in (
             ("untraced", counts.untraced_logs), ("plain", counts.plain_logs), ("late", counts.late_logs),
+            ("own", counts.own_logs),
         ):  # fmt: skip
             self.exporter.log_records_ignored(reason, self._since(f"{reason} logs", ignored))
         if forwarding is not None:

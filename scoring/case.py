@@ -54,7 +54,7 @@ class Case:
     ``complete`` is false when the trace behind it was cut short: then *was not called* cannot be told from
     *was not seen*. ``content_captured`` is false when the telemetry carried no message contents. ``error`` is what
     the first step that ended in an error said (``None``: no step did). ``repeats`` are the outputs of further runs of
-    the same input, in order.
+    the same input, in order. ``root_span_id`` is that of the root, else of the earliest of the topmost spans.
     """
 
     case_id: str
@@ -86,6 +86,7 @@ class Case:
     environment: str | None = None
     sampling_probability: float = 1.0
     trace_id: str | None = None
+    root_span_id: str | None = None
     name: str | None = None
     error: str | None = None
     complete: bool = True

@@ -37,6 +37,7 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
     return Case(
         case_id=trace.trace_id,
         trace_id=trace.trace_id,
+        root_span_id=root.span_id if root else None,
         model_output=answer,
         task=_text(metadata.get("task")),
         input=task_input,

@@ -69,13 +69,18 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What a model said. ``model`` is what the provider calls it; ``cut_off``: it ran into ``max_tokens``."""
+    """What a model said. ``model`` is what the provider calls it; ``cut_off``: it ran into ``max_tokens``.
+
+    ``finish_reason`` and ``response_id`` are the provider's words, None where it has none.
+    """
 
     text: str
     model: str
     usage: Usage
     duration_s: float
     cut_off: bool = False
+    finish_reason: str | None = None
+    response_id: str | None = None
 
 
 class JudgeClient:
@@ -161,7 +166,13 @@ def _read(response: Any, model: Model, duration_s: float) -> Completion:
         usage=usage,
         duration_s=duration_s,
         cut_off=choice.finish_reason == "length",
+        finish_reason=_text(choice.finish_reason),
+        response_id=_text(getattr(response, "id", None)),
     )
+
+
+def _text(said: object) -> str | None:
+    return said if isinstance(said, str) and said else None
 
 
 def _usage(response: Any, model: Model) -> Usage:

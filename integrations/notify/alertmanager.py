@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from integrations.post import Poster
 from scoring.alerts.condition import alert_name
 from scoring.alerts.event import AlertEvent
 from scoring.alerts.lifecycle import Turn
 from scoring.notices.notice import Kind, Notice
 from scoring.notices.told import Wording, plain
 from scoring.notices.wording import tell, tell_event
-
-from .post import Poster
 
 REFRESH_S: Final = 60.0
 """How often the alerts that stand are sent again."""

@@ -10,14 +10,13 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from integrations.post import Poster
 from scoring.alerts.condition import Severity
 from scoring.alerts.lifecycle import Turn
 from scoring.label import label
 from scoring.notices.notice import Notice
 from scoring.notices.told import Line, Told, Wording
 from scoring.notices.wording import tell
-
-from .post import Poster
 
 _HEADER: Final = 148
 """Characters of a header; Slack takes 150."""

@@ -15,12 +15,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from integrations.post import Poster
 from scoring.alerts.event import AlertEvent
 from scoring.notices.notice import Notice
 from scoring.notices.told import Wording
 from scoring.notices.wording import tell
-
-from .post import Poster
 
 VERSION = 1
 """Of the body's shape: it changes when a field changes its meaning or goes; fields may be added."""

@@ -109,6 +109,8 @@ RpcStatus: Final = _message(_POOL, "RpcStatus")
 """``google.rpc.Status``: why a server refused a request."""
 LogIds: Final = _message(_POOL, "LogIds")
 """A log record's trace id and span id."""
+Scope: Final = _message(_POOL, "Scope")
+"""An instrumentation scope: its name, version and attributes."""
 Delivery: Final = _message(_POOL, "Delivery")
 """A request read to the last attribute."""
 Resource: Final = _message(_POOL, "Resource")

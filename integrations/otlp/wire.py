@@ -12,7 +12,7 @@ span that is *not* kept the first counts, and two resources in one ``ResourceSpa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -22,6 +22,7 @@ from . import bounds
 from .chunk import Chunk, Origin, SpanHeader
 from .envelope import Delivery, Envelope, Ids, Resource
 from .outcome import Undecodable
+from .own import is_own_telemetry, traces_of
 
 __all__ = ["Admit", "Chunk", "Kept", "Origin", "SpanHeader", "Split", "identify", "keep", "read_headers", "split"]
 
@@ -44,13 +45,16 @@ _RANDOM_VALUE: Final = re.compile(rb"rv:")
 class Split:
     """What became of a request's spans: kept in ``chunks``, sampled out in ``dropped``, or ``rejected`` for good.
 
-    ``dropped`` maps an origin to the ids of the traces of which spans were not drawn.
+    ``dropped`` maps an origin to the ids of the traces of which spans were not drawn. ``own`` spans are what a monitor
+    tells of itself; they are not looked at, and ``own_traces`` has the ids of their traces likewise.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
     dropped: dict[Origin, set[bytes]] = field(default_factory=dict)
     spans: int = 0
     kept: int = 0
+    own: int = 0
+    own_traces: dict[Origin, set[bytes]] = field(default_factory=dict)
     invalid_ids: int = 0
     damaged: int = 0
     explicit: bool = False
@@ -59,6 +63,12 @@ class Split:
     @property
     def rejected(self) -> int:
         return self.invalid_ids + self.damaged
+
+    def pass_over(self, spans: Sequence[bytes], origin: Origin) -> None:
+        """Count a monitor's own spans."""
+        self.spans += len(spans)
+        self.own += len(spans)
+        self.own_traces.setdefault(origin, set()).update(traces_of(spans))
 
     @property
     def message(self) -> str:
@@ -98,7 +108,9 @@ def split(body: bytes, admit: Admit) -> Split:
         origin = admit(resource_spans.resource)
         for s, scope_spans in enumerate(resource_spans.scope_spans):
             place = (r, s, resource_spans, scope_spans)
-            if origin.hashed:
+            if is_own_telemetry(origin, scope_spans.scope):
+                result.pass_over(scope_spans.spans, origin)
+            elif origin.hashed:
                 _sift_hashed(scope_spans.spans, place, origin, kept, result)
             elif result.explicit and origin.threshold:
                 _sift_slowly(scope_spans.spans, place, origin, kept, result)

@@ -11,9 +11,10 @@ from typing import Any, Final
 from .decode import UndecodableError
 from .decode_json import load_object
 from .encode_json import encode_resource, encode_scope, encode_span
-from .envelope import Envelope
+from .envelope import Envelope, Ids
 from .json_values import identifier, mapping, objects, text
 from .outcome import Undecodable
+from .own import is_own_telemetry
 from .wire import Admit, Kept, Place, Split, keep
 
 _LARGE: Final = 1 << 20
@@ -39,7 +40,11 @@ def split_json(body: bytes, admit: Admit) -> Split:
                 scope=encode_scope(mapping(scope_spans.get("scope"))), schema_url=schema_url(scope_spans)
             )
             place: Place = (r, s, resource, scope)
-            for span in objects(scope_spans.get("spans")):
+            sent = objects(scope_spans.get("spans"))
+            if is_own_telemetry(origin, scope.scope):
+                result.pass_over([_ids_alone(span) for span in sent], origin)
+                continue
+            for span in sent:
                 result.spans += 1
                 ids = identifier(span.get("traceId"), 16), identifier(span.get("spanId"), 8)
                 if ids[0] is None or ids[1] is None:
@@ -56,6 +61,10 @@ def split_json(body: bytes, admit: Admit) -> Split:
     for trace_id, spans in kept.items():
         keep(trace_id, spans, result)
     return result
+
+
+def _ids_alone(span: dict[str, Any]) -> bytes:
+    return bytes(Ids(trace_id=bytes.fromhex(identifier(span.get("traceId"), 16) or "")).SerializeToString())
 
 
 def load(body: bytes, wanted: str) -> dict[str, Any]:

@@ -15,10 +15,11 @@ from google.protobuf.message import DecodeError
 
 from . import bounds
 from .chunk import Chunk, Origin
-from .encode_json import encode_log_record, encode_resource
+from .encode_json import encode_log_record, encode_resource, encode_scope
 from .envelope import Envelope, LogIds, Logs
 from .json_values import identifier, mapping, objects, text
 from .outcome import Undecodable
+from .own import is_own_telemetry
 from .schema import opaque_classes
 from .wire import Admit
 from .wire_json import load
@@ -33,13 +34,14 @@ class LogSplit:
     """What became of a request's log records.
 
     ``untraced`` ones name no trace or no span, ``plain`` ones no event, ``dropped`` ones belong to traces that are not
-    drawn.
+    drawn. ``own`` ones are what a monitor tells of a trace: they name the very trace that it judged.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
     records: int = 0
     kept: int = 0
     dropped: int = 0
+    own: int = 0
     untraced: int = 0
     plain: int = 0
     damaged: int = 0
@@ -72,6 +74,10 @@ class _Sieve:
             return True
         return False
 
+    def pass_over(self, records: int) -> None:
+        self.result.records += records
+        self.result.own += records
+
     def keep(self, trace_id: bytes, record: bytes, origin: Origin) -> None:
         self._kept.setdefault(trace_id, (origin, []))[1].append(record)
         self.result.kept += 1
@@ -97,7 +103,10 @@ def split_logs(body: bytes, admit: Admit) -> LogSplit:
     for resource in envelope.resource_spans:
         origin = admit(resource.resource)
         for scope in resource.scope_spans:
-            _sift(scope.spans, origin, sieve)
+            if is_own_telemetry(origin, scope.scope):
+                sieve.pass_over(len(scope.spans))
+            else:
+                _sift(scope.spans, origin, sieve)
     return sieve.finish()
 
 
@@ -124,7 +133,11 @@ def split_logs_json(body: bytes, admit: Admit) -> LogSplit:
     for resource_logs in objects(request.get("resourceLogs")):
         origin = admit(encode_resource(mapping(resource_logs.get("resource"))))
         for scope_logs in objects(resource_logs.get("scopeLogs")):
-            for record in objects(scope_logs.get("logRecords")):
+            records = list(objects(scope_logs.get("logRecords")))
+            if is_own_telemetry(origin, encode_scope(mapping(scope_logs.get("scope")))):
+                sieve.pass_over(len(records))
+                continue
+            for record in records:
                 _sift_json(record, origin, sieve)
     return sieve.finish()
 

@@ -328,8 +328,9 @@ SPANS_REJECTED = Family(
 )  # fmt: skip
 SPANS_IGNORED = Family(
     name="sidejudge_spans_ignored_total", kind="counter", labels=("reason",),
-    help="Spans of sampled traces that were taken and not used.",
-    note="`duplicate`: the trace had them already, a client sent again; `late`: they came after `assembly.late`.",
+    help="Spans that were taken and not used.",
+    note="`duplicate`: the trace had them already, a client sent again; `late`: they came after `assembly.late`; "
+    "`own`: a monitor tells them of itself. Spans of traces that are not sampled are not in it.",
 )  # fmt: skip
 TRAFFIC_SUSPECTED = Family(
     name="sidejudge_traffic_suspected", kind="gauge", labels=("kind",),
@@ -349,7 +350,8 @@ LOG_RECORDS_IGNORED = Family(
     name="sidejudge_log_records_ignored_total", kind="counter", labels=("reason",),
     help="Log records that were taken and not used.",
     note="`untraced`: they name no trace and span; `plain`: they are no events, but lines of a log; `late`: they came "
-    "after `assembly.late`. Events of traces that are not sampled are not in it.",
+    "after `assembly.late`; `own`: a monitor tells them of itself. Events of traces that are not sampled are not in "
+    "it.",
 )  # fmt: skip
 FORWARDED = Family(
     name="sidejudge_forwarded_requests_total", kind="counter", labels=("signal",),
@@ -413,7 +415,8 @@ EVALUATION_LAG = Family(
 )  # fmt: skip
 EXPORTS = Family(
     name="sidejudge_exports_total", kind="counter", labels=("destination",),
-    help="What was handed to a destination, accepted or not: verdicts, to `langfuse` scores.",
+    help="What was handed to a destination, accepted or not: verdicts, to `langfuse` scores, to `otel_events` spans "
+    "and events.",
     note="What is handed over again counts again.",
 )  # fmt: skip
 EXPORTS_FAILED = Family(
@@ -431,7 +434,8 @@ EXPORTS_UNSEEN = Family(
 EXPORTS_DEAD = Family(
     name="sidejudge_exports_dead", kind="gauge", labels=("destination",),
     help="What was given up: refused, or not delivered for too long. `/v1/status` says why.",
-    note="Notices are tried again at the next start; scores by `sidejudge export replay` (`export dead` lists them).",
+    note="Notices are tried again at the next start; scores by `sidejudge export replay` (`export dead` lists them); "
+    "own telemetry is gone.",
 )  # fmt: skip
 JUDGE_REQUESTS = Family(
     name="sidejudge_judge_requests_total", kind="counter", labels=("model",),

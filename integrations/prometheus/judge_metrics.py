@@ -55,7 +55,18 @@ class JudgeMetrics:
                 self._counter(f.JUDGE_FLAGS, model, flag)
             cast("Histogram", counted[f.JUDGE_DURATION]).labels(model)
 
-    def attempted(self, model: str, *, duration_s: float, usage: Consumed, failure: str | None) -> None:
+    def hearing(self, case: object) -> None:
+        """Which case a request is for is not counted."""
+
+    def attempted(
+        self,
+        model: str,
+        *,
+        duration_s: float,
+        usage: Consumed,
+        failure: str | None,
+        completion: object = None,  # noqa: ARG002  # what was said is not counted
+    ) -> None:
         """One request to a model is over; ``failure`` says why it brought nothing, None when it did."""
         self._counter(f.JUDGE_REQUESTS, model).inc()
         if failure is not None:

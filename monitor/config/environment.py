@@ -19,7 +19,7 @@ from scoring.span import Json
 from .document import Document, read_document
 from .errors import Problem, nearest
 from .model import Config
-from .shape import bare, is_not_available, item_of, walk
+from .shape import bare, item_of, walk
 from .units import Address, Duration
 
 PREFIX = "SIDEJUDGE_"
@@ -84,8 +84,6 @@ def _target(name: str, path: tuple[str, ...]) -> object:
     current: object = Config
     for depth, part in enumerate(path):
         if isinstance(current, type) and issubclass(current, BaseModel):
-            if is_not_available(path[: depth + 1]):
-                return Problem(path=name, message="is not available in this version; unset it", source=name)
             declared = current.model_fields.get(part)
             if declared is None:
                 return Problem(

@@ -28,6 +28,7 @@ from .answerers import Answerers, Priority
 from .forwarding import Forward
 from .langfuse import LangfuseProject, LangfuseSink
 from .match import Match
+from .otel_events import OtelEventsSink
 from .receiving import Sources
 from .references import Reference
 from .section import GIVEN_AS_LIST, Section
@@ -228,6 +229,9 @@ class Sinks(Section):
 
     jsonl: JsonlSink | None = Field(default=None, description="append verdicts to a JSON Lines file")
     langfuse: LangfuseSink | None = Field(default=None, description="write scores back to Langfuse")
+    otel_events: OtelEventsSink | None = Field(
+        default=None, description="the judge's own traces, and scores as events, over OTLP"
+    )
 
 
 class Metrics(Section):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .errors import Problem, nearest, path_of
-from .shape import is_not_available, keys_of, section_at, walk
+from .shape import keys_of, section_at, walk
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -15,7 +15,6 @@ Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 """From a location to the source that says it (a file, a variable) and the line in that file."""
 
 _REQUIRED = "is required"
-_LATER = "is not available in this version; take it out"
 _SECRET = frozenset({"api_key", "auth", "authorization", "headers", "secret", "token"})
 """Keys at or below which secrets stand: what was given there is never shown."""
 _ADDRESSES = frozenset({"slack", "url", "webhook"})
@@ -34,6 +33,7 @@ _WANTED = {
     "model_attributes_type": "must be a map of keys",
     "finite_number": "must be a finite number",
     "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
 }
 
 
@@ -58,12 +58,11 @@ def problem_of(error: ErrorDetails, location: Sequence[str | int], place: Place)
 def told_once(refused: Sequence[Problem], known: Sequence[Problem]) -> list[Problem]:
     """Refusals without those that only repeat another mistake.
 
-    A key that is required is not missed where it was misspelled, nor where a later version's key stands in its place;
-    a value is not complained of where reading it failed already.
+    A key that is required is not missed where it was misspelled; a value is not complained of where reading it failed
+    already.
     """
     unreadable = {problem.path for problem in known}
-    excused = {_parent(problem.path) for problem in refused if problem.message == _LATER}
-    excused |= {f"{_parent(problem.path)}.{problem.nearest}" for problem in refused if problem.nearest is not None}
+    excused = {f"{_parent(problem.path)}.{problem.nearest}" for problem in refused if problem.nearest is not None}
     return [
         problem
         for problem in refused
@@ -99,8 +98,6 @@ def _shown(value: object) -> str:
 
 
 def _unknown(location: Sequence[str | int], path: str, source: str | None, line: int | None) -> Problem:
-    if is_not_available(location):
-        return Problem(path=path, message=_LATER, source=source, line=line)
     key, section = str(location[-1]), section_at(location[:-1])
     valid = keys_of(section) if section is not None else ()
     elsewhere = [".".join(other) for other, _ in walk() if other[-1] == key]

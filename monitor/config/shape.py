@@ -1,4 +1,4 @@
-"""The shape of the configuration: which keys exist where, and which exist only in later versions."""
+"""The shape of the configuration: which keys exist where."""
 
 from __future__ import annotations
 
@@ -10,21 +10,6 @@ from pydantic import BaseModel
 
 from .match import Match
 from .model import Config
-
-NOT_AVAILABLE = frozenset(
-    {
-        "sinks.otel_events",
-    }
-)
-"""Keys that are meant to come: refused, but not as typing mistakes. ``[]`` stands for any index."""
-
-
-def is_not_available(location: Sequence[str | int]) -> bool:
-    """Whether this key is announced and not built."""
-    path = ""
-    for part in location:
-        path += "[]" if isinstance(part, int) else f".{part}" if path else part
-    return path in NOT_AVAILABLE
 
 
 def bare(annotation: object) -> object:

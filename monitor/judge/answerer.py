@@ -118,6 +118,7 @@ class JudgeAnswerer:
     async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
         """Replies to the questions that a judge can be asked; the others are left out."""
         asked = tuple(filter(can_judge, dict.fromkeys(questions)))
+        self._observer.hearing(case)
         bill = Bill()
         replies: Mapping[Question, Reply] = {}
         try:

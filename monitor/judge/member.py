@@ -112,7 +112,11 @@ class Member:
             failure = None
         finally:
             self.observer.attempted(
-                self.model.name, duration_s=completion.duration_s, usage=completion.usage, failure=failure
+                self.model.name,
+                duration_s=completion.duration_s,
+                usage=completion.usage,
+                failure=failure,
+                completion=completion,
             )
         return answers
 
@@ -158,7 +162,11 @@ class Member:
         with suppress(ProviderError):
             completion = await self._paid(GREETING, permit, expected, price, Bill())
             self.observer.attempted(
-                self.model.name, duration_s=completion.duration_s, usage=completion.usage, failure=None
+                self.model.name,
+                duration_s=completion.duration_s,
+                usage=completion.usage,
+                failure=None,
+                completion=completion,
             )
 
     async def _paid(

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from integrations.notify.alertmanager import Alertmanager
-from integrations.notify.post import Poster
 from integrations.notify.slack import Slack
 from integrations.notify.webhook import Webhook
+from integrations.post import Poster
 from integrations.store.sqlite import Store, StoreError
 from monitor.alerts.details import Watched
 from monitor.alerts.watch import Watch

@@ -10,7 +10,7 @@ from pydantic_core import PydanticUndefined
 
 from monitor.config import Config, Match
 from monitor.config.environment import NOT_KEYS, name_of
-from monitor.config.shape import NOT_AVAILABLE, bare, item_of, keys_of
+from monitor.config.shape import bare, item_of, keys_of
 from monitor.config.units import Address, Duration, size_text
 
 _CONFIG_HEAD = """\
@@ -125,10 +125,8 @@ def _match_section() -> str:
 
 
 def _rest() -> str:
-    later = "\n".join(f"- `{key}`" for key in sorted(NOT_AVAILABLE))
     others = "\n".join(f"- `{name}`" for name in sorted(NOT_KEYS))
     return (
-        f"## Not available in this version\n\nThese keys are refused, and will come:\n\n{later}\n\n"
         f"## Variables that are no keys\n\n{others}\n- what Kubernetes puts into every pod beside a Service whose name "
         "begins with `sidejudge` (`SIDEJUDGE_SERVICE_HOST`, `SIDEJUDGE_PORT_8790_TCP`, …) is ignored\n"
     )

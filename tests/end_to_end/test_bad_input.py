@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 import os
 
@@ -190,6 +191,23 @@ def test_evaluators_own_traffic_is_never_judged(monitor):
     assert monitor.post(request([one(1)], {"langfuse.environment": "langfuse-llm-as-a-judge"})).status_code == 200
     assert monitor.settled(1)["ended"]["excluded"] == 1
     assert monitor.verdicts() == []
+
+
+@pytest.mark.parametrize("encoding", ["protobuf", "json"])
+def test_what_a_monitor_tells_of_itself_is_in_the_books_and_nowhere_else(monitor, encoding):
+    own = S(trace_id=trace(7), span_id=span(1), service="sidejudge")
+    if encoding == "protobuf":
+        answer = monitor.post(request([own]))
+    else:
+        said = {"traceId": trace(7).hex(), "spanId": span(1).hex(), "name": "evaluate"}
+        body = {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "sidejudge.judge"}, "spans": [said]}]}]}
+        answer = monitor.post(json.dumps(body).encode(), content_type="application/json")
+    assert answer.status_code == 200
+    ledger = monitor.ledger()
+    assert (ledger["seen"], ledger["open"], ledger["ended"]["excluded"], balanced(ledger)) == (1, 0, 1, True)
+    story = monitor.get(f"/v1/traces/{trace(7).hex()}")
+    assert (story["reason"], story["verdicts"]) == ("excluded", [])
+    assert story["excluded"] == "it is what a monitor tells of itself"
 
 
 def test_at_one_percent_every_trace_is_in_the_books_and_the_draw_is_the_specification_s(serving):

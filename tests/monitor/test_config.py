@@ -117,16 +117,14 @@ def test_a_variable_that_sets_nothing_is_a_mistake() -> None:
             "SIDEJUDGE_SAMPLNG__RATE": "0.5",
             "SIDEJUDGE_SAMPLING__RATE__DEEPER": "1",
             "SIDEJUDGE_ROUTES__0__RUBRICS": "[qa]",
-            "SIDEJUDGE_SINKS__OTEL_EVENTS__ENDPOINT": "http://x",
             "SIDEJUDGE_LOG__LEVEL": "",
             "SIDEJUDGE_LOG__FORMAT": "[",
             "SIDEJUDGE_STORE__RETENTION": "soon",
         },
     )
-    assert len(said) == 7
+    assert len(said) == 6
     assert "SIDEJUDGE_SAMPLNG__RATE: sets no key of the configuration; did you mean SIDEJUDGE_SAMPLING__RATE?" in said
     assert "SIDEJUDGE_ROUTES__0__RUBRICS: goes too deep; give the whole value, as YAML, in SIDEJUDGE_ROUTES" in said
-    assert "SIDEJUDGE_SINKS__OTEL_EVENTS__ENDPOINT: is not available in this version; unset it" in said
     assert "SIDEJUDGE_LOG__LEVEL: is empty; give it a value, or unset it" in said
     assert any(text.startswith("store.retention (SIDEJUDGE_STORE__RETENTION): must be a duration") for text in said)
 

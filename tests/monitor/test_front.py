@@ -18,7 +18,7 @@ from monitor.app import Monitor
 from monitor.cautions import cautions
 from monitor.certificates import CertificateError
 from monitor.config import resolve
-from monitor.extras import missing
+from monitor.extras import Extra, installed, missing
 from monitor.machine import examine
 from tests.certificates import make
 from tests.fakes.upstream import OK, upstream
@@ -136,6 +136,17 @@ def test_check_warns_of_credentials_that_reach_whom_they_are_not_for(configured)
     assert cautioned(configured, sources={"otlp": {**here, **auth}}, forward=own) == []
 
 
+def test_check_warns_of_own_telemetry_that_nobody_takes_or_that_there_is_none_of(configured):
+    def at(endpoint, **more):
+        return cautioned(configured, sinks={"otel_events": {"endpoint": endpoint, **more}})
+
+    signals = ["sinks.otel_events.signals"]
+    assert at("http://collector:4318") == []
+    assert at("https://cloud.langfuse.com/api/public/otel") == signals
+    assert at("https://cloud.langfuse.com/api/public/otel", signals=["logs"]) == signals
+    assert at("http://collector:4318", signals=["traces"]) == signals, "there is no judge"
+
+
 def examined(path) -> dict:
     return {finding.subject: finding for finding in examine(resolve(path, {}), None)}
 
@@ -160,9 +171,18 @@ def test_grpc_needs_its_extra(configured):
     assert remedy == "install it: pip install 'sidejudge[grpc]'"
 
 
+def test_own_telemetry_needs_its_extra(configured):
+    config = configured(sinks={"otel_events": {"endpoint": "http://127.0.0.1:9"}})
+    ((cause, remedy),) = missing(config, has=lambda extra: False)
+    assert cause.startswith("sinks.otel_events: needs the extra 'otel'")
+    assert remedy == "install it: pip install 'sidejudge[otel]'"
+    assert not installed(Extra("x", "no_such_package.below.it", "nothing"))
+
+
 SECRETS = """
 sources: {otlp: {auth: {bearer: [s3cret-a], basic: {pk: s3cret-b}}}}
 forward: {url: "http://up", authorization: s3cret-c, headers: {x-key: s3cret-d}}
+sinks: {otel_events: {endpoint: "http://up", authorization: s3cret-e, headers: {x-key: s3cret-f}}}
 """
 
 

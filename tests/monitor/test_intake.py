@@ -221,3 +221,17 @@ async def test_a_stored_chunk_that_cannot_be_read_does_not_keep_the_monitor_from
     again = monitor()
     assert again.intake.restore() == 0
     assert trace(1).hex() in caplog.text
+
+
+async def test_a_monitors_own_spans_are_counted_once_a_trace_and_touch_nothing(monitor):
+    m = monitor()
+    own = request(
+        [S(trace_id=trace(n, tail), span_id=span(1), service="sidejudge") for n, tail in ((1, HIGH), (2, LOW))]
+    )
+    size = m.store.size
+    for _ in range(2):
+        assert (await m.intake.consume(own)).rejected == 0
+    assert (m.store.size, m.woken, m.assembler.open_traces) == (size, 0, 0)
+    assert (m.ledger.balance().seen, m.ledger.open, m.ended()) == (2, 0, {Reason.EXCLUDED: 2})
+    counts = m.intake.counts
+    assert (counts.spans, counts.own, counts.sampled_out, counts.kept) == (4, 4, 0, 0)

@@ -34,8 +34,6 @@ def test_seen_is_always_open_plus_ended_and_the_listener_hears_all_of_it(events,
         assert balance.seen == balance.open + sum(balance.ended.values())
         assert balance.open == ledger.open >= 0
         assert sum(n for *_, n in heard) == sum(balance.ended.values()) == sum(ledger.by_service.values())
-        assert len(ledger._young) <= remembered
-        assert len(ledger._old) <= remembered
 
 
 def test_a_trace_that_is_not_open_cannot_end():
@@ -84,3 +82,14 @@ def test_more_ids_at_once_than_can_be_remembered_are_all_counted():
     ledger = Ledger(remembered=2)
     assert len(ledger.sampled_out("a", {bytes([n]) * 16 for n in range(100)})) == 100
     assert ledger.balance().ended == {Reason.SAMPLED_OUT: 100}
+
+
+def test_a_trace_that_is_excluded_as_it_comes_in_counts_once_and_is_not_taken_for_one_that_was_not_drawn():
+    ledger = Ledger(remembered=5)
+    ids = {bytes([n]) * 16 for n in range(3)}
+    assert len(ledger.excluded("sidejudge", ids)) == 3
+    assert ledger.excluded("sidejudge", ids) == set()
+    assert ledger.by_service == {("sidejudge", Reason.EXCLUDED): 3}
+    assert ledger.has_excluded(bytes([1]) * 16)
+    assert not ledger.has_sampled_out(bytes([1]) * 16)
+    assert not ledger.has_excluded(bytes([9]) * 16)

@@ -9,7 +9,7 @@ import pytest
 
 from monitor.config import load, resolve
 from monitor.config.environment import name_of
-from monitor.config.shape import NOT_AVAILABLE, walk
+from monitor.config.shape import walk
 from monitor.config.summary import summary
 from monitor.reference import pages
 from scoring.rubrics import RUBRICS
@@ -42,7 +42,6 @@ def test_every_key_has_its_line_with_its_variable() -> None:
         if path != ("answerers", "lexical"):
             assert f"`{'.'.join(path)}`" in page
             assert f"`{name_of(path)}`" in page
-    assert all(key in page for key in NOT_AVAILABLE)
 
 
 def test_the_examples_of_the_readme_are_valid(tmp_path: Path) -> None:

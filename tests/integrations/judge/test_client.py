@@ -46,6 +46,7 @@ async def test_it_asks_once_and_tells_what_was_said_and_used(client, provider):
     assert completion.usage.input_tokens == 100
     assert completion.usage.output_tokens == 3
     assert completion.usage.cost_usd == pytest.approx(100 * 0.15e-6 + 3 * 0.6e-6)
+    assert (completion.finish_reason, completion.response_id) == ("stop", "chatcmpl-1")
     (seen,) = provider.seen
     assert seen.headers["authorization"] == "Bearer sk-very-secret"
     assert seen.body["messages"] == [dict(each) for each in Request().messages]

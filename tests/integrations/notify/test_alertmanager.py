@@ -9,7 +9,7 @@ import pytest
 
 from integrations.delivery import RefusedError
 from integrations.notify.alertmanager import ENDS_AFTER_S, Alertmanager, alertmanager_body
-from integrations.notify.post import Poster
+from integrations.post import Poster
 from scoring.alerts.lifecycle import Turn
 from scoring.notices.notice import Kind, Notice
 from scoring.notices.report import Report

@@ -8,8 +8,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.notify.post import Poster
 from integrations.notify.slack import Slack, slack_body
+from integrations.post import Poster
 from scoring.alerts.event import Example
 from scoring.alerts.lifecycle import Turn
 from scoring.notices.notice import Kind, Notice

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import integrations.notify.webhook
-from integrations.notify.post import Poster
 from integrations.notify.webhook import Webhook, signature
+from integrations.post import Poster
 from scoring.notices.notice import Kind, Notice
 from scoring.notices.told import Wording
 from tests.alert_events import SINCE_NS, TRACES, event

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from integrations.judge.client import JudgeClient, Model
+from integrations.judge.client import Completion, JudgeClient, Model
 from integrations.provider.errors import Usage
 from integrations.provider.library import LiteLLM
 from integrations.store.sqlite import Store
 from monitor.judge.answerer import JudgeAnswerer
 from monitor.judge.settings import JudgeSettings
+from scoring.case import Case
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
 
@@ -26,12 +27,18 @@ class Watched:
     """Counts what an observer is told."""
 
     attempts: list[str | None] = field(default_factory=list)
+    cases: list[str] = field(default_factory=list)
     hits: int = 0
     misses: int = 0
     flags: Counter[str] = field(default_factory=Counter)
     cost_usd: float = 0.0
 
-    def attempted(self, model: str, *, duration_s: float, usage: Usage, failure: str | None) -> None:
+    def hearing(self, case: Case) -> None:
+        self.cases.append(case.case_id)
+
+    def attempted(
+        self, model: str, *, duration_s: float, usage: Usage, failure: str | None, completion: Completion | None = None
+    ) -> None:
         assert duration_s >= 0
         self.attempts.append(failure and str(failure))
         self.cost_usd += usage.cost_usd or 0.0

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from integrations.delivery import RefusedError, UnreachableError
-from integrations.notify.post import Poster, retry_after
+from integrations.post import Poster, retry_after
 from tests.fakes.receiver import Act, receiving
 
 

@@ -1,4 +1,4 @@
-"""Post: one POST to a receiver of notices, and what its answer means.
+"""Post: one POST to somebody who receives notices or telemetry, and what the answer means.
 
 Redirects are not followed: they could lead what was meant for one receiver to another.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -25,11 +26,13 @@ MAX_RETRY_AFTER_S: Final = 900.0
 """The longest time that a receiver may ask to be left alone for."""
 _READ: Final = 2_000
 _SHOWN: Final = 200
+_ANSWER_S: Final = 1.0
+"""How long is waited for what a receiver says besides its success."""
 _LATER: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 
 
 class Poster:
-    """Posts JSON to one address, which is never shown: addresses of receivers hold secrets."""
+    """Posts to one address, which is never shown: addresses of receivers hold secrets."""
 
     def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
         import httpx  # noqa: PLC0415  # only where a receiver is configured
@@ -37,8 +40,10 @@ class Poster:
         self._url = httpx.URL(url)
         self._timeout_s = timeout_s
 
-    async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        """Return once the receiver has said that it took the body.
+    async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
+        """Return once the receiver has said that it took the body, JSON unless a header says otherwise.
+
+        What is returned is the beginning of what it said besides; empty where that breaks off, for it was taken.
 
         Raises ``UnreachableError`` where it may take it later (no connection, no answer in time, 408, 425, 429, 5xx)
         and ``RefusedError`` for every other answer that is not a success.
@@ -54,13 +59,23 @@ class Poster:
                 httpx.AsyncClient(timeout=2 * self._timeout_s, trust_env=not is_local(self._url.host)) as client,
                 client.stream("POST", self._url, content=body, headers=given) as response,
             ):
-                said = b"" if response.is_success else await self._beginning(response)
+                said = await self._after_success(response) if response.is_success else await self._beginning(response)
         except TimeoutError:
             raise UnreachableError(f"no answer within {self._timeout_s:g} s") from None
         except httpx.HTTPError as error:
             raise UnreachableError(f"the connection failed: {why_not(error)}") from None
         if not response.is_success:
             raise self._failure(response, said)
+        return said
+
+    async def _after_success(self, response: httpx.Response) -> bytes:
+        import httpx  # noqa: PLC0415  # as above
+
+        # The word that counts has been said: it is not held against the receiver that the rest does not come.
+        with suppress(httpx.HTTPError, TimeoutError):
+            async with asyncio.timeout(min(_ANSWER_S, self._timeout_s)):
+                return await self._beginning(response)
+        return b""
 
     @staticmethod
     async def _beginning(response: httpx.Response) -> bytes:

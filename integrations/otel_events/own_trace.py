@@ -1,0 +1,155 @@
+"""Own trace: what judging one trace took, as a trace of our own, after OpenTelemetry's GenAI conventions.
+
+A root span for the judging, linked to what was judged, and below it a client span for each request to a model. No
+content is told, of prompts or of answers. Semantic conventions for GenAI of November 2026, all in development:
+https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-spans.md. They have no
+attribute for costs; ours is ``sidejudge.cost_usd``, and Langfuse's own is set for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
+
+from scoring.label import label
+from scoring.loop_guard import OWN_TAG
+
+from .judged import Judged
+
+OPERATION: Final = "chat"
+ROOT: Final = "evaluate"
+_PROVIDERS: Final[Mapping[str, str]] = {
+    "azure": "azure.ai.openai",
+    "azure_ai": "azure.ai.inference",
+    "bedrock": "aws.bedrock",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "vertex_ai": "gcp.vertex_ai",
+    "watsonx": "ibm.watsonx.ai",
+    "xai": "x_ai",
+}
+"""Providers whose name in the conventions is not the one in front of the model."""
+
+
+class Consumed(Protocol):
+    """What a request consumed; ``cost_usd`` None where no price is known."""
+
+    @property
+    def input_tokens(self) -> int: ...
+    @property
+    def output_tokens(self) -> int: ...
+    @property
+    def cost_usd(self) -> float | None: ...
+
+
+class Said(Protocol):
+    """What a model answered, without the answer: what the provider calls the model, why it ended, and its id of it."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def finish_reason(self) -> str | None: ...
+    @property
+    def response_id(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request to a model. ``model`` is provider/model as configured; times are ns since the epoch.
+
+    ``failure`` is why nothing came of it, None when it was answered; ``completion`` what the model said.
+    """
+
+    model: str
+    start_ns: int
+    end_ns: int
+    usage: Consumed
+    failure: str | None = None
+    completion: Said | None = None
+
+
+class OwnTrace:
+    """One judging, from its first request to a model on. ``trace_id`` is in hex."""
+
+    def __init__(self, tracer: Tracer, judged: Judged, start_ns: int) -> None:
+        self._tracer, self._judged = tracer, judged
+        self._root: Span = tracer.start_span(
+            ROOT,
+            context=Context(),
+            kind=SpanKind.INTERNAL,
+            attributes=self._marks,
+            links=self._links,
+            start_time=start_ns,
+        )
+        self._context = set_span_in_context(self._root, Context())
+
+    @property
+    def trace_id(self) -> str:
+        return format(self._root.get_span_context().trace_id, "032x")
+
+    def add(self, call: Call) -> None:
+        """A request to a model, over by now."""
+        provider, _, model = call.model.partition("/")
+        span = self._tracer.start_span(
+            f"{OPERATION} {label(model)}",
+            context=self._context,
+            kind=SpanKind.CLIENT,
+            attributes={
+                "gen_ai.operation.name": OPERATION,
+                "gen_ai.provider.name": _PROVIDERS.get(provider, label(provider)),
+                "gen_ai.request.model": label(model, 200),
+                **self._marks,
+                **_used(call.usage),
+                **_said(call.completion),
+            },
+            links=self._links,
+            start_time=call.start_ns,
+        )
+        if call.failure is not None:
+            span.set_attribute("error.type", label(call.failure))
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(call.end_ns)
+
+    def end(self, end_ns: int, outcome: Mapping[str, str]) -> None:
+        """The judging is over; ``outcome`` says how, as attributes."""
+        self._root.set_attributes(dict(outcome))
+        self._root.end(end_ns)
+
+    @property
+    def _marks(self) -> dict[str, str | list[str]]:
+        return {**self._judged.attributes, "langfuse.trace.tags": [OWN_TAG]}
+
+    @property
+    def _links(self) -> list[Link]:
+        context = self._judged.context
+        return [Link(context, {"sidejudge.link": "judged"})] if context.is_valid else []
+
+
+def _used(usage: Consumed) -> dict[str, int | float | str]:
+    """Tokens and dollars. Of a request without an answer neither is known: it may have been paid for all the same."""
+    if not usage.input_tokens and not usage.output_tokens:
+        return {}
+    said: dict[str, int | float | str] = {
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+    }
+    if usage.cost_usd is not None:
+        said["sidejudge.cost_usd"] = usage.cost_usd
+        said["langfuse.observation.cost_details"] = json.dumps({"total": usage.cost_usd})
+    return said
+
+
+def _said(completion: Said | None) -> dict[str, str | list[str]]:
+    if completion is None:
+        return {}
+    said: dict[str, str | list[str]] = {"gen_ai.response.model": label(completion.model, 200)}
+    if completion.finish_reason is not None:
+        said["gen_ai.response.finish_reasons"] = [label(completion.finish_reason)]
+    if completion.response_id is not None:
+        said["gen_ai.response.id"] = label(completion.response_id, 200)
+    return said

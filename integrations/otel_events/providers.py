@@ -1,0 +1,90 @@
+"""Providers of our own: a tracer and a logger of OpenTelemetry's SDK that are nobody else's.
+
+The global providers are left alone, so that nothing else in this process is told with it; and what the environment
+says to an application's SDK (its limits, its sampler, its resource) is not taken for a word to the monitor, which may
+share that environment.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from opentelemetry._logs import Logger, NoOpLogger
+from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.sdk._logs import LoggerProvider, LogRecordLimits, ReadableLogRecord
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from opentelemetry.trace import NoOpTracer, Tracer
+
+from scoring.loop_guard import OWN_SCOPE, OWN_SERVICE
+
+from .queue import EventsInto, Queue, SpansInto
+
+ROOM: Final = 4096
+"""Spans, and events, that may wait; 1 to 4 kB each."""
+_MOST_ATTRIBUTES: Final = 64
+_LONGEST: Final = 2_000
+"""Characters of an attribute's value."""
+
+
+class DisabledError(Exception):
+    """OpenTelemetry's SDK is switched off in this process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    """What writes spans and events, and the queues that they go to."""
+
+    tracer: Tracer
+    logger: Logger
+    spans: Queue[ReadableSpan]
+    events: Queue[ReadableLogRecord]
+
+
+def telemetry(*, version: str, environment: str | None, clock_ns: Callable[[], int], room: int = ROOM) -> Telemetry:
+    """Providers that mark everything as a monitor's own, by service and scope.
+
+    ``environment`` is the deployment environment that is told, None for none; ``room`` how much of each signal may
+    wait. Raises :class:`DisabledError`.
+    """
+    spans: Queue[ReadableSpan] = Queue(room, clock_ns)
+    events: Queue[ReadableLogRecord] = Queue(room, clock_ns)
+    said = {
+        "service.name": OWN_SERVICE,
+        "service.version": version,
+        "service.instance.id": str(uuid.uuid4()),
+        "telemetry.sdk.language": "python",
+        "telemetry.sdk.name": "opentelemetry",
+        "deployment.environment.name": environment,
+    }
+    resource = Resource({key: value for key, value in said.items() if value is not None})
+    tracers = TracerProvider(
+        sampler=ALWAYS_ON,
+        resource=resource,
+        shutdown_on_exit=False,
+        span_limits=SpanLimits(
+            max_attributes=_MOST_ATTRIBUTES, max_events=_MOST_ATTRIBUTES, max_links=_MOST_ATTRIBUTES,
+            max_span_attributes=_MOST_ATTRIBUTES, max_event_attributes=_MOST_ATTRIBUTES,
+            max_link_attributes=_MOST_ATTRIBUTES, max_attribute_length=_LONGEST, max_span_attribute_length=_LONGEST,
+        ),
+        meter_provider=NoOpMeterProvider(),
+    )  # fmt: skip
+    tracers.add_span_processor(SpansInto(spans))
+    loggers = LoggerProvider(
+        resource=resource,
+        shutdown_on_exit=False,
+        meter_provider=NoOpMeterProvider(),
+        log_record_limits=LogRecordLimits(
+            max_attributes=_MOST_ATTRIBUTES, max_attribute_length=_LONGEST,
+            max_log_record_attributes=_MOST_ATTRIBUTES, max_log_record_attribute_length=_LONGEST,
+        ),
+    )  # fmt: skip
+    loggers.add_log_record_processor(EventsInto(events))
+    tracer, logger = tracers.get_tracer(OWN_SCOPE, version), loggers.get_logger(OWN_SCOPE, version)
+    if isinstance(tracer, NoOpTracer) or isinstance(logger, NoOpLogger):
+        raise DisabledError("OTEL_SDK_DISABLED is set in this process's environment")
+    return Telemetry(tracer=tracer, logger=logger, spans=spans, events=events)

@@ -1,0 +1,53 @@
+"""Request: spans or events as the body of an OTLP request, and what its answer says of them."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from scoring.label import label
+
+HEADERS: Final[Mapping[str, str]] = {"content-type": "application/x-protobuf", "content-encoding": "gzip"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """Traces or logs: the path below an endpoint, how items are written and how many of them an answer refuses."""
+
+    name: str
+    path: str
+    _encode: Callable[[Sequence[Any]], Any]
+    _answer: Callable[[], Any]
+    _rejected: str
+
+    def body(self, items: Sequence[Any]) -> bytes:
+        """The items as one request, compressed."""
+        return gzip.compress(self._encode(items).SerializeToString(), compresslevel=5)
+
+    def rejected(self, answer: bytes) -> tuple[int, str]:
+        """How many of the items a 2xx refuses for good, and why; an answer that cannot be read refuses none."""
+        read = self._answer()
+        try:
+            read.ParseFromString(answer)
+        except DecodeError:  # some servers answer in words
+            return 0, ""
+        said = read.partial_success
+        return max(0, getattr(said, self._rejected)), label(said.error_message, 200)
+
+
+TRACES: Final = Signal(
+    name="traces", path="/v1/traces", _encode=encode_spans, _answer=ExportTraceServiceResponse,
+    _rejected="rejected_spans",
+)  # fmt: skip
+LOGS: Final = Signal(
+    name="logs", path="/v1/logs", _encode=encode_logs, _answer=ExportLogsServiceResponse,
+    _rejected="rejected_log_records",
+)  # fmt: skip
