@@ -17,6 +17,7 @@ from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.verdict import Selection, State
 
+from .agreement_answers import AgreementBody, CorrectedBody
 from .alerts.answers import AlertBody, ChangeBody, instant
 from .report import Report
 from .suspicion import Kind
@@ -84,6 +85,9 @@ class StandingBody(_Body):
     since: datetime | None = Field(description="since when the status is in force")
     sequence_upper: Ratio | None = Field(description="upper bound that holds at all times (mode `sequence`)")
     change: ChangeBody | None = Field(description="the early warning of a falling pass ratio")
+    corrected: CorrectedBody | None = Field(
+        description="pass ratio that people would have found (Rogan-Gladen); null: labels do not tell"
+    )
     thresholds: ThresholdsBody
     window_s: Annotated[float, Field(gt=0)]
 
@@ -102,6 +106,7 @@ class StandingBody(_Body):
             worst=missing.worst if missing else None, best=missing.best if missing else None,
             since=instant(standing.since_ns), sequence_upper=standing.sequence_upper,
             change=ChangeBody.of(standing.change) if standing.change else None,
+            corrected=CorrectedBody.of(standing.corrected) if standing.corrected else None,
             thresholds=ThresholdsBody(warning=bounds.warning, critical=bounds.critical),
             window_s=window_s,
         )  # fmt: skip
@@ -304,6 +309,7 @@ class StatusBody(_Body):
     firing: list[AlertBody] = Field(description="alerts that fire; `/v1/alerts` shows all, and what is watched")
     window_s: Annotated[float, Field(gt=0)]
     judge: JudgeBody | None = Field(description="null where no judge is configured")
+    agreement: AgreementBody | None = Field(description="null where no labels of people are read")
     suspicions: list[SuspicionBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
     receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
     forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
@@ -331,6 +337,7 @@ class StatusBody(_Body):
             firing=[AlertBody.of(each) for each in report.alerts if each.alert.stage is Stage.FIRING],
             window_s=window_s, window_shortened=report.shortened,
             judge=JudgeBody.of(report.judge) if report.judge is not None else None,
+            agreement=AgreementBody.of(report.agreement) if report.agreement is not None else None,
             suspicions=[
                 SuspicionBody(kind=each.kind, service=each.service, cause=each.cause, remedy=each.remedy)
                 for each in report.suspicions

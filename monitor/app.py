@@ -32,7 +32,7 @@ from .answering import answering, judge_standing
 from .api import create_app
 from .assembler import Assembler, Closing
 from .books import Books
-from .catalogue import configured
+from .catalogue import configured, reached
 from .certificates import CertificateError
 from .config import Config
 from .evaluator import Evaluator
@@ -41,6 +41,7 @@ from .front import Front
 from .housekeeping import Housekeeping
 from .intake import Intake
 from .known import NOT_DELIVERED, known
+from .langfuse.annotating import Annotating
 from .langfuse.connections import Connections
 from .langfuse.sink import ScoresOut
 from .langfuse.source import traces_in
@@ -112,6 +113,9 @@ class Monitor:
             references=self.references,
         )
         waiting = docket(config, trials, clock_ns)
+        self.scores_out = _scores_out(config, self.langfuse, self.store, self.exporter, clock_ns)
+        self.annotating = _annotating(config, self.scores_out, self.store, clock_ns)
+        agreements = self.annotating.agreements if self.annotating else tuple
         self.rounds = Rounds(
             watch=self.watch,
             windows=self.windows,
@@ -120,8 +124,8 @@ class Monitor:
             store=self.store,
             spool_bytes=lambda: self.store.size,
             judge=lambda: judge_standing(config, self.answering.judge, waiting, clock_ns() / 1e9),
+            agreements=agreements,
         )
-        self.scores_out = _scores_out(config, self.langfuse, self.store, self.exporter, clock_ns)
         self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None
         self.books = Books(
             store=self.store,
@@ -166,6 +170,7 @@ class Monitor:
             sessions=self.sessions,
             started_ns=clock_ns(),
             trace_url=self.scores_out.trace_url if self.scores_out else lambda _: None,
+            agreement=self.annotating.standing if self.annotating else lambda: None,
         )
         self.exporter.watch(self.view.snapshot)
         self.notifications = Notifications(
@@ -175,6 +180,7 @@ class Monitor:
             illustrate=partial(examples, self.store),
             exported=self._delivered,
             watch=self.watch,
+            agreements=agreements,
         )
         self.view.exports = self._exports
         self.pull = traces_in(
@@ -224,6 +230,8 @@ class Monitor:
         self._warming = asyncio.create_task(self.answering.warm()) if self.answering.others else None
         if self.scores_out:
             self.scores_out.start()
+        if self.annotating:
+            self.annotating.start()
         if self.otel_events:
             self.otel_events.start()
         self._scheduler.add_job(self.housekeeping.purge, "interval", minutes=1, coalesce=True, max_instances=1)
@@ -274,6 +282,8 @@ class Monitor:
         if self._warming:
             await asyncio.gather(self._warming, return_exceptions=True)
         await self.answering.close()
+        if self.annotating:
+            await self.annotating.stop()
         if self.scores_out:
             await self.scores_out.stop()
         await self.langfuse.close()
@@ -339,3 +349,12 @@ def _scores_out(
         return None
     client, rubrics = connections.to(sink), configured(config)
     return ScoresOut(sink, langfuse=client, store=store, rubrics=rubrics, counted=exporter, clock_ns=clock_ns)
+
+
+def _annotating(
+    config: Config, scores_out: ScoresOut | None, store: Store, clock_ns: Callable[[], int]
+) -> Annotating | None:
+    sink = config.sinks.langfuse
+    if sink is None or scores_out is None or not (sink.annotations or sink.annotation_queue):
+        return None
+    return Annotating(sink, scores_out=scores_out, store=store, rubrics=reached(config), clock_ns=clock_ns)

@@ -117,6 +117,13 @@ def configured(config: Config) -> dict[str, Rubric]:
     return rubrics if embedding is None else {n: each.with_embeddings(embedding.model) for n, each in rubrics.items()}
 
 
+def reached(config: Config) -> dict[str, Rubric]:
+    """Those that a route can reach, of traces or of sessions, by name."""
+    rubrics = configured(config)
+    routed = {name for route in config.routes for name in route.rubrics} or set(rubrics)
+    return {name: rubrics[name] for name in sorted(routed | config.session_rubrics)}
+
+
 def _as_selected(rubric: Rubric, change: RubricOverride) -> Rubric:
     """The rubric with the metrics that its judge's configuration selects, where there is one."""
     return rubric if change.judge_config is None else agent_rubric(parse_judge_config(change.judge_config))

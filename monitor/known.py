@@ -13,7 +13,7 @@ from scoring.violations import KINDS
 
 from .alerts.watch import Watch
 from .answering import known_judge
-from .catalogue import configured
+from .catalogue import reached
 from .config import Config
 from .config.notify import names
 from .langfuse.delivery import DESTINATION as LANGFUSE
@@ -32,11 +32,8 @@ NOT_DELIVERED: Final = "not_delivered"
 
 def known(config: Config, watch: Watch, version: str) -> Known:
     """What this configuration can ever count, by label."""
-    rubrics = configured(config)
-    routed = {name for route in config.routes for name in route.rubrics} or set(rubrics)
-    routed |= config.session_rubrics
     return Known(
-        rubrics=[rubrics[name] for name in sorted(routed)],
+        rubrics=list(reached(config).values()),
         ended_reasons=[reason.value for reason in Reason],
         rejected_reasons=[REJECTED],
         destinations=_destinations(config),

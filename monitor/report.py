@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from integrations.otlp.traffic import Forwarding, Receiving
+from scoring.agreement_standing import AgreementStanding
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
 from scoring.export_standing import ExportStanding
@@ -30,8 +31,8 @@ class Report:
     """Everything at one moment. Times are ns since the epoch; ``ended`` counts traces by the reason they ended with.
 
     ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
-    ``judge`` and ``pull`` are None where none is configured. ``alerts`` are in the order in which people want to
-    see them.
+    ``judge`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read. ``alerts`` are in
+    the order in which people want to see them.
     """
 
     standings: Sequence[Standing]
@@ -49,6 +50,7 @@ class Report:
     now_ns: int
     shortened: int = 0
     judge: JudgeStanding | None = None
+    agreement: AgreementStanding | None = None
     exports: Sequence[ExportStanding] = ()
     pull: PullStanding | None = None
     suspicions: Sequence[Suspicion] = ()

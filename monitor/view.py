@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 from integrations.otlp.kept import decode_kept
 from integrations.otlp.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
+from scoring.agreement_standing import AgreementStanding, corrected
 from scoring.alerts.board import in_order
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
@@ -94,6 +95,7 @@ class View:
     trace_url: Callable[[str], str | None] = lambda _: None
     suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
     sessions: Sessions | None = None
+    agreement: Callable[[], AgreementStanding | None] = lambda: None
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
@@ -109,9 +111,10 @@ class View:
         return self.is_started
 
     def status(self) -> Report:
-        now_ns, balance = self.clock_ns(), self.ledger.balance()
+        now_ns, balance, agreement = self.clock_ns(), self.ledger.balance(), self.agreement()
         return Report(
-            standings=self.watch.standings(now_ns),
+            standings=corrected(self.watch.standings(now_ns), agreement),
+            agreement=agreement,
             policy=self.policy,
             window_ns=self.windows.window_ns,
             seen=balance.seen,
@@ -206,10 +209,11 @@ class View:
         """The gauges of this moment."""
         now_ns = self.clock_ns()
         oldest_ns = self.assembler.oldest_ns
-        judge, exports, pull = self.judge(), self.exports(), self.pull()
+        judge, exports, agreement, pull = self.judge(), self.exports(), self.agreement(), self.pull()
         waits_for_judge = {} if judge is None else {"judge": Queue(items=judge.waiting, oldest_s=judge.oldest_s)}
         return Snapshot(
-            standings=self.watch.standings(now_ns),
+            standings=corrected(self.watch.standings(now_ns), agreement),
+            agreement=agreement,
             traces_open=self.ledger.open,
             queues={
                 "assembly": Queue(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from .statistics.estimate import Estimate
 from .statistics.missing import MissingBand
+from .statistics.rogan_gladen import Corrected
 from .status import Appraisal, Thresholds
 
 UNKNOWN_SERVICE = "unknown_service"
@@ -44,7 +45,7 @@ class Standing:
     ``metric_means`` over those with a value, in the metric's unit. ``missing`` is how
     far the pass ratio could lie off for the incomplete verdicts. Where a history is kept: ``since_ns`` the status is
     what it is, ``sequence_upper`` the upper bound that holds at all times (mode ``sequence``), and the ``change``
-    detector.
+    detector. ``corrected`` is the pass rate that people would have found, None where labels do not allow to tell.
     """
 
     service: str
@@ -62,3 +63,4 @@ class Standing:
     since_ns: int | None = None
     sequence_upper: float | None = None
     change: Change | None = None
+    corrected: Corrected | None = None

@@ -1,6 +1,6 @@
 """Declared alerts: one alert for each condition of the declaration, over the whole fleet where PromQL can tell.
 
-What only a process can tell (a mean against its band, the agreement with people) is raised from the process's own
+What only a process can tell (a mean against its band) is raised from the process's own
 alerts. A condition without an expression here is an error, so none is forgotten.
 """
 
@@ -114,6 +114,18 @@ def _spool(_: Declaration) -> tuple[str, str]:
     )
 
 
+def _agreement(declared: Declaration) -> tuple[str, str]:
+    # Each process knows the labels of its project; of several, the one that finds least agreement.
+    known = (
+        f'{f.AGREEMENT_KAPPA_UPPER.name}{{metric="pass"}} and '
+        f'{f.AGREEMENT_PAIRS.name}{{metric="pass"}} >= {declared.policy.min_samples:g}'
+    )
+    return (
+        f"{over_processes(known, operation='min')}\n< {_ON_SITE} {_limit('judge_agreement_low')}",
+        'Kappa of {{ $labels.rubric }} is at most {{ $value | printf "%.2f" }} where people judged the same traces.',
+    )
+
+
 def _process(id_: str, what: str) -> Callable[[Declaration], tuple[str, str]]:
     firing = fleet(f.ALERTS, "severity", "stage", where=f'alert="{id_}",stage="firing"', operation="max")
     return lambda _: (f"{firing} > 0", f"A process reports it of {{{{ $value }}}} {what}; its /v1/alerts says which.")
@@ -133,7 +145,7 @@ _TELLING: Mapping[str, Callable[[Declaration], tuple[str, str]]] = {
     "workflow_violation_rate": _share(VIOLATING, "workflow_violation_rate", "depart from the scenario"),
     "judge_failure_rate": _judge_failed,
     "judge_unreachable": _unreachable,
-    "judge_agreement_low": _process("judge_agreement_low", "rubrics"),
+    "judge_agreement_low": _agreement,
     "judge_budget": _budget,
     "evaluation_lag": _lag,
     "spool_large": _spool,

@@ -18,15 +18,21 @@ MOST_IDS: Final = 50
 async def stored(langfuse: Langfuse, scores: Sequence[Mapping[str, Any]], *, v3: bool) -> set[str]:
     """Ids of those that are stored with their value (at most ``MOST_IDS`` are asked for). Raises ``LangfuseError``."""
     wanted = {str(score["id"]): score["value"] for score in scores}
-    ids = ",".join(wanted)
-    path, query = ("v3/scores", {"id": ids}) if v3 else ("v2/scores", {"scoreIds": ids})
-    body = await langfuse.get(path, {**query, "limit": 100})
+    rows = await read_back(langfuse, list(wanted), v3=v3)
+    return {str(row["id"]) for row in rows if _same(row, wanted[str(row["id"])])}
+
+
+async def read_back(
+    langfuse: Langfuse, ids: Sequence[str], *, v3: bool, details: bool = False
+) -> list[Mapping[str, Any]]:
+    """The rows of those scores that are stored, the latest first; ``details``: with metadata. At most ``MOST_IDS``."""
+    path, name = ("v3/scores", "id") if v3 else ("v2/scores", "scoreIds")
+    query: dict[str, str | int] = {name: ",".join(ids), "limit": 100}
+    if v3 and details:
+        query["fields"] = "details"
+    body = await langfuse.get(path, query)
     rows = body.get("data") if isinstance(body, Mapping) else None
-    return {
-        str(row["id"])
-        for row in rows or ()
-        if isinstance(row, Mapping) and row.get("id") in wanted and _same(row, wanted[str(row["id"])])
-    }
+    return [row for row in rows or () if isinstance(row, Mapping) and row.get("id") in ids]
 
 
 def _same(row: Mapping[str, Any], value: float | str) -> bool:

@@ -14,6 +14,7 @@ from typing import cast
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from scoring.agreement_standing import AgreementStanding
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
 from scoring.alerts.lifecycle import Turn
@@ -28,6 +29,7 @@ from scoring.verdict import State, Verdict
 from scoring.violations import violations
 
 from . import families as f
+from .agreement_metrics import agreement_gauges, corrected_gauges
 from .alert_metrics import alert_gauges, watch_gauges
 from .collect import Families, Instrument, Sampled, instrument
 from .embedding_metrics import EmbeddingMetrics
@@ -69,6 +71,7 @@ class Snapshot:
     pull: PullStanding | None = None
     suspected: Mapping[str, bool] = field(default_factory=dict)
     alerts: Sequence[Posted] = ()
+    agreement: AgreementStanding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,8 +369,10 @@ class Exporter:
             sampled[f.TRAFFIC_SUSPECTED].append(((str(kind),), float(suspected)))
         judge = gauges(seen.judge) if seen.judge is not None else ()
         alerts = alert_gauges(self._known.conditions, seen.alerts)
+        people = agreement_gauges(seen.agreement) if seen.agreement is not None else ()
         pull = pull_gauges(seen.pull) if seen.pull is not None else ()
-        for family, values, value in chain(self._thresholds(), judge, alerts, pull, self._windows(seen.standings)):
+        windows = self._windows(seen.standings)
+        for family, values, value in chain(self._thresholds(), judge, alerts, people, pull, windows):
             sampled[family].append((values, value))
         return sampled
 
@@ -389,6 +394,7 @@ class Exporter:
             shown.add(who)
             yield from _gauges(who, standing)
             yield from watch_gauges(who, standing)
+            yield from corrected_gauges(who, standing)
 
     def _queues(self, seen: Snapshot) -> Iterator[tuple[f.Family, tuple[str, ...], float]]:
         for name, queue in seen.queues.items():

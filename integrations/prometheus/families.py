@@ -201,6 +201,73 @@ PASS_BEST_RATIO = Family(
     name="sidejudge_pass_best_ratio", kind="gauge", labels=_WHO,
     help=f"Pass ratio if every incomplete verdict had passed. {_PROCESS}",
 )  # fmt: skip
+PASS_CORRECTED_RATIO = Family(
+    name="sidejudge_pass_corrected_ratio", kind="gauge", labels=_WHO,
+    help="Pass ratio that people would have found: the estimate, corrected for the judge's errors on labelled traces "
+    f"(Rogan-Gladen). {_PROCESS}",
+    note="Absent while labels do not tell both kinds of error, or the judge tells nothing apart.",
+)  # fmt: skip
+PASS_CORRECTED_LOWER_RATIO = Family(
+    name="sidejudge_pass_corrected_lower_ratio", kind="gauge", labels=_WHO,
+    help=f"Lower bound of the corrected pass ratio, two-sided 95 %. {_PROCESS}",
+)  # fmt: skip
+PASS_CORRECTED_UPPER_RATIO = Family(
+    name="sidejudge_pass_corrected_upper_ratio", kind="gauge", labels=_WHO,
+    help=f"Upper bound of the corrected pass ratio, two-sided 95 %. {_PROCESS}",
+)  # fmt: skip
+AGREEMENT_PAIRS = Family(
+    name="sidejudge_agreement_pairs", kind="gauge", labels=("rubric", "metric"),
+    help="Labels of people that were compared with our value on the same, the latest 2000 at most.",
+    note="Metric `pass` is the verdict itself. Every monitor of a project sees the labels of the whole project. The "
+    "seven below are of these pairs; each is absent where it is not defined.",
+)  # fmt: skip
+AGREEMENT_RAW = Family(
+    name="sidejudge_agreement_raw_ratio", kind="gauge", labels=("rubric", "metric"),
+    help="Share of labels with which our value agrees.",
+)  # fmt: skip
+AGREEMENT_KAPPA = Family(
+    name="sidejudge_agreement_kappa_ratio", kind="gauge", labels=("rubric", "metric"),
+    help="Cohen's kappa of people and us, from -1 to 1: agreement beyond chance.",
+)  # fmt: skip
+AGREEMENT_KAPPA_LOWER = Family(
+    name="sidejudge_agreement_kappa_lower_ratio", kind="gauge", labels=("rubric", "metric"),
+    help="Lower bound of kappa, two-sided 95 %.",
+)  # fmt: skip
+AGREEMENT_KAPPA_UPPER = Family(
+    name="sidejudge_agreement_kappa_upper_ratio", kind="gauge", labels=("rubric", "metric"),
+    help="Upper bound of kappa, two-sided 95 %.",
+)  # fmt: skip
+AGREEMENT_AC1 = Family(
+    name="sidejudge_agreement_gwet_ratio", kind="gauge", labels=("rubric", "metric"),
+    help="Gwet's AC1, from -1 to 1: as kappa, and steady where nearly everything passes.",
+)  # fmt: skip
+AGREEMENT_TRUE_POSITIVE = Family(
+    name="sidejudge_agreement_true_positive_ratio", kind="gauge", labels=("rubric", "metric"),
+    help="Of what people pass, the share that we pass.",
+)  # fmt: skip
+AGREEMENT_TRUE_NEGATIVE = Family(
+    name="sidejudge_agreement_true_negative_ratio", kind="gauge", labels=("rubric", "metric"),
+    help="Of what people fail, the share that we fail.",
+)  # fmt: skip
+LABELS_PASSED_OVER = Family(
+    name="sidejudge_labels_passed_over", kind="gauge", labels=("reason",),
+    help="Labels of the time last read (a day) that say nothing of how far we agree.",
+    note="`unsigned`: no person is named (a prefill); `unmapped`: nothing says what the score is about; `asked_for`: "
+    "we had asked for it because of a doubt; `unreadable`: neither pass nor failure; `unmet`: no verdict is on it; "
+    "`other_version`: the verdict is of another version of the rubric.",
+)  # fmt: skip
+LABELS_READ = Family(
+    name="sidejudge_labels_read_timestamp_seconds", kind="gauge",
+    help="Until when labels of people have been read. Absent until they have.",
+)  # fmt: skip
+LABELS_CORRECTIONS = Family(
+    name="sidejudge_labels_corrections", kind="gauge", labels=("rubric",),
+    help="Answers with a verdict of ours that people corrected, the latest 2000 at most.",
+)  # fmt: skip
+LABELS_CORRECTED_PASSES = Family(
+    name="sidejudge_labels_corrected_passes", kind="gauge", labels=("rubric",),
+    help="Answers that people corrected though we had passed them.",
+)  # fmt: skip
 CHANGE_SCORE = Family(
     name="sidejudge_change_score_ratio", kind="gauge", labels=_WHO,
     help="Score of the change detector (CUSUM) as a share of its limit. This process's view, for display.",
@@ -461,6 +528,10 @@ FAMILIES = (
     PASS_RATIO, PASS_LOWER_RATIO, PASS_UPPER_RATIO, EFFECTIVE_SAMPLES,
     PASS_WORST_RATIO, PASS_BEST_RATIO, STATUS, STATUS_SINCE, PASS_RATIO_THRESHOLD, CHANGE_SCORE, CHANGE_SINCE,
     ALERTS, ALERT_EVENTS, ALERT_LIMIT,
+    PASS_CORRECTED_RATIO, PASS_CORRECTED_LOWER_RATIO, PASS_CORRECTED_UPPER_RATIO,
+    AGREEMENT_PAIRS, AGREEMENT_RAW, AGREEMENT_KAPPA, AGREEMENT_KAPPA_LOWER, AGREEMENT_KAPPA_UPPER, AGREEMENT_AC1,
+    AGREEMENT_TRUE_POSITIVE, AGREEMENT_TRUE_NEGATIVE,
+    LABELS_READ, LABELS_PASSED_OVER, LABELS_CORRECTIONS, LABELS_CORRECTED_PASSES,
     METRIC_SCORE, METRIC_MEAN, COMPOSITE_MEAN, BLOCKERS, WORKFLOW_VIOLATIONS,
     REQUESTS_REFUSED, REQUESTS_DROPPED, SPANS_RECEIVED, SPANS_REJECTED, SPANS_IGNORED, TRAFFIC_SUSPECTED,
     LOG_RECORDS_RECEIVED, LOG_RECORDS_REJECTED, LOG_RECORDS_IGNORED,

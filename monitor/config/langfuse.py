@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
+from .annotating import AnnotationQueue, Annotations
 from .section import Section
 from .units import PositiveDuration, parse_duration
 
@@ -70,4 +71,10 @@ class LangfuseSink(LangfuseProject):
 
     web_url: WebAddress | None = Field(
         default=None, description="address of Langfuse in links for people, if it is another than `base_url`"
+    )
+    annotations: Annotations | None = Field(
+        default=Annotations(), description="what people say there, held against our verdicts; `null`: it is not read"
+    )
+    annotation_queue: AnnotationQueue | None = Field(
+        default=None, description="have people look at verdicts in doubt; without it nobody is asked"
     )

@@ -19,6 +19,7 @@ from typing import Final, Protocol
 from integrations.provider.errors import Kind, ProviderError
 from integrations.store.errors import StoreError
 from scoring.case import Case
+from scoring.doubt import COST_UNKNOWN
 from scoring.effects import Answer, NoAnswer, Question, Reply
 from scoring.judging.check import contradiction
 from scoring.judging.request import JudgeRequest, cache_key, can_judge, requests
@@ -211,7 +212,7 @@ class JudgeAnswerer:
             prompt_version,
             cost_usd=bill.usd,
             call=call,
-            flags=() if bill.complete else ("cost not known",),
+            flags=() if bill.complete else (COST_UNKNOWN,),
             requests=bill.requests,
             input_tokens=bill.input_tokens,
             output_tokens=bill.output_tokens,

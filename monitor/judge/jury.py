@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from scoring.doubt import JUDGES_DISAGREE
 from scoring.effects import NoAnswer, Question
 from scoring.judging.request import JudgedValue, JudgeRequest
 
@@ -92,7 +93,7 @@ class Jury:
         flags: tuple[str, ...] = ()
         if disagrees(values):
             self._observer.flagged(self.name, "disagreement")
-            flags = ("the judges disagree",)
+            flags = (JUDGES_DISAGREE,)
         try:
             value, spokesman = agree(values, self._rule)
         except SplitError as error:

@@ -33,13 +33,16 @@ def once_settled(sampler: Sampler, trace_id: bytes, sighting: Sighting) -> Reaso
     """The same when all of its listing is there, so that rules on content may be asked."""
     if excluded(sighting):
         return Reason.EXCLUDED
-    case = sighting.case()
 
-    def may_match(rule: Rule) -> bool:
-        match = rule.match
-        return not isinstance(match, Match) or match.model_copy(update=_UNTOLD).matches(case)
+    def matches(rule: Rule) -> bool:
+        return not isinstance(rule.match, Match) or may_match(rule.match, sighting)
 
-    return None if sampler.may_keep(trace_id, may_match) else Reason.SAMPLED_OUT
+    return None if sampler.may_keep(trace_id, matches) else Reason.SAMPLED_OUT
+
+
+def may_match(match: Match, sighting: Sighting) -> bool:
+    """Whether a condition may hold for the trace, as far as its listing tells."""
+    return match.model_copy(update=_UNTOLD).matches(sighting.case())
 
 
 def excluded(sighting: Sighting) -> bool:

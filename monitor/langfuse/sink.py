@@ -83,6 +83,16 @@ class ScoresOut:
         return self._delivery.standing()
 
     @property
+    def langfuse(self) -> Langfuse:
+        """The connection, for others that ask the same project: they share its budget."""
+        return self._langfuse
+
+    @property
+    def server(self) -> Server | None:
+        """Who answers there; None until it has, and while nobody does."""
+        return self._delivery.server
+
+    @property
     def working(self) -> bool:
         """Whether the task that sends still runs."""
         return self._task is None or not self._task.done()

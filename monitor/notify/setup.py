@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from integrations.notify.alertmanager import Alertmanager
 from integrations.notify.slack import Slack
@@ -19,6 +19,7 @@ from monitor.config.notify import Notify, names
 from monitor.courier import KEEP_PARKED_NS, Courier, Exported
 from scoring.alerts.condition import Severity
 from scoring.alerts.event import AlertEvent
+from scoring.alerts.facts import Agreement
 from scoring.export_standing import ExportStanding
 from scoring.notices.told import Wording
 
@@ -77,6 +78,7 @@ class Notifications:
         illustrate: Illustrate,
         exported: Exported,
         watch: Watch,
+        agreements: Callable[[], Sequence[Agreement]] = tuple,
     ) -> None:
         mail = self._mail = store.mail
         self._clock_ns, self._watch = clock_ns, watch
@@ -85,7 +87,7 @@ class Notifications:
         self.notifier = Notifier(
             told, mail, remind_ns=config.alerts.remind.ns, clock_ns=clock_ns, illustrate=illustrate, woken=self._wake
         )
-        self.daily = _daily(config, store, watch, self.notifier)
+        self.daily = _daily(config, store, watch, self.notifier, agreements)
 
     async def start(self) -> None:
         """Take up what the last run left."""
@@ -124,7 +126,9 @@ class Notifications:
             courier.wake()
 
 
-def _daily(config: Config, store: Store, watch: Watch, notifier: Notifier) -> DailyReport | None:
+def _daily(
+    config: Config, store: Store, watch: Watch, notifier: Notifier, agreements: Callable[[], Sequence[Agreement]]
+) -> DailyReport | None:
     section = config.alerts.report
     if section is None:
         return None
@@ -137,4 +141,5 @@ def _daily(config: Config, store: Store, watch: Watch, notifier: Notifier) -> Da
         standings=watch.standings,
         posted=watch.posted,
         judged=store.judged if config.answerers.judge is not None else None,
+        agreements=agreements,
     )

@@ -8,7 +8,7 @@ same ids.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -72,6 +72,11 @@ class References:
             if value is not None:
                 return Found(value, where, tuple(lookups))
         return Found(None, None, tuple(lookups))
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Places that could not be read the last time, and why."""
+        return self._unreadable
 
     async def refresh(self) -> int:
         """Read all places anew, and have the traces judged again whose references came or changed; how many."""

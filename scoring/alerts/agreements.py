@@ -2,55 +2,126 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from scoring.result import Unavailable
-from scoring.statistics.agreement import Confusion, cohen_kappa
+from scoring.runs.calibrated import Calibrated, calibrated
+from scoring.runs.label_line import PASS, Said
+from scoring.statistics.agreement import Kappa
 
 from .facts import Agreement
 
 MAX_PAIRS = 2000
-"""Pairs of one rubric that are kept: the latest, so that a judge that changed is not excused by its past."""
+"""Pairs of one metric of a rubric that are kept: the latest, so that no judge that changed is excused by its past."""
 MAX_RUBRICS = 100
 
 
 @dataclass(slots=True)
-class _Pairs:
+class _Known:
     version: str
-    said: OrderedDict[tuple[str, str], tuple[bool, bool]] = field(default_factory=OrderedDict)
+    metrics: dict[str, OrderedDict[tuple[str, str], tuple[Said, Said | None]]] = field(default_factory=dict)
 
 
 class Agreements:
-    """Pairs of passes, people's and ours, by rubric; what is told is Cohen's kappa of the latest.
+    """Pairs of what people said and what we said, by rubric and metric (``pass``: the verdict itself).
 
     A pair is known by its subject (a trace or a case) and who labelled it: hearing it again, with another label or a
     revised verdict, replaces it. Another version of a rubric begins anew, for it is another judge. No clock.
     """
 
     def __init__(self) -> None:
-        self._rubrics: dict[str, _Pairs] = {}
+        self._rubrics: dict[str, _Known] = {}
 
-    def hear(self, *, rubric: str, version: str, subject: str, by: str, people: bool, ours: bool) -> None:
-        """Take one pair. Beyond ``MAX_RUBRICS`` further rubrics are not kept."""
+    def hear(
+        self,
+        *,
+        rubric: str,
+        version: str,
+        subject: str,
+        by: str,
+        people: Said | bool,
+        ours: Said | bool | None,
+        metric: str = PASS,
+    ) -> bool:
+        """Take one pair; ``ours`` None: we came to no value. Whether it is kept.
+
+        It is not when it mixes numbers with categories, or is of one more rubric than ``MAX_RUBRICS``.
+        """
         known = self._rubrics.get(rubric)
         if known is None and len(self._rubrics) >= MAX_RUBRICS:
-            return
+            return False
         if known is None or known.version != version:
-            known = self._rubrics[rubric] = _Pairs(version)
-        known.said[subject, by] = (people, ours)
-        known.said.move_to_end((subject, by))
-        if len(known.said) > MAX_PAIRS:
-            known.said.popitem(last=False)
+            known = self._rubrics[rubric] = _Known(version)
+        pairs = known.metrics.setdefault(metric, OrderedDict())
+        people, ours = _said(people), None if ours is None else _said(ours)
+        kinds = {isinstance(each, str) for each in (people, ours, _first(pairs)) if each is not None}
+        if len(kinds) > 1:
+            return False
+        pairs[subject, by] = (people, ours)
+        pairs.move_to_end((subject, by))
+        if len(pairs) > MAX_PAIRS:
+            pairs.popitem(last=False)
+        return True
 
     def __call__(self) -> list[Agreement]:
-        """The agreement of every rubric of which it can be told, in the order of their first pairs."""
+        """Cohen's kappa of every rubric's passes of which it can be told, in the order of their first pairs."""
         told = []
-        for rubric, known in self._rubrics.items():
-            pairs = list(known.said.values())
-            kappa = cohen_kappa(
-                Confusion(tuple(tuple(pairs.count((x, y)) for y in (False, True)) for x in (False, True)))
-            )
-            if not isinstance(kappa, Unavailable):
-                told.append(Agreement(rubric=rubric, kappa=kappa.value, upper=kappa.upper, n=len(pairs)))
+        for found in self.report():
+            kappa = found.figures["kappa"]
+            if found.metric == PASS and isinstance(kappa, Kappa):
+                told.append(Agreement(rubric=found.rubric, kappa=kappa.value, upper=kappa.upper, n=found.n))
         return told
+
+    def report(self) -> list[Calibrated]:
+        """Everything that can be told, by rubric and metric in the order of their first pairs."""
+        return [
+            _calibrated(rubric, metric, pairs.values())
+            for rubric, known in self._rubrics.items()
+            for metric, pairs in known.metrics.items()
+            if pairs
+        ]
+
+    def rubrics(self) -> list[str]:
+        """The rubrics of which there are pairs."""
+        return list(self._rubrics)
+
+    def to_json(self, rubric: str) -> dict[str, Any]:
+        """What is kept of a rubric, to be remembered."""
+        known = self._rubrics[rubric]
+        return {
+            "version": known.version,
+            "metrics": {
+                metric: [[subject, by, people, ours] for (subject, by), (people, ours) in pairs.items()]
+                for metric, pairs in known.metrics.items()
+            },
+        }
+
+    def restore(self, rubric: str, said: Mapping[str, Any]) -> None:
+        """Hear again what ``to_json`` said."""
+        for metric, pairs in said["metrics"].items():
+            for subject, by, people, ours in pairs:
+                self.hear(
+                    rubric=rubric, version=said["version"], subject=subject, by=by, people=people, ours=ours,
+                    metric=metric,
+                )  # fmt: skip
+
+
+def _said(value: Said | bool) -> Said:  # noqa: FBT001  # what somebody said, not a switch
+    return value if isinstance(value, str) else float(value)
+
+
+def _first(pairs: OrderedDict[tuple[str, str], tuple[Said, Said | None]]) -> Said | None:
+    return next(iter(pairs.values()))[0] if pairs else None
+
+
+def _calibrated(rubric: str, metric: str, said: Iterable[tuple[Said, Said | None]]) -> Calibrated:
+    pairs: Counter[tuple[Said, Said]] = Counter()
+    undecided = 0
+    for people, ours in said:
+        if ours is None:
+            undecided += 1
+        else:
+            pairs[people, ours] += 1
+    return calibrated(rubric=rubric, metric=metric, pairs=pairs, undecided=undecided, passes=None)

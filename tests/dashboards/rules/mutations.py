@@ -16,6 +16,7 @@ _VALUES = {
     'state="open"': 'state="closed"',
     'reason="error"': 'reason="unavailable"',
     'reason=~"shed|undecodable|error"': 'reason=~"scored"',
+    'metric="pass"': 'metric="tone"',
     'container="sidejudge"': 'container="other"',
 }
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from .scenario import (
     PLACE,
+    RUBRIC,
     SITE,
     Scenario,
     constant,
@@ -20,6 +21,7 @@ from .scenario import (
 
 def stories() -> Iterator[Scenario]:
     yield from _from_processes()
+    yield from _agreement()
     yield from _limits()
 
 
@@ -35,10 +37,7 @@ def _from_processes() -> Iterator[Scenario]:
         },
         checks=(silent(alert, "4m"), fires(alert, "5m", severity="info"), fires(alert, "9m")),
     )
-    for id_, alert, keep in (
-        ("metric_mean_low", "SidejudgeMetricMeanLow", 15),
-        ("judge_agreement_low", "SidejudgeJudgeAgreementLow", 0),
-    ):
+    for id_, alert, keep in (("metric_mean_low", "SidejudgeMetricMeanLow", 15),):
         labels = {**SITE, "alert": id_, "severity": "warning"}
         told = {
             **points("sidejudge_alerts", {**labels, "stage": "firing", **target("a")}, [0] * 5 + [2] * 5 + [0] * 30),
@@ -100,6 +99,34 @@ def _from_processes() -> Iterator[Scenario]:
         given=judges(m1b=2, m2b=3),
         checks=(fires(alert, "20m"), silent(alert, "21m")),
     )
+
+
+def _agreement() -> Iterator[Scenario]:
+    alert, upper, pairs = (
+        "SidejudgeJudgeAgreementLow",
+        "sidejudge_agreement_kappa_upper_ratio",
+        "sidejudge_agreement_pairs",
+    )
+
+    def told(pod: str, kappa: list[float], n: float, metric: str = "pass") -> dict[str, str]:
+        labels = {**RUBRIC, "metric": metric, **target(pod)}
+        return {**points(upper, labels, kappa), **constant(pairs, labels, n)}
+
+    falling = [0.7] * 5 + [0.5] * 10 + [0.7] * 30
+    for name, given, check in (
+        ("one process finds little agreement", {**told("a", falling, 30), **told("b", [0.8] * 45, 31)}, True),
+        ("both do", {**told("a", falling, 37), **told("b", falling, 37)}, True),
+        ("there are few labels", {**told("a", falling, 29), **told("b", [0.8] * 45, 200)}, False),
+        ("a single metric is judged otherwise", told("a", falling, 100, "tone"), False),
+        ("people agree", told("a", [0.61] * 45, 100), False),
+    ):
+        checks = [silent(alert, "4m"), fires(alert, "5m", rubric="qa", severity="warning"), silent(alert, "40m")]
+        yield Scenario(
+            name=f"of kappa: {name}",
+            under=(alert,),
+            given={**limit_of("judge_agreement_low", 0.6), **given},
+            checks=tuple(checks) if check else (silent(alert, "12m"),),
+        )
 
 
 def _limits() -> Iterator[Scenario]:

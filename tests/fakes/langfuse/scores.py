@@ -167,11 +167,19 @@ class Scores:
     def _legacy(self, request: Request) -> Act:
         if self._fake.mode in (Mode.EVENTS_ONLY, Mode.NEW):
             return answer({"message": EVENTS_ONLY}, 404)
-        ids = request.params.get("scoreIds")
-        limit = int(request.params.get("limit", "50"))
-        rows = [row for row in self._visible() if ids is None or row["id"] in ids.split(",")]
-        meta = {"page": 1, "limit": limit, "totalItems": len(rows), "totalPages": math.ceil(len(rows) / limit)}
-        return answer({"data": [self._as_v2(row) for row in rows[:limit]], "meta": meta})
+        params = request.params
+        ids, source = params.get("scoreIds"), params.get("source")
+        limit, page = int(params.get("limit", "50")), int(params.get("page", "1"))
+        if limit > 100:
+            return _query_issue(params) or answer({}, 400)
+        times = {name: params[name] for name in ("fromTimestamp", "toTimestamp", "name") if name in params}
+        rows = [
+            row
+            for row in self._visible()
+            if (ids is None or row["id"] in ids.split(",")) and source in (None, row["source"]) and _matches(row, times)
+        ]
+        meta = {"page": page, "limit": limit, "totalItems": len(rows), "totalPages": math.ceil(len(rows) / limit)}
+        return answer({"data": [self._as_v2(row) for row in rows[(page - 1) * limit : page * limit]], "meta": meta})
 
     def _list(self, request: Request) -> Act:
         params = request.params
@@ -240,6 +248,7 @@ class Scores:
 
     def _as_v2(self, row: Mapping[str, Any]) -> dict[str, Any]:
         text = row["value"] if isinstance(row["value"], str) else None
+        truth = str(row["value"]) if isinstance(row["value"], bool) else None
         told = {
             k: row[k]
             for k in (
@@ -258,7 +267,7 @@ class Scores:
         return {
             **told, "value": 0 if text is not None else float(row["value"]),
             "executionTraceId": None, "datasetRunId": None,
-            **({} if text is None else {"stringValue": text}),
+            "stringValue": text or truth,
         }  # fmt: skip
 
 

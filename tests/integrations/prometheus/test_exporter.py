@@ -13,6 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from integrations.prometheus.exporter import Exporter, Known, Queue, Snapshot
 from integrations.prometheus.families import FAMILIES
 from integrations.prometheus.judge_metrics import KnownJudge
+from scoring.agreement_standing import AgreementStanding
+from scoring.alerts.agreements import Agreements
 from scoring.alerts.board import Posted
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
@@ -28,6 +30,7 @@ from scoring.rubric import Criterion, Rubric
 from scoring.standing import OTHER, Change, Standing
 from scoring.statistics.estimate import estimate
 from scoring.statistics.missing import MissingBand
+from scoring.statistics.rogan_gladen import Corrected
 from scoring.status import Policy, Status, Thresholds, appraise
 from scoring.verdict import Score, State, Verdict
 
@@ -416,6 +419,7 @@ def populated() -> Exporter:
                 standing(
                     composite_mean=0.5, metric_means={"accuracy": 0.5}, since_ns=5 * 10**9, incomplete=3,
                     missing=MissingBand(0.6, 0.7),
+                    corrected=Corrected(0.6, 0.5, 0.7),
                     change=Change(share=1.1, alarmed=True, good=0.9, bad=0.75, run_length=1e4, since_ns=4 * 10**9),
                 )
             ],
@@ -427,9 +431,20 @@ def populated() -> Exporter:
                 spending=(Spending(period="hour", spent_usd=1, limit_usd=2),), shares={"high": 1.0}, under_way=1,
                 waiting=0,
             ),
+            agreement=labels(),
         )
     )  # fmt: skip
     return exporter
+
+
+def labels() -> AgreementStanding:
+    heard = Agreements()
+    for number, (people, ours) in enumerate([(True, True)] * 9 + [(False, False)] * 5 + [(False, True)] * 2):
+        heard.hear(rubric="answer", version="1", subject=str(number), by="ann", people=people, ours=ours)
+    return AgreementStanding(
+        source="langfuse", read_s=1.0, measured=heard.report(), passed_over={"unmet": 1}, corrections={"answer": 2},
+        corrected_passes={"answer": 1},
+    )  # fmt: skip
 
 
 def test_every_declared_family_is_exported_with_exactly_its_labels():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
@@ -57,3 +59,39 @@ def test_rubrics_are_bounded():
     for number in range(module.MAX_RUBRICS + 5):
         heard((True, True), (False, False), rubric=f"r{number}", into=found)
     assert len(found()) == module.MAX_RUBRICS
+
+
+def test_what_is_kept_is_taken_up_again_as_it_was():
+    found = heard(*MIXED)
+    found.hear(rubric="qa", version="qa@1", subject="t1", by="ann", metric="tone", people="good", ours="fail")
+    found.hear(rubric="qa", version="qa@1", subject="t2", by="ann", metric="tone", people="good", ours=None)
+    again = Agreements()
+    again.restore("qa", json.loads(json.dumps(found.to_json("qa"))))
+    assert [each.to_json() for each in again.report()] == [each.to_json() for each in found.report()]
+    assert again() == found()
+
+
+def test_a_metric_is_told_apart_from_the_verdict_and_raises_no_alert():
+    found = heard(*MIXED)
+    for number, (people, ours) in enumerate([(1.0, 1.0), (2.0, 3.0), (3.0, 3.0)]):
+        found.hear(
+            rubric="qa", version="qa@1", subject=f"t{number}", by="ann", metric="stars", people=people, ours=ours
+        )
+    passes, stars = found.report()
+    assert (passes.metric, passes.n, stars.metric, stars.n, stars.scale) == ("pass", 50, "stars", 3, "ordinal")
+    assert len(found()) == 1
+
+
+def test_numbers_and_categories_are_not_mixed():
+    found = Agreements()
+    said = {"rubric": "qa", "version": "qa@1", "by": "ann", "metric": "tone"}
+    assert found.hear(subject="t1", people="good", ours="good", **said)
+    assert not found.hear(subject="t2", people=1.0, ours=1.0, **said)
+    assert not found.hear(subject="t3", people="good", ours=1.0, **said)
+    assert found.report()[0].n == 1
+
+
+def test_where_we_came_to_no_value_the_label_is_counted_and_no_pair():
+    found = heard(*MIXED)
+    found.hear(rubric="qa", version="qa@1", subject="t99", by="ann", people=True, ours=None)
+    assert (found.report()[0].n, found.report()[0].undecided, found()[0].n) == (50, 1, 50)

@@ -1,0 +1,120 @@
+"""Annotations: what people said of traces, observations and sessions, read in order of time, the latest first.
+
+Newer servers are asked by ``v3/scores``, older ones by ``v2/scores``; what either says is the same here. A score counts
+as said by a person only where an author is named: a program may write the same source, to prefill a queue.
+
+A score's time is that of its first version, and neither endpoint filters by when it was changed. So whoever wants
+to hear of a change of mind reads the same time again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from .client import Langfuse
+from .scores import timestamp
+
+PAGE: Final = 100
+"""Rows of a page: the most that either endpoint gives."""
+SubjectKind: TypeAlias = Literal["trace", "session"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """One score that a person gave, or a program in a person's place.
+
+    ``subject`` is the id of a trace (that of an observation's trace, where it is on an observation) or of a session.
+    ``value`` is a truth value as 1 or 0. ``author`` is None where no person is named. ``changed`` is when it was
+    changed last, as the server writes it.
+    """
+
+    id: str
+    subject: str
+    kind: SubjectKind
+    observation: str | None
+    name: str
+    value: float | str
+    correction: bool
+    author: str | None
+    queue: str | None
+    changed: str
+
+
+async def read_annotations(
+    langfuse: Langfuse, *, since_ns: int, until_ns: int, v3: bool
+) -> AsyncIterator[list[Annotation]]:
+    """Pages of what has its time in [since, until), the latest first. Raises ``LangfuseError``.
+
+    ``until_ns`` is fixed, so that what is new does not move what is still to be read.
+    """
+    query: dict[str, str | int] = {
+        "source": "ANNOTATION", "limit": PAGE, "fromTimestamp": timestamp(since_ns), "toTimestamp": timestamp(until_ns),
+    }  # fmt: skip
+    if v3:
+        query["fields"] = "details,subject,annotation"
+    page = 1
+    while True:
+        body = await langfuse.get("v3/scores" if v3 else "v2/scores", query if v3 else {**query, "page": page})
+        rows, meta = _rows(body)
+        yield [found for row in rows if (found := _annotation(row)) is not None]
+        if v3:
+            cursor = meta.get("cursor")
+            if not isinstance(cursor, str) or not rows or cursor == query.get("cursor"):
+                return
+            query["cursor"] = cursor
+        else:
+            page += 1
+            if len(rows) < PAGE:
+                return
+
+
+def _rows(body: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    data, meta = (body.get("data"), body.get("meta")) if isinstance(body, Mapping) else (None, None)
+    return data if isinstance(data, list) else [], meta if isinstance(meta, Mapping) else {}
+
+
+def _annotation(row: Any) -> Annotation | None:
+    """A row as an annotation; None for one that is of an experiment, or that is not understood."""
+    if not isinstance(row, Mapping) or not isinstance(row.get("id"), str) or not isinstance(row.get("name"), str):
+        return None
+    value, subject = value_of(row), _subject(row)
+    if value is None or subject is None:
+        return None
+    kind, of, observation = subject
+    return Annotation(
+        id=row["id"], subject=of, kind=kind, observation=observation, name=row["name"], value=value,
+        correction=row.get("dataType") == "CORRECTION", author=_text(row.get("authorUserId")),
+        queue=_text(row.get("queueId")), changed=str(row.get("updatedAt")),
+    )  # fmt: skip
+
+
+def value_of(row: Mapping[str, Any]) -> float | str | None:
+    """What a score says: a text where it is a category, a text or a correction, else a number; None for neither.
+
+    The older read tells texts by a field of their own, and writes a truth value there as well.
+    """
+    said = row.get("value")
+    if row.get("dataType") in ("CATEGORICAL", "TEXT", "CORRECTION"):
+        text = row["stringValue"] if isinstance(row.get("stringValue"), str) else said
+        return text if isinstance(text, str) else None
+    return float(said) if isinstance(said, int | float) else None
+
+
+def _subject(row: Mapping[str, Any]) -> tuple[SubjectKind, str, str | None] | None:
+    told = row.get("subject")
+    if isinstance(told, Mapping):
+        kind, of = told.get("kind"), _text(told.get("id"))
+        if kind == "observation":
+            trace = _text(told.get("traceId"))
+            return ("trace", trace, of) if trace else None
+        return (kind, of, None) if of and kind in ("trace", "session") else None
+    trace, session = _text(row.get("traceId")), _text(row.get("sessionId"))
+    if trace:
+        return "trace", trace, _text(row.get("observationId"))
+    return ("session", session, None) if session else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

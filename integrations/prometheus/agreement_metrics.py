@@ -1,0 +1,57 @@
+"""Agreement metrics: how far verdicts agree with people's, and the pass ratio that people would have found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scoring.agreement_standing import AgreementStanding
+from scoring.runs.calibrated import Calibrated, Rate
+from scoring.standing import Standing
+from scoring.statistics.agreement import Kappa
+
+from . import families as f
+from .judge_metrics import Series
+
+_RATES = {
+    "raw_agreement": f.AGREEMENT_RAW,
+    "true_positive_rate": f.AGREEMENT_TRUE_POSITIVE,
+    "true_negative_rate": f.AGREEMENT_TRUE_NEGATIVE,
+}
+
+
+def agreement_gauges(agreement: AgreementStanding) -> Iterator[Series]:
+    """What labels say; what is not defined has no series. Rubrics and metrics are the configuration's."""
+    for found in agreement.measured:
+        yield from _figures(found)
+    for reason, count in agreement.passed_over.items():
+        yield f.LABELS_PASSED_OVER, (reason,), count
+    for rubric, count in agreement.corrections.items():
+        yield f.LABELS_CORRECTIONS, (rubric,), count
+    for rubric, count in agreement.corrected_passes.items():
+        yield f.LABELS_CORRECTED_PASSES, (rubric,), count
+    if agreement.read_s is not None:
+        yield f.LABELS_READ, (), agreement.read_s
+
+
+def corrected_gauges(who: tuple[str, str, str], standing: Standing) -> Iterator[Series]:
+    """The corrected pass ratio of one window, where it can be told."""
+    if standing.corrected is not None:
+        yield f.PASS_CORRECTED_RATIO, who, standing.corrected.rate
+        yield f.PASS_CORRECTED_LOWER_RATIO, who, standing.corrected.lower
+        yield f.PASS_CORRECTED_UPPER_RATIO, who, standing.corrected.upper
+
+
+def _figures(found: Calibrated) -> Iterator[Series]:
+    of = (found.rubric, found.metric)
+    yield f.AGREEMENT_PAIRS, of, found.n
+    for name, family in _RATES.items():
+        rate = found.figures.get(name)
+        if isinstance(rate, Rate):
+            yield family, of, rate.value
+    kappa, ac1 = found.figures["kappa"], found.figures["ac1"]
+    if isinstance(kappa, Kappa):
+        yield f.AGREEMENT_KAPPA, of, kappa.value
+        yield f.AGREEMENT_KAPPA_LOWER, of, kappa.lower
+        yield f.AGREEMENT_KAPPA_UPPER, of, kappa.upper
+    if isinstance(ac1, float):
+        yield f.AGREEMENT_AC1, of, ac1

@@ -1,0 +1,83 @@
+"""Reading: the traces of a listing, one by one, however often Langfuse has to be asked."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.lift import raw_spans
+from integrations.langfuse.observations import TraceTooLarge, Window
+from integrations.langfuse.probe import Server
+from integrations.raw import RawSpan
+from monitor.langfuse.patience import Patience
+from monitor.langfuse.reading import rows_of
+from monitor.langfuse.selecting import all_own
+from monitor.langfuse.sighting import Sighting
+
+MOST_ATTEMPTS: Final = 5
+"""Attempts that may fail for one trace in a way that may be its own fault."""
+_PERHAPS_ITS: Final = (Kind.SERVER_ERROR, Kind.TIMEOUT, Kind.TOO_EXPENSIVE, Kind.REFUSED)
+_Read = TypeVar("_Read")
+
+
+class UnreadError(Exception):
+    """A trace that is not read: the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Reads traces of one project. ``around_ns`` is how far from what the listing saw rows are looked for.
+
+    ``sleep`` waits for seconds.
+    """
+
+    langfuse: Langfuse
+    server: Server
+    window: Window
+    around_ns: int
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    async def spans(self, sighting: Sighting) -> list[RawSpan]:
+        """The spans of a trace that begins in the window.
+
+        Raises ``UnreadError`` for this trace, ``LangfuseError`` for what only a person can mend.
+        """
+        around = Window(
+            from_ns=max(0, sighting.start_ns - self.around_ns),
+            to_ns=max(sighting.end_ns, sighting.last_ns) + self.around_ns,
+        )
+        try:
+            rows = await self.patiently(
+                lambda: rows_of(self.langfuse, self.server, sighting.trace_id, window=around), most=MOST_ATTEMPTS
+            )
+        except TraceTooLarge:
+            raise UnreadError("too large") from None
+        except LangfuseError as error:
+            if error.kind in _PERHAPS_ITS:
+                raise UnreadError(f"not read: {error.kind.value}") from None
+            raise
+        spans = await asyncio.to_thread(raw_spans, rows)
+        if not spans:
+            raise UnreadError("without spans")
+        if all_own(spans):
+            raise UnreadError("a monitor's own")
+        if min(span.start_ns for span in spans) < self.window.from_ns:
+            raise UnreadError("begun before --from")
+        return spans
+
+    async def patiently(self, ask: Callable[[], Awaitable[_Read]], *, most: int | None = None) -> _Read:
+        """Ask again for as long as waiting may help; at most so often where it may be the question's fault."""
+        patience, attempts = Patience(random.random), 0
+        while True:
+            try:
+                return await ask()
+            except LangfuseError as error:
+                attempts += error.kind in _PERHAPS_ITS
+                if not error.kind.passing or (most is not None and attempts >= most):
+                    raise
+                await self.sleep(patience.after_failure(error.retry_after_s))

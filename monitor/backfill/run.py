@@ -1,0 +1,221 @@
+"""Run: the traces of a listing judged as a live monitor judges them, and their scores written to where they are.
+
+A run has a store of its own, for that of a live monitor is in use. An ending is there with its scores before the trace
+is let go of here, and bears the name of the job: a run that is killed goes on where it was. Ids and times of scores
+are those of a live monitor, so whatever was written before is replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from integrations.dialects import lift
+from integrations.langfuse.client import Langfuse
+from integrations.otlp.chunk import Origin
+from integrations.otlp.encode import encode_spans
+from integrations.raw import RawSpan
+from integrations.store.sqlite import Finished, Store
+from monitor.answering import Answering
+from monitor.assembler import Closing
+from monitor.catalogue import configured
+from monitor.config import Config
+from monitor.config.langfuse import LangfuseSink
+from monitor.config.match import Match
+from monitor.ending import Ending
+from monitor.evaluator import Evaluator
+from monitor.from_config import docket
+from monitor.langfuse.sighting import Sighting
+from monitor.langfuse.sink import ScoresOut
+from monitor.pipeline import Pipeline
+from monitor.references.book import References
+from monitor.router import Router
+from monitor.sampler import Sampler
+from monitor.trial import Trials
+from scoring.case import Case
+from scoring.export_standing import ExportStanding
+from scoring.extract import extract
+from scoring.trace import Trace
+
+from .listing import OTHER
+from .reading import Reader, UnreadError
+
+READ_AHEAD: Final = 64
+"""Traces that are held in memory while they are judged."""
+_PAUSE_S: Final = 0.25
+
+
+class StoppedError(Exception):
+    """Scores are not taken any more, and only a person can help: the message says why."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run is: traces that are through, verdicts by whether they pass, traces that were not judged, by why."""
+
+    done: int = 0
+    before: int = 0
+    passed: int = 0
+    failed: int = 0
+    incomplete: int = 0
+    unjudged: Counter[str] = field(default_factory=Counter)
+
+
+class Unobserved:
+    """Nobody counts: a run tells of itself."""
+
+    def exported(self, _destination: str, _count: int, *, at_s: float | None = None) -> None: ...
+    def export_failed(self, _destination: str, _reason: str, _count: int = 1) -> None: ...
+
+
+def case_of(config: Config, spans: Sequence[RawSpan], references: References | None = None) -> Case:
+    """The case that spans are, as the configuration reads it."""
+    trace = Trace.of(spans[0].trace_id, [lift(span) for span in spans], "batch")
+    case = extract(trace, reference_keys=config.reference_keys)
+    return case if references is None else replace(case, expected_outcome=references.find(case).value)
+
+
+class Backfill:
+    """One run of one job. ``heard`` is told after each trace; ``clock_ns`` is the present, not what is judged."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        job: str,
+        wanted: Match,
+        sink: LangfuseSink,
+        langfuse: Langfuse,
+        reader: Reader,
+        store: Store,
+        who: Answering,
+        references: References | None,
+        clock_ns: Callable[[], int],
+        heard: Callable[[Progress], None],
+    ) -> None:
+        self._config, self._job, self._wanted = config, job, wanted
+        self._reader, self._store, self._heard = reader, store, heard
+        self._held: dict[bytes, bytes] = {}
+        sampler = Sampler(config.sampling)
+        hashed = config.sampling.randomness == "hashed"
+        self._origin = Origin(None, None, sampler.admission, hashed=hashed)
+        rubrics = configured(config)
+        self.scores_out = ScoresOut(
+            sink, langfuse=langfuse, store=store, rubrics=rubrics, counted=Unobserved(), clock_ns=clock_ns
+        )
+        trials = Trials(
+            archive=self,
+            sampler=sampler,
+            router=Router(config.routes, config.scenarios, elsewhere=config.session_rubrics),
+            evaluator=Evaluator(rubrics, who.at_once, who.others),
+            reference_keys=config.reference_keys,
+            references=references,
+        )
+        self._pipeline = Pipeline(
+            trials=trials, docket=docket(config, trials, clock_ns), commit=self._commit, clock_ns=clock_ns
+        )
+        self.progress = Progress()
+
+    async def judge(self, drawn: Sequence[Sighting]) -> None:
+        """Judge all of them, in their order. Raises ``LangfuseError``, ``StoreError`` and ``StoppedError``."""
+        try:
+            for sighting in drawn:
+                if await asyncio.to_thread(self._is_through, sighting.trace_id):
+                    self.progress.before += 1
+                    self._through()
+                else:
+                    await self._take(sighting)
+            while self._held:
+                await self._go_on()
+        finally:
+            await self._pipeline.close()
+
+    async def deliver(self) -> ExportStanding:
+        """Wait until all scores are taken and read back, or given up; where they stand then. Raises as ``judge``."""
+        while True:
+            self._standing()
+            counts = await asyncio.to_thread(self._store.outbox.counts)
+            if not counts.waiting and not counts.unseen:
+                return replace(self._standing(), waiting=0, unseen=0, dead=counts.dead)
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _take(self, sighting: Sighting) -> None:
+        try:
+            spans = await self._reader.spans(sighting)
+        except UnreadError as error:
+            self._skip(str(error))
+            return
+        if self._wanted != Match() and not self._wanted.matches(await asyncio.to_thread(case_of, self._config, spans)):
+            self._skip(OTHER)
+            return
+        trace_id = bytes.fromhex(sighting.trace_id)
+        before = self.story(trace_id)
+        self._held[trace_id] = await asyncio.to_thread(encode_spans, spans)
+        revision = int(before["revision"]) + 1 if before is not None else 1
+        self._pipeline.waiting.append(
+            Closing(trace_id=trace_id, completion="batch", revision=revision, origin=self._origin)
+        )
+        await self._pipeline.drain()
+        while len(self._held) >= READ_AHEAD:
+            await self._go_on()
+
+    async def _go_on(self) -> None:
+        self._standing()
+        await self._pipeline.drain()
+        if self._held:
+            await self._pipeline.pause(_PAUSE_S)
+
+    def _standing(self) -> ExportStanding:
+        standing = self.scores_out.standing()
+        if standing.state == "stopped":
+            raise StoppedError(standing.reason)
+        return standing
+
+    async def _commit(self, ending: Ending) -> None:
+        await self._store.finish(
+            Finished(
+                trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value,
+                completion=ending.completion, revision=ending.revision, story={**ending.story, "backfill": self._job},
+                verdicts=[verdict.to_json() for verdict in ending.verdicts], closed_ns=ending.ended_ns,
+                scores=self.scores_out.outgoing(ending),
+            )
+        )  # fmt: skip
+        del self._held[ending.trace_id]
+        if not ending.verdicts:
+            self.progress.unjudged[ending.reason.value] += 1
+        for verdict in ending.verdicts:
+            self.progress.passed += verdict.passed is True
+            self.progress.failed += verdict.passed is False
+            self.progress.incomplete += verdict.passed is None
+        self._through()
+
+    def _skip(self, why: str) -> None:
+        self.progress.unjudged[why] += 1
+        self._through()
+
+    def _through(self) -> None:
+        self.progress.done += 1
+        self._heard(self.progress)
+
+    def _is_through(self, trace_id: str) -> bool:
+        told = self._store.story(trace_id)
+        return told is not None and told.get("backfill") == self._job
+
+    def chunks(self, trace_id: bytes) -> list[bytes]:
+        """What is held of a trace, for its trial."""
+        return [self._held[trace_id]] if trace_id in self._held else []
+
+    def story(self, trace_id: bytes) -> dict[str, Any] | None:
+        """What an earlier job said of it."""
+        return self._store.story(trace_id)
+
+    def turns(self, _key: bytes) -> list[tuple[int, dict[str, Any]]]:
+        """None: sessions are not judged anew."""
+        return []
+
+    def holds_judged(self, _trace_id: bytes) -> bool:
+        """Yes: it is read whole each time."""
+        return True

@@ -1,0 +1,178 @@
+"""``sidejudge backfill``: judge the traces of a stretch of time anew, and write their scores to them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .errors import DATA, CommandError
+from .settings import runnable
+
+if TYPE_CHECKING:
+    from integrations.langfuse.observations import Window
+    from monitor.backfill.estimate import Estimate
+    from monitor.backfill.job import Job
+    from monitor.backfill.listing import Listing
+    from monitor.backfill.run import Progress
+    from monitor.config import Config
+    from monitor.config.match import Match
+
+_WHOLE_NS = 30 * 60 * 10**9
+"""Traces that began this long ago are taken for whole."""
+
+
+@click.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--from", "since", required=True, metavar="TIME", help="First start time: 2026-11-01 or …T12:00Z; UTC.")
+@click.option("--to", "until", metavar="TIME", help="Up to this start time (default: half an hour ago).")
+@click.option("--filter", "where", multiple=True, metavar="KEY=GLOB", help="As a route's match: name=chat-*.")
+@click.option("--rate", type=click.FloatRange(0, 1, min_open=True), help="Share to judge, instead of sampling.rate.")
+@click.option("--state", type=click.Path(path_type=Path), help="Where the run keeps how far it is.")
+@click.option("--dry-run", is_flag=True, help="Only tell what it would take.")
+@click.option("--yes", is_flag=True, help="Do not ask before judging.")
+def backfill(  # noqa: PLR0917  # click passes options by name
+    config: Path,
+    since: str,
+    until: str | None,
+    where: tuple[str, ...],
+    rate: float | None,
+    state: Path | None,
+    dry_run: bool,  # noqa: FBT001  # as above
+    yes: bool,  # noqa: FBT001  # as above
+) -> int:
+    """Judge traces that are in Langfuse already under CONFIG, and write their scores to them (sinks.langfuse).
+
+    What it takes is told first: traces, questions for the judge, dollars. Drawn are the traces that a live monitor
+    would draw, and scores have the same ids, so whatever was written before is replaced. A run that was cut off goes
+    on where it was when it is called again. A monitor may run meanwhile; its budget of the judge is counted apart.
+    Sessions are not judged anew. The exit code is 1 when scores were given up, or traces could not be read.
+    """
+    import asyncio  # noqa: PLC0415  # not for --help
+
+    settings = runnable(config).config
+    if rate is not None:
+        sampling = settings.sampling.model_copy(update={"rate": rate})
+        settings = settings.model_copy(update={"sampling": sampling})
+    window, wanted = _window(since, until), _match(where)
+    path = state or settings.store.path.with_name(settings.store.path.name + ".backfill")
+    return asyncio.run(_run(settings, window, wanted, path, dry_run=dry_run, yes=yes))
+
+
+async def _run(config: Config, window: Window, wanted: Match, path: Path, *, dry_run: bool, yes: bool) -> int:
+    from integrations.langfuse.errors import LangfuseError  # noqa: PLC0415
+    from integrations.store.sqlite import Store, StoreError  # noqa: PLC0415
+    from monitor.backfill.job import Job, NoReferencesError  # noqa: PLC0415
+    from monitor.backfill.run import StoppedError  # noqa: PLC0415
+    from monitor.langfuse.connections import Connections  # noqa: PLC0415
+
+    sink = config.sinks.langfuse
+    if sink is None:
+        raise CommandError("sinks.langfuse: is missing", "name the Langfuse that scores go to; see monitor/CONFIG.md")
+    try:
+        store = Store(path)
+    except StoreError as error:
+        raise CommandError(str(error), "name another file with --state, or wait until the other run is over") from None
+    connections = Connections(config)
+    job = Job(
+        config=config, sink=sink, window=window, wanted=wanted, store=store, connections=connections,
+        clock_ns=time.time_ns,
+    )  # fmt: skip
+    again = "mend it and call again; the run goes on where it was"
+    try:
+        return await _judged(job, dry_run=dry_run, yes=yes)
+    except LangfuseError as error:
+        raise CommandError(f"Langfuse: {error}", again, DATA) from None
+    except StoppedError as error:
+        raise CommandError(f"scores are refused: {error}", again, DATA) from None
+    except NoReferencesError as error:
+        raise CommandError(f"references: {error}", again, DATA) from None
+    except StoreError as error:
+        raise CommandError(str(error), again, DATA) from None
+    finally:
+        await connections.close()
+        store.close()
+
+
+async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
+    from .progress import progress  # noqa: PLC0415
+
+    async with job.begun() as begun:
+        _tell(begun.found, await begun.estimate(), job.source.requests_per_minute)
+        if dry_run or not begun.found.drawn:
+            return 0
+        if not yes and not (sys.stdin.isatty() and click.confirm("judge them?", default=False, err=True)):
+            raise CommandError("nothing was judged", "say so with --yes; --dry-run only tells what it would take")
+        with progress(len(begun.found.drawn), "tests") as shown:
+            at, standing = await begun.run(
+                lambda at: shown.step(at.done, lambda: (at.passed, at.failed, at.incomplete)),
+                lambda: shown.say("judged; waiting until Langfuse has stored the scores"),
+            )
+    return _outcome(at, standing.dead, job.store.path)
+
+
+def _tell(found: Listing, told: Estimate, per_minute: int) -> None:
+    click.echo(f"traces in this time: {found.seen:,}")
+    for why, count in sorted(found.left_out.items()):
+        click.echo(f"  left out, {why.replace('_', ' ')}: {count:,}")
+    click.echo(f"  drawn: {len(found.drawn):,}")
+    if not found.drawn:
+        return
+    share = told.judged / told.read if told.read else 0.0
+    click.echo(f"as {told.read} of them were read: about {told.traces * share:,.0f} have a rubric")
+    click.echo(f"questions for the judge, first round: about {told.questions:,.0f}")
+    cost = "not known, for no price is" if told.usd is None else f"about ${told.usd:,.2f}, answers at their longest"
+    click.echo(f"cost: {cost}; some metrics ask again")
+    click.echo(f"reading: at least {len(found.drawn) / per_minute:,.1f} minutes at {per_minute} requests a minute")
+
+
+def _outcome(at: Progress, dead: int, path: Path) -> int:
+    click.echo(f"passed {at.passed:,}, failed {at.failed:,}, incomplete {at.incomplete:,}")
+    if at.before:
+        click.echo(f"judged by an earlier call: {at.before:,}")
+    for why, count in sorted(at.unjudged.items()):
+        click.echo(f"not judged, {why.replace('_', ' ')}: {count:,}")
+    if dead:
+        click.echo(f"scores given up: {dead:,}; 'sidejudge export dead --store {path}' lists them")
+    return DATA if dead or any(why.startswith("not read") for why in at.unjudged) else 0
+
+
+def _window(since: str, until: str | None) -> Window:
+    from integrations.langfuse.observations import Window  # noqa: PLC0415
+
+    from_ns = _instant("--from", since)
+    to_ns = time.time_ns() - _WHOLE_NS if until is None else _instant("--to", until)
+    if to_ns <= from_ns:
+        raise CommandError("--to: is not after --from", "name a later time")
+    return Window(from_ns=from_ns, to_ns=to_ns)
+
+
+def _instant(option: str, text: str) -> int:
+    from integrations.langfuse.observations import instant_ns  # noqa: PLC0415
+
+    found = instant_ns(text)
+    if found is None:
+        raise CommandError(f"{option}: {text!r} is no time", f"for example {option} 2026-11-01T12:00Z")
+    return found
+
+
+def _match(where: tuple[str, ...]) -> Match:
+    from pydantic import ValidationError  # noqa: PLC0415
+
+    from monitor.config.match import Match  # noqa: PLC0415
+
+    said: dict[str, Any] = {}
+    for text in where:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise CommandError(f"--filter: {text!r} is not KEY=GLOB", "for example --filter environment=production")
+        said[key] = value
+    try:
+        return Match.model_validate(said)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where_ = ".".join(map(str, first["loc"]))
+        raise CommandError(f"--filter: {where_}: {first['msg']}", "the keys are those of a route's match") from None

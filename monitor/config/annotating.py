@@ -1,0 +1,60 @@
+"""The sections of the configuration on what people say in Langfuse, and on what they are asked to look at."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from .section import GIVEN_AS_LIST, Section
+from .units import PositiveDuration, parse_duration
+from .values import RubricName
+
+
+class PeopleScore(Section):
+    """A score that people give under a name of their own, and what it is about."""
+
+    name: str = Field(min_length=1, description="name of the score in Langfuse")
+    rubric: RubricName = Field(description="rubric whose verdicts it is compared with")
+    metric: str | None = Field(default=None, description="metric that it is about (default: whether the case passes)")
+    passes: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
+        default=(),
+        description="its categories that mean a pass; the others mean a failure. A truth value and 0 or 1 need none",
+    )
+
+    @model_validator(mode="after")
+    def _is_about_something(self) -> PeopleScore:
+        from scoring.rubrics import RUBRICS  # noqa: PLC0415  # only where a score is named
+
+        rubric = RUBRICS[self.rubric]
+        known = [criterion.metric.id for criterion in (*rubric.criteria, *rubric.opt_in)]
+        if self.metric is not None and self.metric not in known:
+            raise ValueError(f"metric: {self.rubric} has no metric {self.metric!r}\x00{','.join(known)}")
+        if self.metric is not None and self.passes:
+            raise ValueError("passes: a score of a metric passes nothing, it is compared with the metric; leave it out")
+        return self
+
+
+class Annotations(Section):
+    """What people say in Langfuse is read, and held against our verdicts on the same traces.
+
+    Without an entry in `scores`, scores are compared that bear the names of ours (`qa_pass`).
+    """
+
+    every: PositiveDuration = Field(default=parse_duration("5m"), description="how often they are read")
+    scores: Annotated[tuple[PeopleScore, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="scores that people give under other names"
+    )
+
+
+class AnnotationQueue(Section):
+    """Verdicts in doubt are put into a queue for people to look at; what they say there counts for no agreement.
+
+    In doubt is where judges of a panel disagree, where an answer contradicts what can be decided without a judge, and
+    where a composite that was not decided exactly lies within 5 % of its scale from the pass mark.
+    """
+
+    name: str = Field(min_length=1, description="name of the annotation queue; it must exist, and bear it alone")
+    per_hour: int = Field(
+        default=10, ge=1, le=1000, description="most traces an hour; what is in doubt beyond is left out"
+    )

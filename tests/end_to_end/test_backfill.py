@@ -1,0 +1,89 @@
+"""The command: what a live monitor wrote is found again under the same ids, through a kill in the middle."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from integrations.otlp.decode import decode_spans
+from monitor.demo.traffic import Traffic
+from tests.fakes.langfuse.observations import Observations, observations_of
+from tests.fakes.langfuse.otel_in import rows_of
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+from tests.running import ROOT
+
+TRACES = 20
+ROUTES = [{"match": {"metadata.task": "qa"}, "rubrics": ["qa"]}, {"rubrics": ["answer", "entity"]}]
+
+
+def command(monitor, *more: str) -> list[str]:
+    folder = monitor.folder
+    said = ["backfill", str(monitor.config), "--from", "2020-01-01", "--to", "2100-01-01", *more]
+    return [sys.executable, "-P", "-m", "monitor", *said, "--state", str(folder / "backfill.sqlite")]
+
+
+def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def told(fake: FakeLangfuse) -> dict[str, tuple[object, ...]]:
+    """Each score by its id: of what, its value and its time; who wrote it last does not matter."""
+    rows = fake.scores.stored()
+    assert len({row["id"] for row in rows}) == len(rows)
+    return {row["id"]: (row["traceId"], row["name"], row["value"], row["timestamp"]) for row in rows}
+
+
+def without_value(row: tuple[object, ...]) -> tuple[object, ...]:
+    return (*row[:2], row[3])
+
+
+def test_history_gets_the_scores_that_a_live_monitor_gave_under_the_same_ids_though_it_is_killed(serving):
+    with FakeLangfuse(Mode.NEW, parts=[Observations.part]) as fake:
+        keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
+        monitor = serving(sinks={"langfuse": {**keys, "requests_per_minute": 100_000}}, routes=ROUTES)
+        traffic = Traffic(2)
+        for _ in range(TRACES):
+            body = traffic.next(time.time_ns() // 10**6 * 10**6, wrong=0.3).body
+            monitor.post(body)
+            observations_of(fake).put(*rows_of(decode_spans(body)))
+        monitor.settled(TRACES)
+        monitor.until(lambda: monitor.get("/v1/status")["exports"][0]["waiting"] == 0, "scores wait")
+        assert monitor.stop() == 0
+        live = told(fake)
+        assert len({row[0] for row in live.values()}) == TRACES
+        with fake.guard:
+            fake.scores._writes.clear()
+
+        dry = subprocess.run(command(monitor, "--dry-run"), capture_output=True, text=True, cwd=ROOT, check=False)
+        assert (dry.returncode, fake.scores.stored()) == (0, []), dry.stderr
+        assert f"drawn: {TRACES}" in dry.stdout
+        assert "cost: about $0.00" in dry.stdout
+
+        cut = subprocess.Popen(
+            command(monitor, "--yes"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        until(lambda: len({row["traceId"] for row in fake.scores.stored()}) >= 3, cut)
+        cut.send_signal(signal.SIGKILL)
+        cut.communicate()
+        done = subprocess.run(
+            command(monitor, "--yes"), capture_output=True, text=True, cwd=ROOT, check=False, timeout=200
+        )
+        assert done.returncode == 0, done.stderr
+        again = told(fake)
+        assert dict(zip(again, map(without_value, again.values()), strict=False)) == {
+            of: without_value(row) for of, row in live.items()
+        }
+        for of, (_, name, value, _) in again.items():
+            # Langfuse keeps times to the millisecond, and latencies are told from them.
+            assert value == pytest.approx(live[of][2], abs=2 if "latency" in name else 0)
+        assert "judged by an earlier call" in done.stdout
+        assert SECRET_KEY not in dry.stdout + done.stdout + done.stderr

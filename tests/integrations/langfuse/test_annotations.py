@@ -1,0 +1,102 @@
+"""What people said is read the same from either endpoint, page by page, and prefills are told from it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from integrations.langfuse.annotations import PAGE, read_annotations, value_of
+from integrations.langfuse.errors import Kind, LangfuseError
+from tests.fakes.langfuse.server import Mode, answer, stamp, too_many
+
+DAY_NS = 86_400 * 10**9
+NOW_NS = 1_795_000_000 * 10**9
+
+
+def at(ns: int) -> str:
+    return stamp(datetime.fromtimestamp(ns / 1e9, UTC))
+
+
+def write(fake, name, value, *, at_ns=NOW_NS - 10**9, **more):
+    kind = "BOOLEAN" if isinstance(value, bool) else "CATEGORICAL" if isinstance(value, str) else "NUMERIC"
+    value = float(value) if isinstance(value, bool) else value
+    said = {"traceId": "t1", "dataType": kind, "source": "ANNOTATION", "authorUserId": "ann", "id": name, **more}
+    if "sessionId" in more:
+        del said["traceId"]
+    with fake.guard:
+        fake.scores._store({"environment": "default", "name": name, "value": value, **said}, at(at_ns))
+
+
+async def read(client, *, v3, since_ns=NOW_NS - DAY_NS, until_ns=NOW_NS):
+    pages = read_annotations(client(), since_ns=since_ns, until_ns=until_ns, v3=v3)
+    return [each async for page in pages for each in page]
+
+
+@pytest.mark.parametrize(("mode", "v3"), [(Mode.V3, False), (Mode.DUAL, False), (Mode.DUAL, True), (Mode.NEW, True)])
+async def test_either_endpoint_says_the_same(fake, client, mode, v3):
+    fake.mode = mode
+    write(fake, "passed", True)
+    write(fake, "failed", False, observationId="o1")
+    write(fake, "stars", 4.5, sessionId="s1")
+    write(fake, "verdict", "good", queueId="q1")
+    write(fake, "output", "what it should have said", dataType="CORRECTION")
+    write(fake, "prefilled", True, authorUserId=None)
+    write(fake, "program", 0.5, source="API")
+    found = {each.name: each for each in await read(client, v3=v3)}
+    said = {name: (each.value, each.kind, each.subject, each.observation) for name, each in found.items()}
+    assert said == {
+        "passed": (1.0, "trace", "t1", None), "failed": (0.0, "trace", "t1", "o1"),
+        "stars": (4.5, "session", "s1", None), "verdict": ("good", "trace", "t1", None),
+        "output": ("what it should have said", "trace", "t1", None), "prefilled": (1.0, "trace", "t1", None),
+    }  # fmt: skip
+    assert found["output"].correction
+    assert not found["verdict"].correction
+    assert found["verdict"].queue == "q1"
+    assert [name for name, each in found.items() if each.author is None] == ["prefilled"]
+
+
+@pytest.mark.parametrize(("mode", "v3"), [(Mode.V3, False), (Mode.NEW, True)])
+async def test_pages_are_read_to_the_end_and_only_what_was_asked_for(fake, client, mode, v3):
+    fake.mode = mode
+    for number in range(2 * PAGE + 1):
+        write(fake, f"n{number}", 1, at_ns=NOW_NS - (number + 1) * 10**9)
+    write(fake, "before", 1, at_ns=NOW_NS - DAY_NS - 10**9)
+    write(fake, "at the end", 1, at_ns=NOW_NS)
+    found = await read(client, v3=v3)
+    assert [each.name for each in found] == [f"n{number}" for number in range(2 * PAGE + 1)]
+
+
+async def test_what_is_not_understood_is_left_out(fake, client):
+    fake.mode = Mode.NEW
+    write(fake, "whole", 1)
+    rows = [{"id": "x"}, 3, None, {"id": "y", "name": "n", "value": [1], "subject": {"kind": "trace", "id": "t"}},
+            {"id": "z", "name": "n", "value": 1, "subject": {"kind": "experiment", "id": "e"}}]  # fmt: skip
+    fake.fails(lambda request: _with_rows(fake._act(request), rows))
+    assert [each.name for each in await read(client, v3=True)] == ["whole"]
+
+
+def _with_rows(act, rows):
+    body = json.loads(act.body)
+    return answer({**body, "data": [*rows, *body["data"]]})
+
+
+async def test_a_refusal_in_the_middle_is_told(fake, client):
+    fake.mode = Mode.NEW
+    for number in range(PAGE + 1):
+        write(fake, f"n{number}", 1, at_ns=NOW_NS - (number + 1) * 10**9)
+    fake.fails(lambda _: None, lambda _: too_many(1))
+    with pytest.raises(LangfuseError) as told:
+        await read(client, v3=True)
+    assert told.value.kind is Kind.RATE_LIMITED
+
+
+def test_recorded_annotations_and_corrections_are_read_as_they_were_meant(shared):
+    folder = shared / "contracts" / "langfuse-recordings"
+    row = json.loads((folder / "score-annotation-list-v3.dual.json").read_text())["response"]["body"]["data"][0]
+    assert value_of(row) == 1.0
+    row = json.loads((folder / "score-get-v2-correction.dual.json").read_text())["response"]["body"]
+    assert value_of(row) == "the corrected output"
+    rows = json.loads((folder / "score-list-v2-by-trace-filter.dual.json").read_text())["response"]["body"]["data"]
+    assert [value_of(row) for row in rows][:3] == ["pass", 1.0, 0.9]

@@ -1,0 +1,123 @@
+"""What ``sidejudge backfill`` says before it judges anything, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from integrations.otlp.decode import decode_spans
+from monitor.demo.traffic import Traffic
+from tests.fakes.langfuse import server as faults
+from tests.fakes.langfuse.observations import Observations, observations_of
+from tests.fakes.langfuse.otel_in import rows_of
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+
+START_NS = 1_795_000_000 * 10**9
+TIMES = ("--from", "2026-11-01", "--to", "2026-12-01T00:00Z")
+
+
+@pytest.fixture
+def fake():
+    with FakeLangfuse(Mode.NEW, parts=[Observations.part]) as server:
+        traffic = Traffic(1)
+        for number in range(30):
+            body = traffic.next(START_NS + number * 10**9, wrong=0.3).body
+            observations_of(server).put(*rows_of(decode_spans(body)))
+        yield server
+
+
+@pytest.fixture
+def config(tmp_path, fake):
+    def write(**sections):
+        keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
+        said = {
+            "sampling": {"rate": 1.0}, "store": {"path": str(tmp_path / "state.sqlite")},
+            "sinks": {"langfuse": {**keys, "requests_per_minute": 60_000}}, **sections,
+        }  # fmt: skip
+        path = tmp_path / "sidejudge.yaml"
+        path.write_text(yaml.safe_dump(said))
+        return path
+
+    return write
+
+
+def judge(**more):
+    return {"answerers": {"judge": {"model": "openai/nobody-knows-it", "context_tokens": 32_000, **more}}}
+
+
+def number(text: str, name: str) -> float:
+    return float(re.search(rf"{name}: (?:about )?\$?([\d.,]+)", text)[1].replace(",", ""))
+
+
+def test_it_tells_what_it_would_take_and_does_nothing(call, config, fake):
+    price = {"input_usd_per_million": 1000, "output_usd_per_million": 5000}
+    done = call("backfill", config(routes=[{"rubrics": ["agent"]}], **judge(price=price)), *TIMES, "--dry-run")
+    assert done.exit_code == 0, done.stderr
+    assert number(done.stdout, "drawn") == 30
+    assert number(done.stdout, "first round") > 30
+    assert number(done.stdout, "cost") > 0
+    assert fake.scores.stored() == []
+    twice = {name: 2 * dollars for name, dollars in price.items()}
+    again = call("backfill", config(routes=[{"rubrics": ["agent"]}], **judge(price=twice)), *TIMES, "--dry-run")
+    assert number(again.stdout, "cost") == pytest.approx(2 * number(done.stdout, "cost"), rel=0.05)
+
+
+def test_without_a_known_price_the_cost_is_not_known(call, config):
+    done = call("backfill", config(routes=[{"rubrics": ["agent"]}], **judge()), *TIMES, "--dry-run")
+    assert "cost: not known" in done.stdout
+    assert number(done.stdout, "first round") > 30
+
+
+def test_a_share_and_a_filter_leave_others_out_and_say_so(call, config):
+    done = call("backfill", config(), *TIMES, "--dry-run", "--rate", "0.5")
+    drawn = number(done.stdout, "drawn")
+    assert 0 < drawn < 30
+    assert number(done.stdout, "left out, sampled out") == 30 - drawn
+    done = call("backfill", config(), *TIMES, "--dry-run", "--filter", "name=nothing is called this")
+    assert "drawn: 0" in done.stdout
+
+
+def test_nothing_is_judged_unless_it_is_said(call, config, fake):
+    done = call("backfill", config(), *TIMES)
+    assert done.exit_code == 2
+    assert "--yes" in done.stderr
+    assert fake.scores.stored() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--from", "yesterday"), "--from: 'yesterday' is no time"),
+        (("--from", "2026-11-02", "--to", "2026-11-01"), "--to: is not after --from"),
+        ((*TIMES, "--filter", "name"), "--filter: 'name' is not KEY=GLOB"),
+        ((*TIMES, "--filter", "nmae=x"), "--filter: nmae"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_name(call, config, arguments, said):
+    done = call("backfill", config(), *arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert "remedy:" in done.stderr
+
+
+def test_without_a_langfuse_there_is_no_history(call, config):
+    done = call("backfill", config(sinks={}), *TIMES)
+    assert (done.exit_code, "sinks.langfuse: is missing" in done.stderr) == (2, True)
+
+
+def test_a_langfuse_that_refuses_is_told_in_its_words_and_without_the_keys(call, config, fake):
+    fake.standing_fault = faults.error(401, "Invalid credentials. Confirm that you've configured the correct host.")
+    done = call("backfill", config(), *TIMES, "--dry-run")
+    assert done.exit_code == 1
+    assert "Invalid credentials" in done.stderr
+    assert SECRET_KEY not in done.stderr + done.stdout
+
+
+def test_references_that_cannot_be_read_are_not_judged_without(call, config, tmp_path):
+    missing = [{"file": str(tmp_path / "golden.jsonl"), "key": "trace_id"}]
+    done = call("backfill", config(references=missing), *TIMES, "--dry-run")
+    assert done.exit_code == 1
+    assert "references:" in done.stderr
+    assert "golden.jsonl" in done.stderr
