@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import orjson
 
@@ -13,8 +14,11 @@ from . import pyrepr
 MAX_DEPTH = 60
 """Levels kept of a decoded value."""
 
-_HUGE = 1 << 63
-"""From here on the fast reader rounds whole numbers."""
+_HUGE = re.compile(r"[0-9](?:[eE]\+?[0-9]{3}|[0-9]{18})")
+"""Numbers that may be beyond 64 bits, which the fast reader would round, some of them to infinity.
+
+It begins with one class of characters, for which texts are searched ten times as fast as for a choice of two.
+"""
 
 
 def loads(text: str, *, scalars: bool = False) -> Json:
@@ -23,13 +27,13 @@ def loads(text: str, *, scalars: bool = False) -> Json:
     first = stripped[:1]
     if first not in {"{", "[", '"'} and not (scalars and stripped):
         return None
+    if _HUGE.search(stripped):
+        return _loads_untidy(stripped)
     try:
         found: Json = orjson.loads(stripped)
     except orjson.JSONDecodeError:
         return _loads_untidy(stripped)
-    if _brackets(stripped) > MAX_DEPTH:
-        found = _bounded(found, MAX_DEPTH)
-    return _loads_untidy(stripped) if _huge(found) else found
+    return _bounded(found, MAX_DEPTH) if _brackets(stripped) > MAX_DEPTH else found
 
 
 def _loads_untidy(text: str) -> Json:
@@ -44,17 +48,6 @@ def _loads_untidy(text: str) -> Json:
         except (pyrepr.UnreadableError, RecursionError):
             return None
     return _bounded(found, MAX_DEPTH)
-
-
-def _huge(value: Json) -> bool:
-    """Whether it holds a number that may have been rounded."""
-    if isinstance(value, int | float):
-        return not -_HUGE < value < _HUGE
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for item in items:  # noqa: SIM110  # a generator would cost more than what it does
-        if not isinstance(item, str) and _huge(item):
-            return True
-    return False
 
 
 def _brackets(text: str) -> int:
