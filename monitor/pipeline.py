@@ -18,7 +18,7 @@ from .docket import Docket
 from .ending import Ending
 from .trial import Trial, Trials
 
-BATCH = 32
+BATCH = 16
 """Traces judged in one visit to the worker thread: enough to spread its cost, few enough to keep the order fair."""
 
 
@@ -117,4 +117,5 @@ class Pipeline:
                 continue
             for listener in self.listeners:
                 listener(ending)
+            await asyncio.sleep(0)  # what waits for the event loop need not wait for the whole batch
         return refused
