@@ -40,10 +40,10 @@ class Served:
     def quiet(self) -> float:
         """CPU seconds once it has done nothing for half a second, and a monitor has judged all that it took."""
         last = -1.0
-        while self.waiting() or (now := self.usage()[0]) - last > 1 / TICKS:
-            last = self.usage()[0] if self.api else now
+        while (now := self.usage()[0]) - last > 1 / TICKS or self.waiting():
+            last = now
             time.sleep(0.5)
-        return self.usage()[0]
+        return now
 
     def waiting(self) -> int:
         """How many traces a monitor has not judged yet."""
@@ -146,7 +146,8 @@ def rotel(program: Path, folder: Path) -> Iterator[Served]:
     process = subprocess.Popen(
         [
             program, "start", "--exporter", "blackhole", "--otlp-http-endpoint", f"127.0.0.1:{port}",
-            "--otlp-grpc-endpoint", f"127.0.0.1:{free_port()}", "--pid-file", folder / "pid", "--log-file", folder / "log",
+            "--otlp-grpc-endpoint", f"127.0.0.1:{free_port()}", "--pid-file", folder / "pid",
+            "--log-file", folder / "log",
         ],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What was recorded of real clients, sent to a running monitor by each protocol: its API tells what the programs did."""
+"""What real clients sent, sent again to a running monitor by each protocol: its API tells what the programs did."""
 
 from __future__ import annotations
 

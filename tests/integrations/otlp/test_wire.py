@@ -262,7 +262,9 @@ def test_a_large_resource_of_many_traces_is_not_copied_without_end():
     assert sum(len(chunk.payload) for chunk in found.chunks) < 300 << 20
     assert 0 < found.kept < len(spans)
     assert found.kept + found.rejected == len(spans)
-    assert found.message == f"{found.rejected} spans of too many traces under too large a resource; send smaller batches"
+    assert (
+        found.message == f"{found.rejected} spans of too many traces under too large a resource; send smaller batches"
+    )
 
 
 def test_the_whole_corpus_is_split_without_loss(shared):
