@@ -26,9 +26,9 @@ fmt: $(VENV)/.dev ## format, and mend what can be mended
 bench: $(VENV)/.dev ## ratios against a baseline measured in the same run
 	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
-bench-peers: ## what bench_scoring compares with, in an environment of its own (.venv-peers)
+bench-peers: ## what bench_scoring and bench_traffic compare with, in an environment of its own (.venv-peers)
 	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip --quiet install "deepeval==4.3.1" "ragas==0.4.3" "langchain-community<0.4"
+	.venv-peers/bin/python -m pip --quiet install "deepeval==4.3.1" "ragas==0.4.3" "langchain-community<0.4" "rotel==0.0.1a15"
 
 reference: $(VENV)/.dev ## write the generated reference pages anew
 	$(BIN)/python -m monitor.reference

@@ -45,11 +45,23 @@ class Observation:
 
 def observe(verdict: Verdict) -> tuple[Key, Observation]:
     """A verdict as a window sees it."""
-    return _observation(verdict.to_json())
+    key = Key(verdict.service or UNKNOWN_SERVICE, verdict.environment or UNKNOWN_ENVIRONMENT, verdict.rubric)
+    return key, Observation(
+        identity=verdict.trace_id or verdict.case_id,
+        at_ns=_nanoseconds(verdict.created_at),
+        passed=verdict.passed,
+        weight=1.0 / verdict.sampling_probability,
+        selection=verdict.selection,
+        revision=verdict.revision,
+        composite=verdict.composite_norm,
+        blockers=verdict.blockers,
+        judge_failed=verdict.passed is None and any(isinstance(s.result, Failed) and s.weight for s in verdict.scores),
+        metrics={s.metric: float(s.result.value) for s in verdict.scores if isinstance(s.result, Scored)},
+    )
 
 
 def observe_stored(stored: Iterable[Mapping[str, object]]) -> Iterable[tuple[Key, Observation]]:
-    """The same of verdicts in their stored form: how windows are filled again after a restart."""
+    """The same of verdicts as ``Verdict.to_json`` tells them: how windows are filled again after a restart."""
     return map(_observation, stored)
 
 

@@ -7,6 +7,7 @@ import gc
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
 from .app import Monitor
 from .config import Config
@@ -14,6 +15,12 @@ from .logs import set_up
 
 Companion = Callable[[Monitor, Mapping[str, str]], Awaitable[None]]
 """What runs beside a monitor and is told its addresses. The monitor ends when it does."""
+
+_TURN_S: Final = 0.0001
+"""How long one thread computes before another that waits gets its turn (CPython's own: 5 ms).
+
+A request that goes on wakes the event loop several times, and while a trace is judged each time waits so long.
+"""
 
 
 def run_until_signal(config: Config, beside: Companion) -> None:
@@ -38,6 +45,7 @@ async def _run(config: Config, beside: Companion) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    sys.setswitchinterval(_TURN_S)
     monitor = Monitor(config)
     companion: asyncio.Future[None] | None = None
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from . import leaves
 from .agent_runs import agent_runs
@@ -73,26 +73,9 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
     )
 
 
-def _levels(trace: Trace) -> Iterator[list[Span]]:
-    """Spans level by level from the top; what a cycle of parents keeps from being reached comes last."""
-    seen: set[str] = set()
-    level = sorted(trace.tops, key=lambda span: span is not trace.root)
-    while level:
-        yield level
-        seen.update(span.span_id for span in level)
-        level = [c for span in level for c in trace.children.get(span.span_id, ()) if c.span_id not in seen]
-    if unreached := [span for span in trace.spans if span.span_id not in seen]:
-        yield unreached
-
-
-def _from_top(trace: Trace) -> Iterator[Span]:
-    """Spans from the top down: what stands higher speaks for more of the trace."""
-    return (span for level in _levels(trace) for span in level)
-
-
 def _first(trace: Trace, field: str) -> str | None:
     """A field from the highest span that has it."""
-    for span in _from_top(trace):
+    for span in trace.from_top:
         value = getattr(span, field)
         if value:
             return str(value)
@@ -125,7 +108,7 @@ def _root(trace: Trace) -> tuple[Span, ...]:
 def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
     """The agents that no other stands above, in order of start: several where one hands over to the next."""
     ids = {run.span_id for run in runs if run.kind is SpanKind.AGENT}
-    found = ([span for span in level if span.span_id in ids] for level in _levels(trace)) if ids else iter(())
+    found = ([span for span in level if span.span_id in ids] for level in trace.levels) if ids else iter(())
     return next((sorted(agents, key=lambda span: span.start_ns) for agents in found if agents), [])
 
 
@@ -141,7 +124,7 @@ def _metadata(trace: Trace) -> dict[str, Json]:
     """All metadata in one map: what is said of the trace before what is said of a span, higher spans first."""
     found: dict[str, Json] = {}
     for field in ("trace_metadata", "metadata"):
-        for span in _from_top(trace):
+        for span in trace.from_top:
             for key, value in getattr(span, field).items():
                 found.setdefault(key, value)
     return found

@@ -62,6 +62,24 @@ class Trace:
         return next((span for span in self.spans if span.root_hint), None)
 
     @cached_property
+    def levels(self) -> tuple[tuple[Span, ...], ...]:
+        """Spans level by level, the root's first; what a cycle of parents keeps from being reached comes last."""
+        found: list[tuple[Span, ...]] = []
+        seen: set[str] = set()
+        level = tuple(sorted(self.tops, key=lambda span: span is not self.root))
+        while level:
+            found.append(level)
+            seen.update(span.span_id for span in level)
+            level = tuple(c for span in level for c in self.children.get(span.span_id, ()) if c.span_id not in seen)
+        unreached = tuple(span for span in self.spans if span.span_id not in seen)
+        return (*found, unreached) if unreached else tuple(found)
+
+    @cached_property
+    def from_top(self) -> tuple[Span, ...]:
+        """Spans from the top down: what stands higher speaks for more of the trace."""
+        return tuple(span for level in self.levels for span in level)
+
+    @cached_property
     def missing_parents(self) -> tuple[str, ...]:
         """Ids that spans name as parent and that never arrived, apart from parents of a marked topmost span."""
         return tuple(

@@ -14,8 +14,11 @@ from . import pyrepr
 MAX_DEPTH = 60
 """Levels kept of a decoded value."""
 
-_HUGE = re.compile(r"\d[eE]\+?\d{3}|\d{19}")
-"""Numbers that may be beyond 64 bits, which the fast reader would round, some of them to infinity."""
+_HUGE = re.compile(r"[0-9](?:[eE]\+?[0-9]{3}|[0-9]{18})")
+"""Numbers that may be beyond 64 bits, which the fast reader would round, some of them to infinity.
+
+It begins with one class of characters, for which texts are searched ten times as fast as for a choice of two.
+"""
 
 
 def loads(text: str, *, scalars: bool = False) -> Json:

@@ -26,8 +26,6 @@ _RAW = re.compile(r"llm\.([\w-]+)\.(?:messages|choices|input|contents)")
 _FUNCTION = "gen_ai.completion.{}.function_call."
 _MOST_CALLS = 100
 _GIVEN = ("messages", "input", "contents")
-_GIVEN = ("messages", "input", "contents")
-_GIVEN = ("messages", "input", "contents")
 
 
 def speaks(raw: RawSpan) -> bool:

@@ -47,6 +47,8 @@ def read(text: str) -> Json:
 
 
 def _skip(text: str, at: int) -> int:
+    if not text[at : at + 1].isspace():
+        return at
     found = _SPACE.match(text, at)
     return found.end() if found else at
 

@@ -41,13 +41,11 @@ def plain(value: Content) -> Json:
     """The value as JSON data, nothing taken off: bytes become text, redacted texts None."""
     if isinstance(value, str):
         return None if value.startswith(REDACTED) else value
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, list):
-        return [plain(item) for item in value]
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
-    return value
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def decoded(value: Content, *, scalars: bool = False) -> Json:

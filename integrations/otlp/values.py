@@ -35,15 +35,15 @@ def attributes(pairs: Iterable[Any]) -> dict[str, AttributeValue]:
 
 def any_value(value: Any) -> AttributeValue:
     """One AnyValue of the whole schema; None when it is empty."""
-    kind = value.WhichOneof("value")
-    if kind == "string_value":
-        decoded: str = value.string_value.decode("utf-8", "replace")
+    if string := value.string_value:  # what most values are is found without asking which kind they are
+        decoded: str = string.decode("utf-8", "replace")
         return decoded
-    read = _READ.get(kind)
+    read = _READ.get(value.WhichOneof("value"))
     return read(value) if read else None
 
 
 _READ: dict[str | None, Callable[[Any], AttributeValue]] = {
+    "string_value": lambda _: "",
     "bool_value": lambda v: v.bool_value,
     "int_value": lambda v: v.int_value,
     "double_value": lambda v: number(v.double_value),

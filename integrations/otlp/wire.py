@@ -37,6 +37,11 @@ _REMOTE: Final = 0x300
 """Flags of a span whose exporter knows whether its parent is remote (0x100), and whose parent is (0x200)."""
 _PARTS: Final = 50_000
 """Resources and scopes that a request may hold: more than a batch has spans, and below a tenth of a second of work."""
+_COPIED: Final = 256 << 20
+"""Bytes that the chunks of a request may have together; each has its resource, which may be large, and be that of many.
+
+Four times the size that a request may have: no client is known to come near.
+"""
 _RANDOM_VALUE: Final = re.compile(rb"rv:")
 """Only explicit randomness overrules the trace id: an upstream threshold changes a weight, never a decision."""
 
@@ -57,12 +62,15 @@ class Split:
     own_traces: dict[Origin, set[bytes]] = field(default_factory=dict)
     invalid_ids: int = 0
     damaged: int = 0
+    crowded: int = 0
+    copied: int = 0
+    """Bytes of the chunks so far."""
     explicit: bool = False
     """Whether spans may state their randomness themselves, so that it cannot be told from the trace ids."""
 
     @property
     def rejected(self) -> int:
-        return self.invalid_ids + self.damaged
+        return self.invalid_ids + self.damaged + self.crowded
 
     def pass_over(self, spans: Sequence[bytes], origin: Origin) -> None:
         """Count a monitor's own spans."""
@@ -79,6 +87,8 @@ class Split:
             parts.append(f"{self.invalid_ids} spans without a valid id: {wanted}")
         if self.damaged:
             parts.append(f"{self.damaged} spans could not be decoded: they are damaged, or hold too much")
+        if self.crowded:
+            parts.append(f"{self.crowded} spans of too many traces under too large a resource; send smaller batches")
         return "; ".join(parts)
 
 
@@ -206,6 +216,9 @@ def keep(trace_id: bytes, spans: list[tuple[Place, bytes, Origin]], result: Spli
     if trace_id == _NO_TRACE:
         result.invalid_ids += len(spans)
         return
+    if result.copied > _COPIED:
+        result.crowded += len(spans)
+        return
     payload = _pack(spans)
     try:
         headers = tuple(_headers(payload, trace_id))
@@ -223,6 +236,7 @@ def keep(trace_id: bytes, spans: list[tuple[Place, bytes, Origin]], result: Spli
     origin = min((origin for _, _, origin in spans), key=lambda o: o.threshold)
     result.chunks.append(Chunk(trace_id=trace_id, payload=payload, headers=headers, origin=origin))
     result.kept += len(headers)
+    result.copied += len(payload)
 
 
 def _pack(spans: list[tuple[Place, bytes, Origin]]) -> bytes:

@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
+import orjson
+
 from .capacity import Capacity
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .judged import Judged
@@ -443,5 +445,8 @@ def _writable(text: str | None) -> str | None:
 
 
 def _json(value: Mapping[str, object]) -> str:
-    # ASCII: a lone surrogate, which JSON may hold and UTF-8 may not, stays an escape sequence.
-    return json.dumps(value, separators=(",", ":"), default=str)
+    try:
+        return orjson.dumps(value, default=str).decode()
+    except TypeError:
+        # ASCII: a lone surrogate, which JSON may hold and UTF-8 may not, stays an escape sequence.
+        return json.dumps(value, separators=(",", ":"), default=str)

@@ -31,7 +31,7 @@ def read_scenario(case: Case) -> Scenario | Unavailable:
     """
     if not case.complete:
         return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
-    stated = stated_scenario(case)
+    stated = case.once(stated_scenario)
     return Unavailable("no scenario") if stated is None else stated
 
 

@@ -32,6 +32,10 @@ a stream, a session of three turns), compared with what the program did.
 `=` equal in every scenario in which the client sends it; `–` never sent; a number: equal but in some scenarios, for the
 reason below.
 
+Not in the table, for they were not recorded over all scenarios: ADK 2, Pydantic AI, LangGraph by way of OpenInference
+and OpenAI Agents by way of Logfire are compared over one scenario each (`tests/data/otlp`). Unverified, for no
+recording of them could be had: CrewAI and smolagents (which come by way of OpenInference) and MS Agent Framework.
+
 """
 
 

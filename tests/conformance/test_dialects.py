@@ -111,17 +111,17 @@ def _cases(folder: Path, manifest: dict[str, Any]) -> list[Case]:
     return [extract(Trace.of(trace_id, spans[trace_id], "batch")) for trace_id in order if trace_id in spans]
 
 
-def _differences(folder: Path, cases: list[Case], *, logs: bool = True) -> dict[str, tuple[object, object]]:
-    """What is not as the program says, wherever the value was sent at all; ``logs`` says that log records were read."""
-    return {what: pair for what, pair in _compared(folder, cases, logs=logs).items() if pair[0] != pair[1]}
+def differing(folder: Path, cases: list[Case]) -> dict[str, tuple[object, object]]:
+    """What is not as the program says, wherever the value was sent at all: what was found, and what is true."""
+    return {what: pair for what, pair in _compared(folder, cases).items() if pair[0] != pair[1]}
 
 
-def _compared(folder: Path, cases: list[Case], *, logs: bool = True) -> dict[str, tuple[object, object]]:
+def _compared(folder: Path, cases: list[Case]) -> dict[str, tuple[object, object]]:
     """What was found and what the program says, of everything that was sent."""
     manifest = _manifest(folder)
     cases = [case for case in cases if _tells(case)]
     truth, present = manifest["truth"], manifest["present_in_spans"]
-    if logs and folder.parent.name in CONTENTS_IN_LOGS:
+    if folder.parent.name in CONTENTS_IN_LOGS:
         tools = [dict.fromkeys(tool, True) for tool in truth["tools"]]
         present = present | {"task_input": True, "final_output": True, "tools": tools}
     compared: dict[str, tuple[object, object]] = {}
@@ -178,7 +178,7 @@ def _check(folder: Path) -> None:
     manifest = _manifest(folder)
     cases = _cases(folder, manifest)
     assert len(cases) == len(manifest["traces"])
-    differences = _differences(folder, cases)
+    differences = differing(folder, cases)
     excused = {what for client, scenario, what in UNOBTAINABLE if (client, scenario) == folder.parts[-2:]}
     assert {what: pair for what, pair in differences.items() if what not in excused} == {}
     assert excused <= differences.keys(), "an excuse that is no longer needed"
@@ -203,7 +203,7 @@ def test_the_recordings_kept_here_come_out_as_what_their_programs_did(folder: Pa
 def test_what_is_excused_differs_in_nothing_but_the_reason_given(shared: Path) -> None:
     for (client, scenario, what), reason in UNOBTAINABLE.items():
         folder = shared / "corpus" / "otlp" / client / scenario
-        found, wanted = _differences(folder, _cases(folder, _manifest(folder)))[what]
+        found, wanted = differing(folder, _cases(folder, _manifest(folder)))[what]
         if reason == NO_TYPE:
             assert str(wanted).partition(": ")[2] in str(found)
         elif reason == UNORDERED:

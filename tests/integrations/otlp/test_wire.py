@@ -256,6 +256,17 @@ def test_a_resource_is_asked_about_once_and_kept_bytes_are_copies():
     assert all(type(c.payload) is bytes and len(c.payload) < 200 for c in found.chunks)
 
 
+def test_a_large_resource_of_many_traces_is_not_copied_without_end():
+    spans = [S(trace_id=trace(n), span_id=span(n + 1)) for n in range(400)]
+    found = sift(request(spans, resource={"everything": "x" * (1 << 20)}))
+    assert sum(len(chunk.payload) for chunk in found.chunks) < 300 << 20
+    assert 0 < found.kept < len(spans)
+    assert found.kept + found.rejected == len(spans)
+    assert (
+        found.message == f"{found.rejected} spans of too many traces under too large a resource; send smaller batches"
+    )
+
+
 def test_the_whole_corpus_is_split_without_loss(shared):
     files = [f for f in sorted((shared / "corpus" / "otlp").glob("*/*/*.pb")) if not f.name.endswith(".logs.pb")]
     assert len(files) > 200
