@@ -170,7 +170,7 @@ class Monitor:
         self.view.exports = self._exports
         # First those who may fail: an event that could not be taken is told to all again.
         self.rounds.listeners += [self.notifications.take, self._told]
-        self.housekeeping = Housekeeping(config, self.store, self.assembler, clock_ns)
+        self.housekeeping = Housekeeping(config, self.store, self.assembler, self.sessions, clock_ns)
         self._scheduler = AsyncIOScheduler(timezone="UTC")
         self._servers: list[Server] = []
         self._judging: asyncio.Task[None] | None = None
