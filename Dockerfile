@@ -1,16 +1,18 @@
 # The monitor as an image.
 #   docker build -t sidejudge .                                   base: everything but judges and embeddings in meaning
 #   docker build -t sidejudge:judge --build-arg VARIANT=judge .   with litellm
-#   docker build -t sidejudge:embeddings --build-arg VARIANT=embeddings --build-arg TORCH_INDEX=… .   with those and PyTorch for CPUs
+#   docker build -t sidejudge:embeddings --build-arg VARIANT=embeddings --build-arg TORCH_INDEX=… .   with those and PyTorch for CPUs,
+#     from an index that has it (its makers' own, or your mirror); what comes from there is held to the hashes of .ci/image/torch.lock
 #   docker run --read-only --tmpfs /tmp -v state:/var/lib/sidejudge -p 4318:4318 -p 8790:8790 sidejudge
 ARG PYTHON=3.11-slim-bookworm
 
 FROM python:${PYTHON} AS build
-ARG VARIANT=""
+ARG VARIANT=base
 ARG TORCH_INDEX=""
 WORKDIR /src
-COPY requirements.lock requirements-dev.lock pyproject.toml README.md ./
+COPY pyproject.toml README.md ./
 COPY .ci/image.sh .ci/image.sh
+COPY .ci/image .ci/image
 COPY scoring scoring
 COPY integrations integrations
 COPY dashboards dashboards
@@ -23,12 +25,14 @@ RUN python3 -m pip uninstall --yes --quiet pip setuptools wheel 2>/dev/null || t
  && mkdir -p /var/lib/sidejudge \
  && chown 65532:65532 /var/lib/sidejudge
 COPY --from=build /opt/sidejudge /opt/sidejudge
+# Nothing is downloaded by what runs: a model of embeddings is a folder that is mounted. /tmp would be full of it.
 # HOME: the one folder besides the state that can be written where the root is read-only, whoever the user is.
 ENV PATH=/opt/sidejudge/bin:$PATH \
     HOME=/tmp \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    LITELLM_LOCAL_MODEL_COST_MAP=True
+    LITELLM_LOCAL_MODEL_COST_MAP=True \
+    HF_HUB_OFFLINE=1
 # A number, so that Kubernetes can see that it is not root. Any other user will do.
 USER 65532:65532
 # The store's default path is relative to it.
