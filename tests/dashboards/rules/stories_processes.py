@@ -85,9 +85,9 @@ def _from_processes() -> Iterator[Scenario]:
         checks=(fires(alert, "9m"),),
     )
     yield Scenario(
-        name="one of three judges cannot be asked, or another one elsewhere",
+        name="two of five judges cannot be asked, and others elsewhere",
         under=(alert,),
-        given=judges(3, m1a=2, m2b=2),
+        given=judges(5, m1a=2, m2a=2, m3b=2, m4b=2),
         checks=(silent(alert, "15m"),),
     )
     yield Scenario(
