@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
 
 
 def files() -> Mapping[Path, str]:
-    """Every generated file: where it stands, and what it says. Rules and dashboards are those of the default configuration."""
+    """Every generated file: where it stands, and what it says, under the default configuration."""
     declared = Declaration()
     return {
         FOLDER / "rules" / "sidejudge.rules.yaml": rule_file(declared),

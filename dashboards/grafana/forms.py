@@ -23,7 +23,9 @@ def dashboards(declared: Declaration) -> Mapping[str, str]:
     """File name to dashboard, as JSON."""
     found = boards(declared)
     links = [(board.uid, board.title) for board in found]
-    return {f"{board.uid}.json": json.dumps(board.to_json(links), indent=1, ensure_ascii=False) + "\n" for board in found}
+    return {
+        f"{board.uid}.json": json.dumps(board.to_json(links), indent=1, ensure_ascii=False) + "\n" for board in found
+    }
 
 
 def config_map(declared: Declaration) -> str:

@@ -41,9 +41,7 @@ class Watched:
         return cls(
             blocking=tuple(metric.id for metric, c in metrics if c.blocker or c.prerequisite),
             acceptable=acceptable,
-            on_average={
-                name: (bound, higher) for name, (bound, higher) in acceptable.items() if bound != best[name]
-            },
+            on_average={name: (bound, higher) for name, (bound, higher) in acceptable.items() if bound != best[name]},
             workflow=rubric.id == "workflow",
         )
 

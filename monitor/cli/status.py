@@ -9,7 +9,6 @@ import click
 
 from .ask import ask, url_option
 
-
 EXIT_CODES: Mapping[str, int] = {"healthy": 0, "warning": 1, "critical": 3, "insufficient_data": 4}
 """By the overall status; 2 is the call that is wrong, here as everywhere, or a monitor that does not answer."""
 

@@ -33,7 +33,8 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
         Condition(
             id="judge_unreachable", severity=Severity.WARNING, scope=(), unit="count",
             title="No judge can be asked",
-            when="no majority of the judges has a closed circuit breaker", for_ns=limits.for_ns // 2, keep_ns=limits.keep_ns // 15,
+            when="no majority of the judges has a closed circuit breaker",
+            for_ns=limits.for_ns // 2, keep_ns=limits.keep_ns // 15,
             meaning="what needs the judge waits; no quality status changes because of it",
             find=_unreachable,
         ),

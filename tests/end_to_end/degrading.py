@@ -173,8 +173,9 @@ def rehearsal(folder: Path) -> Iterator[Rehearsal]:
         monitor = Running(folder, configuration(provider, hook, manager))
         running.callback(monitor.close)
         monitor.start()
+        rules = shortened(command("export", "rules", "--config", str(monitor.config)))
         target = monitor.api.removeprefix("http://")
-        prometheus = Prometheus(folder, [target], shortened(command(monitor, "export", "rules")), manager.url)
+        prometheus = Prometheus(folder, [target], rules, manager.url)
         running.callback(prometheus.close)
         prometheus.until(lambda: prometheus.query("sidejudge_build_info"), "the monitor was not scraped")
         traffic = running.enter_context(Traffic(monitor).on())
@@ -206,9 +207,9 @@ def configuration(provider: Provider, hook: FakeReceiver, manager: RealAlertmana
     }
 
 
-def command(monitor: Running, *arguments: str) -> str:
-    """What the command line prints under the monitor's own configuration."""
-    called = [sys.executable, "-P", "-m", "monitor", *arguments, "--config", str(monitor.config)]
+def command(*arguments: str) -> str:
+    """What the command line prints."""
+    called = [sys.executable, "-P", "-m", "monitor", *arguments]
     return subprocess.run(called, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 

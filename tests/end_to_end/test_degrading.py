@@ -46,7 +46,9 @@ class Played:
 
     def in_promql(self, service: str) -> list[float]:
         """The status of a service as PromQL had it, each as often as it changed."""
-        (course,) = self.live.prometheus.course(f'{STATUS}{{service="{service}"}}', self.live.began_s, self.over_s).values()
+        (course,) = self.live.prometheus.course(
+            f'{STATUS}{{service="{service}"}}', self.live.began_s, self.over_s
+        ).values()
         return [code for place, code in enumerate(course) if place == 0 or course[place - 1] != code]
 
 
@@ -170,17 +172,30 @@ def test_silence_is_insufficient_data_and_not_recovery(played: Played) -> None:
     assert "resolved" not in {turn for _, turn in live.told("bank")}
     of_the_monitor = live.passed_on(by_prometheus=False, service="bank")
     assert (alert_name("pass_rate_critical"), "resolved") not in of_the_monitor
-    board = {
-        (a["labels"].get("service"), a["condition"]): a["stage"] for a in live.monitor.get("/v1/alerts")["alerts"]
-    }
+    board = {(a["labels"].get("service"), a["condition"]): a["stage"] for a in live.monitor.get("/v1/alerts")["alerts"]}
     assert board["bank", "pass_rate_critical"] == "unknown"
     assert not live.firing("SidejudgePassRateUnknown", service="till"), "it was well when it fell silent"
     assert live.told("till") == []
 
 
+def test_the_past_played_again_raises_what_was_raised(played: Played) -> None:
+    live = played.live
+    said = json.loads(command("simulate", str(live.monitor.config), "--json", "--since", "1h"))
+    again = {
+        (alert["labels"]["service"], alert["condition"])
+        for alert in said["alerts"]
+        if alert["condition"] in LEVELS and not alert["muted"]
+    }
+    assert again == {(service, condition) for service in ("shop", "bank") for condition in LEVELS}
+    ended = {alert["labels"]["service"]: alert["ended_ns"] for alert in said["alerts"] if alert["condition"] in LEVELS}
+    assert ended["shop"] is not None
+    assert ended["bank"] is None
+    assert said["judge"]["paid_usd"] > 0
+
+
 def test_every_query_of_the_dashboards_of_this_configuration_answers(played: Played, tmp_path: Path) -> None:
     live = played.live
-    command(live.monitor, "export", "dashboards", "--to", str(tmp_path))
+    command("export", "dashboards", "--to", str(tmp_path), "--config", str(live.monitor.config))
     asked = [
         target["expr"].replace("$__rate_interval", ALERTS["window"])
         for path in sorted(tmp_path.glob("*.json"))

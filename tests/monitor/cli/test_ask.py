@@ -91,7 +91,14 @@ def test_the_exit_code_of_status_says_how_it_is(call, monitor_at, overall, code,
 
 
 def test_status_tells_of_judge_and_exports_a_line_each(call, monitor_at) -> None:
-    export = {"destination": "webhook", "state": "retrying", "reason": "no answer", "waiting": 2, "unseen": 0, "dead": 1}
+    export = {
+        "destination": "webhook",
+        "state": "retrying",
+        "reason": "no answer",
+        "waiting": 2,
+        "unseen": 0,
+        "dead": 1,
+    }
     judge = {
         "name": "m\x1b[31m", "in_flight": 1, "waiting": 3, "budgets": [], "models": [], "shares": {"high": 1.0},
     }  # fmt: skip

@@ -43,7 +43,9 @@ def test_dashboards_are_written_into_a_folder(tmp_path: Path):
 
 def test_dashboards_ask_for_what_the_rules_of_the_same_configuration_record(tmp_path: Path):
     path = tmp_path / "c.yaml"
-    path.write_text("alerts: {window: 2h, min_samples: 77, thresholds: {warning: 0.9}, hysteresis: {needed: 3, looks: 5}}")
+    path.write_text(
+        "alerts: {window: 2h, min_samples: 77, thresholds: {warning: 0.9}, hysteresis: {needed: 3, looks: 5}}"
+    )
     recorded = set(re.findall(r"record: (\S+)", run("rules", "--config", str(path))))
     for command in ("dashboards", "mixin"):
         run(command, "--config", str(path), "--to", str(tmp_path / command))
