@@ -80,7 +80,8 @@ def overview(declared: Declaration) -> Board:
                             Query(expr=f"{r.lower(window)}{{{WHERE}}}"),
                             Query(expr=f"{r.upper(window)}{{{WHERE}}}"),
                             Query(expr=f"{r.effective(window)}{{{WHERE}}}"),
-                            Query(expr=f"{r.failures(window)}{{{WHERE}}}"),
+                            # Of rubrics that never judged a service there is a count, of 0, and no line.
+                            Query(expr=f"{r.failures(window)}{{{WHERE}}} and {r.effective(window)}{{{WHERE}}}"),
                         ),
                         columns={
                             "service": "Service",
