@@ -12,7 +12,8 @@ import orjson
 from integrations.store.archive import latest_verdict_ns, read_verdicts
 from monitor.batch.lines import MAX_LINE, lines
 from monitor.observation import Key, Observation, observe_stored
-from scoring.runs.verdict_line import VerdictLineError, read_verdict
+from scoring.runs.verdict_fields import VerdictLineError
+from scoring.runs.verdict_line import read_verdict
 
 Seen = tuple[Key, Observation, Mapping[str, Any]]
 
