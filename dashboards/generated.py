@@ -18,15 +18,15 @@ FOLDER = Path(__file__).parent
 
 
 def files() -> Mapping[Path, str]:
-    """Every generated file: where it stands, and what it says. Rules are those of the default configuration."""
+    """Every generated file: where it stands, and what it says, under the default configuration."""
     declared = Declaration()
     return {
         FOLDER / "rules" / "sidejudge.rules.yaml": rule_file(declared),
         FOLDER / "rules" / "prometheusrule.yaml": prometheus_rule(declared),
         FOLDER / "rules" / "inhibit_rules.yaml": inhibit_rules(declared),
-        **{FOLDER / "grafana" / "json" / name: text for name, text in dashboards().items()},
+        **{FOLDER / "grafana" / "json" / name: text for name, text in dashboards(declared).items()},
         **pages(declared),
-        FOLDER / "grafana" / "configmap.yaml": config_map(),
+        FOLDER / "grafana" / "configmap.yaml": config_map(declared),
         FOLDER / "grafana" / "provisioning" / "dashboards.yaml": provider(),
         FOLDER / "grafana" / "provisioning" / "datasource.yaml": data_source(),
     }

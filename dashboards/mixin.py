@@ -13,7 +13,7 @@ from .rules.forms import rules
 
 def mixin(declared: Declaration, runbooks: str | None = None) -> Mapping[str, str]:
     """File name to content. Recordings and alerts share groups, whose order matters, so all are under alerts."""
-    boards = dashboards()
+    boards = dashboards(declared)
     imports = "\n".join(f"    '{name}': (import '{name}')," for name in boards)
     return {
         "mixin.libsonnet": "{\n  prometheusAlerts+:: { groups+: (import 'rules.json').groups },\n"

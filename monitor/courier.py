@@ -29,12 +29,20 @@ _LAST_TRY_S = 5.0
 
 
 class Destination(Protocol):
-    """Whoever takes entries of the mail. ``batch`` is how many it takes at once."""
+    """Whoever takes entries of the mail, at most ``batch`` at once.
+
+    ``gather_s`` are waited when something was put in, for what belongs to it.
+    """
 
     @property
     def name(self) -> str: ...
     @property
     def batch(self) -> int: ...
+    @property
+    def gather_s(self) -> float: ...
+
+    def together(self, entries: Sequence[Waiting], /) -> Sequence[Waiting]:
+        """The first of them, at least one, that go in one delivery."""
 
     async def deliver(self, entries: Sequence[Waiting], /) -> Mapping[int, str]:
         """Return once all are taken but those that are returned: why each was refused for good, by ``seq``.
@@ -114,9 +122,12 @@ class Courier:
 
     async def _round(self) -> float | None:
         """Deliver what waits; how long to rest then, ``None``: until something is put in."""
-        while entries := self._mail.waiting(self.name, self._destination.batch):
+        if self._destination.gather_s and self._mail.waiting(self.name, 1):
+            await self._rest(self._destination.gather_s)
+        while waiting := self._mail.waiting(self.name, self._destination.batch):
             if self._ending.is_set():
                 return 0.0
+            entries = self._destination.together(waiting)
             try:
                 refused = await self._destination.deliver(entries)
             except UnreachableError as error:

@@ -52,3 +52,15 @@ class JudgeStanding:
     under_way: int
     waiting: int
     oldest_s: float | None = None
+
+    @property
+    def unreachable(self) -> str | None:
+        """Why no majority of the models is known to answer, None when one is.
+
+        Unlike ``outage`` it lasts while a probe is under way: a provider that hangs keeps a breaker half open for as
+        long as a call may take, again and again, and is not back in between.
+        """
+        shut = [model for model in self.models if model.circuit != "closed"]
+        if not self.models or 2 * len(shut) < len(self.models):
+            return None
+        return shut[0].reason or "it is being tried"

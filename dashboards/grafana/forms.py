@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from dashboards.written import written
+from scoring.alerts.declaration import Declaration
 
 from .board import Board
 from .monitor import monitor
@@ -13,20 +14,21 @@ from .overview import overview
 from .rubric import rubric
 
 
-def boards() -> tuple[Board, ...]:
-    """All dashboards, in the order in which one would open them."""
-    return overview(), rubric(), monitor()
+def boards(declared: Declaration) -> tuple[Board, ...]:
+    """All dashboards, in the order in which one would open them, asking for what the rules of ``declared`` record."""
+    return overview(declared), rubric(declared), monitor()
 
 
-def dashboards() -> Mapping[str, str]:
+def dashboards(declared: Declaration) -> Mapping[str, str]:
     """File name to dashboard, as JSON."""
-    links = [(board.uid, board.title) for board in boards()]
+    found = boards(declared)
+    links = [(board.uid, board.title) for board in found]
     return {
-        f"{board.uid}.json": json.dumps(board.to_json(links), indent=1, ensure_ascii=False) + "\n" for board in boards()
+        f"{board.uid}.json": json.dumps(board.to_json(links), indent=1, ensure_ascii=False) + "\n" for board in found
     }
 
 
-def config_map() -> str:
+def config_map(declared: Declaration) -> str:
     """All dashboards as one ConfigMap with the label that Grafana's side-car looks for (``kubectl apply -f``)."""
     labels = {
         "app.kubernetes.io/name": "sidejudge",
@@ -42,7 +44,7 @@ def config_map() -> str:
                 "labels": labels,
                 "annotations": {"grafana_folder": "sidejudge"},
             },
-            "data": dict(dashboards()),
+            "data": dict(dashboards(declared)),
         }
     )
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import integrations.prometheus.families as f
 from dashboards.rules import recordings as r
+from scoring.alerts.declaration import Declaration
 
 from .board import GREEN, GREY, RED, YELLOW, Board, Panel, Query, Row
-from .words import DRILL, RATIO_STEPS, SERVICE, STATUS_WORDS, WHERE, per_minute, site_variables
-
-_WINDOW = "1h"
+from .words import DRILL, SERVICE, STATUS_WORDS, WHERE, lasting, per_minute, ratio_steps, site_variables
 
 
-def overview() -> Board:
-    """The board of everything."""
+def overview(declared: Declaration) -> Board:
+    """The board of everything, under this declaration."""
+    window = r.window_of(declared)
     named = "{{service}} · {{environment}} · {{rubric}}"
     status = f"{r.STATUS}{{{WHERE}}}"
     return Board(
@@ -76,11 +76,12 @@ def overview() -> Board:
                         "Samples are effective ones: uneven sampling counts for less.",
                         queries=(
                             Query(expr=status),
-                            Query(expr=f"{r.pass_ratio(_WINDOW)}{{{WHERE}}}"),
-                            Query(expr=f"{r.lower(_WINDOW)}{{{WHERE}}}"),
-                            Query(expr=f"{r.upper(_WINDOW)}{{{WHERE}}}"),
-                            Query(expr=f"{r.effective(_WINDOW)}{{{WHERE}}}"),
-                            Query(expr=f"{r.failures(_WINDOW)}{{{WHERE}}}"),
+                            Query(expr=f"{r.pass_ratio(window)}{{{WHERE}}}"),
+                            Query(expr=f"{r.lower(window)}{{{WHERE}}}"),
+                            Query(expr=f"{r.upper(window)}{{{WHERE}}}"),
+                            Query(expr=f"{r.effective(window)}{{{WHERE}}}"),
+                            # Of rubrics that never judged a service there is a count, of 0, and no line.
+                            Query(expr=f"{r.failures(window)}{{{WHERE}}} and {r.effective(window)}{{{WHERE}}}"),
                         ),
                         columns={
                             "service": "Service",
@@ -126,7 +127,7 @@ def overview() -> Board:
                         width=24,
                         height=7,
                         mapped=STATUS_WORDS,
-                        description="Worse after 10 of 12 looks, as in process; better at once, where alerts last on.",
+                        description=f"Worse {lasting(declared)}, as in process; better at once, where alerts last on.",
                         queries=(Query(expr=status, legend=named),),
                         steps=((None, GREY), (0, GREEN), (1, YELLOW), (2, RED)),
                     ),
@@ -136,11 +137,11 @@ def overview() -> Board:
                         unit="percentunit",
                         minimum=0,
                         maximum=1,
-                        steps=RATIO_STEPS,
+                        steps=ratio_steps(declared),
                         dashed=True,
-                        description="Estimated share of all traffic that passes, over the last hour. Dashed: the "
-                        "default thresholds.",
-                        queries=(Query(expr=f"{r.pass_ratio(_WINDOW)}{{{WHERE}}}", legend=named),),
+                        description=f"Estimated share of all traffic that passes, over the last {window}. Dashed: the "
+                        "thresholds of rubrics without their own.",
+                        queries=(Query(expr=f"{r.pass_ratio(window)}{{{WHERE}}}", legend=named),),
                         links=(DRILL,),
                     ),
                     Panel(

@@ -5,19 +5,30 @@ from __future__ import annotations
 import integrations.prometheus.families as f
 from dashboards.rules import recordings as r
 from dashboards.rules import shares as s
+from scoring.alerts.declaration import Declaration
 
 from .board import BLUE, GREEN, GREY, YELLOW, Board, Panel, Query, Row, Variable
-from .words import LANGFUSE, RATIO_STEPS, SERVICE, STATUS_WORDS, TRACE, WHERE, per_minute, per_second, site_variables
+from .words import (
+    LANGFUSE,
+    SERVICE,
+    STATUS_WORDS,
+    TRACE,
+    WHERE,
+    per_minute,
+    per_second,
+    ratio_steps,
+    site_variables,
+)
 
-_WINDOW = "1h"
 _HERE = f'{WHERE},rubric=~"$rubric"'
 _SERVICE = f'{SERVICE},rubric=~"$rubric"'
 _JOB = 'job=~"$job"'
 _LOW = f'{_SERVICE},le="0.5"'
 
 
-def rubric() -> Board:
-    """The board of one rubric."""
+def rubric(declared: Declaration) -> Board:
+    """The board of one rubric, under this declaration."""
+    window, least = r.window_of(declared), declared.policy.min_samples
     *site, _ = site_variables()
     known = f'{f.VERDICTS.name}{{job=~"$job",service=~"$service",environment=~"$environment"}}'
     chosen = Variable(name="rubric", label="Rubric", query=f"label_values({known}, rubric)", many=False)
@@ -48,10 +59,10 @@ def rubric() -> Board:
                         decimals=1,
                         width=5,
                         height=5,
-                        steps=RATIO_STEPS,
-                        description="Estimated share of all traffic that passes, over the last hour; the "
+                        steps=ratio_steps(declared),
+                        description=f"Estimated share of all traffic that passes, over the last {window}; the "
                         "smallest of the chosen services.",
-                        queries=(Query(expr=f"min({r.pass_ratio(_WINDOW)}{{{_HERE}}})"),),
+                        queries=(Query(expr=f"min({r.pass_ratio(window)}{{{_HERE}}})"),),
                     ),
                     Panel(
                         title="Effective samples",
@@ -60,9 +71,10 @@ def rubric() -> Board:
                         decimals=0,
                         width=5,
                         height=5,
-                        steps=((None, GREY), (30, GREEN)),
-                        description="Kish's effective sample size of the last hour. Below 30 nothing is said.",
-                        queries=(Query(expr=f"min({r.effective(_WINDOW)}{{{_HERE}}})"),),
+                        steps=((None, GREY), (least, GREEN)),
+                        description=f"Kish's effective sample size of the last {window}. Below {least:g} nothing "
+                        "is said.",
+                        queries=(Query(expr=f"min({r.effective(window)}{{{_HERE}}})"),),
                     ),
                     Panel(
                         title="Worst and best case",
@@ -90,15 +102,15 @@ def rubric() -> Board:
                         "threshold, it proves the matter.",
                         queries=(
                             Query(
-                                expr=f"{r.upper(_WINDOW)}{{{_HERE}}}",
+                                expr=f"{r.upper(window)}{{{_HERE}}}",
                                 legend="upper bound · {{service}} {{environment}}",
                             ),
                             Query(
-                                expr=f"{r.pass_ratio(_WINDOW)}{{{_HERE}}}",
+                                expr=f"{r.pass_ratio(window)}{{{_HERE}}}",
                                 legend="pass ratio · {{service}} {{environment}}",
                             ),
                             Query(
-                                expr=f"{r.lower(_WINDOW)}{{{_HERE}}}",
+                                expr=f"{r.lower(window)}{{{_HERE}}}",
                                 legend="lower bound · {{service}} {{environment}}",
                             ),
                             Query(
@@ -146,10 +158,11 @@ def rubric() -> Board:
                         kind="timeseries",
                         unit="percentunit",
                         minimum=0,
-                        description="Share of all traffic that the metric's blocker disqualifies, over the last hour.",
+                        description="Share of all traffic that the metric's blocker disqualifies, over the last "
+                        f"{window}.",
                         queries=(
                             Query(
-                                expr=f"{s.ratio(s.BLOCKED, _WINDOW)}{{{_HERE}}} > 0",
+                                expr=f"{s.ratio(s.BLOCKED, window)}{{{_HERE}}} > 0",
                                 legend="{{metric}} · {{service}} {{environment}}",
                             ),
                         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import integrations.prometheus.families as f
 from dashboards.rules.recordings import STATUS_CODES
 from integrations.prometheus.families import Family
+from scoring.alerts.declaration import Declaration
 
 from .board import GREEN, GREY, RED, YELLOW, Variable
 
@@ -13,8 +14,6 @@ SERVICE = 'job=~"$job",service=~"$service"'
 STATUS_WORDS = {
     code: (text, colour) for (code, text), colour in zip(STATUS_CODES.items(), (GREY, GREEN, YELLOW, RED), strict=True)
 }
-RATIO_STEPS = ((None, RED), (0.70, YELLOW), (0.85, GREEN))
-"""The default thresholds, as colours."""
 _CHOSEN = "service", "environment", "rubric"
 DRILL = (
     "This rubric in depth",
@@ -23,6 +22,18 @@ DRILL = (
 )
 TRACE = ("Trace in Langfuse", "${langfuse}/traces/${__data.fields.trace_id}")
 """Where the dot of an exemplar leads; the data source's own exemplar link does the same on every panel."""
+
+
+def ratio_steps(declared: Declaration) -> tuple[tuple[float | None, str], ...]:
+    """The thresholds of rubrics that have none of their own, as colours."""
+    bounds = declared.policy.thresholds
+    return (None, RED), (bounds.critical, YELLOW), (bounds.warning, GREEN)
+
+
+def lasting(declared: Declaration) -> str:
+    """How many looks it takes until a status is worse."""
+    rule = declared.rule
+    return "at once" if rule.looks == 1 else f"after {rule.needed} of {rule.looks} looks"
 
 
 def per_second(family: Family, where: str, *by: str, part: str = "") -> str:

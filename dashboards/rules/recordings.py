@@ -46,7 +46,10 @@ def failures(window: str) -> str:
 
 
 def effective(window: str) -> str:
-    """Effective sample size; 0 where there was no verdict."""
+    """Effective sample size; 0 where there was no verdict; absent where there never was one.
+
+    A process counts every routed rubric from 0 on as soon as it knows a service, also those that never judge it.
+    """
     return f"{PLACE}:sidejudge_effective_samples:increase{window}"
 
 
@@ -77,12 +80,14 @@ def window_of(declared: Declaration) -> str:
 
 def estimates(window: str) -> list[Recording]:
     """Ratio, effective sample size and bounds over one window."""
+    ever = fleet(f.VERDICT_WEIGHT, operation="max")
     return [
         *sums(window),
         Recording(record=squared_weight(window), expr=fleet(f.VERDICT_WEIGHT_SQUARED, window=window)),
         Recording(
             record=effective(window),
-            expr=f"{weight(window)} * {weight(window)} / ({squared_weight(window)} > 0)\nor\n{weight(window)} * 0",
+            expr=f"{weight(window)} * {weight(window)} / ({squared_weight(window)} > 0)\n"
+            f"or\n{weight(window)} * 0\nand\n{ever} > 0",
         ),
         Recording(record=pass_ratio(window), expr=f"1 - {failed_weight(window)} / ({weight(window)} > 0)"),
         Recording(record=lower(window), expr=bound(pass_ratio(window), effective(window), upper=False)),

@@ -14,7 +14,7 @@ from integrations.post import Poster
 from scoring.alerts.condition import Severity
 from scoring.alerts.lifecycle import Turn
 from scoring.label import label
-from scoring.notices.notice import Notice
+from scoring.notices.notice import Kind, Notice
 from scoring.notices.told import Line, Told, Wording
 from scoring.notices.wording import tell
 
@@ -84,9 +84,9 @@ def _line(line: Line) -> str:
 
 
 def _sign(notice: Notice) -> str:
-    if len(notice.events) != 1:
+    if notice.kind not in {Kind.ALERT, Kind.REMINDER, Kind.GROUP}:
         return ""
-    (event,) = notice.events
-    if event.turn is Turn.FIRING:
-        return _SIGNS[event.severity]
-    return "✅" if event.turn is Turn.RESOLVED else "⚪"
+    firing = [event.severity for event in notice.events if event.turn is Turn.FIRING]
+    if firing:
+        return _SIGNS[min(firing, key=list(Severity).index)]
+    return "✅" if all(event.turn is Turn.RESOLVED for event in notice.events) else "⚪"

@@ -45,6 +45,20 @@ def read_story(path: Path, trace_id: str) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def read_verdicts(path: Path, since_ns: int) -> Iterator[dict[str, Any]]:
+    """The verdicts closed from then on, the oldest first, as they come. Raises ``StoreUnavailable``."""
+    with _opened(path, "ro") as connection:
+        for text, _closed_ns in connection.execute(queries()["verdicts_since"], (since_ns,)):
+            yield json.loads(text)
+
+
+def latest_verdict_ns(path: Path) -> int | None:
+    """When the latest verdict was closed, ``None`` when there is none. Raises ``StoreUnavailable``."""
+    with _opened(path, "ro") as connection:
+        (latest,) = connection.execute(queries()["latest_verdict"]).fetchone()
+    return latest if latest is None else int(latest)
+
+
 def read_dead(path: Path) -> list[Dead]:
     """The scores that the store at ``path`` has given up, the oldest first. Raises ``StoreUnavailable``."""
     with _opened(path, "ro") as connection:

@@ -69,6 +69,9 @@ ORDER BY closed_ns DESC, trace_id DESC, rubric DESC LIMIT :limit;
 -- name: verdicts_since
 SELECT verdict, closed_ns FROM verdicts WHERE closed_ns >= ? ORDER BY closed_ns;
 
+-- name: latest_verdict
+SELECT max(closed_ns) FROM verdicts;
+
 -- name: purge_chunks
 -- Only traces all of whose chunks are evaluated: a late span that still waits needs the others.
 DELETE FROM chunks WHERE seq IN (

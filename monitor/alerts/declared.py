@@ -46,5 +46,7 @@ def declaration(config: Config) -> Declaration:
             lag_s=alerts.limits.lag.seconds,
             spool_bytes=alerts.limits.spool,
             budget_ratio=alerts.limits.budget,
+            for_ns=alerts.limits.lasting.ns,
+            keep_ns=alerts.limits.keep.ns,
         ),
     )

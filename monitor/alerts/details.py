@@ -17,23 +17,31 @@ _WORKFLOW = frozenset((*SIDES, *CHECKS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """What of a rubric is watched: the metrics that can block, and the acceptable bound of each metric with bands."""
+    """What of a rubric is watched: the metrics that can block, and the acceptable bound of each metric with bands.
+
+    ``on_average`` are those bounds that a mean can keep to: where only the best value there is will do, one failure in
+    a thousand is below it, and how many may fail is for the pass ratio to say.
+    """
 
     blocking: tuple[str, ...] = ()
     acceptable: Mapping[str, tuple[float, bool]] = field(default_factory=dict)
+    on_average: Mapping[str, tuple[float, bool]] = field(default_factory=dict)
     workflow: bool = False
 
     @classmethod
     def of(cls, rubric: Rubric) -> Watched:
         """What is watched of this rubric."""
         metrics = [(criterion.metric, criterion) for criterion in rubric.criteria]
+        acceptable = {
+            metric.id: (metric.bands.acceptable, metric.bands.higher_is_better)
+            for metric, _ in metrics
+            if metric.bands is not None
+        }
+        best = {metric.id: metric.bounds[metric.bands.higher_is_better] for metric, _ in metrics if metric.bands}
         return cls(
             blocking=tuple(metric.id for metric, c in metrics if c.blocker or c.prerequisite),
-            acceptable={
-                metric.id: (metric.bands.acceptable, metric.bands.higher_is_better)
-                for metric, _ in metrics
-                if metric.bands is not None
-            },
+            acceptable=acceptable,
+            on_average={name: (bound, higher) for name, (bound, higher) in acceptable.items() if bound != best[name]},
             workflow=rubric.id == "workflow",
         )
 
@@ -50,7 +58,7 @@ class Details:
 
 def details(members: Sequence[Held], watched: Watched) -> Details:
     """The details of one window."""
-    values: dict[str, list[tuple[float, float]]] = {name: [] for name in watched.acceptable}
+    values: dict[str, list[tuple[float, float]]] = {name: [] for name in watched.on_average}
     followed: list[tuple[bool, float]] = []
     for held in members:
         for name, value in zip(held.metrics, held.values, strict=True):

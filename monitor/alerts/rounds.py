@@ -86,7 +86,7 @@ class Rounds:
         found = await asyncio.to_thread(
             lambda: {key: details(held, self._watched.get(key.rubric, Watched())) for key, held in members.items()}
         )
-        acceptable = {rubric: watched.acceptable for rubric, watched in self._watched.items()}
+        acceptable = {rubric: watched.on_average for rubric, watched in self._watched.items()}
         bare = self._watch.look(self._facts(now_ns), found, acceptable)
         for event in await asyncio.to_thread(lambda: list(map(self._illustrated, bare))):
             self._waiting[_EVENT + event.id] = event

@@ -85,6 +85,12 @@ class Watch:
         """Where every key stands: the numbers of this moment, the status in force since the last look."""
         return [self._in_force(key, self._of_the_moment(key, now_ns)) for key in self._windows.keys()]  # noqa: SIM118 - not a dict
 
+    def statuses(self) -> Iterator[tuple[Key, Status]]:
+        """The status in force of every key since the last look."""
+        for key, tracked in self._tracked.items():
+            if tracked.held is not None:
+                yield key, tracked.held.status
+
     def look(self, facts: Facts, details: Mapping[Key, Details], acceptable: Mapping[str, Any]) -> list[AlertEvent]:
         """One look at ``facts.now_ns``: statuses move, alerts move, and what is to be told of it is returned.
 

@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "test": ("monitor.cli.test:test", "Put a test set to an agent and judge its answers."),
     "calibrate": ("monitor.cli.calibrate:calibrate", "Compare verdicts with the labels that people gave."),
     "backfill": ("monitor.cli.backfill:backfill", "Judge traces that are in Langfuse already."),
+    "simulate": ("monitor.cli.simulate:simulate", "Tell which alerts the past would have raised."),
     "explain": ("monitor.cli.explain:explain", "Tell a trace's story, or show a metric's card."),
     "status": ("monitor.cli.status:status", "Show the status of a running monitor."),
     "export": ("monitor.cli.export:export", "Write rules and dashboards; send scores again."),

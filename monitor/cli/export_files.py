@@ -40,16 +40,22 @@ def rules(form: str, runbooks: str | None, config: Path | None) -> None:
 
 @click.command()
 @_folder
-def dashboards(folder: Path) -> None:
-    """Write the Grafana dashboards as JSON, with a ConfigMap and provisioning."""
-    from dashboards.grafana import forms  # noqa: PLC0415
+@config_option
+def dashboards(folder: Path, config: Path | None) -> None:
+    """Write the Grafana dashboards as JSON, with a ConfigMap and provisioning.
 
+    They ask for what the rules under the same configuration record: window and thresholds are those of --config.
+    """
+    from dashboards.grafana import forms  # noqa: PLC0415
+    from monitor.alerts.declared import declaration  # noqa: PLC0415
+
+    declared = declaration(loaded(config).config)
     more = {
-        "configmap.yaml": forms.config_map(),
+        "configmap.yaml": forms.config_map(declared),
         "provider.yaml": forms.provider(),
         "datasource.yaml": forms.data_source(),
     }
-    _write(folder, {**forms.dashboards(), **more})
+    _write(folder, {**forms.dashboards(declared), **more})
 
 
 @click.command()

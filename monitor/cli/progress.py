@@ -14,7 +14,7 @@ from .table import visible
 
 Counts: TypeAlias = Callable[[], tuple[int, int, int]]
 """Tells how many have passed, failed, and done neither so far; asked only when the bar is drawn anew."""
-_STEP = {"bytes": 1 << 16, "tests": 1}
+_STEP = {"bytes": 1 << 16, "tests": 1, "looks": 60}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Shown:
 
 
 @contextlib.contextmanager
-def progress(total: int | None, unit: Literal["bytes", "tests"]) -> Iterator[Shown]:
+def progress(total: int | None, unit: Literal["bytes", "tests", "looks"]) -> Iterator[Shown]:
     """A bar over ``total`` on a terminal; without a total (a pipe), or off a terminal, only what is said is shown."""
     if total is None or not sys.stderr.isatty():
         yield Shown(lambda _done, _counts: None, lambda text: click.echo(visible(text), err=True))

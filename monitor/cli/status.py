@@ -9,22 +9,31 @@ import click
 
 from .ask import ask, url_option
 
+EXIT_CODES: Mapping[str, int] = {"healthy": 0, "warning": 1, "critical": 3, "insufficient_data": 4}
+"""By the overall status; 2 is the call that is wrong, here as everywhere, or a monitor that does not answer."""
+
 
 @click.command()
+@click.argument("address", metavar="[URL]", required=False)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @url_option
-def status(url: str, form: str) -> None:
-    """Show, for each service and rubric, whether it is healthy, and on what evidence."""
+def status(address: str | None, url: str, form: str) -> int:
+    """Show, for each service and rubric of the monitor at URL, whether it is healthy, and on what evidence.
+
+    The exit code is for scripts. 0: healthy; 1: the worst that is known is a warning; 3: it is critical; 4: there is
+    too little data to tell of any service; 2: no monitor answers, or the call is wrong.
+    """
     from .errors import CommandError  # noqa: PLC0415
 
+    url = address or url
     answer = ask(url, "/v1/status")
-    if not isinstance(answer, Mapping):
+    if not isinstance(answer, Mapping) or answer.get("status") not in EXIT_CODES:
         raise CommandError(f"{url}/v1/status does not answer as a monitor does", "name a monitor's address with --url")
     if form == "json":
         import json  # noqa: PLC0415
 
         click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
-        return
+        return EXIT_CODES[answer["status"]]
     try:
         _show(answer)
     except (KeyError, TypeError, ValueError) as error:
@@ -32,6 +41,7 @@ def status(url: str, form: str) -> None:
             f"{url}/v1/status answers what this version cannot read ({type(error).__name__}: {error})",
             "use the version that runs there, or --format json",
         ) from None
+    return EXIT_CODES[answer["status"]]
 
 
 def _show(answer: Mapping[str, Any]) -> None:
@@ -63,8 +73,8 @@ def _show(answer: Mapping[str, Any]) -> None:
         _show_pull(answer["pull"])
     for each in answer["exports"]:
         told = f"{each['destination']}: {each['state']}" + (f" ({each['reason']})" if each["reason"] else "")
-        counts = f"{each['waiting']} scores wait, {each['unseen']} not seen there yet, {each['dead']} given up"
-        click.echo(visible(f"\n{told}, {counts}"))
+        unseen = f"{each['unseen']} not seen there yet, " if each["unseen"] else ""
+        click.echo(visible(f"export to {told}: {each['waiting']} wait, {unseen}{each['dead']} given up"))
     ledger, alerts = answer["ledger"], answer["alerts"]
     ended = ", ".join(f"{reason} {count}" for reason, count in ledger["ended"].items() if count) or "none"
     thresholds = alerts["thresholds"]
@@ -100,7 +110,7 @@ def _show_judge(judge: Mapping[str, Any]) -> None:
         + (f" of ${each['limit_usd']:.2f}" if each["limit_usd"] is not None else "")
         for each in judge["budgets"]
     )
-    click.echo(visible(f"\njudge {judge['name']}: {judge['in_flight']} in flight, {judge['waiting']} waiting, {spent}"))
+    click.echo(visible(f"judge {judge['name']}: {judge['in_flight']} in flight, {judge['waiting']} waiting, {spent}"))
     for model in judge["models"]:
         if model["state"] != "closed":
             click.echo(visible(f"  {model['model']} is {model['state'].replace('_', ' ')}: {model['reason']}"))

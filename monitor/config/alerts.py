@@ -101,6 +101,14 @@ class Limits(Section):
     )
     spool: SizeField = Field(default=2**30, description="size of the working store on disk")
     budget: Share = Field(default=0.90, description="share of the judge's budget of an hour or a day that may be spent")
+    lasting: Duration = Field(
+        default=parse_duration("10m"),
+        description="how long one of these must be passed before its alert fires; half of it: a judge out of reach, "
+        "the store's size",
+    )
+    keep: Duration = Field(
+        default=parse_duration("15m"), description="how long the alert outlasts that, so that it does not flap"
+    )
 
 
 class Alerts(Section):

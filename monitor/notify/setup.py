@@ -31,6 +31,10 @@ from .timetable import Daily
 log = logging.getLogger("sidejudge.notify")
 
 ALERTMANAGER_PATH = "/api/v2/alerts"
+MOST_IN_A_MESSAGE = 15
+"""Alerts in one message of Slack: three blocks each at most, of 50."""
+GATHER_S = 1.0
+"""How long a message waits for others: what one look finds is put in within milliseconds."""
 
 
 def receivers(config: Config, clock_ns: Callable[[], int]) -> list[Receiver]:
@@ -63,7 +67,10 @@ def _receiver(name: str, entry: Notify, config: Config, clock_ns: Callable[[], i
         raise ValueError("an entry of alerts.notify is one of three kinds")
     digest_ns = slack.digest.ns if slack.digest is not None else None
     sender = Slack(Poster(slack.url.get_secret_value()), wording)
-    return Receiver(name=name, sender=sender, least=Severity(slack.severity), digest_ns=digest_ns)
+    return Receiver(
+        name=name, sender=sender, least=Severity(slack.severity), digest_ns=digest_ns, batch=MOST_IN_A_MESSAGE,
+        gather_s=GATHER_S,
+    )  # fmt: skip
 
 
 class Notifications:

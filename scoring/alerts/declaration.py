@@ -14,7 +14,8 @@ from scoring.statistics.cusum import Chart, design
 from scoring.statistics.sequence import GRID, ConfidenceSequence
 from scoring.status import Policy, Thresholds
 
-HOUR_NS = 3_600 * 10**9
+MINUTE_NS = 60 * 10**9
+HOUR_NS = 60 * MINUTE_NS
 DAY_NS = 24 * HOUR_NS
 _BEST_GOOD = 0.999
 """No service is expected to be better: at 1 a single failure would prove a change."""
@@ -46,7 +47,9 @@ class Limits:
     """Where the conditions beside the pass ratio begin.
 
     Ratios in [0, 1], ``lag_s`` in seconds, ``spool_bytes`` in bytes. ``agreement`` is the least agreement (kappa) of
-    the judge with people, ``budget_ratio`` the share of the judge's budget.
+    the judge with people, ``budget_ratio`` the share of the judge's budget. An alert fires once its limit was passed
+    for ``for_ns`` and outlasts that by ``keep_ns``: as long as the generated rules wait; where the whole monitor is
+    concerned half of it is enough. An alert on the pass ratio goes by the status and by neither.
     """
 
     blocker_ratio: float = 0.05
@@ -56,6 +59,8 @@ class Limits:
     lag_s: float = 300.0
     spool_bytes: int = 2**30
     budget_ratio: float = 0.90
+    for_ns: int = 10 * MINUTE_NS
+    keep_ns: int = 15 * MINUTE_NS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

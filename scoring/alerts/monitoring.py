@@ -11,9 +11,8 @@ from .condition import PLACE, Condition, Severity
 from .declaration import Declaration
 from .facts import Facts
 from .finding import Finding
-from .quality import FOR_NS, KEEP_NS, place, share_found
+from .quality import place, share_found
 
-_MINUTE_NS = 60 * 10**9
 _LEAST_LAGS = 5
 
 
@@ -28,13 +27,14 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
             f"{limits.judge_failed_ratio:g}; at least {policy.min_samples:g} verdicts "
             f"and {policy.min_failures} failures",
             meaning="these verdicts are missing from the pass rate, which is not lower for it; see its worst case",
-            limit=limits.judge_failed_ratio, for_ns=FOR_NS, keep_ns=KEEP_NS,
+            limit=limits.judge_failed_ratio, for_ns=limits.for_ns, keep_ns=limits.keep_ns,
             find=lambda facts: _judge_failed(facts, limits.judge_failed_ratio, policy),
         ),
         Condition(
             id="judge_unreachable", severity=Severity.WARNING, scope=(), unit="count",
             title="No judge can be asked",
-            when="the circuit breaker of every judge is open", for_ns=5 * _MINUTE_NS, keep_ns=_MINUTE_NS,
+            when="no majority of the judges has a closed circuit breaker",
+            for_ns=limits.for_ns // 2, keep_ns=limits.keep_ns // 15,
             meaning="what needs the judge waits; no quality status changes because of it",
             find=_unreachable,
         ),
@@ -56,13 +56,13 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
             id="evaluation_lag", severity=Severity.WARNING, scope=(), unit="seconds",
             title="Verdicts come late",
             when=f"95th percentile of the time from a trace's end to its verdict above {limits.lag_s:g} s",
-            meaning="the status is as old as the verdicts it is made of", for_ns=FOR_NS, keep_ns=KEEP_NS,
+            meaning="the status is as old as the verdicts it is made of", for_ns=limits.for_ns, keep_ns=limits.keep_ns,
             limit=limits.lag_s, find=lambda facts: _lag(facts, limits.lag_s),
         ),
         Condition(
             id="spool_large", severity=Severity.WARNING, scope=(), unit="bytes",
             title="The working store is large",
-            when=f"the store is larger than {limits.spool_bytes / 2**20:g} MiB", for_ns=5 * _MINUTE_NS,
+            when=f"the store is larger than {limits.spool_bytes / 2**20:g} MiB", for_ns=limits.for_ns // 2,
             meaning="a full disk would stop the intake; see what waits, or shorten the retention",
             limit=float(limits.spool_bytes), find=lambda facts: _spool(facts, limits.spool_bytes),
         ),
@@ -78,10 +78,10 @@ def _judge_failed(facts: Facts, limit: float, policy: Policy) -> Iterator[Findin
 def _unreachable(facts: Facts) -> Iterator[Finding]:
     judge = facts.judge
     if judge is not None:
-        out = judge.outage is not None
+        why = judge.unreachable
         yield Finding(
-            labels=(), breached=out, value=float(judge.waiting), n=judge.waiting,
-            said=f"{judge.outage}; {judge.waiting} cases wait" if out else "the judge can be asked",
+            labels=(), breached=why is not None, value=float(judge.waiting), n=judge.waiting,
+            said="the judge can be asked" if why is None else f"{why}; {judge.waiting} cases wait",
         )  # fmt: skip
 
 

@@ -15,12 +15,6 @@ from .declaration import Declaration
 from .facts import Facts
 from .finding import Finding, Labels
 
-_MINUTE_NS = 60 * 10**9
-FOR_NS = 10 * _MINUTE_NS
-"""How long a rate beside the pass ratio must be breached: as long as the generated rules wait."""
-KEEP_NS = 15 * _MINUTE_NS
-"""How long an alert outlasts its breach, so that a rate about its limit is one alert and not twenty."""
-
 
 def quality(declared: Declaration) -> tuple[Condition, ...]:
     """The conditions on quality under this declaration, the most severe first."""
@@ -60,7 +54,7 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
             title="A blocker hits too many traces",
             when=f"lower bound of the share that the metric blocks above {limits.blocker_ratio:g}{guards}",
             meaning="one metric alone disqualifies answers: it names what is wrong",
-            limit=limits.blocker_ratio, for_ns=FOR_NS, keep_ns=KEEP_NS, examples=True,
+            limit=limits.blocker_ratio, for_ns=limits.for_ns, keep_ns=limits.keep_ns, examples=True,
             find=lambda facts: _blocked(facts, limits.blocker_ratio, policy),
         ),
         Condition(
@@ -68,14 +62,14 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
             title="A metric is below its acceptable band",
             when=f"even the favourable bound of the mean is outside the acceptable band{guards.partition(' and ')[0]}",
             meaning="answers are poor in this respect on average, whether or not they pass",
-            for_ns=FOR_NS, keep_ns=KEEP_NS, find=lambda facts: _means(facts, policy),
+            for_ns=limits.for_ns, keep_ns=limits.keep_ns, find=lambda facts: _means(facts, policy),
         ),
         Condition(
             id="workflow_violation_rate", severity=Severity.WARNING, scope=PLACE, unit="ratio",
             title="Traces depart from their scenario",
             when=f"lower bound of the share of traces with a violation above {limits.violation_ratio:g}{guards}",
             meaning="wrong agents or tools are used, in a wrong order, too often, or with wrong arguments",
-            limit=limits.violation_ratio, for_ns=FOR_NS, keep_ns=KEEP_NS, examples=True,
+            limit=limits.violation_ratio, for_ns=limits.for_ns, keep_ns=limits.keep_ns, examples=True,
             find=lambda facts: _violating(facts, limits.violation_ratio, policy),
         ),
     )  # fmt: skip

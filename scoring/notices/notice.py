@@ -15,12 +15,13 @@ from .report import Report
 class Kind(StrEnum):
     """What a notice is about.
 
-    ``alert``: something happened to one alert. ``reminder``: one that was told still fires. ``digest``: what happened
-    to less severe alerts since the last. ``refresh``: which alerts stand, for a receiver that wants to be told again
-    and again. ``report``: a day. ``test``: nothing, somebody asked for it.
+    ``alert``: something happened to one alert; ``group``: to several at about the same time. ``reminder``: one that was
+    told still fires. ``digest``: what happened to less severe alerts since the last. ``refresh``: which alerts stand,
+    for a receiver that wants to be told again and again. ``report``: a day. ``test``: nothing, somebody asked for it.
     """
 
     ALERT = "alert"
+    GROUP = "group"
     REMINDER = "reminder"
     DIGEST = "digest"
     REFRESH = "refresh"

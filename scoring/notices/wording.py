@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
-from scoring.alerts.condition import Unit
+from scoring.alerts.condition import Severity, Unit
 from scoring.alerts.event import AlertEvent, Example
 from scoring.alerts.lifecycle import Turn
 
@@ -28,6 +29,8 @@ def tell(notice: Notice, wording: Wording) -> Told:
         return tell_report(notice.report)
     if notice.kind in {Kind.DIGEST, Kind.REFRESH}:
         return _digest(notice)
+    if notice.kind is Kind.GROUP:
+        return _group(notice, wording)
     (event,) = notice.events
     return tell_event(event, wording, again=notice.kind is Kind.REMINDER)
 
@@ -131,6 +134,24 @@ def _runbook(event: AlertEvent, wording: Wording) -> Line:
 def _test(notice: Notice) -> Told:
     words = "Nothing is wrong: somebody asked sidejudge to send this, to see whether it arrives."
     return Told(title="Test from sidejudge", paragraphs=(((Line(text=words), Line(text=f"{when(notice.at_ns)}."))),))
+
+
+def _group(notice: Notice, wording: Wording) -> Told:
+    """A paragraph for each event, the worst first: what, how bad, and the trace that shows it best."""
+    order = (Turn.FIRING, Turn.UNKNOWN, Turn.EXPIRED, Turn.RESOLVED)
+    events = sorted(notice.events, key=lambda each: (order.index(each.turn), list(Severity).index(each.severity)))
+    kinds = Counter(_OVER.get(each.turn, each.severity.value).lower() for each in events)
+    counted = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+    return Told(
+        title=f"{len(events)} alerts: {counted}", paragraphs=paragraphs(*(_in_short(each, wording) for each in events))
+    )
+
+
+def _in_short(event: AlertEvent, wording: Wording) -> Iterator[Line]:
+    told = f"{headline(event)}. {measured(event) or plain(event.said)}"
+    yield Line(text=told, link=wording.runbook(event.runbook), link_text=event.runbook)
+    if event.examples and event.turn is Turn.FIRING:
+        yield example_line(1, event.examples[0], wording)
 
 
 def _digest(notice: Notice) -> Told:

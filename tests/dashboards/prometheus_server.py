@@ -18,7 +18,9 @@ BINARY = shutil.which("prometheus")
 
 
 class Prometheus:
-    def __init__(self, folder: Path, targets: Iterable[str], rules: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, targets: Iterable[str], rules: str | None = None, alertmanager: str | None = None
+    ) -> None:
         self.url = f"http://127.0.0.1:{(port := free_port())}"
         (folder / "rules.yaml").write_text(rules or "groups: []")
         config = {
@@ -26,6 +28,9 @@ class Prometheus:
             "rule_files": ["rules.yaml"],
             "scrape_configs": [{"job_name": "sidejudge", "static_configs": [{"targets": list(targets)}]}],
         }
+        if alertmanager:
+            told = {"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}
+            config["alerting"] = {"alertmanagers": [told]}
         (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         assert BINARY
         self._log = (folder / "prometheus.log").open("wb")
@@ -41,11 +46,18 @@ class Prometheus:
     def get(self, path: str, **query: str) -> Any:
         """What an API call answers under ``data``; an error of Prometheus is an error here."""
         answer = self.http.get(f"/api/v1/{path}", params=query)
+        if answer.status_code == 503:  # it is still starting
+            answer.raise_for_status()
         assert answer.status_code == 200, f"{query}: {answer.text}"
         return answer.json()["data"]
 
     def query(self, expr: str) -> list[dict[str, Any]]:
         return self.get("query", query=expr)["result"]
+
+    def course(self, expr: str, begin_s: float, end_s: float) -> dict[tuple[tuple[str, str], ...], list[float]]:
+        """What the expression answered second by second, by the labels of its series."""
+        told = self.get("query_range", query=expr, start=f"{begin_s:.3f}", end=f"{end_s:.3f}", step="1s")["result"]
+        return {tuple(sorted(each["metric"].items())): [float(v) for _, v in each["values"]] for each in told}
 
     def until(self, condition: Callable[[], object], otherwise: str, seconds: float = 60) -> None:
         end = time.monotonic() + seconds

@@ -16,7 +16,7 @@ from dashboards.rules.forms import rules
 from integrations.prometheus.families import FAMILIES, LABELS
 from scoring.alerts.declaration import Declaration
 
-BOARDS: list[dict[str, Any]] = [json.loads(text) for text in dashboards().values()]
+BOARDS: list[dict[str, Any]] = [json.loads(text) for text in dashboards(Declaration()).values()]
 RULES = [rule for group in rules(Declaration())["groups"] for rule in group["rules"]]
 RECORDED = {rule["record"] for rule in RULES if "record" in rule}
 EXPORTED = {
@@ -123,10 +123,10 @@ def test_links_lead_to_dashboards_that_exist() -> None:
 
 
 def test_the_config_map_holds_the_dashboards_and_fits_into_a_cluster() -> None:
-    said = yaml.safe_load(config_map())
-    assert said["data"] == dict(dashboards())
+    said = yaml.safe_load(config_map(Declaration()))
+    assert said["data"] == dict(dashboards(Declaration()))
     assert said["metadata"]["labels"]["grafana_dashboard"] == "1"
-    assert len(config_map()) < 2**20
+    assert len(config_map(Declaration())) < 2**20
 
 
 def test_provisioning_says_where_dashboards_lie_and_where_traces_are() -> None:
@@ -140,4 +140,4 @@ def test_provisioning_says_where_dashboards_lie_and_where_traces_are() -> None:
 
 
 def test_the_folder_holds_no_dashboard_that_nothing_writes() -> None:
-    assert {path.name for path in Path(FOLDER / "grafana" / "json").iterdir()} == set(dashboards())
+    assert {path.name for path in Path(FOLDER / "grafana" / "json").iterdir()} == set(dashboards(Declaration()))

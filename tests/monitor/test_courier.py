@@ -19,12 +19,16 @@ PAUSE_S = 0.01
 class Destination:
     """Takes what it is given, after the failures that it was told to have."""
 
-    def __init__(self, *failures, batch=1):
-        self.name, self.batch = "slack", batch
+    def __init__(self, *failures, batch=1, gather_s=0.0):
+        self.name, self.batch, self.gather_s = "slack", batch, gather_s
+        self.alone = ""
         self.failures = list(failures)
         self.refuses: dict[str, str] = {}
         self.taken: list[str] = []
         self.attempts = 0
+
+    def together(self, entries):
+        return entries[:1] if entries[0].id == self.alone else [each for each in entries if each.id != self.alone]
 
     async def deliver(self, entries):
         self.attempts += 1
@@ -111,6 +115,21 @@ async def test_a_batch_is_delivered_but_for_those_that_are_refused(office):
     await until(idle(store))
     assert destination.taken == ["a", "c"]
     assert courier.standing(store.mail.shelves()).dead == 1
+
+
+async def test_what_belongs_to_what_came_first_is_waited_for_and_goes_with_it(office):
+    store, start = office
+    destination = Destination(batch=10, gather_s=0.5)
+    destination.alone = "report"
+    courier = await start(destination)
+    await store.mail.put(entries("a"), 1)
+    courier.wake()
+    await store.mail.put(entries("b"), 2)
+    courier.wake()
+    await store.mail.put(entries("report"), 3)
+    await until(idle(store))
+    assert destination.taken == ["a", "b", "report"]
+    assert destination.attempts == 2
 
 
 async def test_what_cannot_be_delivered_for_a_day_is_set_aside(office):

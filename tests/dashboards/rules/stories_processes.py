@@ -59,27 +59,23 @@ def _from_processes() -> Iterator[Scenario]:
         )
     breaker, alert = "sidejudge_judge_breaker_state", "SidejudgeJudgeUnreachable"
 
-    def judges(**open_since: int) -> dict[str, str]:
-        return {
-            key: value
-            for model in ("m1", "m2")
-            for pod in ("a", "b")
-            for state in ("open", "closed")
-            for key, value in points(
-                breaker,
-                {**SITE, "model": model, "state": state, **target(pod)},
-                [
-                    float((minute >= open_since.get(model + pod, 99) and minute < 20) == (state == "open"))
-                    for minute in range(40)
-                ],
-            ).items()
-        }
+    def judges(models: int = 2, states: tuple[str, ...] = ("open",), **since: int) -> dict[str, str]:
+        """Breakers that leave ``closed`` at a minute and are back at minute 20; the states follow each other."""
+        found = {}
+        for model in [f"m{n + 1}" for n in range(models)]:
+            for pod in ("a", "b"):
+                out = [since.get(model + pod, 99) <= minute < 20 for minute in range(40)]
+                now = [states[minute % len(states)] if gone else "closed" for minute, gone in enumerate(out)]
+                for state in ("closed", "open", "half_open"):
+                    labels = {**SITE, "model": model, "state": state, **target(pod)}
+                    found |= points(breaker, labels, [float(each == state) for each in now])
+        return found
 
     yield Scenario(
         name="no judge can be asked by one process",
         under=(alert,),
         given=judges(m1a=2, m2a=3),
-        checks=(silent(alert, "7m"), fires(alert, "8m", severity="warning"), fires(alert, "19m"), silent(alert, "21m")),
+        checks=(silent(alert, "6m"), fires(alert, "7m", severity="warning"), fires(alert, "19m"), silent(alert, "21m")),
     )
     yield Scenario(
         name="no judge can be asked by any process",
@@ -88,10 +84,28 @@ def _from_processes() -> Iterator[Scenario]:
         checks=(fires(alert, "9m"),),
     )
     yield Scenario(
-        name="one of two judges can be asked",
+        name="two of five judges cannot be asked, and others elsewhere",
         under=(alert,),
-        given=judges(m1a=2, m1b=2, m2b=99),
+        given=judges(5, m1a=2, m2a=2, m3b=2, m4b=2),
         checks=(silent(alert, "15m"),),
+    )
+    yield Scenario(
+        name="two of three judges are no majority any more",
+        under=(alert,),
+        given=judges(3, m1a=2, m2a=3),
+        checks=(fires(alert, "9m"),),
+    )
+    yield Scenario(
+        name="one of two judges cannot be asked, and two are a majority of two",
+        under=(alert,),
+        given=judges(m2b=2),
+        checks=(fires(alert, "9m"),),
+    )
+    yield Scenario(
+        name="a provider that hangs keeps the breaker half open now and then, and is not back in between",
+        under=(alert,),
+        given=judges(1, ("open", "half_open", "half_open"), m1a=2, m1b=2),
+        checks=(silent(alert, "6m"), fires(alert, "7m"), fires(alert, "19m"), silent(alert, "21m")),
     )
     yield Scenario(
         name="the alert about the judge outlasts its outage by a minute",

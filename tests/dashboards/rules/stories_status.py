@@ -46,6 +46,15 @@ def _verdicts(window_steps: int, place: Mapping[str, str] = PLACE) -> dict[str, 
     }
 
 
+def _ever(weight: float) -> dict[str, str]:
+    """What two processes have counted since they know the service, one of them nothing."""
+    name = "sidejudge_verdict_weight_total"
+    return {
+        **constant(name, {**PLACE, **target("a")}, weight),
+        **constant(name, {**PLACE, **target("b")}, 0),
+    }
+
+
 def _estimates() -> Iterator[Scenario]:
     # W = 540, F = 150, W² sum = 900: the ratio is 1 - 150/540, the effective size 540²/900 = 324.
     values = (
@@ -75,9 +84,19 @@ def _estimates() -> Iterator[Scenario]:
             **constant(r.weight("1h"), PLACE, 0),
             **constant(r.squared_weight("1h"), PLACE, 0),
             **constant(r.failed_weight("1h"), PLACE, 0),
+            **_ever(7),
         },
         checks=(is_number(r.effective("1h"), "1h", 0), is_number(r.pass_ratio("1h"), "1h", None)),
     )
+    yield Scenario(
+        name="of a rubric that never judged a service nothing is said",
+        under=(r.effective("1h"), r.effective("1d"), r.STATUS),
+        given={
+            **constant(r.weight("1h"), PLACE, 0), **constant(r.squared_weight("1h"), PLACE, 0),
+            **constant(r.weight("1d"), PLACE, 0), **constant(r.squared_weight("1d"), PLACE, 0), **_ever(0),
+        },
+        checks=tuple(is_number(name, "1h", None) for name in (r.effective("1h"), r.effective("1d"), r.STATUS)),
+    )  # fmt: skip
     for window, at, step, scale in (
         ("5m", "20m", "1m", 5),
         ("30m", "2h", "2m", 15),
@@ -138,6 +157,7 @@ def _estimates() -> Iterator[Scenario]:
             **constant(r.weight("1d"), PLACE, 0),
             **constant(r.squared_weight("1d"), PLACE, 0),
             **constant(r.failed_weight("1d"), PLACE, 0),
+            **_ever(7),
         },
         checks=(is_number(r.effective("1d"), "1h", 0), is_number(r.pass_ratio("1d"), "1h", None)),
     )

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from integrations.notify.slack import Slack, slack_body
 from integrations.post import Poster
+from monitor.notify.setup import MOST_IN_A_MESSAGE
+from scoring.alerts.condition import Severity
 from scoring.alerts.event import Example
 from scoring.alerts.lifecycle import Turn
 from scoring.notices.notice import Kind, Notice
@@ -51,6 +53,30 @@ async def test_an_alert_is_a_header_and_a_section_for_each_paragraph():
 def test_each_turn_has_its_sign():
     assert message(alert(turn=Turn.RESOLVED))["text"].startswith("✅ Resolved: ")
     assert message(alert(turn=Turn.UNKNOWN))["text"].startswith("⚪ Not known any more: ")
+
+
+def test_several_alerts_are_one_message_under_the_sign_of_the_worst():
+    mild = event(severity=Severity.WARNING, condition="pass_rate_warning", title="Fewer traces pass than should")
+    over = event(turn=Turn.RESOLVED, condition="blocker_rate", examples=())
+    group = Notice(id="n", kind=Kind.GROUP, at_ns=SINCE_NS, events=(over, mild, event()))
+    said = message(group)
+    assert said["text"] == "🔴 3 alerts: 1 critical, 1 warning, 1 resolved"
+    _, critical, warning, resolved = texts(said)
+    assert critical.startswith("Critical: Too few traces pass – checkout, production, qa. Measured: 58.3%")
+    assert f"<https://t.example/{TRACES[0]}?a=1&amp;b=2|open>" in critical
+    assert warning.startswith("Warning: Fewer traces pass")
+    assert resolved.startswith("Resolved: ")
+    ended = Notice(id="n", kind=Kind.GROUP, at_ns=SINCE_NS, events=(over, over))
+    assert message(ended)["text"] == "✅ 2 alerts: 2 resolved"
+
+
+@given(st.text(max_size=2_000), st.text(max_size=2_000))
+def test_a_large_group_keeps_to_the_limits_whatever_it_tells(name, reason):
+    examples = (Example(trace_id="ab", reason=reason, composite=0.1, closed_ns=1),)
+    events = (event(labels=(("service", name), ("rubric", "qa")), examples=examples, said=reason),) * MOST_IN_A_MESSAGE
+    said = message(Notice(id="n", kind=Kind.GROUP, at_ns=SINCE_NS, events=events))
+    within_limits(said)
+    assert len(said["blocks"]) == 1 + MOST_IN_A_MESSAGE, "nothing is left out"
 
 
 def test_what_traces_say_can_neither_mention_nor_link_nor_end_a_link():

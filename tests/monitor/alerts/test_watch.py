@@ -203,6 +203,15 @@ def test_details_of_nothing_are_nothing():
     assert details([], Watched.of(RUBRICS["qa"])) == Details()
 
 
+def test_a_mean_is_not_held_against_a_bound_that_only_perfection_keeps():
+    workflow, qa = Watched.of(RUBRICS["workflow"]), Watched.of(RUBRICS["qa"])
+    assert workflow.acceptable["tools"] == (1.0, True)
+    assert workflow.on_average == {}
+    assert "response_structure_compliance" not in qa.on_average
+    assert qa.on_average["question_score_accuracy"] == (0.9, True)
+    assert qa.on_average["compliance_false_pass_rate"] == (0.03, False)
+
+
 def test_every_turn_is_told_with_how_bad_since_when_and_what_to_do():
     played = Played()
     played.minutes(60)

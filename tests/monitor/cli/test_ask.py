@@ -62,7 +62,7 @@ def status_body() -> dict[str, object]:
 
 def test_status_is_a_table_of_standings_and_the_ledger(call, monitor_at) -> None:
     shown = call("status", "--url", monitor_at({"/v1/status": status_body()}))
-    assert shown.exit_code == 0, shown.stderr
+    assert shown.exit_code == 1, shown.stderr
     lines = shown.stdout.splitlines()
     assert lines[0].split()[:3] == ["STATUS", "SERVICE", "ENVIRONMENT"]
     assert lines[1].split()[:5] == ["warning", "calls", "production", "qa", "0.667"]
@@ -79,6 +79,35 @@ def test_status_gives_reasons_only_where_something_is_wrong(call, monitor_at) ->
 def test_status_as_json_is_what_the_monitor_said(call, monitor_at) -> None:
     shown = call("status", "--format", "json", "--url", monitor_at({"/v1/status": status_body()}))
     assert json.loads(shown.stdout) == status_body()
+
+
+@pytest.mark.parametrize(
+    ("overall", "code"), [("healthy", 0), ("warning", 1), ("critical", 3), ("insufficient_data", 4)]
+)
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_the_exit_code_of_status_says_how_it_is(call, monitor_at, overall, code, form) -> None:
+    url = monitor_at({"/v1/status": {**status_body(), "status": overall}})
+    assert call("status", url, "--format", form).exit_code == code
+
+
+def test_status_tells_of_judge_and_exports_a_line_each(call, monitor_at) -> None:
+    export = {
+        "destination": "webhook",
+        "state": "retrying",
+        "reason": "no answer",
+        "waiting": 2,
+        "unseen": 0,
+        "dead": 1,
+    }
+    judge = {
+        "name": "m\x1b[31m", "in_flight": 1, "waiting": 3, "budgets": [], "models": [], "shares": {"high": 1.0},
+    }  # fmt: skip
+    url = monitor_at({"/v1/status": {**status_body(), "exports": [export, {**export, "unseen": 4}], "judge": judge}})
+    lines = call("status", url).stdout.splitlines()
+    assert "judge m: 1 in flight, 3 waiting, " in lines
+    assert "export to webhook: retrying (no answer): 2 wait, 1 given up" in lines
+    assert "export to webhook: retrying (no answer): 2 wait, 4 not seen there yet, 1 given up" in lines
+    assert not [line for line in lines if "\\n" in line]
 
 
 @pytest.mark.parametrize("body", [{}, [], {"standings": [{}]}, b"<html>"])

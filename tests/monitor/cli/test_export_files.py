@@ -41,6 +41,40 @@ def test_dashboards_are_written_into_a_folder(tmp_path: Path):
     assert yaml.safe_load((tmp_path / "new" / "configmap.yaml").read_text())["kind"] == "ConfigMap"
 
 
+def test_dashboards_ask_for_what_the_rules_of_the_same_configuration_record(tmp_path: Path):
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        "alerts: {window: 2h, min_samples: 77, thresholds: {warning: 0.9}, hysteresis: {needed: 3, looks: 5}}"
+    )
+    recorded = set(re.findall(r"record: (\S+)", run("rules", "--config", str(path))))
+    for command in ("dashboards", "mixin"):
+        run(command, "--config", str(path), "--to", str(tmp_path / command))
+        boards = [json.loads(file.read_text()) for file in (tmp_path / command).glob("sidejudge-*.json")]
+        asked = set(re.findall(r"\w+(?::\w+)+", " ".join(_expressions(boards))))
+        assert len(boards) == 3
+        assert len([name for name in asked if name.endswith("2h")]) > 5
+        assert asked <= recorded
+        text = json.dumps(boards)
+        assert "over the last 2h" in text
+        assert "after 3 of 5 looks" in text
+        assert "Below 77 nothing is said" in text
+        assert '{"value": 0.9, "color": "green"}' in text
+
+
+def _expressions(boards):
+    return [target["expr"] for board in boards for panel in board["panels"] for target in panel.get("targets", ())]
+
+
+def test_the_dashboards_of_the_defaults_are_those_of_the_repository(tmp_path: Path):
+    run("dashboards", "--to", str(tmp_path))
+    there = FOLDER / "grafana"
+    for file in (there / "json").iterdir():
+        assert (tmp_path / file.name).read_text() == file.read_text()
+    assert (tmp_path / "configmap.yaml").read_text() == (there / "configmap.yaml").read_text()
+    assert (tmp_path / "provider.yaml").read_text() == (there / "provisioning" / "dashboards.yaml").read_text()
+    assert (tmp_path / "datasource.yaml").read_text() == (there / "provisioning" / "datasource.yaml").read_text()
+
+
 def test_a_mixin_imports_only_what_lies_beside_it(tmp_path: Path):
     run("mixin", "--to", str(tmp_path))
     text = (tmp_path / "mixin.libsonnet").read_text()

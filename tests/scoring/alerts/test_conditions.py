@@ -12,7 +12,7 @@ from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import ChangeRule, Declaration
 from scoring.alerts.facts import Agreement, Facts, WindowFacts
 from scoring.alerts.quality import place_of
-from scoring.judge_standing import JudgeStanding, Spending
+from scoring.judge_standing import CircuitName, JudgeStanding, ModelStanding, Spending
 from scoring.standing import Change, Standing
 from scoring.statistics.estimate import estimate
 from scoring.statistics.mean import mean_estimate
@@ -44,9 +44,11 @@ def window(**more) -> Facts:
     return Facts(now_ns=0, windows=[WindowFacts(**more)])
 
 
-def judge(*, outage: str | None = None, spent: float = 0.0, limit: float | None = 1.0) -> JudgeStanding:
+def judge(*circuits: CircuitName, spent: float = 0.0, limit: float | None = 1.0) -> JudgeStanding:
     return JudgeStanding(
-        name="m", models=(), outage=outage, shares={}, under_way=0, waiting=7,
+        name="m", models=tuple(ModelStanding(model=f"m{n}", circuit=each, reason="timeout" * (each != "closed"))
+                               for n, each in enumerate(circuits)),
+        outage=None, shares={}, under_way=0, waiting=7,
         spending=(Spending(period="hour", spent_usd=spent, limit_usd=limit),),
     )  # fmt: skip
 
@@ -95,8 +97,12 @@ STORIES = {
         (window(judge_failed=None), None),
     ],
     "judge_unreachable": [
-        (Facts(now_ns=0, judge=judge(outage="timeout")), True),
-        (Facts(now_ns=0, judge=judge()), False),
+        (Facts(now_ns=0, judge=judge("open")), True),
+        (Facts(now_ns=0, judge=judge("half_open")), True),  # a probe is under way: it is not back yet
+        (Facts(now_ns=0, judge=judge("closed")), False),
+        (Facts(now_ns=0, judge=judge("closed", "open", "closed")), False),
+        (Facts(now_ns=0, judge=judge("closed", "open", "half_open")), True),
+        (Facts(now_ns=0, judge=judge("closed", "open")), True),  # two of two are a majority
     ],
     "judge_agreement_low": [
         (Facts(now_ns=0, agreements=[Agreement(rubric="qa", kappa=0.3, upper=0.5, n=100)]), True),
@@ -149,7 +155,7 @@ def test_ids_are_unique_and_only_the_pass_rate_wakes_people():
 
 
 def test_a_judge_that_is_out_breaches_nothing_about_quality():
-    facts = replace(window(judge_failed=events(100, 100)), judge=judge(outage="timeout"))
+    facts = replace(window(judge_failed=events(100, 100)), judge=judge("open"))
     breached = {c.id for c in ALL for found in c.find(facts) if found.breached}
     assert breached == {"judge_failure_rate", "judge_unreachable"}
     assert not breached & QUALITY

@@ -65,6 +65,7 @@ MESSAGES = {
     "given-up": (notice(events=(event(turn=Turn.EXPIRED, number=3, examples=()),)), LINKED),
     "budget": (notice(events=(BUDGET,)), LINKED),
     "digest": (notice(Kind.DIGEST, events=(BUDGET, event(**OVER))), LINKED),
+    "group": (notice(Kind.GROUP, events=(event(**OVER), BUDGET, event())), LINKED),
     "report": (notice(Kind.REPORT, report=DAY), LINKED),
     "report-of-nothing": (notice(Kind.REPORT, report=Report(begin_ns=DAY.begin_ns, end_ns=DAY.end_ns)), LINKED),
     "test": (notice(Kind.TEST), LINKED),

@@ -1,0 +1,190 @@
+"""``sidejudge simulate``: which alerts the past would have raised under a configuration, and what judging it took."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .errors import DATA, CommandError
+from .progress import progress
+from .settings import loaded
+
+if TYPE_CHECKING:
+    from monitor.config import Config
+    from monitor.replay.cost import Judging
+    from monitor.replay.past import Past
+    from monitor.replay.replay import Replayed
+    from scoring.alerts.incident import Incident
+
+
+@click.command()
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--since", "since", default="7d", show_default=True, metavar="DURATION", help="How far back: 12h, 7d.")
+@click.option("--store", type=click.Path(path_type=Path), help="This store instead of store.path of the configuration.")
+@click.option("--verdicts", type=click.Path(path_type=Path), help="A file of verdicts (JSON Lines) instead of a store.")
+@click.option("--json", "as_json", is_flag=True, help="The same as JSON, times in ns since the epoch.")
+def simulate(*, config: Path | None, since: str, store: Path | None, verdicts: Path | None, as_json: bool) -> int:
+    """Tell which alerts the past would have raised under CONFIG, and what the judge cost.
+
+    Verdicts that were reached are looked at again, as often and by the same rules as a monitor under CONFIG would: its
+    thresholds, windows, guards, hysteresis and budgets. They are not judged again, and not drawn again: what CONFIG
+    samples or routes otherwise is not in them. A store is played until now, a file until its last verdict. Of the
+    monitor's own troubles only those are told that verdicts show. Exit 1 when lines of --verdicts were no verdicts.
+    """
+    from integrations.store.errors import StoreError  # noqa: PLC0415
+
+    if store is not None and verdicts is not None:
+        raise CommandError("--store and --verdicts: one past at a time", "name one of them")
+    settings = loaded(config).config
+    length_ns = _length(since)
+    bad_lines = 0
+    try:
+        if verdicts is not None:
+            past = _filed(verdicts)
+            bad_lines, end_ns = past.bad_lines, past.latest_ns or 0
+        else:
+            past, end_ns = _stored(store or settings.store.path), time.time_ns()
+        if past.latest_ns is None or past.latest_ns <= end_ns - length_ns:
+            latest = "there is none" if past.latest_ns is None else f"the latest is of {_moment(past.latest_ns)}"
+            raise CommandError(f"--since: no verdict of the last {since}: {latest}", "look further back with --since")
+        replayed = _played(settings, past, end_ns - length_ns, end_ns)
+    except StoreError as error:
+        raise CommandError(str(error), "name the file of a monitor's store with --store, or --verdicts") from None
+    if as_json:
+        import json  # noqa: PLC0415
+
+        click.echo(json.dumps(_record(replayed), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        _show(replayed, settings)
+    return DATA if bad_lines else 0
+
+
+def _length(since: str) -> int:
+    from monitor.config.units import parse_duration  # noqa: PLC0415
+
+    try:
+        length = parse_duration(since)
+    except ValueError as error:
+        raise CommandError(f"--since: {error}", "for example --since 7d") from None
+    if length.ns == 0:
+        raise CommandError("--since: must be above 0", "for example --since 7d")
+    return length.ns
+
+
+def _filed(path: Path) -> Any:
+    from monitor.replay.past import FiledPast  # noqa: PLC0415
+
+    if not path.is_file():
+        cause = "is no regular file" if path.exists() else "does not exist"
+        raise CommandError(f"--verdicts: {path} {cause}", "name what 'score' or sinks.jsonl wrote")
+    with progress(path.stat().st_size, "bytes") as shown:
+        return FiledPast(path, lambda text: shown.say(f"{path}, {text}"), lambda read: shown.step(read, None))
+
+
+def _stored(path: Path) -> Any:
+    from monitor.replay.past import StoredPast  # noqa: PLC0415
+
+    return StoredPast(path)
+
+
+def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replayed:
+    from monitor.alerts.declared import declaration  # noqa: PLC0415
+    from monitor.alerts.details import Watched  # noqa: PLC0415
+    from monitor.catalogue import configured  # noqa: PLC0415
+    from monitor.replay.cost import Costs  # noqa: PLC0415
+    from monitor.replay.replay import Replay  # noqa: PLC0415
+
+    declared, judge = declaration(settings), settings.answerers.judge
+    costs = Costs(
+        rate=settings.sampling.rate,
+        hour_usd=judge.budget_usd_per_hour if judge else None,
+        day_usd=judge.budget_usd_per_day if judge else None,
+    )
+    replay = Replay(declared, {name: Watched.of(rubric) for name, rubric in configured(settings).items()}, costs)
+    early_ns = begin_ns - replay.warm_up_ns(declared)
+    with progress((end_ns - early_ns) // declared.look_ns, "looks") as shown:
+        return replay.play(past.since(early_ns), begin_ns, end_ns, lambda done: shown.step(done, None))
+
+
+def _show(replayed: Replayed, settings: Config) -> None:
+    from monitor.catalogue import configured  # noqa: PLC0415
+    from scoring.status import Status  # noqa: PLC0415
+
+    from .table import share, table, visible  # noqa: PLC0415
+
+    head = ("alert", "severity", "where", "began", "lasted", "raised on")
+    rows = [
+        (
+            each.condition, each.severity.value + (" (muted)" if each.muted else ""),
+            ", ".join(value for _, value in each.labels) or "the monitor", _moment(each.began_ns),
+            _lasted(each, replayed.end_ns), each.said,
+        )
+        for each in replayed.incidents
+    ]  # fmt: skip
+    click.echo(f"from {_moment(replayed.begin_ns)} to {_moment(replayed.end_ns)}, times in UTC\n")
+    click.echo(table(head, rows) if rows else "no alert")
+    click.echo()
+    courses = [
+        (
+            each.key.service, each.key.environment, each.key.rubric, str(each.verdicts),
+            *(share(each.shares[status]) for status in Status),
+        )
+        for each in replayed.courses
+    ]  # fmt: skip
+    click.echo(table(("service", "environment", "rubric", "verdicts", *(s.value for s in Status)), courses))
+    heard = {each.key.rubric for each in replayed.courses if each.verdicts}
+    routed = {name for route in settings.routes for name in route.rubrics} or set(configured(settings))
+    if settings.routes and routed - heard:
+        names = ", ".join(sorted(routed - heard))
+        click.echo(f"\nrouted now, and without a verdict in this past, so nothing can be told: {names}")
+    click.echo("\n" + visible(_bill(replayed.judging, settings)))
+
+
+def _bill(told: Judging, settings: Config) -> str:
+    if told.paid_usd is None or told.whole_usd is None or told.at_rate_usd is None:
+        return f"judge: no cost is stated by {told.verdicts} verdicts"
+    said = (
+        f"judge: ${told.paid_usd:.2f} for {told.judged} of {told.verdicts} verdicts, by {', '.join(told.models)}; "
+        f"about ${told.whole_usd:.2f} for all traffic, ${told.at_rate_usd:.2f} at the base rate {told.rate:g} "
+        "(what rules keep comes on top)"
+    )
+    judge = settings.answerers.judge
+    for period, dearest, budget in (
+        ("hour", told.dearest_hour_usd, judge.budget_usd_per_hour if judge else None),
+        ("day", told.dearest_day_usd, judge.budget_usd_per_day if judge else None),
+    ):
+        of = f" of ${budget:.2f}" if budget is not None else ""
+        said += f"; dearest {period} ${dearest:.2f}{of}" if dearest is not None else ""
+    return said
+
+
+def _lasted(incident: Incident, end_ns: int) -> str:
+    from monitor.config.units import Duration  # noqa: PLC0415
+
+    until_ns = end_ns if incident.ended_ns is None else incident.ended_ns
+    seconds = (until_ns - incident.began_ns) // 10**9
+    text = str(Duration((seconds if seconds < 120 else seconds // 60 * 60) * 10**9))
+    return text + (" so far" if incident.ended_ns is None else "") + (", silence in it" if incident.silent else "")
+
+
+def _record(replayed: Replayed) -> dict[str, Any]:
+    from dataclasses import asdict  # noqa: PLC0415
+
+    return {
+        "begin_ns": replayed.begin_ns,
+        "end_ns": replayed.end_ns,
+        "alerts": [each.to_json() for each in replayed.incidents],
+        "courses": [
+            {**each.key._asdict(), "verdicts": each.verdicts, "looks": each.looks, "shares": dict(each.shares)}
+            for each in replayed.courses
+        ],
+        "judge": asdict(replayed.judging),
+    }
+
+
+def _moment(ns: int) -> str:
+    return datetime.fromtimestamp(ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S")
