@@ -180,6 +180,7 @@ INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET v
 
 -- name: fact
 SELECT value FROM facts WHERE name = ?;
+
 -- name: vectors
 SELECT key, vector FROM vectors WHERE key IN (SELECT value FROM json_each(?));
 
@@ -264,6 +265,17 @@ INSERT INTO noted (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET v
 
 -- name: note_gone
 DELETE FROM noted WHERE name = ?;
+
+-- name: trends
+-- As courses, a row for each stretch of time; of too many verdicts the latest.
+SELECT (closed_ns - :since) / :step AS stretch, service, environment, rubric,
+    count(*) FILTER (WHERE passed = 1), count(*) FILTER (WHERE passed = 0), count(*) FILTER (WHERE passed IS NULL),
+    coalesce(sum(w) FILTER (WHERE passed IS NOT NULL), 0), coalesce(sum(w) FILTER (WHERE passed = 0), 0),
+    coalesce(sum(w * w) FILTER (WHERE passed IS NOT NULL), 0)
+FROM (SELECT closed_ns, service, environment, rubric, passed,
+          1.0 / json_extract(verdict, '$.sampling_probability') AS w
+      FROM verdicts WHERE closed_ns >= :since AND closed_ns < :until ORDER BY closed_ns DESC LIMIT :most)
+GROUP BY stretch, service, environment, rubric;
 
 -- name: courses
 -- Weights are inverse inclusion probabilities, as in the windows.

@@ -1,0 +1,114 @@
+"""Evidence: what verdicts quote, found again in what was said.
+
+Reasons quote in quotation marks, and grades name turns. A quotation is looked for as written, but for case and white
+space; what does not stand there is not marked. Cost is bounded: so many quotations, of so many characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from scoring.facts import quotes
+
+from .failing_metrics import scores_of
+from .html import prose
+
+MOST = 40
+"""Quotations that are looked for."""
+_LEAST, _LONGEST = 3, 400
+"""Characters of a quotation that is looked for."""
+_OFTEN = 5
+"""Places of one quotation in one text that are marked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A quotation of a verdict's reason, or a turn that it names. ``number`` counts from 1, over all verdicts."""
+
+    number: int
+    rubric: str
+    metric: str
+    quote: str = ""
+    turn: int | None = None
+
+
+def evidence_of(verdicts: Sequence[Mapping[str, object]]) -> list[Evidence]:
+    """Everything that the reasons and grades of these verdicts (in their JSON form) point to, in order, each once."""
+    found: dict[tuple[str, str, str, int | None], None] = {}
+    for verdict in verdicts:
+        for score in scores_of(verdict):
+            about = (str(verdict.get("rubric")), str(score.get("metric")))
+            for quote in quotes(str(score.get("reason") or "")):
+                if _LEAST <= len(quote.text.strip()) <= _LONGEST:
+                    found.setdefault((*about, quote.text.strip(), None))
+            for turn in _turns(score):
+                found.setdefault((*about, "", turn))
+    return [
+        Evidence(number=number, rubric=rubric, metric=metric, quote=quote, turn=turn)
+        for number, (rubric, metric, quote, turn) in enumerate(islice(found, MOST), 1)
+    ]
+
+
+def _turns(score: Mapping[str, object]) -> Iterator[int]:
+    details = score.get("details")
+    named = details.get("turns") if isinstance(details, Mapping) else None
+    yield from (turn for turn in named if type(turn) is int) if isinstance(named, list | tuple) else ()
+
+
+class Marker:
+    """Marks quotations in texts, and remembers which of them it found."""
+
+    def __init__(self, evidence: Sequence[Evidence]) -> None:
+        self.found: set[int] = set()
+        self._wanted = [(each.number, _folded(each.quote)[0]) for each in evidence if each.quote]
+
+    def mark(self, text: str, limit: int) -> str:
+        """The text as HTML, cut to ``limit`` characters, with what is quoted of it in ``<mark>``."""
+        shown, out, done = text[:limit], [], 0
+        for start, end, numbers in self._places(shown):
+            ids = "".join(f' id="evidence-{n}"' for n in numbers[:1] if n not in self.found)
+            self.found.update(numbers)
+            signs = ", ".join(map(str, numbers))
+            out.append(prose(shown[done:start], limit))
+            out.append(f"<mark{ids}>{prose(shown[start:end], limit)}<sup>{signs}</sup></mark>")
+            done = end
+        rest = prose(shown[done:], limit)
+        return "".join(out) + rest + ("…" if len(text) > limit else "")
+
+    def _places(self, text: str) -> list[tuple[int, int, list[int]]]:
+        """Where quotations stand, in order and apart; of two that overlap the one that begins first."""
+        folded, at = _folded(text)
+        spans: dict[tuple[int, int], list[int]] = {}
+        for number, wanted in self._wanted:
+            place = folded.find(wanted) if wanted else -1
+            for _ in range(_OFTEN):
+                if place < 0:
+                    break
+                end = place + len(wanted)
+                spans.setdefault((at[place], at[end - 1] + 1), []).append(number)
+                place = folded.find(wanted, end)
+        apart: list[tuple[int, int, list[int]]] = []
+        for (start, end), numbers in sorted(spans.items(), key=lambda item: (item[0][0], -item[0][1])):
+            if not apart or start >= apart[-1][1]:
+                apart.append((start, end, numbers))
+            else:
+                apart[-1][2].extend(n for n in numbers if n not in apart[-1][2])
+        return apart
+
+
+def _folded(text: str) -> tuple[str, list[int]]:
+    """The text in lower case with white space collapsed, and where each of its characters stood."""
+    out: list[str] = []
+    at: list[int] = []
+    for place, character in enumerate(text):
+        if not character.isspace():
+            lower = character.lower()
+            out.append(lower if len(lower) == 1 else character)
+        elif out and out[-1] != " ":
+            out.append(" ")
+        else:
+            continue
+        at.append(place)
+    return "".join(out), at

@@ -1,0 +1,60 @@
+"""Transcript: what was said in a trace, turn by turn, with what verdicts quote of it marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from scoring.case import Case
+from scoring.conversation import turns
+from scoring.grounds import written
+from scoring.result import Unavailable
+from scoring.span import Json
+
+from .evidence import Evidence, Marker
+from .html import escape, prose
+
+MOST_TURNS = 200
+_TURN, _LONG = 6_000, 20_000
+"""Characters of a turn, and of what lies folded away."""
+
+
+def transcript(case: Case, evidence: Sequence[Evidence], marker: Marker) -> str:
+    """The conversation as HTML, and folded below it what else was given. All is foreign text, and escaped."""
+    # Here nothing is held against the application: of a trace that was cut short, what there is is shown.
+    conversation = turns(replace(case, complete=True))
+    if isinstance(conversation, Unavailable):
+        return f'<div class="empty">{escape(conversation.reason)}</div>'
+    named: dict[int, list[int]] = {}
+    for each in evidence:
+        if each.turn is not None:
+            named.setdefault(each.turn, []).append(each.number)
+    shown = "".join(
+        _turn(number, turn.speaker, turn.at, marker.mark(turn.text, _TURN), named.get(number, []))
+        for number, turn in enumerate(conversation[:MOST_TURNS])
+    )
+    rest = len(conversation) - MOST_TURNS
+    more = f'<p class="rest">{rest:,} more turns</p>' if rest > 0 else ""
+    return f'<ol class="turns" start="0">{shown}</ol>{more}{_folded(case)}'
+
+
+def _turn(number: int, speaker: str | None, at: str | None, text: str, named: Sequence[int]) -> str:
+    head = " · ".join(filter(None, (str(number), escape(speaker or "", limit=40), escape(at or "", limit=20))))
+    style = ' class="named"' if named else ""
+    ids = "".join(f'<span id="evidence-{each}"></span>' for each in named)
+    signs = f' <span class="signs">named by {", ".join(map(str, named))}</span>' if named else ""
+    return f'<li{style}>{ids}<div class="speaker">{head}{signs}</div><div class="text">{text}</div></li>'
+
+
+def _folded(case: Case) -> str:
+    parts: tuple[tuple[str, Json], ...] = (
+        ("Expected outcome", case.expected_outcome),
+        ("System prompt", case.system_prompt),
+        ("Context", list(case.context) if case.context else None),
+        ("Output as it came", case.model_output if not isinstance(case.model_output, str) else None),
+    )
+    return "".join(
+        f'<details class="folded"><summary>{name}</summary><pre>{prose(written(value), _LONG)}</pre></details>'
+        for name, value in parts
+        if value not in (None, "")
+    )
