@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from scoring.facts import quotes
+from scoring.span import Json
 
 from .failing_metrics import scores_of
 from .html import prose
@@ -19,6 +20,7 @@ MOST = 40
 """Quotations that are looked for."""
 _LEAST, _LONGEST = 3, 400
 """Characters of a quotation that is looked for."""
+_CITES = "evidence_backed_reasoning"
 _OFTEN = 5
 """Places of one quotation in one text that are marked."""
 
@@ -34,21 +36,38 @@ class Evidence:
     turn: int | None = None
 
 
-def evidence_of(verdicts: Sequence[Mapping[str, object]]) -> list[Evidence]:
-    """Everything that the reasons and grades of these verdicts (in their JSON form) point to, in order, each once."""
+def evidence_of(verdicts: Sequence[Mapping[str, object]], output: Json = None) -> list[Evidence]:
+    """Everything that the reasons and grades of these verdicts (in their JSON form) point to, in order, each once.
+
+    Where a metric asks whether the reasons of the ``output`` cite evidence, what they quote is its evidence.
+    """
     found: dict[tuple[str, str, str, int | None], None] = {}
     for verdict in verdicts:
         for score in scores_of(verdict):
             about = (str(verdict.get("rubric")), str(score.get("metric")))
-            for quote in quotes(str(score.get("reason") or "")):
-                if _LEAST <= len(quote.text.strip()) <= _LONGEST:
-                    found.setdefault((*about, quote.text.strip(), None))
+            for text in (str(score.get("reason") or ""), *(_texts(output) if about[1] == _CITES else ())):
+                for quote in quotes(text):
+                    if _LEAST <= len(quote.text.strip()) <= _LONGEST:
+                        found.setdefault((*about, quote.text.strip(), None))
             for turn in _turns(score):
                 found.setdefault((*about, "", turn))
     return [
         Evidence(number=number, rubric=rubric, metric=metric, quote=quote, turn=turn)
         for number, (rubric, metric, quote, turn) in enumerate(islice(found, MOST), 1)
     ]
+
+
+def _texts(output: Json) -> Iterator[str]:
+    """Every text in an output, however deep, in order."""
+    waiting = [output]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+        elif isinstance(value, dict):
+            waiting.extend(reversed(value.values()))
 
 
 def _turns(score: Mapping[str, object]) -> Iterator[int]:

@@ -83,7 +83,8 @@ def _call(span: Span) -> str:
 
 
 def _milliseconds(span: Span) -> str:
-    return f"{(span.end_ns - span.start_ns) / 1e6:,.0f} ms"
+    took = (span.end_ns - span.start_ns) / 1e6
+    return f"{took:,.0f} ms" if took >= 10 else f"{took:.2g} ms"
 
 
 def _bar(span: Span, begin: int, length: int) -> str:

@@ -51,7 +51,7 @@ def story_page(page: StoryPage) -> str:
     """The page as HTML. Everything that comes from the trace is escaped."""
     story = page.story
     verdicts = [each for each in _listed(story.get("verdicts")) if isinstance(each, Mapping)]
-    evidence = evidence_of(verdicts)
+    evidence = evidence_of(verdicts, page.case.output_content if page.case is not None else None)
     marker = Marker(evidence)
     said = _said(page, evidence, marker)  # first: verdicts link to what was found in it
     named = {each.number for each in evidence if each.turn is not None} if page.case is not None else set()
@@ -111,7 +111,7 @@ def _said(page: StoryPage, evidence: Sequence[Evidence], marker: Marker) -> str:
     missed = [each for each in quoted if each.number not in marker.found]
     note = ""
     if quoted:
-        note = f"{len(quoted) - len(missed)} of {len(quoted)} quotations of the verdicts are marked"
+        note = f"{len(quoted) - len(missed)} of {len(quoted)} quotations in verdicts and reasons are marked"
         note += "; the others do not stand here word for word" if missed else ""
     return card("said", "What was said", shown, note=note)
 

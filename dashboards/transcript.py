@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -29,13 +30,30 @@ def transcript(case: Case, evidence: Sequence[Evidence], marker: Marker) -> str:
     for each in evidence:
         if each.turn is not None:
             named.setdefault(each.turn, []).append(each.number)
+    output = written(case.model_output)
     shown = "".join(
-        _turn(number, turn.speaker, turn.at, marker.mark(turn.text, _TURN), named.get(number, []))
+        _turn(
+            number, turn.speaker, turn.at,
+            # What the output quotes is looked for in what was said before it, not in itself.
+            prose(_laid_out(case), _TURN) if turn.text == output else marker.mark(turn.text, _TURN),
+            named.get(number, []),
+        )
         for number, turn in enumerate(conversation[:MOST_TURNS])
-    )
+    )  # fmt: skip
     rest = len(conversation) - MOST_TURNS
     more = f'<p class="rest">{rest:,} more turns</p>' if rest > 0 else ""
     return f'<ol class="turns" start="0">{shown}</ol>{more}{_folded(case)}'
+
+
+def _laid_out(case: Case) -> str:
+    """The output, over several lines where it is JSON."""
+    content = case.output_content
+    if not isinstance(content, dict | list):
+        return written(content)
+    try:
+        return json.dumps(content, ensure_ascii=False, indent=2)
+    except (RecursionError, ValueError):
+        return written(content)
 
 
 def _turn(number: int, speaker: str | None, at: str | None, text: str, named: Sequence[int]) -> str:
@@ -51,7 +69,6 @@ def _folded(case: Case) -> str:
         ("Expected outcome", case.expected_outcome),
         ("System prompt", case.system_prompt),
         ("Context", list(case.context) if case.context else None),
-        ("Output as it came", case.model_output if not isinstance(case.model_output, str) else None),
     )
     return "".join(
         f'<details class="folded"><summary>{name}</summary><pre>{prose(written(value), _LONG)}</pre></details>'
