@@ -33,7 +33,10 @@ def standings_card(
         return card(
             "standings", "Pass ratio", '<div class="empty">No verdict yet.</div>', note=_note((), policy, window_s)
         )
-    ordered = sorted(standings, key=lambda each: _ORDER.index(each.appraisal.status))
+    ordered = sorted(
+        standings,
+        key=lambda each: (_ORDER.index(each.appraisal.status), -each.estimate.n if each.estimate else 0),
+    )
     rows = (_row(each, trends.get((each.service, each.environment, each.rubric))) for each in ordered[:MOST])
     caption = "Pass ratio of every service under every rubric, the worst first"
     more = (

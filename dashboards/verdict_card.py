@@ -60,11 +60,12 @@ def _former(revision: object) -> str:
 def _row(score: Mapping[str, object], evidence: Sequence[Evidence], found: set[int]) -> str:
     rating, weight = str(score.get("rating") or ""), score.get("weight")
     shown = pill(_RATINGS.get(rating, "insufficient_data"), escape(rating, limit=20)) if rating else "–"
+    rated = "" if rating else ' data-name="rating"'
     method = _method(score)
     return (
         f'<tr><th scope="row" class="metric">{escape(score.get("metric") or "", limit=60)}</th>'
         f'<td class="number" data-name="value">{escape(value_of(score))}'
-        f"<td>{shown}"
+        f"<td{rated}>{shown}"
         f'<td class="number" data-name="weight">{f"{weight:.3g}" if isinstance(weight, int | float) else "–"}'
         f'<td data-name="by">{method}'
         f'<td class="why">{escape(score.get("reason") or "", limit=MAX_REASON + 1)}{_pointing(evidence, found)}'

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 _LAUNCH = """
-import os, sys
-reading, writing = (os.dup(int(each)) for each in sys.argv[1:3])
+import fcntl, os, sys
+reading, writing = (fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3])
 os.dup2(reading, 3); os.dup2(writing, 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
