@@ -11,8 +11,8 @@ _SAID = re.compile(r"(<time\b[^>]*>)[^<]*")
 
 
 def stamp(ns: int) -> str:
-    """An instant in full, in UTC, to the second."""
-    return f'<time datetime="{_iso(ns)}">{_utc(ns)} UTC</time>'
+    """An instant in full, in UTC (``Z``), to the second."""
+    return f"<time>{_utc(ns)}Z</time>"
 
 
 def age(ns: int, now_ns: int, *, ago: bool = True) -> str:

@@ -44,11 +44,11 @@
   };
 
   const asOf = (date) => {
-    const each = main.querySelector("#as-of time");
-    if (!each || Number.isNaN(date.getTime())) return;
+    if (Number.isNaN(date.getTime())) return;
     offset = date.getTime() - Date.now();
-    each.dateTime = date.toISOString().slice(0, 19) + "Z";
-    each.textContent = `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+    const each = main.querySelector("#as-of time");
+    if (!each) return;
+    each.textContent = `${date.toISOString().slice(0, 19).replace("T", " ")}Z`;
   };
 
   const isRead = (part) => {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,8 +27,10 @@ _LEAST_REST_S = 5.0
 class Trends:
     """The trends of all services, at most a little old. While the store cannot be read, the last ones known."""
 
-    def __init__(self, path: Path, window_ns: int, declared: Declaration) -> None:
-        self._path, self._window_ns, self._declared = path, window_ns, declared
+    def __init__(
+        self, path: Path, window_ns: int, declared: Declaration, *, clock_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._path, self._window_ns, self._declared, self._clock_s = path, window_ns, declared, clock_s
         self._known: Mapping[Key, Trend] = {}
         self._due_s = 0.0
         self._reading = asyncio.Lock()
@@ -36,11 +38,11 @@ class Trends:
     async def at(self, now_ns: int) -> Mapping[Key, Trend]:
         """The trend of each service, environment and rubric that had a verdict in the last ``STEPS`` windows."""
         async with self._reading:
-            began = time.monotonic()
+            began = self._clock_s()
             if began >= self._due_s:
                 with suppress(StoreError):
                     self._known = await asyncio.to_thread(self._read, now_ns)
-                ended = time.monotonic()
+                ended = self._clock_s()
                 self._due_s = ended + max(_LEAST_REST_S, _REST * (ended - began))
             return self._known
 
