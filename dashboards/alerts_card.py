@@ -11,6 +11,7 @@ from scoring.alerts.lifecycle import Stage
 from .card import card
 from .html import escape
 from .instants import age
+from .verdict_rows import failed_verdicts
 
 _STYLES = {Severity.CRITICAL: "critical", Severity.WARNING: "warning", Severity.INFO: "insufficient_data"}
 _STAGES = {Stage.PENDING: "pending", Stage.FIRING: "firing", Stage.UNKNOWN: "cannot be told now"}
@@ -50,7 +51,8 @@ def _item(posted: Posted, now_ns: int) -> str:
     return (
         f'<li>{_pill(posted)}<div><b>{escape(condition.title)}</b> <span class="where">{_where(posted)}</span>'
         f'<div class="why">{escape(alert.finding.said)}{change}</div>'
-        f'<div class="why">{_stage(posted, now_ns)} · runbook <code>{escape(condition.runbook)}</code></div></div></li>'
+        f'<div class="why">{_stage(posted, now_ns)} · runbook <code>{escape(condition.runbook)}</code>{_failed(posted)}'
+        "</div></div></li>"
     )
 
 
@@ -61,6 +63,15 @@ def _pill(posted: Posted) -> str:
 
 def _where(posted: Posted) -> str:
     return " · ".join(escape(value, limit=48) for _, value in posted.alert.labels) or "this monitor"
+
+
+def _failed(posted: Posted) -> str:
+    """A link to the failed verdicts that the alert speaks of, where it speaks of some."""
+    about = dict(posted.alert.labels)
+    if not {"service", "environment", "rubric"} <= about.keys():
+        return ""
+    address = failed_verdicts(about["service"], about["environment"], about["rubric"])
+    return f' · <a href="{address}">failed verdicts<span class="unseen"> of {_where(posted)}</span></a>'
 
 
 def _stage(posted: Posted, now_ns: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlencode
 
 from scoring.standing import Standing
 from scoring.status import Policy, Status
@@ -13,6 +12,7 @@ from .card import card, name_cell, table
 from .html import duration, escape
 from .pills import status_pill
 from .trend import trend_drawing
+from .verdict_rows import failed_verdicts
 
 MOST = 100
 """Standings on the page, the worst first."""
@@ -64,8 +64,9 @@ def _row(standing: Standing, trend: Trend | None) -> str:
     failed = "0"
     if told and told.failures:
         where = f"{standing.service}, {standing.rubric}"
+        address = failed_verdicts(standing.service, standing.environment, standing.rubric)
         failed = (
-            f'<a href="{_address(standing)}">{told.failures:,}'
+            f'<a href="{address}">{told.failures:,}'
             f'<span class="unseen"> failed verdicts of {escape(where, limit=120)}</span></a>'
         )
     return (
@@ -79,14 +80,6 @@ def _row(standing: Standing, trend: Trend | None) -> str:
         f'<td class="number" data-name="failed">{failed}'
         f'<td class="why">{escape(standing.appraisal.reason)}{_missing(standing)}</tr>'
     )
-
-
-def _address(standing: Standing) -> str:
-    """Where its failed verdicts stand."""
-    asked = {"service": standing.service, "environment": standing.environment, "rubric": standing.rubric}
-    # encoded as bytes: a lone surrogate in a name must not cost the page
-    as_bytes = {key: value.encode("utf-8", "replace") for key, value in asked.items()}
-    return escape("/verdicts?" + urlencode({**as_bytes, "passed": "false"}), limit=20_000)
 
 
 def _missing(standing: Standing) -> str:

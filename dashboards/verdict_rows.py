@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from urllib.parse import urlencode
 
 from .card import name_cell, table
 from .failing_metrics import failing_metrics
@@ -24,6 +25,14 @@ def links(trace: str, url: object) -> str:
         return "–"
     shown = f'<a href="/traces/{escape(trace)}">{escape(trace[:12])}…</a>'
     return f"{shown} {elsewhere(url)}".strip()
+
+
+def failed_verdicts(service: str, environment: str, rubric: str) -> str:
+    """The address of the failed verdicts of one service, as an attribute's value."""
+    asked = {"service": service, "environment": environment, "rubric": rubric}
+    # encoded as bytes: a lone surrogate in a name must not cost the page
+    as_bytes = {key: value.encode("utf-8", "replace") for key, value in asked.items()}
+    return escape("/verdicts?" + urlencode({**as_bytes, "passed": "false"}), limit=20_000)
 
 
 def elsewhere(url: object, name: str = "Langfuse") -> str:

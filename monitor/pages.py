@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -115,7 +116,8 @@ def _stories(app: FastAPI, view: PagesView) -> None:
                 raise unknown_trace(known)
         except ProblemError as problem:
             return _refused(problem)
-        return _live(story_page(found), found.now_ns, request)
+        # in a thread: a trace may say a great deal, and nobody else is to wait for it
+        return _live(await asyncio.to_thread(story_page, found), found.now_ns, request)
 
 
 def _status(report: Report, failed: VerdictPage, trends: Mapping[Key, Trend]) -> StatusPage:

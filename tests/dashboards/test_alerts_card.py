@@ -52,3 +52,8 @@ def test_what_matters_most_comes_first():
     info, unknown, pending = posted(CHANGE), posted(stage=Stage.UNKNOWN), posted(stage=Stage.PENDING)
     older = posted(since_ns=-5)
     assert in_order([pending, muted, unknown, info, firing, older]) == [older, firing, info, muted, unknown, pending]
+
+
+def test_an_alert_about_a_service_links_to_its_failed_verdicts():
+    card = alerts_card([posted(service="a&b")], 0)
+    assert 'href="/verdicts?service=a%26b&amp;environment=prod&amp;rubric=qa&amp;passed=false"' in card

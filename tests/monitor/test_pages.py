@@ -7,6 +7,7 @@ import pytest
 
 from monitor.api import create_app
 from monitor.app import Monitor
+from scoring.standing import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
 SAID = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
@@ -184,3 +185,15 @@ async def test_suspicions_stand_on_the_page(still):
     text = (await s.get("/")).text
     for said in ("Suspicions", "skewed sampling", "&lt;b&gt;shop", "low ids only", "sampling.randomness: hashed"):
         assert said in text
+
+
+async def test_what_names_no_service_is_found_under_the_name_that_the_page_gives_it(still):
+    s = still()
+    await s.take(1, service="")
+    await s.judge()
+    home = (await s.get("/")).text
+    where = f"service={UNKNOWN_SERVICE}&amp;environment={UNKNOWN_ENVIRONMENT}"
+    link = f"/verdicts?{where}&amp;rubric=workflow&amp;passed=false"
+    assert f'href="{link}"' in home
+    found = (await s.get(link.replace("&amp;", "&"))).text
+    assert f'href="{page(1)}"' in found
