@@ -58,11 +58,12 @@ SELECT story, reason, completion, revision, service, closed_ns FROM traces WHERE
 SELECT verdict FROM verdicts WHERE trace_id = ? ORDER BY rubric;
 
 -- name: recent_verdicts
-SELECT verdict, closed_ns FROM verdicts
 -- What names no service or environment is found under the name that windows and metrics give it.
+SELECT verdict, closed_ns FROM verdicts
 WHERE (:rubric IS NULL OR rubric = :rubric)
   AND (:service IS NULL OR coalesce(nullif(service, ''), 'unknown_service') = :service)
-  AND (:environment IS NULL OR coalesce(nullif(environment, ''), 'unknown') = :environment) AND (:trace_id IS NULL OR trace_id = :trace_id)
+  AND (:environment IS NULL OR coalesce(nullif(environment, ''), 'unknown') = :environment)
+  AND (:trace_id IS NULL OR trace_id = :trace_id)
   AND (:passed IS NULL OR passed IS (CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END))
   AND (:state IS NULL OR json_extract(verdict, '$.state') = :state) AND (:since IS NULL OR closed_ns >= :since)
   AND (:after_ns IS NULL OR (closed_ns, trace_id, rubric) < (:after_ns, :after_id, :after_rubric))
