@@ -6,6 +6,7 @@ space; what does not stand there is not marked. Cost is bounded: so many quotati
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -81,7 +82,11 @@ class Marker:
 
     def __init__(self, evidence: Sequence[Evidence]) -> None:
         self.found: set[int] = set()
-        self._wanted = [(each.number, _folded(each.quote)[0]) for each in evidence if each.quote]
+        self._wanted = [
+            (each.number, max(each.quote.casefold().split(), key=len), _as_written(each.quote))
+            for each in evidence
+            if each.quote.strip()
+        ]
 
     def mark(self, text: str, limit: int) -> str:
         """The text as HTML, cut to ``limit`` characters, with what is quoted of it in ``<mark>``."""
@@ -98,16 +103,13 @@ class Marker:
 
     def _places(self, text: str) -> list[tuple[int, int, list[int]]]:
         """Where quotations stand, in order and apart; of two that overlap the one that begins first."""
-        folded, at = _folded(text)
         spans: dict[tuple[int, int], list[int]] = {}
-        for number, wanted in self._wanted:
-            place = folded.find(wanted) if wanted else -1
-            for _ in range(_OFTEN):
-                if place < 0:
-                    break
-                end = place + len(wanted)
-                spans.setdefault((at[place], at[end - 1] + 1), []).append(number)
-                place = folded.find(wanted, end)
+        folded = text.casefold()
+        for number, word, wanted in self._wanted:
+            if word not in folded:  # nearly always, and at a hundredth of the cost
+                continue
+            for place in islice(wanted.finditer(text), _OFTEN):
+                spans.setdefault(place.span(), []).append(number)
         apart: list[tuple[int, int, list[int]]] = []
         for (start, end), numbers in sorted(spans.items(), key=lambda item: (item[0][0], -item[0][1])):
             if not apart or start >= apart[-1][1]:
@@ -117,17 +119,6 @@ class Marker:
         return apart
 
 
-def _folded(text: str) -> tuple[str, list[int]]:
-    """The text in lower case with white space collapsed, and where each of its characters stood."""
-    out: list[str] = []
-    at: list[int] = []
-    for place, character in enumerate(text):
-        if not character.isspace():
-            lower = character.lower()
-            out.append(lower if len(lower) == 1 else character)
-        elif out and out[-1] != " ":
-            out.append(" ")
-        else:
-            continue
-        at.append(place)
-    return "".join(out), at
+def _as_written(quote: str) -> re.Pattern[str]:
+    """Its words, whatever their case and the white space between them. Takes time in proportion to a text's length."""
+    return re.compile(r"\s+".join(map(re.escape, quote.split())), re.IGNORECASE)

@@ -42,7 +42,8 @@ def security_policy() -> str:
 def escape(value: object, limit: int = _CLIP) -> str:
     """A value as HTML text or attribute: cut to ``limit`` characters, on one line, with nothing that has a meaning."""
     text = str(value)[: limit + 1]
-    text = "".join(c if c.isprintable() else " " for c in text)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else " " for c in text)
     return html.escape(text if len(text) <= limit else text[: limit - 1] + "…", quote=True)
 
 

@@ -16,6 +16,8 @@ from .evidence import Evidence, Marker
 from .html import escape, prose
 
 MOST_TURNS = 200
+MOST_SAID = 300_000
+"""Characters of all turns together that are shown."""
 _TURN, _LONG = 6_000, 20_000
 """Characters of a turn, and of what lies folded away."""
 
@@ -30,19 +32,18 @@ def transcript(case: Case, evidence: Sequence[Evidence], marker: Marker) -> str:
     for each in evidence:
         if each.turn is not None:
             named.setdefault(each.turn, []).append(each.number)
-    output = written(case.model_output)
-    shown = "".join(
-        _turn(
-            number, turn.speaker, turn.at,
-            # What the output quotes is looked for in what was said before it, not in itself.
-            prose(_laid_out(case), _TURN) if turn.text == output else marker.mark(turn.text, _TURN),
-            named.get(number, []),
-        )
-        for number, turn in enumerate(conversation[:MOST_TURNS])
-    )  # fmt: skip
-    rest = len(conversation) - MOST_TURNS
-    more = f'<p class="rest">{rest:,} more turns</p>' if rest > 0 else ""
-    return f'<ol class="turns" start="0">{shown}</ol>{more}{_folded(case)}'
+    output, shown, left = written(case.model_output), [], MOST_SAID
+    for number, turn in enumerate(conversation[:MOST_TURNS]):
+        if left <= 0:
+            break
+        # What the output quotes is looked for in what was said before it, not in itself.
+        is_output = turn.text == output
+        text = prose(_laid_out(case), _TURN) if is_output else marker.mark(turn.text, _TURN)
+        shown.append(_turn(number, turn.speaker, turn.at, text, named.get(number, [])))
+        left -= min(len(turn.text), _TURN)
+    rest = len(conversation) - len(shown)
+    more = f'<p class="rest">{rest:,} more turns</p>' if rest else ""
+    return f'<ol class="turns" start="0">{"".join(shown)}</ol>{more}{_folded(case)}'
 
 
 def _laid_out(case: Case) -> str:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dashboards.span_tree import MOST, span_tree
 from dashboards.story_page import StoryPage, story_page
+from dashboards.transcript import MOST_SAID, MOST_TURNS
 from scoring.case import Case, Utterance
 from scoring.span import Span, SpanKind, ToolCall
 from scoring.trace import Trace
@@ -139,3 +140,19 @@ def test_nothing_that_a_trace_says_becomes_markup(text):
 
     assert outline(shown(text)) <= outline(shown("plain words")) | {"div", "/div"}
     assert 'javascript:x"' not in shown(text)
+
+
+def test_a_very_long_conversation_is_cut_and_the_rest_is_counted():
+    many = tuple(Utterance(f"turn {n}.", "agent") for n in range(500))
+    shown = page(case=Case(case_id="1", model_output=None, transcript=many))
+    assert shown.count('class="speaker"') == MOST_TURNS
+    assert "300 more turns" in shown
+    long = tuple(Utterance("word " * 2000, "agent") for _ in range(150))
+    shown = page(case=Case(case_id="1", model_output=None, transcript=long))
+    assert len(shown) < 2 * MOST_SAID
+    assert "100 more turns" in shown
+
+
+def test_a_trace_that_is_kept_elsewhere_links_there():
+    shown = page(story={"trace_url": "https://langfuse.example/trace/1"}, absent="gone")
+    assert '<a href="https://langfuse.example/trace/1" rel="noreferrer" class="out">Open in Langfuse</a>' in shown
