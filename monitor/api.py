@@ -133,8 +133,12 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
     async def verdicts(  # noqa: PLR0917  # the framework calls it by name
         request: Request,
         rubric: Annotated[str | None, Query(max_length=200)] = None,
-        service: Annotated[str | None, Query(max_length=2000)] = None,
-        environment: Annotated[str | None, Query(max_length=2000)] = None,
+        service: Annotated[
+            str | None, Query(max_length=2000, description="`unknown_service`: traces that name none")
+        ] = None,
+        environment: Annotated[
+            str | None, Query(max_length=2000, description="`unknown`: traces that name none")
+        ] = None,
         passed: Annotated[Passed | None, Query(description="`none`: neither passed nor failed")] = None,
         state: Annotated[State | None, Query()] = None,
         trace_id: Annotated[str | None, Query(pattern=_TRACE_ID, description="32 hex digits")] = None,
