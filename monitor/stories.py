@@ -56,7 +56,7 @@ class Stories:
         """The story in its JSON form, with what was read of the trace for callers who may see that."""
         kept = await self._kept(trace_id)
         if kept is None:
-            return self._not_drawn(trace_id)
+            return self._not_kept(trace_id)
         if not shows_contents(self.config.api.contents, caller):
             return {**kept, "case": None}
         read, _ = await asyncio.to_thread(self._read, bytes.fromhex(trace_id))
@@ -65,7 +65,7 @@ class Stories:
     async def page(self, trace_id: str, caller: str | None) -> StoryPage | None:
         """What the story's page shows."""
         kept = await self._kept(trace_id)
-        told = kept or self._not_drawn(trace_id)
+        told = kept or self._not_kept(trace_id)
         if told is None:
             return None
         absent: Absence | None = "never"
@@ -100,8 +100,12 @@ class Stories:
             return None
         return self.linked({**told, "verdicts": [self.linked(verdict) for verdict in told["verdicts"]]})
 
-    def _not_drawn(self, trace_id: str) -> dict[str, Any] | None:
+    def _not_kept(self, trace_id: str) -> dict[str, Any] | None:
+        """What is remembered of a trace that ended before anything of it was kept."""
         wanted = bytes.fromhex(trace_id)
+        if self.ledger.has_excluded(wanted):
+            why = "it is what a monitor tells of itself"
+            return {"trace_id": trace_id, "reason": Reason.EXCLUDED.value, "verdicts": [], "excluded": why}
         if not self.ledger.has_sampled_out(wanted):
             return None
         base = threshold(self.config.sampling.rate)
