@@ -197,3 +197,11 @@ async def test_what_names_no_service_is_found_under_the_name_that_the_page_gives
     assert f'href="{link}"' in home
     found = (await s.get(link.replace("&amp;", "&"))).text
     assert f'href="{page(1)}"' in found
+
+
+async def test_what_a_monitor_tells_of_itself_has_a_story_that_says_so(still):
+    s = still()
+    s.monitor.ledger.excluded("sidejudge", {trace(5)})
+    story = (await s.get(page(5))).text
+    assert "it is what a monitor tells of itself" in story
+    assert "never kept" in story
