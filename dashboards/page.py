@@ -9,6 +9,7 @@ from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.alerts.board import Posted
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
+from scoring.pull_standing import PullStanding
 from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.trend import Trend
@@ -21,6 +22,7 @@ from .instants import age, stamp
 from .judge_card import judge_card
 from .ledger_card import ledger_card
 from .pills import NAMES, status_pill
+from .pull_card import pull_card
 from .standings_card import standings_card
 from .suspicions_card import Suspected, suspicions_card
 from .traffic_card import traffic_card
@@ -57,6 +59,7 @@ class StatusPage:
     failures: Sequence[Mapping[str, object]] = ()
     trends: Mapping[tuple[str, str, str], Trend] = field(default_factory=dict)
     judge: JudgeStanding | None = None
+    pull: PullStanding | None = None
     exports: Sequence[ExportStanding] = ()
     suspected: Sequence[Suspected] = ()
     receiving: Receiving | None = None
@@ -69,7 +72,7 @@ def status_page(page: StatusPage) -> str:
     sections = (
         _head(page), _tiles(page), alerts_card(page.alerts, page.now_ns), suspicions_card(page.suspected),
         standings_card(page.standings, page.policy, page.window_s, page.trends), _failures(page),
-        judge_card(page.judge), export_card(page.exports, page.now_ns / 1e9),
+        judge_card(page.judge), pull_card(page.pull, page.now_ns), export_card(page.exports, page.now_ns / 1e9),
         ledger_card(page.seen, page.open, page.ended), traffic_card(page.receiving, page.forwarding), _links(page),
     )  # fmt: skip
     title = f"{NAMES[page.overall]} · sidejudge"
