@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from integrations.otlp.traffic import Forwarding, Receiving
+from scoring.agreement_standing import AgreementStanding
 from scoring.alerts.board import Posted
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
@@ -14,6 +15,7 @@ from scoring.standing import Standing
 from scoring.status import Policy, Status
 from scoring.trend import Trend
 
+from .agreement_card import agreement_card
 from .alerts_card import alerts_card
 from .card import card
 from .export_card import export_card
@@ -59,6 +61,7 @@ class StatusPage:
     failures: Sequence[Mapping[str, object]] = ()
     trends: Mapping[tuple[str, str, str], Trend] = field(default_factory=dict)
     judge: JudgeStanding | None = None
+    agreement: AgreementStanding | None = None
     pull: PullStanding | None = None
     exports: Sequence[ExportStanding] = ()
     suspected: Sequence[Suspected] = ()
@@ -72,7 +75,8 @@ def status_page(page: StatusPage) -> str:
     sections = (
         _head(page), _tiles(page), alerts_card(page.alerts, page.now_ns), suspicions_card(page.suspected),
         standings_card(page.standings, page.policy, page.window_s, page.trends), _failures(page),
-        judge_card(page.judge), pull_card(page.pull, page.now_ns), export_card(page.exports, page.now_ns / 1e9),
+        judge_card(page.judge), agreement_card(page.agreement, page.now_ns), pull_card(page.pull, page.now_ns),
+        export_card(page.exports, page.now_ns / 1e9),
         ledger_card(page.seen, page.open, page.ended), traffic_card(page.receiving, page.forwarding), _links(page),
     )  # fmt: skip
     title = f"{NAMES[page.overall]} · sidejudge"

@@ -78,7 +78,7 @@ def _row(standing: Standing, trend: Trend | None) -> str:
         f'<td class="{status.value} trended">{trend_drawing(trend, standing.thresholds)}'
         f'<td class="number" data-name="verdicts">{told.n if told else 0:,}'
         f'<td class="number" data-name="failed">{failed}'
-        f'<td class="why">{escape(standing.appraisal.reason)}{_missing(standing)}</tr>'
+        f'<td class="why">{escape(standing.appraisal.reason)}{_missing(standing)}{_corrected(standing)}</tr>'
     )
 
 
@@ -88,6 +88,14 @@ def _missing(standing: Standing) -> str:
     if band is None or not standing.incomplete:
         return ""
     return f"; with the {standing.incomplete:,} incomplete between {band.worst:.1%} and {band.best:.1%}"
+
+
+def _corrected(standing: Standing) -> str:
+    """What people would have found, by their labels; nothing where labels do not tell."""
+    found = standing.corrected
+    if found is None:
+        return ""
+    return f"; people would pass {found.rate:.1%} ({found.lower:.1%} – {found.upper:.1%})"
 
 
 def _range(standing: Standing) -> str:
