@@ -8,10 +8,15 @@ from scoring.alerts.board import Posted
 from scoring.alerts.condition import Severity
 from scoring.alerts.lifecycle import Stage
 
-from .html import duration, escape
+from .card import card
+from .html import escape
+from .instants import age
+from .verdict_rows import failed_verdicts
 
 _STYLES = {Severity.CRITICAL: "critical", Severity.WARNING: "warning", Severity.INFO: "insufficient_data"}
 _STAGES = {Stage.PENDING: "pending", Stage.FIRING: "firing", Stage.UNKNOWN: "cannot be told now"}
+_FEW = 3
+"""So many minor alerts are shown without folding them away."""
 
 
 def alerts_card(posted: Sequence[Posted], now_ns: int) -> str:
@@ -23,12 +28,13 @@ def alerts_card(posted: Sequence[Posted], now_ns: int) -> str:
         return ""
     minor = [each for each in posted if each.alert.stage is Stage.PENDING or each.muted]
     firing = sum(each.alert.stage is Stage.FIRING for each in posted)
-    note = f'<span class="soft">{firing} of {len(posted)} firing</span>'
-    items = [_item(each, now_ns) for each in posted if each not in minor] + [_line(each, now_ns) for each in minor]
-    return (
-        f'<section class="card"><div class="head"><h2>Alerts</h2>{note}</div>'
-        f'<ul class="alerts">{"".join(items)}</ul></section>'
-    )
+    items = "".join(_item(each, now_ns) for each in posted if each not in minor)
+    lines = "".join(_line(each, now_ns) for each in minor)
+    shown = f'<ul class="alerts">{items}{"" if len(minor) > _FEW else lines}</ul>'
+    if len(minor) > _FEW:
+        told = f"{len(minor)} more, pending or muted by one of these" if items else f"{len(minor)} pending"
+        shown += f'<details class="folded"><summary>{told}</summary><ul class="alerts">{lines}</ul></details>'
+    return card("alerts", "Alerts", shown, note=f"{firing} of {len(posted)} firing")
 
 
 def _line(posted: Posted, now_ns: int) -> str:
@@ -41,11 +47,12 @@ def _line(posted: Posted, now_ns: int) -> str:
 def _item(posted: Posted, now_ns: int) -> str:
     condition, alert = posted.condition, posted.alert
     began = alert.finding.changed_ns
-    change = f"; it began about {duration((now_ns - began) / 1e9)} ago" if began is not None else ""
+    change = f"; it began about {age(began, now_ns)}" if began is not None else ""
     return (
         f'<li>{_pill(posted)}<div><b>{escape(condition.title)}</b> <span class="where">{_where(posted)}</span>'
         f'<div class="why">{escape(alert.finding.said)}{change}</div>'
-        f'<div class="why">{_stage(posted, now_ns)} · runbook <code>{escape(condition.runbook)}</code></div></div></li>'
+        f'<div class="why">{_stage(posted, now_ns)} · runbook <code>{escape(condition.runbook)}</code>{_failed(posted)}'
+        "</div></div></li>"
     )
 
 
@@ -58,6 +65,15 @@ def _where(posted: Posted) -> str:
     return " · ".join(escape(value, limit=48) for _, value in posted.alert.labels) or "this monitor"
 
 
+def _failed(posted: Posted) -> str:
+    """A link to the failed verdicts that the alert speaks of, where it speaks of some."""
+    about = dict(posted.alert.labels)
+    if not {"service", "environment", "rubric"} <= about.keys():
+        return ""
+    address = failed_verdicts(about["service"], about["environment"], about["rubric"])
+    return f' · <a href="{address}">failed verdicts<span class="unseen"> of {_where(posted)}</span></a>'
+
+
 def _stage(posted: Posted, now_ns: int) -> str:
     muted = ", muted" if posted.muted else ""
-    return f"{_STAGES[posted.alert.stage]}{muted} for {duration((now_ns - posted.alert.since_ns) / 1e9)}"
+    return f"{_STAGES[posted.alert.stage]}{muted} for {age(posted.alert.since_ns, now_ns, ago=False)}"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from .card import card
 from .html import escape, frame
 
 
@@ -18,17 +19,16 @@ def api_page(document: Mapping[str, Any]) -> str:
         for method, operation in methods.items()
     )
     models = "".join(
-        f'<section class="card" id="{escape(name)}"><div class="head"><h2>{escape(name)}</h2>'
-        f'<span class="soft">{_prose(schema.get("description", ""))}</span></div>{_fields(schema)}</section>'
+        card(escape(name), name, _fields(schema), note=_prose(schema.get("description", "")))
         for name, schema in document.get("components", {}).get("schemas", {}).items()
     )
     info = document["info"]
     body = (
         f'<header><h1>{escape(info["title"])} API</h1><span class="pill">{escape(info["version"])}</span>'
-        '<span class="soft"><a href="/">status page</a> · <a href="/openapi.json">openapi.json</a></span></header>'
+        '<span class="soft"><a href="/openapi.json">openapi.json</a></span></header>'
         f'{paths}<h2 class="part">Models</h2>{models}'
     )
-    return frame(f"{info['title']} API", body)
+    return frame(f"{info['title']} API", body, here="/docs")
 
 
 def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
@@ -39,8 +39,10 @@ def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
     answers = "".join(_line(code, _contents(answer), answer) for code, answer in operation["responses"].items())
     link = f'<a href="{escape(path)}">{escape(path)}</a>' if "{" not in path and method == "get" else escape(path)
     text = operation.get("description") or operation.get("summary", "")
+    name = escape(f"{method}{path}")
     return (
-        f'<section class="card"><div class="head"><h2 class="id">{escape(method.upper())} {link}</h2>'
+        f'<section class="card" aria-labelledby="{name}"><div class="head">'
+        f'<h2 class="id" id="{name}">{escape(method.upper())} {link}</h2>'
         f'<span class="soft">{_prose(text)}</span></div><div class="scroll"><table class="plain"><tbody>{parameters}'
         f"{answers}</tbody></table></div></section>"
     )

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 from scoring.export_standing import ExportStanding
 
-from .html import duration, escape
+from .card import card, table
+from .html import escape
+from .instants import age
+from .pills import pill
 
 _STATES = {
     "starting": ("insufficient_data", "starting"),
@@ -14,30 +17,31 @@ _STATES = {
     "retrying": ("warning", "retrying"),
     "stopped": ("critical", "stopped"),
 }
+_COLUMNS = ("State", "Where", "Waiting#", "Oldest", "Not seen yet#", "Given up#", "Last success", "Why")
 
 
 def export_card(exports: Sequence[ExportStanding], now_s: float) -> str:
     """The section as HTML, empty without a destination. Names and reasons come from servers: all is escaped."""
     if not exports:
         return ""
-    rows = "".join(_row(export, now_s) for export in exports)
-    return (
-        '<section class="card"><div class="head"><h2>Written back and told</h2></div><div class="scroll"><table><thead>'
-        '<tr><th>State<th>Where<th class="number">Waiting<th>Oldest<th class="number">Not seen yet'
-        f'<th class="number">Given up<th>Last success<th>Why</tr></thead><tbody>{rows}</tbody></table></div></section>'
-    )
+    caption = "Where scores and notices go to, and how far they have come"
+    shown = table(caption, _COLUMNS, (_row(export, now_s) for export in exports), stacked=True)
+    return card("exports", "Written back and told", shown)
 
 
 def _row(export: ExportStanding, now_s: float) -> str:
     style, name = _STATES[export.state]
     where = " · ".join(filter(None, (export.server or export.destination, export.project)))
     return (
-        f'<tr><td><span class="pill {style}">{name}</span><td class="name">{escape(where, limit=120)}'
-        f'<td class="number">{export.waiting:,}<td>{_since(export.oldest_s, now_s)}'
-        f'<td class="number">{export.unseen:,}<td class="number">{export.dead:,}'
-        f'<td>{_since(export.last_success_s, now_s)}<td class="why">{escape(export.reason)}</tr>'
+        f'<tr><td>{pill(style, name)}<th scope="row" class="name">{escape(where, limit=120)}</th>'
+        f'<td class="number" data-name="waiting">{export.waiting:,}'
+        f'<td data-name="oldest">{_since(export.oldest_s, now_s)}'
+        f'<td class="number" data-name="not seen yet">{export.unseen:,}'
+        f'<td class="number" data-name="given up">{export.dead:,}'
+        f'<td data-name="last success">{_since(export.last_success_s, now_s)}'
+        f'<td class="why">{escape(export.reason)}</tr>'
     )
 
 
 def _since(at_s: float | None, now_s: float) -> str:
-    return "–" if at_s is None else f"{escape(duration(max(0.0, now_s - at_s)))} ago"
+    return "–" if at_s is None else age(int(at_s * 1e9), int(now_s * 1e9))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from scoring.judge_standing import JudgeStanding, ModelStanding, Spending
 
+from .card import card, facts, table
 from .html import escape
+from .pills import pill
 
 _STATES = {
     "closed": ("healthy", "answers"),
@@ -17,25 +19,20 @@ def judge_card(judge: JudgeStanding | None) -> str:
     """The section as HTML, empty where no judge is configured. Reasons come from providers: all is escaped."""
     if judge is None:
         return ""
-    rows = "".join(_model(model) for model in judge.models)
-    facts = [
+    told = [
         ("in flight", f"{judge.under_way:,}"),
         ("waiting", f"{judge.waiting:,}"),
         *((f"this {spending.period}", _spent(spending)) for spending in judge.spending),
         *((f"judged, {priority}", f"{share:.0%}") for priority, share in judge.shares.items() if share < 1.0),
     ]
-    shown = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
-    note = f'<span class="soft">{escape(judge.name, limit=120)}</span>'
-    return (
-        f'<section class="card"><div class="head"><h2>Judge</h2>{note}</div><div class="scroll"><table><thead><tr>'
-        f"<th>State<th>Model<th>Why</tr></thead><tbody>{rows}</tbody></table></div><dl>{shown}</dl></section>"
-    )
+    models = table("The models that judge", ("State", "Model", "Why"), map(_model, judge.models), stacked=True)
+    return card("judge", "Judge", models + facts(told), note=escape(judge.name, limit=120))
 
 
 def _model(model: ModelStanding) -> str:
     style, name = _STATES[model.circuit]
     return (
-        f'<tr><td><span class="pill {style}">{name}</span><td class="name">{escape(model.model, limit=120)}'
+        f'<tr><td>{pill(style, name)}<th scope="row" class="name">{escape(model.model, limit=120)}</th>'
         f'<td class="why">{escape(model.reason)}</tr>'
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from integrations.otlp.traffic import Forwarding, Receiving
 
+from .card import card, facts
 from .html import escape
 
 
@@ -19,21 +20,20 @@ def traffic_card(receiving: Receiving | None, forwarding: Forwarding | None) -> 
         for name, is_so in (("encrypted", receiving.encrypted), ("by credential", receiving.authenticated))
         if is_so
     ]
-    facts = [
+    told = [
         ("requests", f"{receiving.requests:,}"),
         ("spans", f"{receiving.spans:,}"),
         ("log records", f"{receiving.log_records:,}"),
         *((f"refused, {code}", f"{count:,}") for code, count in sorted(receiving.refused.items())),
     ]
-    note = f'<span class="soft">{escape(", ".join((f"over {ways}", *kept)))}</span>'
-    shown = f'<div class="head"><h2>Traffic</h2>{note}</div><dl>{_facts(facts)}</dl>'
-    return f'<section class="card">{shown}{_forwarding(forwarding)}</section>'
+    note = escape(", ".join((f"over {ways}", *kept)))
+    return card("traffic", "Traffic", facts(told) + _forwarding(forwarding), note=note)
 
 
 def _forwarding(told: Forwarding | None) -> str:
     if told is None:
         return ""
-    facts = [
+    counts = [
         *_counted("", told.requests),
         *_counted("answered ", told.answers),
         *_counted("no answer, ", told.failed),
@@ -41,12 +41,8 @@ def _forwarding(told: Forwarding | None) -> str:
     ]
     last = f" · last failure: {told.last_failure}" if told.last_failure else ""
     note = f'<span class="soft">{escape(told.upstream + last)}</span>'
-    return f'<div class="head"><h2>Forwarding</h2>{note}</div><dl>{_facts(facts)}</dl>'
+    return f'<div class="head"><h3>Forwarding</h3>{note}</div>{facts(counts)}'
 
 
 def _counted(what: str, counts: Mapping[str, int]) -> list[tuple[str, str]]:
     return [(f"{what}{name.replace('_', ' ')}", f"{count:,}") for name, count in sorted(counts.items())]
-
-
-def _facts(facts: list[tuple[str, str]]) -> str:
-    return "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)

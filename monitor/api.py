@@ -1,4 +1,4 @@
-"""API: the monitor over HTTP: probes, metrics, status, verdicts, a trace's story, and two pages for people.
+"""API: the monitor over HTTP: probes, metrics, status, verdicts, a trace's story, and pages for people.
 
 It only reads. There is no CORS: a page of another origin has no business here. Nothing is loaded from elsewhere.
 """
@@ -7,36 +7,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Protocol, TypeAlias
 
 import orjson
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.responses import PlainTextResponse
 
-from dashboards.api_page import api_page
-from dashboards.page import StatusPage, status_page
 from scoring.judge_metrics import available_metrics
-from scoring.rubrics import RUBRICS
 from scoring.verdict import State
 
 from .alerts.answers import AlertBody, BoardBody, ConditionBody
 from .answers import AvailableMetricsBody, ProblemBody, StatusBody, TraceBody, VerdictsBody
-from .config.errors import nearest
-from .problems import ProblemError, SecurityHeaders, explain_errors
-from .report import Passed, Position, Report, VerdictPage, VerdictQuery
+from .asked import nanoseconds_of, only_known, position_of, rubric_of, trace_id_of, unknown_trace
+from .pages import PagesView, add_pages
+from .problems import SecurityHeaders, explain_errors
+from .report import Passed, VerdictQuery
 
 PROBES = frozenset({"/livez", "/readyz", "/startupz"})
 MAX_LIMIT = 1000
 """Verdicts on one page, at most."""
-_LATEST_FAILURES = 8
 _TRACE_ID = "^[0-9a-fA-F]{32}$"
 _Responses: TypeAlias = dict[int | str, dict[str, Any]]
 _WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is wrong; the body says how."}}
 
 
-class MonitorView(Protocol):
+class MonitorView(PagesView, Protocol):
     """What the API may ask of the monitor. It is asked on the event loop; only the store may make it wait."""
 
     def live(self) -> bool:
@@ -47,12 +44,6 @@ class MonitorView(Protocol):
 
     def started(self) -> bool:
         """Whether its start is over."""
-
-    def status(self) -> Report:
-        """Everything at this moment."""
-
-    async def verdicts(self, query: VerdictQuery) -> VerdictPage:
-        """Verdicts that match, newest first: by time of closing, then trace id, then rubric, all descending."""
 
     async def story(self, trace_id: str, *, caller: str | None) -> Mapping[str, object] | None:
         """What is known of a trace (32 lower-case hex digits), None when nothing is.
@@ -78,7 +69,7 @@ def create_app(view: MonitorView, *, version: str = "0") -> FastAPI:
     _probes(app, view)
     _catalogue(app)
     _questions(app, view)
-    _pages(app, view)
+    add_pages(app, view)
     return app
 
 
@@ -137,13 +128,17 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
         return Response(body.model_dump_json(), media_type="application/json")
 
     @app.get(
-        "/v1/verdicts", response_model=VerdictsBody, responses=_WRONG, tags=["v1"], dependencies=[Depends(_only_known)]
+        "/v1/verdicts", response_model=VerdictsBody, responses=_WRONG, tags=["v1"], dependencies=[Depends(only_known)]
     )
     async def verdicts(  # noqa: PLR0917  # the framework calls it by name
         request: Request,
         rubric: Annotated[str | None, Query(max_length=200)] = None,
-        service: Annotated[str | None, Query(max_length=2000)] = None,
-        environment: Annotated[str | None, Query(max_length=2000)] = None,
+        service: Annotated[
+            str | None, Query(max_length=2000, description="`unknown_service`: traces that name none")
+        ] = None,
+        environment: Annotated[
+            str | None, Query(max_length=2000, description="`unknown`: traces that name none")
+        ] = None,
         passed: Annotated[Passed | None, Query(description="`none`: neither passed nor failed")] = None,
         state: Annotated[State | None, Query()] = None,
         trace_id: Annotated[str | None, Query(pattern=_TRACE_ID, description="32 hex digits")] = None,
@@ -154,9 +149,9 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
         """Verdicts that match all that is given, newest first."""
         page = await view.verdicts(
             VerdictQuery(
-                rubric=_rubric(rubric), service=service, environment=environment, passed=passed, state=state,
-                trace_id=trace_id.lower() if trace_id else None, since_ns=_nanoseconds(since), limit=limit,
-                after=_position(cursor),
+                rubric=rubric_of(rubric), service=service, environment=environment, passed=passed, state=state,
+                trace_id=trace_id.lower() if trace_id else None, since_ns=nanoseconds_of(since), limit=limit,
+                after=position_of(cursor),
             )
         )  # fmt: skip
         found = {"verdicts": list(page.verdicts), "next_cursor": str(page.next) if page.next else None}
@@ -167,65 +162,11 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
     @app.get("/v1/traces/{trace_id}", response_model=TraceBody, responses=unknown, tags=["v1"])
     async def trace(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
         """What happened to one trace and why, with its verdicts, and what was read of it while its spans are held."""
-        known = trace_id.lower()
-        if len(known) != 32 or set(known) - set("0123456789abcdef") or known == "0" * 32:
-            raise ProblemError(
-                HTTPStatus.UNPROCESSABLE_ENTITY,
-                "trace_id: a trace id is 32 hex digits, not all of them 0",
-                "copy it from a verdict's trace_id, or from the application's trace",
-            )
+        known = trace_id_of(trace_id)
         story = await view.story(known, caller=request.client.host if request.client else None)
         if story is None:
-            raise ProblemError(
-                HTTPStatus.NOT_FOUND,
-                f"nothing is known of trace {known}",
-                "it was not drawn by sampling, never arrived, or is past store.retention; "
-                f"'sidejudge explain {known} --config FILE' tells what sampling says of it",
-            )
+            raise unknown_trace(known)
         return _json(story, request)
-
-
-def _pages(app: FastAPI, view: MonitorView) -> None:
-    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
-    async def landing() -> Response:
-        report = view.status()
-        failed = await view.verdicts(VerdictQuery(passed="false", limit=_LATEST_FAILURES))
-        page = StatusPage(
-            overall=report.overall, standings=report.standings, policy=report.policy,
-            window_s=report.window_ns / 1e9, seen=report.seen, open=report.open, ended=report.ended,
-            sampling_rate=report.sampling_rate, version=report.version, fingerprint=report.fingerprint,
-            now=datetime.fromtimestamp(report.now_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
-            uptime_s=(report.now_ns - report.started_ns) / 1e9, failures=failed.verdicts, judge=report.judge,
-            exports=report.exports, now_s=report.now_ns / 1e9,
-            receiving=report.receiving, forwarding=report.forwarding,
-            alerts=report.alerts, now_ns=report.now_ns,
-        )  # fmt: skip
-        return HTMLResponse(status_page(page).encode("utf-8", "replace"))
-
-    @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
-    async def docs() -> Response:
-        return HTMLResponse(api_page(app.openapi()))
-
-
-def _only_known(request: Request) -> None:
-    """Refuse a parameter that the path does not have: ignored, it would give an answer to another question."""
-    known = [str(parameter.alias) for parameter in request.scope["route"].dependant.query_params]
-    for name in request.query_params:
-        if name not in known:
-            near = nearest(name[:80], known)
-            raise ProblemError(
-                HTTPStatus.UNPROCESSABLE_ENTITY,
-                f"{name[:80]}: there is no such parameter",
-                f"did you mean {near}?" if near is not None else f"the parameters are {', '.join(known)}",
-            )
-
-
-def _rubric(name: str | None) -> str | None:
-    if name is not None and name not in RUBRICS:
-        raise ProblemError(
-            HTTPStatus.UNPROCESSABLE_ENTITY, "rubric: there is no such rubric", f"choose from {', '.join(RUBRICS)}"
-        )
-    return name
 
 
 def _json(body: Mapping[str, Any], request: Request) -> Response:
@@ -236,22 +177,3 @@ def _json(body: Mapping[str, Any], request: Request) -> Response:
     except TypeError:  # whole numbers beyond 64 bits, lone surrogates: json can write what orjson refuses
         said = json.dumps(body, indent=2 if person else None).encode()
     return Response(said, media_type="application/json")
-
-
-def _nanoseconds(at: datetime | None) -> int | None:
-    if at is None:
-        return None
-    aware = at if at.tzinfo else at.replace(tzinfo=UTC)
-    since = aware - datetime.fromtimestamp(0, UTC)
-    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
-
-
-def _position(cursor: str | None) -> Position | None:
-    if cursor is None:
-        return None
-    try:
-        return Position.parse(cursor)
-    except ValueError as error:
-        raise ProblemError(
-            HTTPStatus.UNPROCESSABLE_ENTITY, f"cursor: {error}", "leave it out for the first page"
-        ) from None

@@ -36,6 +36,13 @@ _COMPLETIONS = {
 
 def told(story: Mapping[str, Any]) -> Iterator[str]:
     """The lines of a trace's story, from its arrival to its verdicts."""
+    yield from happened(story)
+    for verdict in story.get("verdicts", []) if story.get("reason") is not None else ():
+        yield from _verdict(verdict)
+
+
+def happened(story: Mapping[str, Any]) -> Iterator[str]:
+    """The same without the verdicts: what became of the trace, and why."""
     kind = "session" if story.get("kind") == "session" else "trace"
     yield f"{kind} {story['trace_id']}" + (f" · {story['name']}" if story.get("name") else "")
     where = [f"{key} {story[key]}" for key in ("service", "environment", "session_id") if story.get(key)]
@@ -55,8 +62,6 @@ def told(story: Mapping[str, Any]) -> Iterator[str]:
         yield f"  the route {story['route']!r} chose the rubrics {', '.join(story.get('rubrics', [])) or '-'}"
     reason = str(story["reason"])
     yield f"  it ended as {reason}: {_REASONS.get(reason, 'see the ledger')}" + _why(story)
-    for verdict in story.get("verdicts", []):
-        yield from _verdict(verdict)
 
 
 def _arrival(story: Mapping[str, Any]) -> Iterator[str]:
@@ -86,6 +91,9 @@ def _arrival(story: Mapping[str, Any]) -> Iterator[str]:
 
 def _sampling(sampling: Mapping[str, Any] | None) -> Iterator[str]:
     if not sampling or sampling.get("probability") is None:
+        return
+    if "threshold" in sampling:  # what is remembered of a trace that was not drawn
+        yield f"  its randomness {sampling['randomness']} is below the base rate's threshold {sampling['threshold']}"
         return
     chance = float(sampling["probability"])
     by = f" by the rule {sampling['rule']!r}" if sampling.get("rule") else ""

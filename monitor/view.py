@@ -6,10 +6,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address, ip_address
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
-from integrations.otlp.kept import decode_kept
+from dashboards.configuration_page import ConfigurationPage, Setting
+from dashboards.story_page import StoryPage
 from integrations.otlp.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
 from scoring.agreement_standing import AgreementStanding, corrected
@@ -18,42 +19,33 @@ from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.pull_standing import PullStanding
 from scoring.status import Policy
+from scoring.trend import Trend
 
 from .alerts.watch import Watch
 from .assembler import Assembler
+from .cautions import cautions
 from .config import Config
-from .inspection import inspect_spans
+from .config.summary import in_force
 from .intake import Counts, Intake
 from .ledger import Ledger, Reason
+from .observation import Key
 from .pipeline import Pipeline
 from .report import Position, Report, VerdictPage, VerdictQuery
-from .sampler import probability, random_bits, threshold
 from .sessions import Sessions
+from .stories import Stories, Told
 from .suspicion import Kind, Suspicion
+from .trends import Trends
 from .windows import Windows
 
 REJECTED = "invalid"
 """Why the intake rejects a span for good: its ids or its bytes are not what OTLP allows."""
 
 
-def shows_contents(allowed: Literal["loopback", "always", "never"], caller: str | None) -> bool:
-    """Whether a caller at this address is shown what people and models said."""
-    if allowed != "loopback":
-        return allowed == "always"
-    try:
-        address = ip_address(caller or "")
-    except ValueError:
-        return False
-    # A socket for both IPv4 and IPv6 tells of 127.0.0.1 as ::ffff:127.0.0.1.
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return (mapped or address).is_loopback
-
-
-class Records(Protocol):
+class Records(Told, Protocol):
     """What the view reads of the store."""
 
-    def chunks(self, trace_id: bytes, /) -> list[bytes]: ...
-    def story(self, trace_id: bytes, /) -> dict[str, Any] | None: ...
+    @property
+    def path(self) -> Path: ...
     @property
     def verdicts(self) -> Callable[..., list[dict[str, Any]]]: ...
     @property
@@ -100,6 +92,15 @@ class View:
     is_ready: bool = False
     started_ns: int = 0
     _scraped: Counter[str] = field(default_factory=Counter)
+    _stories: Stories = field(init=False)
+    _trends: Trends = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._stories = Stories(
+            config=self.config, store=self.store, assembler=self.assembler, ledger=self.ledger, pipeline=self.pipeline,
+            trace_url=self.trace_url, clock_ns=self.clock_ns,
+        )  # fmt: skip
+        self._trends = Trends(self.store.path, self.windows.window_ns, self.watch.declared)
 
     def live(self) -> bool:
         return self.working()
@@ -152,7 +153,7 @@ class View:
             after=after,
             limit=query.limit + 1,
         )
-        page = [self._linked(verdict) for verdict in found[: query.limit]]
+        page = [self._stories.linked(verdict) for verdict in found[: query.limit]]
         if len(found) <= query.limit:
             return VerdictPage(verdicts=page)
         last = page[-1]
@@ -161,45 +162,21 @@ class View:
         return VerdictPage(verdicts=page, next=position)
 
     async def story(self, trace_id: str, *, caller: str | None) -> Mapping[str, object] | None:
-        wanted = bytes.fromhex(trace_id)
-        told = await asyncio.to_thread(self.store.story, wanted)
-        if told is None and self.pipeline.docket.knows(wanted):
-            told = {"trace_id": trace_id, "reason": None, "verdicts": [], "waits_for": "judge"}
-        elif told is None and self.assembler.knows(wanted):
-            told = {"trace_id": trace_id, "reason": None, "verdicts": []}
-        if told is not None:
-            may_see = shows_contents(self.config.api.contents, caller)
-            told = {**told, "verdicts": [self._linked(verdict) for verdict in told["verdicts"]]}
-            return {**self._linked(told), "case": await asyncio.to_thread(self._case, wanted) if may_see else None}
-        if self.ledger.has_sampled_out(wanted):
-            return {
-                "trace_id": trace_id,
-                "reason": Reason.SAMPLED_OUT.value,
-                "verdicts": [],
-                "sampling": self._draw(wanted),
-            }
-        if self.ledger.has_excluded(wanted):
-            why = "it is what a monitor tells of itself"
-            return {"trace_id": trace_id, "reason": Reason.EXCLUDED.value, "verdicts": [], "excluded": why}
-        return None
+        return await self._stories.story(trace_id, caller)
 
-    def _linked(self, said: dict[str, Any]) -> dict[str, Any]:
-        """With the address of its trace, where that is known."""
-        url = self.trace_url(said["trace_id"]) if said.get("trace_id") else None
-        return said if url is None else {**said, "trace_url": url}
+    async def story_page(self, trace_id: str, *, caller: str | None) -> StoryPage | None:
+        return await self._stories.page(trace_id, caller)
 
-    def _case(self, trace_id: bytes) -> dict[str, object] | None:
-        """What was read of a trace, in the case format; None once its spans are let go."""
-        spans = decode_kept(self.store.chunks(trace_id)).spans  # the story counts what is damaged
-        return next((found.to_json() for found in inspect_spans(spans)), None)
+    async def trends(self) -> Mapping[Key, Trend]:
+        return await self._trends.at(self.clock_ns())
 
-    def _draw(self, trace_id: bytes) -> dict[str, object]:
-        base = threshold(self.config.sampling.rate)
-        return {
-            "randomness": f"{random_bits(trace_id, self.config.sampling.randomness):014x}",
-            "threshold": f"{base:014x}",
-            "probability": probability(base),
-        }
+    def configuration(self) -> ConfigurationPage:
+        return ConfigurationPage(
+            settings=[Setting(key=key, value=value, given=given) for key, value, given in in_force(self.config)],
+            cautions=list(cautions(self.config)),
+            version=self.version,
+            fingerprint=self.config.fingerprint[:12],
+        )
 
     def metrics(self, accept: str) -> tuple[bytes, str]:
         self._count_up()

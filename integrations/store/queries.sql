@@ -58,9 +58,12 @@ SELECT story, reason, completion, revision, service, closed_ns FROM traces WHERE
 SELECT verdict FROM verdicts WHERE trace_id = ? ORDER BY rubric;
 
 -- name: recent_verdicts
+-- What names no service or environment is found under the name that windows and metrics give it.
 SELECT verdict, closed_ns FROM verdicts
-WHERE (:rubric IS NULL OR rubric = :rubric) AND (:service IS NULL OR service = :service)
-  AND (:environment IS NULL OR environment = :environment) AND (:trace_id IS NULL OR trace_id = :trace_id)
+WHERE (:rubric IS NULL OR rubric = :rubric)
+  AND (:service IS NULL OR coalesce(nullif(service, ''), 'unknown_service') = :service)
+  AND (:environment IS NULL OR coalesce(nullif(environment, ''), 'unknown') = :environment)
+  AND (:trace_id IS NULL OR trace_id = :trace_id)
   AND (:passed IS NULL OR passed IS (CASE :passed WHEN 'true' THEN 1 WHEN 'false' THEN 0 END))
   AND (:state IS NULL OR json_extract(verdict, '$.state') = :state) AND (:since IS NULL OR closed_ns >= :since)
   AND (:after_ns IS NULL OR (closed_ns, trace_id, rubric) < (:after_ns, :after_id, :after_rubric))
@@ -183,6 +186,7 @@ INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET v
 
 -- name: fact
 SELECT value FROM facts WHERE name = ?;
+
 -- name: vectors
 SELECT key, vector FROM vectors WHERE key IN (SELECT value FROM json_each(?));
 
@@ -267,6 +271,17 @@ INSERT INTO noted (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET v
 
 -- name: note_gone
 DELETE FROM noted WHERE name = ?;
+
+-- name: trends
+-- As courses, a row for each stretch of time; of too many verdicts the latest.
+SELECT (closed_ns - :since) / :step AS stretch, service, environment, rubric,
+    count(*) FILTER (WHERE passed = 1), count(*) FILTER (WHERE passed = 0), count(*) FILTER (WHERE passed IS NULL),
+    coalesce(sum(w) FILTER (WHERE passed IS NOT NULL), 0), coalesce(sum(w) FILTER (WHERE passed = 0), 0),
+    coalesce(sum(w * w) FILTER (WHERE passed IS NOT NULL), 0)
+FROM (SELECT closed_ns, service, environment, rubric, passed,
+          1.0 / json_extract(verdict, '$.sampling_probability') AS w
+      FROM verdicts WHERE closed_ns >= :since AND closed_ns < :until ORDER BY closed_ns DESC LIMIT :most)
+GROUP BY stretch, service, environment, rubric;
 
 -- name: courses
 -- Weights are inverse inclusion probabilities, as in the windows.

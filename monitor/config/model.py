@@ -48,8 +48,8 @@ class Api(Section):
     listen: Address = Field(default=parse_address("0.0.0.0:8790"), description="address to listen on, host:port")
     contents: Literal["loopback", "always", "never"] = Field(
         default="loopback",
-        description="who is shown a trace's contents by `/v1/traces/ID` while its spans are held: callers on this "
-        "machine (`kubectl port-forward` is one), everybody, or nobody",
+        description="who is shown a trace's contents (`/traces/ID`, `/v1/traces/ID`) while its spans are held: callers "
+        "on this machine (`kubectl port-forward` is one), everybody, or nobody",
     )
 
 

@@ -154,7 +154,7 @@ class Links(Section):
     trace: TraceUrl | None = Field(
         default=None,
         description="address of a trace's page with `{trace_id}` in it: of Langfuse, or of this monitor "
-        "(`http://monitor:8790/v1/traces/{trace_id}`)",
+        "(`http://monitor:8790/traces/{trace_id}`)",
     )
     runbooks: Url | None = Field(default=None, description="address that runbooks lie under; the alert's name follows")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 from pydantic import BaseModel, SecretStr
 from pydantic.json_schema import GenerateJsonSchema
 
@@ -12,29 +15,41 @@ from .model import Config
 from .units import Address, Duration, size_text
 
 
+class _Value(NamedTuple):
+    """One value in force, and whether somebody said it."""
+
+    key: str
+    path: tuple[str, ...]
+    text: str
+    given: bool
+
+
 def summary(loaded: Loaded) -> list[tuple[str, str, str]]:
-    """(key, value, origin) of every value in force, in the order of the declaration."""
-    rows: list[tuple[str, str, str]] = []
-    _collect(loaded, loaded.config, (), rows)
-    return rows
+    """(key, value, origin) of every value in force, in the order of the declaration. Secrets are struck."""
+    return [(each.key, each.text, loaded.origin(each.path)) for each in _values(loaded.config, ())]
 
 
-def _collect(loaded: Loaded, section: BaseModel, at: tuple[str, ...], rows: list[tuple[str, str, str]]) -> None:
+def in_force(config: Config) -> list[tuple[str, str, bool]]:
+    """(key, value, whether it was given) of the same values, for those who know the configuration only."""
+    return [(each.key, each.text, each.given) for each in _values(config, ())]
+
+
+def _values(section: BaseModel, at: tuple[str, ...]) -> Iterator[_Value]:
     for name in type(section).model_fields:
         path, value = (*at, name), getattr(section, name)
-        origin = loaded.origin(path)
+        given = name in section.model_fields_set
         key = ".".join(path)
         if name in ("routes", "rules", "references", "notify") and value:
-            rows.extend((f"{key}[{index}]", _item(item), origin) for index, item in enumerate(value))
+            yield from (_Value(f"{key}[{index}]", path, _item(item), given) for index, item in enumerate(value))
         elif isinstance(value, BaseModel):
             if type(value).model_fields:
-                _collect(loaded, value, path, rows)
+                yield from _values(value, path)
         elif isinstance(value, dict) and value and all(isinstance(v, BaseModel) for v in value.values()):
             for inner, override in value.items():
-                _collect(loaded, override, (*path, inner), rows)
+                yield from _values(override, (*path, inner))
         else:
             is_size = name.endswith("_bytes") and value is not None
-            rows.append((key, size_text(value) if is_size else _text(value), origin))
+            yield _Value(key, path, size_text(value) if is_size else _text(value), given)
 
 
 def _item(item: BaseModel) -> str:

@@ -29,7 +29,7 @@ def test_without_an_alert_there_is_no_section():
 def test_an_alert_says_what_where_since_when_and_why():
     card = alerts_card([posted(changed_ns=5 * MINUTE_NS), posted(WARNING, muted=True)], 90 * MINUTE_NS)
     for shown in (
-        "Too few traces pass", "shop · prod · qa", "1 h 30 min", "pass ratio 0.5", "began about 1 h 25 min ago",
+        "Too few traces pass", "shop · prod · qa", "1 h 30 min", "pass ratio 0.5", ">1 h 25 min ago</time>",
         '<span class="pill critical">critical</span>', "firing, muted", "2 of 2 firing",
         "runbook <code>pass-rate-critical</code>",
     ):  # fmt: skip
@@ -52,3 +52,8 @@ def test_what_matters_most_comes_first():
     info, unknown, pending = posted(CHANGE), posted(stage=Stage.UNKNOWN), posted(stage=Stage.PENDING)
     older = posted(since_ns=-5)
     assert in_order([pending, muted, unknown, info, firing, older]) == [older, firing, info, muted, unknown, pending]
+
+
+def test_an_alert_about_a_service_links_to_its_failed_verdicts():
+    card = alerts_card([posted(service="a&b")], 0)
+    assert 'href="/verdicts?service=a%26b&amp;environment=prod&amp;rubric=qa&amp;passed=false"' in card

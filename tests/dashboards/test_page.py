@@ -15,8 +15,9 @@ from scoring.standing import Standing
 from scoring.statistics.estimate import estimate
 from scoring.status import Policy, Status, appraise
 
-VOID = {"meta", "link", "br", "line", "rect", "circle"}
-OPTIONAL_END = {"td", "th"}
+NOW = 1_790_000_000 * 10**9
+VOID = {"meta", "link", "br", "line", "rect", "circle", "polygon", "polyline", "input"}
+OPTIONAL_END = {"td"}
 
 
 class Outline(HTMLParser):
@@ -59,7 +60,7 @@ def page(*standings: Standing, failures=(), **changes) -> str:
     fields = {
         "overall": Status.WARNING, "standings": standings, "policy": Policy(), "window_s": 3600.0, "seen": 12345,
         "open": 3, "ended": {"scored": 12, "sampled_out": 12330}, "sampling_rate": 0.01, "version": "1.2.3",
-        "fingerprint": "0123456789ab", "now": "2026-01-01 00:00:00 UTC", "uptime_s": 93_784.0, "failures": failures,
+        "fingerprint": "0123456789ab", "now_ns": NOW, "started_ns": NOW - 93_784 * 10**9, "failures": failures,
     }  # fmt: skip
     return status_page(StatusPage(**{**fields, **changes}))
 
@@ -90,17 +91,17 @@ def test_mode_point_is_said_to_compare_the_ratio():
 
 def test_failed_counts_link_to_those_verdicts():
     outline = Outline(page(standing("a b&c", "p?d")))
-    assert "/v1/verdicts?service=a+b%26c&environment=p%3Fd&rubric=qa&passed=false" in outline.loads
+    assert "/verdicts?service=a+b%26c&environment=p%3Fd&rubric=qa&passed=false" in outline.loads
 
 
-def test_everything_is_on_the_page_itself_and_the_policy_allows_its_one_style_sheet():
+def test_everything_is_on_the_page_itself_and_the_policy_allows_its_one_style_sheet_and_script():
     text = page(standing())
     outline = Outline(text)
-    assert all(link.startswith(("/", "data:image/svg+xml,")) for link in outline.loads)
-    assert "script" not in outline.tags
-    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    assert f"style-src 'sha256-{digest}'" in security_policy()
+    assert all(link.startswith(("/", "#", "data:image/svg+xml,")) for link in outline.loads)
+    for tag, directive in (("style", "style-src"), ("script", "script-src")):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}';" in security_policy()
 
 
 hostile = st.one_of(

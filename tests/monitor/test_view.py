@@ -8,7 +8,7 @@ from integrations.otlp.wire import Chunk, Origin
 from monitor.app import Monitor
 from monitor.assembler import Closing
 from monitor.report import VerdictQuery
-from monitor.view import shows_contents
+from monitor.stories import shows_contents
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
 SAID = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}

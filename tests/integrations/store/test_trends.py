@@ -1,0 +1,78 @@
+"""Trends of a store: what is summed up stretch by stretch is what the verdicts say."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from integrations.store import trends
+from integrations.store.errors import StoreError
+from integrations.store.sqlite import Finished, Store
+from integrations.store.trends import read_trends
+from scoring.statistics.estimate import estimate, from_sums
+
+STEP = 1_000
+UNTIL = 10_000
+
+
+def said(number: int, **more) -> Finished:
+    verdict = {"rubric": "qa", "service": "shop", "environment": "prod", "passed": True, "sampling_probability": 1.0}
+    at_ns = more.pop("at_ns")
+    return Finished(
+        trace_id=number.to_bytes(16, "big"), service="shop", reason="scored", completion="root_ended", revision=1,
+        story={}, verdicts=[{**verdict, **more}], closed_ns=at_ns,
+    )  # fmt: skip
+
+
+@pytest.fixture
+async def store(tmp_path):
+    opened = Store(tmp_path / "state.sqlite")
+    yield opened
+    opened.close()
+
+
+async def test_the_sums_of_each_stretch_give_the_estimate_of_its_verdicts(store):
+    rng = random.Random(7)
+    drawn = [
+        (
+            rng.randrange(0, 12_000),
+            rng.choice(["a", "b", None]),
+            rng.choice([True, False, None]),
+            rng.choice([1.0, 0.25]),
+        )
+        for _ in range(300)
+    ]
+    for number, (at_ns, service, passed, probability) in enumerate(drawn, 1):
+        await store.finish(said(number, at_ns=at_ns, service=service, passed=passed, sampling_probability=probability))
+    found = {
+        (each.number, each.sums.service): each.sums
+        for each in read_trends(store.path, until_ns=UNTIL, step_ns=STEP, steps=8)
+    }
+    for stretch in range(8):
+        begin = UNTIL - (8 - stretch) * STEP
+        for service in ("a", "b", None):
+            mine = [(passed, 1 / p) for at, name, passed, p in drawn if begin <= at < begin + STEP and name == service]
+            sums = found.pop((stretch, service), None)
+            assert (sums is None) == (not mine)
+            if sums is None:
+                continue
+            assert sums.incomplete == sum(passed is None for passed, _ in mine)
+            assert from_sums(
+                n=sums.passed + sums.failed, failures=sums.failed, weight=sums.weight,
+                failed_weight=sums.failed_weight, squared_weight=sums.squared_weight,
+            ) == estimate((passed, weight) for passed, weight in mine if passed is not None)  # fmt: skip
+    assert found == {}, "nothing from before or after"
+
+
+async def test_of_too_many_verdicts_the_oldest_and_the_stretch_told_in_part_are_left_out(store, monkeypatch):
+    monkeypatch.setattr(trends, "MOST", 25)
+    for number in range(40):
+        await store.finish(said(number + 1, at_ns=6_000 + number * 100))
+    found = read_trends(store.path, until_ns=UNTIL, step_ns=STEP, steps=4)
+    assert [(each.number, each.sums.passed) for each in found] == [(2, 10), (3, 10)]
+
+
+def test_a_store_that_is_not_there_is_an_error_with_its_cause(tmp_path):
+    with pytest.raises(StoreError):
+        read_trends(tmp_path / "none.sqlite", until_ns=UNTIL, step_ns=STEP, steps=4)
