@@ -1,16 +1,18 @@
 # The monitor as an image.
 #   docker build -t sidejudge .                                   base: everything but judges and embeddings in meaning
 #   docker build -t sidejudge:judge --build-arg VARIANT=judge .   with litellm
-#   docker build -t sidejudge:embeddings --build-arg VARIANT=embeddings --build-arg TORCH_INDEX=… .   with those and PyTorch for CPUs
+#   docker build -t sidejudge:embeddings --build-arg VARIANT=embeddings --build-arg TORCH_INDEX=… .   with those and PyTorch for CPUs,
+#     from an index that has it (its makers' own, or your mirror); what comes from there is held to the hashes of .ci/image/torch.lock
 #   docker run --read-only --tmpfs /tmp -v state:/var/lib/sidejudge -p 4318:4318 -p 8790:8790 sidejudge
 ARG PYTHON=3.11-slim-bookworm
 
 FROM python:${PYTHON} AS build
-ARG VARIANT=""
+ARG VARIANT=base
 ARG TORCH_INDEX=""
 WORKDIR /src
-COPY requirements.lock requirements-dev.lock pyproject.toml README.md ./
+COPY pyproject.toml README.md ./
 COPY .ci/image.sh .ci/image.sh
+COPY .ci/image .ci/image
 COPY scoring scoring
 COPY integrations integrations
 COPY dashboards dashboards

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test check fmt bench bench-peers lock reference charts clean
+.PHONY: run test check fmt bench bench-peers lock reference charts lock-images clean
 
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 	@$(BIN)/sidejudge demo $(ARGS)
@@ -37,12 +37,19 @@ reference: $(VENV)/.dev ## write the generated reference pages anew
 charts: $(VENV)/.dev ## write what is generated under helm/ anew (needs Helm's engine: tests/helm/engine.lock)
 	$(BIN)/python -m tests.helm.generate
 
-lock: $(VENV)/.dev ## resolve the dependencies anew, with hashes, naming no index
+LOCK := uv pip compile -q pyproject.toml --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
+
+lock: $(VENV)/.dev ## resolve the dependencies anew, with hashes, naming no index; PyTorch's version stands in .ci/image/torch.lock
 	$(PIP) install uv
-	$(BIN)/uv pip compile -q pyproject.toml --upgrade --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
-	$(BIN)/uv pip compile -q pyproject.toml --extra dev --upgrade --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url -c requirements.lock --custom-compile-command "make lock" -o requirements-dev.lock
+	$(BIN)/$(LOCK) -o requirements.lock
+	$(BIN)/$(LOCK) --extra dev -c requirements.lock -o requirements-dev.lock
+	$(MAKE) --no-print-directory lock-images
+
+lock-images: ## what each variant of the image holds, in the versions that are developed with where there are such
+	$(BIN)/$(LOCK) --extra grpc -c requirements-dev.lock -o .ci/image/base.lock
+	$(BIN)/$(LOCK) --extra grpc --extra judge -c requirements-dev.lock -o .ci/image/judge.lock
+	$(BIN)/$(LOCK) --extra grpc --extra judge --extra embeddings -c requirements-dev.lock -c .ci/image/torch.lock \
+	  --no-emit-package torch -o .ci/image/embeddings.lock
 
 clean: ## forget the environment and all caches
 	rm -rf $(VENV) .venv-peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -66,12 +66,7 @@ def installed(request: pytest.FixtureRequest) -> Path:
     It is made anew whenever anything that goes into it has changed, and else taken from pytest's cache.
     """
     root = Path(__file__).parents[1]
-    given = [
-        root / "requirements.lock",
-        root / "requirements-dev.lock",
-        root / "pyproject.toml",
-        root / ".ci" / "image.sh",
-    ]
+    given = [root / "pyproject.toml", root / ".ci" / "image.sh", root / ".ci" / "image" / "base.lock"]
     for package in ("scoring", "integrations", "monitor", "dashboards"):
         given += sorted(path for path in (root / package).rglob("*") if path.is_file() and path.suffix != ".pyc")
     digest = hashlib.sha256(sys.version.encode())

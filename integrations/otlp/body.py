@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
-from . import inflate_zstd
 from .inflate import Damaged, Inflater, TooLarge
 from .inflate_zstd import ZstdInflater
 from .response import Message, Refusal
@@ -15,6 +14,8 @@ _PARALLEL: Final = 2
 """Bodies of the largest size that may be in memory at once, in all connections together."""
 _AT_ONCE: Final = 1 << 20
 """Bytes of a body that are inflated without letting others have their turn: about 3 ms of work."""
+_ACCEPTED: Final = "gzip, deflate, zstd or identity"
+"""The content encodings that are taken, for people."""
 
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 
@@ -65,20 +66,15 @@ class Share:
         self._bytes = 0
 
 
-def accepted() -> str:
-    """The content encodings that are taken, for people."""
-    return "gzip, deflate, zstd or identity" if inflate_zstd.available() else "gzip, deflate or identity"
-
-
 def inflater(encoding: str, limit: int) -> Inflater | ZstdInflater | None:
     """What undoes a content encoding; ``None`` for identity. Raises a refusal for one that is not known here."""
     if encoding in ("", "identity"):
         return None
     if encoding in ("gzip", "x-gzip", "deflate"):
         return Inflater("deflate" if encoding == "deflate" else "gzip", limit)
-    if encoding == "zstd" and inflate_zstd.available():
+    if encoding == "zstd":
         return ZstdInflater(limit)
-    raise Refusal(415, f"content encoding {encoding[:40]} is not known here; send {accepted()}")
+    raise Refusal(415, f"content encoding {encoding[:40]} is not known here; send {_ACCEPTED}")
 
 
 async def read_body(headers: Mapping[bytes, bytes], receive: Receive, memory: Memory, share: Share) -> bytes:

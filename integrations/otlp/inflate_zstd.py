@@ -1,24 +1,19 @@
-"""Zstandard, where the library for it is installed (extra ``zstd``), up to a bound that holds while it inflates."""
+"""Zstandard, up to a bound that holds while it inflates."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import Any, Final
 
 from .inflate import Damaged, TooLarge
 
-_SLICE: Final = 256
-"""Bytes inflated at once. Four of them may become 128 KiB, so that this many are 8 MiB at most."""
-_TURN: Final = 1 << 20
-"""Bytes of the result after which others get their turn."""
-_WINDOW: Final = 8 << 20
-"""Largest window that a content encoding may ask for (RFC 9659)."""
-
-
-def available() -> bool:
-    """Whether bodies can be inflated; the library is not imported."""
-    return find_spec("zstandard") is not None
+_STEP: Final = 1 << 20
+"""Most bytes inflated at once, after which others get their turn."""
+_WINDOW_LOG: Final = 23
+"""Largest window that a content encoding may ask for: 8 MiB (RFC 9659)."""
+_FRAMES: Final = 1000
+"""Most frames of a body. Clients send one; each costs far more than its nine bytes or more."""
 
 
 class ZstdInflater:
@@ -28,26 +23,18 @@ class ZstdInflater:
         self._limit = limit
         self._parts: list[bytes] = []
         self._begun = False
+        self._frames = 1
         self._engine = _engine()
         self.size = 0
         """Bytes inflated so far."""
 
     def feed(self, data: bytes) -> Iterator[None]:
         """Inflate ``data``; yields after each step of work. Raises ``TooLarge`` and ``Damaged``."""
-        turn = self.size + _TURN
-        for at in range(0, len(data), _SLICE):
-            self._inflate(data[at : at + _SLICE])
-            if self.size >= turn:
-                turn = self.size + _TURN
-                yield
-        yield
-
-    def _inflate(self, data: bytes) -> None:
-        while data:
+        while data or not (self._engine.needs_input or self._engine.eof):
             if self._engine.eof:  # a body may be several frames put together
-                self._engine = _engine()
+                self._next_frame()
             try:
-                part: bytes = self._engine.decompress(data)
+                part: bytes = self._engine.decompress(data, min(_STEP, self._limit - self.size + 1))
             except Exception as error:  # noqa: BLE001  # the library is not imported here, so neither is its error
                 raise Damaged(f"the body is not zstd: {error}") from None
             self._begun = True
@@ -56,6 +43,13 @@ class ZstdInflater:
                 raise TooLarge
             self._parts.append(part)
             data = self._engine.unused_data if self._engine.eof else b""
+            yield
+
+    def _next_frame(self) -> None:
+        if self._frames == _FRAMES:
+            raise Damaged(f"the body has more than {_FRAMES} zstd frames")
+        self._frames += 1
+        self._engine = _engine()
 
     def finish(self) -> bytes:
         """The whole body. Raises ``Damaged`` when it was cut short."""
@@ -67,6 +61,9 @@ class ZstdInflater:
 
 
 def _engine() -> Any:
-    import zstandard  # noqa: PLC0415  # optional, and only needed for a body that asks for it
+    if sys.version_info >= (3, 14):
+        from compression import zstd  # noqa: PLC0415  # only needed for a body that asks for it
+    else:
+        from backports import zstd  # noqa: PLC0415  # likewise
 
-    return zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
+    return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG})

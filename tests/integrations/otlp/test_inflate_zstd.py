@@ -1,4 +1,4 @@
-"""zstd: what goes in comes out, in any pieces, and never more than it may be."""
+"""zstd: what another library packed comes out, in any pieces, and never more than it may be."""
 
 from __future__ import annotations
 
@@ -27,6 +27,13 @@ def inflated(packed: bytes, step: int = 100, limit: int = 1 << 20) -> bytes:
 def test_frames_one_after_the_other_are_one_body_whatever_the_pieces(parts, step):
     packed = b"".join(zstandard.ZstdCompressor().compress(part) for part in parts)
     assert inflated(packed, step) == b"".join(parts)
+
+
+def test_a_body_of_very_many_frames_is_refused_before_it_costs_much():
+    empty = zstandard.ZstdCompressor().compress(b"")
+    assert inflated(empty * 1000) == b""
+    with pytest.raises(Damaged, match="more than 1000 zstd frames"):
+        inflated(empty * 1001)
 
 
 def test_a_body_of_nothing_is_empty():
