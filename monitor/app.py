@@ -191,7 +191,7 @@ class Monitor:
             self.view.pull = self.pull.standing
         # First those who may fail: an event that could not be taken is told to all again.
         self.rounds.listeners += [self.notifications.take, self._told]
-        self.housekeeping = Housekeeping(config, self.store, self.assembler, clock_ns)
+        self.housekeeping = Housekeeping(config, self.store, self.assembler, self.sessions, clock_ns)
         self._scheduler = AsyncIOScheduler(timezone="UTC")
         self._repeated: list[Repeated] = []
         self._servers: list[Server] = []

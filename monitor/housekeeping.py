@@ -9,7 +9,8 @@ from integrations.store.sqlite import Store, StoreError
 
 from .assembler import Assembler
 from .config import Config
-from .room import make_room
+from .room import Cache, Terms, make_room
+from .sessions import Sessions
 
 log = logging.getLogger("sidejudge")
 
@@ -17,8 +18,11 @@ log = logging.getLogger("sidejudge")
 class Housekeeping:
     """Scheduled work on the store. A store that refuses is logged, and asked again at the next turn."""
 
-    def __init__(self, config: Config, store: Store, assembler: Assembler, clock_ns: Callable[[], int]) -> None:
+    def __init__(
+        self, config: Config, store: Store, assembler: Assembler, sessions: Sessions | None, clock_ns: Callable[[], int]
+    ) -> None:
         self._config, self._store, self._assembler, self._clock_ns = config, store, assembler, clock_ns
+        self._sessions = sessions
 
     async def purge(self) -> None:
         """Let go of what is past its retention."""
@@ -35,11 +39,24 @@ class Housekeeping:
 
     async def make_room(self) -> None:
         """Keep what is old for less long while the store is too full."""
-        config = self._config
         try:
             await make_room(
-                self._store, self._assembler,
-                now_ns=self._clock_ns(), retention_ns=config.store.retention.ns, late_ns=config.assembly.late.ns,
-            )  # fmt: skip
+                self._store, self._assembler, self._sessions, _terms(self._config, self._store), now_ns=self._clock_ns()
+            )
         except StoreError as error:
             log.warning("could not make room in the store", extra={"cause": str(error)})
+
+
+def _terms(config: Config, store: Store) -> Terms:
+    judge, embedding, sessions = config.answerers.judge, config.answerers.embedding, config.sessions
+    # A cache that is configured no more holds what nobody will ask for.
+    caches: list[tuple[Cache, int]] = [
+        (store.judged, judge.cache_entries if judge is not None else 0),
+        (store.vectors, embedding.cache_entries if embedding is not None else 0),
+    ]
+    return Terms(
+        retention_ns=config.store.retention.ns,
+        late_ns=config.assembly.late.ns,
+        session_late_ns=sessions.late.ns if sessions is not None else 0,
+        caches=caches,
+    )

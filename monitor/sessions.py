@@ -179,9 +179,17 @@ class Sessions:
             expired = session.closed_ns + self._limits.late_ns <= now_ns
             if not expired and len(self._closed) <= self._limits.max_sessions:
                 return
-            del self._closed[session.key]
-            if self._latest.get(session.identity) is session:
-                del self._latest[session.identity]
+            self._let_go(session)
+
+    def forget(self, closed_before_ns: int) -> None:
+        """Let go of sessions that were judged before this: what comes for them begins others."""
+        while self._closed and (session := next(iter(self._closed.values()))).closed_ns < closed_before_ns:
+            self._let_go(session)
+
+    def _let_go(self, session: _Session) -> None:
+        del self._closed[session.key]
+        if self._latest.get(session.identity) is session:
+            del self._latest[session.identity]
 
     def restore(self, turns: Iterable[StoredTurnHead]) -> int:
         """Take up what the store holds after a restart; return how many sessions are open."""

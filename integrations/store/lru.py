@@ -55,6 +55,15 @@ class Lru(Generic[V]):
 
         await self._write(work)
 
+    async def trim(self, most: int) -> None:
+        """Forget what was not used for longest, until there are at most ``most``."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            (held,) = connection.execute(self._sql[f"{self._name}_count"]).fetchone()
+            connection.execute(self._sql[f"{self._name}_forget"], (max(0, held - most),))
+
+        await self._write(work)
+
     def _evict(self, connection: sqlite3.Connection, added: int, most: int) -> None:
         # Counting reads the whole table, so it is done once for as many things as there is room for.
         room = most // _ROOM

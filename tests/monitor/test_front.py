@@ -32,7 +32,9 @@ def one(number=1) -> bytes:
 
 
 def test_a_monitor_that_is_asked_for_none_of_it_loads_none_of_it():
-    code = "import sys, monitor.app; print([m for m in ('grpc', 'httpcore', 'h11', 'backports.zstd') if m in sys.modules])"
+    code = (
+        "import sys, monitor.app; print([m for m in ('grpc', 'httpcore', 'h11', 'backports.zstd') if m in sys.modules])"
+    )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert told.stdout.strip() == "[]"
 
