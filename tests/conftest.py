@@ -61,30 +61,41 @@ def embedding_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def installed(request: pytest.FixtureRequest) -> Path:
-    """The environment that an image holds, made by the image's own steps; skips where packages cannot be had.
+    """The environment that the base image holds; skips where packages cannot be had."""
+    return _image(request, "base")
+
+
+@pytest.fixture(scope="session")
+def installed_judge(request: pytest.FixtureRequest) -> Path:
+    """Likewise of the variant ``judge``."""
+    return _image(request, "judge")
+
+
+def _image(request: pytest.FixtureRequest, variant: str) -> Path:
+    """An image's environment, made by the image's own steps.
 
     It is made anew whenever anything that goes into it has changed, and else taken from pytest's cache.
     """
     root = Path(__file__).parents[1]
-    given = [root / "pyproject.toml", root / ".ci" / "image.sh", root / ".ci" / "image" / "base.lock"]
+    given = [root / "pyproject.toml", root / ".ci" / "image.sh", root / ".ci" / "image" / f"{variant}.lock"]
     for package in ("scoring", "integrations", "monitor", "dashboards"):
         given += sorted(path for path in (root / package).rglob("*") if path.is_file() and path.suffix != ".pyc")
     digest = hashlib.sha256(sys.version.encode())
     for path in given:
         digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
-    kept = Path(request.config.cache.mkdir("image"))
+    kept = Path(request.config.cache.mkdir(f"image-{variant}"))
     target = kept / digest.hexdigest()[:16]
-    with (kept.parent / "image.lock").open("w") as lock:
+    with (kept.parent / f"image-{variant}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one of the processes that share the suite makes it, the others wait
         if not target.exists():
-            _make_image(root, kept, target)
+            _make_image(root, variant, kept, target)
     return target
 
 
-def _make_image(root: Path, kept: Path, target: Path) -> None:
+def _make_image(root: Path, variant: str, kept: Path, target: Path) -> None:
     shutil.rmtree(kept)
     made = subprocess.run(
-        ["sh", str(root / ".ci" / "image.sh"), str(kept / "new")],
+        ["sh", str(root / ".ci" / "image.sh"), str(kept / "new"), variant],
         cwd=root, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if made.returncode and any(sign in made.stderr for sign in ("onnection", "Could not find a version", "timed out")):

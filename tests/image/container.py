@@ -1,0 +1,105 @@
+"""An image's environment, run as a container engine would run the image, in a sandbox."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from monitor.demo.traffic import Traffic
+from tests.image.dockerfile import image
+from tests.image.sandbox import Sandbox
+from tests.running import free_port
+
+STATE = "/var/lib/sidejudge"
+
+
+class Container:
+    """The image, run by its own entry point with a configuration file beside it."""
+
+    def __init__(self, folder: Path, installed: Path) -> None:
+        self.state = folder / "state"
+        self.state.mkdir()
+        self.state.chmod(0o777)  # as an emptyDir comes
+        settings = folder / "settings"
+        settings.mkdir()
+        self.settings = settings / "sidejudge.yaml"
+        self.otlp, self.api = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+        said = {
+            "sampling": {"rate": 1.0}, "assembly": {"grace": "100ms", "idle": "1s"},
+            "sources": {"otlp": {"http": self.otlp.removeprefix("http://")}},
+            "api": {"listen": self.api.removeprefix("http://")},
+            "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
+            "scenarios": {"any": {"tools_should_exclude": ["rm"]}},
+        }  # fmt: skip
+        self.configure(said)
+        root = folder / "root"
+        root.mkdir()
+        self.sandbox = Sandbox(root, {"/opt/sidejudge": installed, "/etc/sidejudge": settings}, {STATE: self.state})
+        said_path = image().environ["PATH"].replace("$PATH", "/usr/local/bin:/usr/bin:/bin")
+        self.environ = {**image().environ, "PATH": said_path, "SIDEJUDGE_CONFIG": "/etc/sidejudge/sidejudge.yaml"}
+        self.log = folder / "log"
+        self.process: subprocess.Popen[str] | None = None
+
+    def configure(self, said: dict[str, Any]) -> None:
+        """Set sections of the configuration."""
+        held = yaml.safe_load(self.settings.read_text()) if self.settings.exists() else {}
+        self.settings.write_text(yaml.safe_dump(held | said))
+
+    def start(self, *, user: int | None = None) -> None:
+        user = int(image().user.split(":")[0]) if user is None else user
+        with self.log.open("ab") as log:
+            self.process = self.sandbox.start(
+                [*image().entrypoint, *image().cmd],
+                self.environ,
+                user=user,
+                cwd=image().workdir,
+                stdout=log,
+                stderr=log,
+            )
+        end = time.monotonic() + 30
+        while not self.answers("/readyz"):
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < end, self.log.read_text()
+            time.sleep(0.05)
+
+    def answers(self, path: str) -> bool:
+        try:
+            return httpx.get(self.api + path, trust_env=False).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return self.sandbox.run(command, self.environ, cwd=image().workdir)
+
+    def settled(self) -> dict[str, int]:
+        end = time.monotonic() + 30
+        while (ledger := httpx.get(self.api + "/v1/status", trust_env=False).json()["ledger"])["open"]:
+            assert time.monotonic() < end, ledger
+            time.sleep(0.1)
+        return ledger
+
+    def end(self, *, grace_s: float = 20) -> int:
+        """SIGTERM, and SIGKILL when the grace is over, as a kubelet does; the exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout=grace_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+def send(url: str, traffic: Traffic) -> tuple[str, int]:
+    sent = traffic.next(time.time_ns(), wrong=0.2)
+    answer = httpx.post(
+        url + "/v1/traces", content=sent.body, headers={"content-type": "application/x-protobuf"}, trust_env=False
+    )
+    request = ExportTraceServiceRequest.FromString(sent.body)
+    return request.resource_spans[0].scope_spans[0].spans[0].trace_id.hex(), answer.status_code
