@@ -61,6 +61,12 @@ class Rendered:
         )
         return found[0]
 
+    @property
+    def configuration(self) -> dict[str, str]:
+        """The files of the ConfigMap that the gateway's configuration lies in, by name."""
+        (found,) = (each["data"] for each in self.all("ConfigMap") if "sidejudge.yaml" in each["data"])
+        return found
+
 
 class Engine:
     """Asks the process. Same question, same answer: it is asked once."""

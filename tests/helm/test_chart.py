@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import shutil
 
@@ -10,10 +12,14 @@ import yaml
 
 from tests.helm.checks import beyond_schemas, not_restricted, pod_specs, schema_errors
 from tests.helm.engine import FIRST_NATIVE, LATEST, Refused
-from tests.helm.generate import CHART, GOLDEN, cases, golden
+from tests.helm.generate import CHART, GOLDEN, ROOT, cases, golden
 
 CUSTOM = {"PodMonitor", "ServiceMonitor", "PrometheusRule"}
 ASK_FOR_CUSTOM = {"stateful", "everything"}
+
+
+def is_dashboard(obj):
+    return obj["metadata"].get("labels", {}).get("app.kubernetes.io/component") == "dashboards"
 
 
 @pytest.mark.parametrize("kube", [FIRST_NATIVE, LATEST])
@@ -42,7 +48,7 @@ def test_versions_make_no_difference_and_without_crds_only_monitors_are_missing(
         return
     without = engine.render(CHART, cases()[case], crds=False).everything
     missing = [obj for obj in expected if obj not in without]
-    assert {obj["kind"] for obj in missing} <= CUSTOM
+    assert {obj["kind"] for obj in missing if not is_dashboard(obj)} <= CUSTOM
     assert [obj for obj in without if obj not in expected] == []
 
 
@@ -83,15 +89,43 @@ def test_the_notes_tell_the_label_that_prometheus_wants_and_what_is_missing(engi
     assert "loadbalancing" not in bare
 
 
-@pytest.mark.parametrize(("folder", "word"), [("rules", "no rules"), ("dashboards", "no dashboards")])
-def test_the_notes_say_so_when_the_package_holds_no_rules_or_dashboards(engine, folder, word):
-    holds = list((CHART / "files" / folder).glob("*.*ml" if folder == "rules" else "*.json"))
-    assert (word in engine.render(CHART).notes) is (not holds)
+def test_rules_and_dashboards_of_the_repository_are_in_the_chart_as_grafana_and_prometheus_look_for_them(engine):
+    rendered = engine.render(CHART, {"monitoring": {"labels": {"release": "kps"}}})
+    boards = [obj for obj in rendered.all("ConfigMap") if is_dashboard(obj)]
+    there = {path.name: path.read_text().rstrip() for path in ROOT.glob("dashboards/grafana/json/*.json")}
+    assert there
+    assert {name: text for obj in boards for name, text in obj["data"].items()} == there
+    for obj in boards:
+        assert obj["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert json.loads(*obj["data"].values())["uid"]
+    (rule,) = rendered.all("PrometheusRule")
+    assert rule["metadata"]["labels"]["release"] == "kps"
+    assert rule["spec"] == yaml.safe_load((ROOT / "dashboards" / "rules" / "sidejudge.rules.yaml").read_text())
+
+
+@pytest.mark.parametrize("case", cases())
+def test_a_release_and_each_of_its_objects_is_smaller_than_a_cluster_can_keep(engine, case):
+    rendered = engine.render(CHART, cases()[case])
+    assert max(len(json.dumps(obj)) for obj in rendered.everything) < 1 << 20, "etcd takes 1.5 MiB, a ConfigMap 1 MiB"
+    # A release is a Secret (1 MiB): the chart's files and what was rendered, as JSON, gzipped, base64 (and that again).
+    files = [base64.b64encode(path.read_bytes()).decode() for path in CHART.rglob("*") if path.is_file()]
+    release = gzip.compress(json.dumps([rendered.manifest, rendered.hooks, rendered.notes, files]).encode())
+    assert len(release) * 16 / 9 < 1 << 19, "half of it, for the values of others"
+
+
+@pytest.mark.parametrize("folder", ["rules", "dashboards"])
+def test_the_notes_say_so_when_the_package_holds_no_rules_or_dashboards(engine, folder, tmp_path):
+    assert f"holds no {folder}" not in engine.render(CHART).notes
+    chart = tmp_path / "sidejudge"
+    shutil.copytree(CHART, chart)
+    shutil.rmtree(chart / "files" / folder)
+    assert f"holds no {folder}" in engine.render(chart).notes
 
 
 def test_rules_and_dashboards_are_taken_as_they_are(engine, shared, tmp_path):
     chart = tmp_path / "sidejudge"
     shutil.copytree(CHART, chart)
+    shutil.rmtree(chart / "files")
     rules = (shared / "research" / "samples" / "prometheus" / "llmmon.rules.yaml").read_text()
     assert "{{ $labels" in rules
     board = json.dumps({"title": "x", "panels": [{"legendFormat": "{{pod}} {{`raw`}}"}]})

@@ -59,7 +59,7 @@ def test_the_gateway_starts_answers_its_probes_judges_and_ends(engine, started):
     config = free_ports()
     rendered = engine.render(CHART, {"config": config})
     (pod,) = pod_specs(rendered.one("Deployment"))
-    files = rendered.one("ConfigMap")["data"]
+    files = rendered.configuration
     gateway = started(pod["containers"][0], files)
     assert gateway.probe("liveness") is None
     gateway.start()
@@ -82,7 +82,7 @@ def test_the_helm_tests_doctor_is_content(engine, started):
     rendered = engine.render(CHART, {"config": free_ports()})
     (pod,) = pod_specs(rendered.one("Pod"))
     (doctor,) = pod["initContainers"]
-    told = started(doctor, rendered.one("ConfigMap")["data"]).run(*doctor["args"])
+    told = started(doctor, rendered.configuration).run(*doctor["args"])
     assert told.returncode == 0, told.stdout
     assert "/etc/sidejudge/sidejudge.yaml" in told.stdout
 
@@ -106,7 +106,7 @@ def test_every_rendered_configuration_is_one_that_the_monitor_takes(engine, star
     rendered = engine.render(CHART, cases()[case])
     workload = next(obj for obj in rendered.objects if obj["kind"] in ("Deployment", "StatefulSet"))
     (pod,) = pod_specs(workload)
-    files = rendered.one("ConfigMap")["data"]
+    files = rendered.configuration
     told = started(pod["containers"][0], files).run("check")
     assert told.returncode == 0, told.stdout
     assert "configuration ok" in told.stdout
