@@ -17,11 +17,11 @@ from urllib.request import ProxyHandler, build_opener
 
 from .certificates import CertificateError, check_authority, read
 from .config import Config, ConfigError, Loaded
-from .config.answerers import JudgeSection
+from .config.answerers import Embedding, JudgeSection
 from .config.langfuse import LangfuseProject
 from .config.otel_events import OtelEventsSink
 from .config.units import Address
-from .extras import EXTRAS, JUDGE, installed, needed
+from .extras import EMBEDDINGS, EXTRAS, JUDGE, installed, needed
 from .origin import origins, shadowed
 
 Grade = Literal["ok", "warn", "fail"]
@@ -66,6 +66,8 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
         yield from _judge(loaded.config.answerers.judge)
     if loaded.config.sources.langfuse is not None:
         yield _langfuse("sources.langfuse", loaded.config.sources.langfuse)
+    if loaded.config.answerers.embedding is not None:
+        yield from _embedding(loaded.config.answerers.embedding)
     if loaded.config.sinks.langfuse is not None:
         yield _langfuse("sinks.langfuse", loaded.config.sinks.langfuse)
     if loaded.config.sinks.otel_events is not None:
@@ -234,6 +236,21 @@ def _judge(section: JudgeSection) -> Iterator[Finding]:
             yield Finding(f"judge {model.name}", "ok", "answers")
         else:
             yield Finding(f"judge {model.name}", "fail", why, "check answerers.judge: model, api_base and api_key")
+
+
+def _embedding(section: Embedding) -> Iterator[Finding]:
+    """Whether the model of embeddings can be loaded, or its endpoint answers: one short text is embedded."""
+    from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
+
+    from .embedding.trial import try_embedding  # noqa: PLC0415
+
+    if not installed(JUDGE if section.remote else EMBEDDINGS):
+        return
+    subject = f"embeddings {section.model}"
+    try:
+        yield Finding(subject, "ok", f"answers with {try_embedding(section)} dimensions")
+    except EmbeddingError as error:
+        yield Finding(subject, "fail", error.cause, error.remedy or "check answerers.embedding: model and api_base")
 
 
 def _langfuse(key: str, project: LangfuseProject) -> Finding:

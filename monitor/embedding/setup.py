@@ -23,10 +23,11 @@ def embedding_answerer(
 ) -> EmbeddingAnswerer:
     """An answerer by the model of the configuration; ``library`` serves a remote one, ``shelf`` keeps vectors."""
     cache = VectorCache(shelf, model=section.model, entries=section.cache_entries, clock_ns=clock_ns)
-    return EmbeddingAnswerer(Embedder(_model(section, library), cache, observer=observer))
+    return EmbeddingAnswerer(Embedder(embedding_model(section, library), cache, observer=observer))
 
 
-def _model(section: Embedding, library: LiteLLM) -> Model:
+def embedding_model(section: Embedding, library: LiteLLM) -> Model:
+    """The model alone, in this process or at its endpoint."""
     if not section.remote:
         from integrations.embed.local import LocalModel  # noqa: PLC0415
 
