@@ -25,12 +25,14 @@ RUN python3 -m pip uninstall --yes --quiet pip setuptools wheel 2>/dev/null || t
  && mkdir -p /var/lib/sidejudge \
  && chown 65532:65532 /var/lib/sidejudge
 COPY --from=build /opt/sidejudge /opt/sidejudge
+# Nothing is downloaded by what runs: a model of embeddings is a folder that is mounted. /tmp would be full of it.
 # HOME: the one folder besides the state that can be written where the root is read-only, whoever the user is.
 ENV PATH=/opt/sidejudge/bin:$PATH \
     HOME=/tmp \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    LITELLM_LOCAL_MODEL_COST_MAP=True
+    LITELLM_LOCAL_MODEL_COST_MAP=True \
+    HF_HUB_OFFLINE=1
 # A number, so that Kubernetes can see that it is not root. Any other user will do.
 USER 65532:65532
 # The store's default path is relative to it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tomllib
 
@@ -42,6 +43,15 @@ def test_published_charts_name_their_registry_and_version(engine, tmp_path):
     assert "placeholder" not in rendered.notes
     library = yaml.safe_load((tmp_path / "sidejudge" / "charts" / "sidejudge-sidecar" / "values.yaml").read_text())
     assert (library["image"]["registry"], library["image"]["tag"]) == ("ghcr.io/acme", "2.3.4")
+
+
+def test_published_plain_files_name_their_registry_and_version_and_leave_applications_alone(tmp_path):
+    subprocess.run([str(ROOT / ".ci" / "stamp"), "ghcr.io/acme", "2.3.4", str(tmp_path)], check=True)
+    files = [path for name in ("manifests", "kustomize", "kyverno") for path in (tmp_path / name).rglob("*.yaml")]
+    images = {image for path in files for image in re.findall(r"image: (\S*sidejudge\S*)", path.read_text())}
+    assert images == {"ghcr.io/acme/sidejudge/sidejudge:2.3.4"}
+    assert not [path for path in files if "0.1.0" in path.read_text()]
+    assert "registry.example.com/shop/" in (tmp_path / "kustomize" / "example" / "app.yaml").read_text()
 
 
 @pytest.mark.parametrize("script", ["run", "release", "stamp", "image.sh"])

@@ -122,5 +122,12 @@ def test_every_examples_configuration_is_one_that_the_monitor_takes(engine, star
             assert "512MiB" in told.stdout
 
 
+def test_the_sidecar_that_the_readme_shows_takes_its_configuration(engine, started, shown):
+    (pod,) = pod_specs(engine.render(shown).one("Deployment"))
+    told = started(pod["initContainers"][0]).run("check")
+    assert told.returncode == 0, told.stdout
+    assert "warning:" not in told.stdout
+
+
 def test_variables_are_expanded_as_kubernetes_does():
     assert expanded("$(A) $$(A) $(B) $A", {"A": "1"}) == "1 $(A) $(B) $A"
