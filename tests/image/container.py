@@ -78,8 +78,9 @@ class Container:
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return self.sandbox.run(command, self.environ, cwd=image().workdir)
 
-    def settled(self) -> dict[str, int]:
-        end = time.monotonic() + 30
+    def settled(self, seconds: float = 60) -> dict[str, Any]:
+        """The ledger once no trace is open."""
+        end = time.monotonic() + seconds
         while (ledger := httpx.get(self.api + "/v1/status", trust_env=False).json()["ledger"])["open"]:
             assert time.monotonic() < end, ledger
             time.sleep(0.1)

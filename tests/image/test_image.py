@@ -76,7 +76,8 @@ def test_doctor_finds_nothing_to_complain_of(container):
 
 
 @needs_sandbox
-def test_sigterm_and_sigkill_two_seconds_later_under_load_lose_nothing_that_was_acknowledged(container):
+@pytest.mark.parametrize("grace_s", [2.0, 0.0], ids=["two seconds later", "at once"])
+def test_sigterm_and_sigkill_under_load_lose_nothing_that_was_acknowledged(container, grace_s):
     container.start()
     acknowledged: list[str] = []
     stop = threading.Event()
@@ -95,7 +96,7 @@ def test_sigterm_and_sigkill_two_seconds_later_under_load_lose_nothing_that_was_
     for sender in senders:
         sender.start()
     time.sleep(1.0)
-    container.end(grace_s=2.0)
+    container.end(grace_s=grace_s)
     stop.set()
     for sender in senders:
         sender.join()
