@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import tomllib
@@ -15,6 +16,17 @@ from tests.helm.generate import CHART, HELM, LIBRARY, ROOT
 
 def chart(folder):
     return yaml.safe_load((folder / "Chart.yaml").read_text())
+
+
+def test_artifact_hub_is_told_of_every_variant_of_the_image(engine):
+    told = {each["image"] for each in yaml.safe_load(chart(CHART)["annotations"]["artifacthub.io/images"])}
+    variants = json.loads((CHART / "values.schema.json").read_text())["properties"]["image"]["properties"]["variant"]
+    used = {
+        pod["containers"][0]["image"]
+        for variant in variants["enum"]
+        for pod in pod_specs(engine.render(CHART, {"image": {"variant": variant}}).one("Deployment"))
+    }
+    assert told == used
 
 
 def test_everything_says_the_same_version():
