@@ -15,7 +15,8 @@ from packaging.utils import canonicalize_name
 from tests.image.dockerfile import ROOT
 
 IMAGES = ROOT / ".ci" / "image"
-EXTRAS = {"base": ("grpc",), "judge": ("grpc", "judge"), "embeddings": ("grpc", "judge", "embeddings")}
+EVERY = ("grpc", "otel")
+EXTRAS = {"base": EVERY, "judge": (*EVERY, "judge"), "embeddings": (*EVERY, "judge", "embeddings")}
 LINUX = {
     **default_environment(), "sys_platform": "linux", "platform_system": "Linux", "python_version": "3.11",
     "python_full_version": "3.11.0", "implementation_name": "cpython", "platform_python_implementation": "CPython",
