@@ -148,7 +148,7 @@ async def drive(port: int, requests: list[bytes]) -> None:
 def load(traces: int) -> tuple[list[bytes], int]:
     """Requests of agent traces with fresh ids, and how many spans a trace has on average, times the traces."""
     traffic, made, spans = Traffic(11), [], 0
-    for _ in range(traces // TOGETHER):
+    for _ in range(max(1, traces // TOGETHER)):
         request = ExportTraceServiceRequest()
         for _ in range(TOGETHER):
             while (sent := traffic.next(time.time_ns(), wrong=0.1)).service != "research-assistant":
