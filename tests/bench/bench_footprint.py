@@ -32,9 +32,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import httpx
 import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from tests.bench.bench_intake import drive, quiet, usage
 
 from monitor.demo.traffic import Traffic
+from tests.bench.servers import Served
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
 from tests.running import free_port
@@ -80,6 +80,7 @@ class Monitor:
             cwd=self.folder, stdout=log, stderr=log, env={"PATH": os.environ["PATH"], "HOME": str(self.folder)},
         )  # fmt: skip
         log.close()
+        self.served = Served(self.process.pid, self.otlp, self.api)
         while not self.ready():
             if self.process.poll() is not None:
                 raise SystemExit((self.folder / "log").read_text())
@@ -126,10 +127,28 @@ class Monitor:
             )
 
 
+async def drive(port: int, requests: list[bytes]) -> None:
+    """Send everything over eight connections, one request at a time each."""
+    todo = iter(requests)
+
+    async def work() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for request in todo:
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            if head[9:12] != b"200":
+                raise SystemExit(head.decode("latin-1"))
+            lines = head.lower().split(b"\r\n")
+            await reader.readexactly(next((int(line[15:]) for line in lines if line[:15] == b"content-length:"), 0))
+        writer.close()
+
+    await asyncio.gather(*(work() for _ in range(8)))
+
+
 def load(traces: int) -> tuple[list[bytes], int]:
     """Requests of agent traces with fresh ids, and how many spans a trace has on average, times the traces."""
     traffic, made, spans = Traffic(11), [], 0
-    for _ in range(traces // TOGETHER):
+    for _ in range(max(1, traces // TOGETHER)):
         request = ExportTraceServiceRequest()
         for _ in range(TOGETHER):
             while (sent := traffic.next(time.time_ns(), wrong=0.1)).service != "research-assistant":
@@ -149,19 +168,18 @@ def measure(way: Way, python: str, traces: int) -> None:
         starts = []
         for _ in range(STARTS):
             waited = monitor.start()
-            starts.append((waited, usage(monitor.process.pid)[0]))
-            quiet(monitor.process.pid)
-            took["idle MB"] = usage(monitor.process.pid)[1]
+            starts.append((waited, monitor.served.usage()[0]))
+            monitor.served.quiet()
+            took["idle MB"] = monitor.served.usage()[1]
             monitor.end()
         took["start s"], took["start CPU s"] = (median(column) for column in zip(*starts, strict=True))
         requests, spans = load(int(traces * way.share))
         monitor.start()
         try:
-            before = quiet(monitor.process.pid)
-            _, answers = asyncio.run(drive(monitor.otlp, requests, 8))
-            assert set(answers) == {200}, answers
+            before = monitor.served.quiet()
+            asyncio.run(drive(monitor.otlp, requests))
             ledger = monitor.settle(len(requests) * TOGETHER)
-            cpu = quiet(monitor.process.pid) - before
+            cpu = monitor.served.quiet() - before
             judged = ledger["ended"]["scored"]
             took |= {"CPU ms/span": cpu * 1000 / spans, "MB": monitor.highest_mb(), "end s": monitor.end()}
             took |= {"traces": len(requests) * TOGETHER, "spans": spans, "judged": judged}
