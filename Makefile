@@ -4,14 +4,20 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test check fmt bench bench-peers lock reference charts lock-images clean
+# Files are spread over processes, each whole: what a file sets up once is set up once.
+SPREAD := -n auto --maxprocesses 4 --dist loadfile
+
+.PHONY: run test coverage check fmt bench bench-peers lock reference charts lock-images clean
 
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 	@$(BIN)/sidejudge demo $(ARGS)
 
 test: $(VENV)/.dev ## everything that CI checks: style, types, architecture, the whole suite
 	@$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --cov --cov-report=term:skip-covered -q
+	$(BIN)/python -m pytest $(SPREAD) -q
+
+coverage: $(VENV)/.dev ## the suite, and which lines and branches it never reaches
+	$(BIN)/python -m pytest $(SPREAD) --cov --cov-report=term:skip-covered -q
 
 check: $(VENV)/.dev ## style, types, layers (a minute at most)
 	$(BIN)/ruff check .

@@ -16,8 +16,9 @@ EXIT_CODES: Mapping[str, int] = {"healthy": 0, "warning": 1, "critical": 3, "ins
 @click.command()
 @click.argument("address", metavar="[URL]", required=False)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--any-state", is_flag=True, help="Exit with 0 whenever a monitor answers, whatever it says.")
 @url_option
-def status(address: str | None, url: str, form: str) -> int:
+def status(address: str | None, url: str, form: str, *, any_state: bool) -> int:
     """Show, for each service and rubric of the monitor at URL, whether it is healthy, and on what evidence.
 
     The exit code is for scripts. 0: healthy; 1: the worst that is known is a warning; 3: it is critical; 4: there is
@@ -29,11 +30,12 @@ def status(address: str | None, url: str, form: str) -> int:
     answer = ask(url, "/v1/status")
     if not isinstance(answer, Mapping) or answer.get("status") not in EXIT_CODES:
         raise CommandError(f"{url}/v1/status does not answer as a monitor does", "name a monitor's address with --url")
+    code = 0 if any_state else EXIT_CODES[answer["status"]]
     if form == "json":
         import json  # noqa: PLC0415
 
         click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
-        return EXIT_CODES[answer["status"]]
+        return code
     try:
         _show(answer)
     except (KeyError, TypeError, ValueError) as error:
@@ -41,7 +43,7 @@ def status(address: str | None, url: str, form: str) -> int:
             f"{url}/v1/status answers what this version cannot read ({type(error).__name__}: {error})",
             "use the version that runs there, or --format json",
         ) from None
-    return EXIT_CODES[answer["status"]]
+    return code
 
 
 def _show(answer: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from integrations.langfuse.budget import Budget
 from integrations.langfuse.client import Access, Langfuse
 from integrations.store.errors import StoreError
 from integrations.store.sqlite import Store
-from monitor.room import make_room
+from monitor.room import Terms, make_room
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, only
 from tests.monitor.langfuse.conftest import START_NS, Bench, score
@@ -84,9 +84,9 @@ async def fill(bench: Bench) -> int:
             await make_room(
                 bench.store,
                 NothingOpen(),
+                None,
+                Terms(retention_ns=24 * 60 * MINUTE_NS, late_ns=10 * MINUTE_NS),
                 now_ns=bench.now_ns,
-                retention_ns=24 * 60 * MINUTE_NS,
-                late_ns=10 * MINUTE_NS,
             )
             await bench.store.purge(START_NS)  # measures
     return number

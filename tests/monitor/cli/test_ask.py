@@ -88,6 +88,7 @@ def test_status_as_json_is_what_the_monitor_said(call, monitor_at) -> None:
 def test_the_exit_code_of_status_says_how_it_is(call, monitor_at, overall, code, form) -> None:
     url = monitor_at({"/v1/status": {**status_body(), "status": overall}})
     assert call("status", url, "--format", form).exit_code == code
+    assert call("status", url, "--format", form, "--any-state").exit_code == 0
 
 
 def test_status_tells_of_judge_and_exports_a_line_each(call, monitor_at) -> None:
