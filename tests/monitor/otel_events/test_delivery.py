@@ -68,7 +68,7 @@ async def test_everything_is_taken_once_in_order_in_batches(fake):
     bench.start()
     await until(lambda: bench.delivery.waiting == 0)
     bench.write(1, begin=2 * BATCH + 7)
-    await until(lambda: len(bench.names()) == 2 * BATCH + 8)
+    await until(lambda: bench.books.exported_items == 2 * BATCH + 8)
     await bench.stop()
     assert bench.names() == [f"s{number}" for number in range(2 * BATCH + 8)]
     assert (bench.books.exported_items, bench.books.failed) == (2 * BATCH + 8, {})
