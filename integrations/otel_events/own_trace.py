@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
+from integrations.consumed import Consumed
 from scoring.label import label
 from scoring.loop_guard import OWN_TAG
 
@@ -34,17 +35,6 @@ _PROVIDERS: Final[Mapping[str, str]] = {
     "xai": "x_ai",
 }
 """Providers whose name in the conventions is not the one in front of the model."""
-
-
-class Consumed(Protocol):
-    """What a request consumed; ``cost_usd`` None where no price is known."""
-
-    @property
-    def input_tokens(self) -> int: ...
-    @property
-    def output_tokens(self) -> int: ...
-    @property
-    def cost_usd(self) -> float | None: ...
 
 
 class Said(Protocol):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from prometheus_client import Counter, Histogram
 
+from integrations.consumed import Consumed
 from scoring.judge_standing import CIRCUITS, JudgeStanding
 
 from . import families as f
@@ -16,17 +17,6 @@ from .labels import LabelCap
 
 _DIRECTIONS = ("input", "output")
 Series: TypeAlias = tuple[f.Family, tuple[str, ...], float]
-
-
-class Consumed(Protocol):
-    """What a request consumed; ``cost_usd`` None where no price is known."""
-
-    @property
-    def input_tokens(self) -> int: ...
-    @property
-    def output_tokens(self) -> int: ...
-    @property
-    def cost_usd(self) -> float | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

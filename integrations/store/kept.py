@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from .statements import queries
+from .part import Part
 
 
-class Kept:
+class Kept(Part):
     """``change`` returns once committed. Raises ``StoreError``."""
-
-    def __init__(
-        self,
-        *,
-        write: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
-        read: Callable[[str, Sequence[object]], list[Any]],
-    ) -> None:
-        self._write = write
-        self._read = read
-        self._sql = queries()
 
     def all(self) -> dict[str, str]:
         """Everything that is kept."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Final, Generic, TypeVar
 
-from .statements import queries
+from .part import Part, Read, Write
 
 V = TypeVar("V", str, bytes)
 
@@ -19,20 +19,12 @@ _ROOM: Final = 100
 """An eviction leaves room for a hundredth of the bound, so that it is rare."""
 
 
-class Lru(Generic[V]):
+class Lru(Part, Generic[V]):
     """The table whose statements of ``queries.sql`` begin with ``name``. Raises ``StoreError``."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        write: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
-        read: Callable[[str, Sequence[object]], list[Any]],
-    ) -> None:
+    def __init__(self, name: str, *, write: Write, read: Read) -> None:
+        super().__init__(write=write, read=read)
         self._name = name
-        self._write = write
-        self._read = read
-        self._sql = queries()
         self._used: dict[str, int] = {}
         self._put_since_count: int | None = None
 

@@ -8,11 +8,10 @@ takes things out once they were taken: killed in between, it delivers them again
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from .statements import queries
+from .part import Part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,18 +43,8 @@ class Shelf:
     reason: str | None = None
 
 
-class Mail:
+class Mail(Part):
     """Methods that write return once committed. Raises ``StoreError``."""
-
-    def __init__(
-        self,
-        *,
-        write: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
-        read: Callable[[str, Sequence[object]], list[Any]],
-    ) -> None:
-        self._write = write
-        self._read = read
-        self._sql = queries()
 
     async def put(self, entries: Sequence[Entry], now_ns: int, notes: Mapping[str, str | None] | None = None) -> None:
         """Take entries and notes, all or none. A note that is ``None`` is let go."""

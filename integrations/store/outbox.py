@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from .part import Part
 from .statements import queries
 
 SETTLES_NS: Final = 60 * 10**9
@@ -88,18 +89,8 @@ def dead_rows(connection: sqlite3.Connection) -> list[Dead]:
     return [_dead(row) for row in connection.execute(queries()["outbox_dead"], (-1,))]
 
 
-class Outbox:
+class Outbox(Part):
     """Methods that write are async and return once committed. Raises ``StoreError``."""
-
-    def __init__(
-        self,
-        *,
-        write: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
-        read: Callable[[str, Sequence[object] | Mapping[str, object]], list[Any]],
-    ) -> None:
-        self._write = write
-        self._read = read
-        self._sql = queries()
 
     def due(self, now_ns: int, limit: int) -> list[Waiting]:
         """What waits and may be sent now, the oldest first."""

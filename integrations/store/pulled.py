@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from .statements import queries
+from .part import Part
 
 _SLICE = 1_000
 _ID_BYTES = 8
@@ -28,18 +26,8 @@ class Taken:
     spans: frozenset[bytes] = frozenset()
 
 
-class Pulled:
+class Pulled(Part):
     """Methods that write are async and return once committed. Raises ``StoreError``."""
-
-    def __init__(
-        self,
-        *,
-        write: Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]],
-        read: Callable[[str, Sequence[object] | Mapping[str, object]], list[Any]],
-    ) -> None:
-        self._write = write
-        self._read = read
-        self._sql = queries()
 
     def known(self, trace_ids: Iterable[str]) -> dict[str, tuple[str | None, frozenset[bytes]]]:
         """Of these traces those that were dealt with: why unread, and the rows that were taken."""

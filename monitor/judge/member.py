@@ -126,14 +126,17 @@ class Member:
             answers = await asyncio.to_thread(request.read, completion.text)
             failure = None
         finally:
-            self.observer.attempted(
-                self.model.name,
-                duration_s=completion.duration_s,
-                usage=completion.usage,
-                failure=failure,
-                completion=completion,
-            )
+            self._heard(completion, failure)
         return answers
+
+    def _heard(self, completion: Completion, failure: str | None) -> None:
+        self.observer.attempted(
+            self.model.name,
+            duration_s=completion.duration_s,
+            usage=completion.usage,
+            failure=failure,
+            completion=completion,
+        )
 
     async def _until_answered(self, request: JudgeRequest, bill: Bill) -> Completion:
         for attempt in range(self.retries + 1):
@@ -176,13 +179,7 @@ class Member:
         expected = Usage(input_tokens=GREETING.prompt_tokens, output_tokens=GREETING.answer_tokens)
         with suppress(ProviderError):
             completion = await self._paid(GREETING, permit, expected, price, Bill())
-            self.observer.attempted(
-                self.model.name,
-                duration_s=completion.duration_s,
-                usage=completion.usage,
-                failure=None,
-                completion=completion,
-            )
+            self._heard(completion, failure=None)
 
     async def _paid(
         self, request: Asking, permit: Permit, expected: Usage, price: Price | None, bill: Bill

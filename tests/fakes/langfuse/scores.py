@@ -23,28 +23,10 @@ _ONE_SUBJECT = (
     "ObservationId requires traceId."
 )
 _TYPES = {"NUMERIC": "number", "BOOLEAN": "number", "CATEGORICAL": "string", "TEXT": "string", "CORRECTION": "string"}
-_FILTERS = [
-    "limit",
-    "cursor",
-    "fields",
-    "id",
-    "name",
-    "source",
-    "dataType",
-    "environment",
-    "configId",
-    "queueId",
-    "authorUserId",
-    "traceId",
-    "sessionId",
-    "experimentId",
-    "observationId",
-    "value",
-    "valueMin",
-    "valueMax",
-    "fromTimestamp",
-    "toTimestamp",
-]
+_ROW = ("id", "name", "source", "dataType", "environment", "configId", "queueId", "authorUserId")
+_SUBJECT = ("traceId", "sessionId", "observationId")
+_RANGES = ("value", "valueMin", "valueMax", "fromTimestamp", "toTimestamp")
+_FILTERS = ("limit", "cursor", "fields", *_ROW, *_SUBJECT, "experimentId", *_RANGES)
 _GROUPS = ("core", "details", "subject", "annotation")
 _CORE = ("id", "projectId", "name", "source", "timestamp", "environment", "createdAt", "updatedAt")
 
@@ -402,19 +384,7 @@ def _query_issue(params: Mapping[str, str]) -> Act | None:
 
 
 def _matches(row: Mapping[str, Any], params: Mapping[str, str]) -> bool:
-    for name in (
-        "id",
-        "name",
-        "source",
-        "dataType",
-        "environment",
-        "configId",
-        "queueId",
-        "authorUserId",
-        "traceId",
-        "sessionId",
-        "observationId",
-    ):
+    for name in (*_ROW, *_SUBJECT):
         if name in params:
             wanted = params[name].upper() if name in ("source", "dataType") else params[name]
             if str(row[name]) not in wanted.split(","):

@@ -1,0 +1,16 @@
+"""Consumed: what a request to a model took, as those see it who count it or tell of it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Consumed(Protocol):
+    """What a request consumed; ``cost_usd`` None where no price is known."""
+
+    @property
+    def input_tokens(self) -> int: ...
+    @property
+    def output_tokens(self) -> int: ...
+    @property
+    def cost_usd(self) -> float | None: ...

@@ -1,0 +1,23 @@
+"""Part: some of the store's tables with methods of their own, behind its one writer and its reading connection."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from .statements import queries
+
+Write: TypeAlias = Callable[[Callable[[sqlite3.Connection], Any]], Awaitable[Any]]
+"""Does work in a transaction; returns what it returned once that is committed."""
+Read: TypeAlias = Callable[[str, Sequence[object] | Mapping[str, object]], list[Any]]
+"""Rows of a statement of ``queries.sql``, by its name."""
+
+
+class Part:
+    """What the store hands to each of its parts. Both raise ``StoreError``."""
+
+    def __init__(self, *, write: Write, read: Read) -> None:
+        self._write = write
+        self._read = read
+        self._sql = queries()
