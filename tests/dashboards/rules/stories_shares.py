@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dashboards.rules import recordings as r
 from dashboards.rules import shares as s
@@ -30,46 +30,8 @@ def stories() -> Iterator[Scenario]:
 
 
 def _shares() -> Iterator[Scenario]:
-    base = {**constant(r.weight("1h"), PLACE, 540), **constant(r.effective("1h"), PLACE, 324)}
-    values = (
-        (s.count(s.BLOCKED, "1h"), 60),
-        (s.ratio(s.BLOCKED, "1h"), 0.2),
-        (s.lower(s.BLOCKED, "1h"), lower_bound(0.2, 324)),
-    )
-    yield Scenario(
-        name="the share that a metric blocks",
-        under=tuple(name for name, _ in values),
-        given={
-            **base,
-            **on_both_pods("sidejudge_verdicts_blocked_total", METRIC, [1] * 120),
-            **on_both_pods("sidejudge_verdict_blocked_weight_total", METRIC, [1.8] * 120),
-        },
-        checks=tuple(
-            check
-            for name, value in values
-            for check in (is_number(name, "2h", value), Check(at="2h", expr=f"count({name})", value=1))
-        ),
-    )
-    work = {**constant(r.weight("1h"), WORKFLOW, 540), **constant(r.effective("1h"), WORKFLOW, 324)}
-    values = (
-        (s.count(s.VIOLATING, "1h"), 60),
-        (s.ratio(s.VIOLATING, "1h"), 0.2),
-        (s.lower(s.VIOLATING, "1h"), lower_bound(0.2, 324)),
-    )
-    yield Scenario(
-        name="the share that departs from its scenario",
-        under=tuple(name for name, _ in values),
-        given={
-            **work,
-            **on_both_pods("sidejudge_verdicts_violating_total", WORKFLOW, [1] * 120),
-            **on_both_pods("sidejudge_verdict_violating_weight_total", WORKFLOW, [1.8] * 120),
-        },
-        checks=tuple(
-            check
-            for name, value in values
-            for check in (is_number(name, "2h", value), Check(at="2h", expr=f"count({name})", value=1))
-        ),
-    )
+    yield _weighed("the share that a metric blocks", s.BLOCKED, "blocked", METRIC, PLACE)
+    yield _weighed("the share that departs from its scenario", s.VIOLATING, "violating", WORKFLOW, WORKFLOW)
     incomplete = "sidejudge_verdicts_incomplete_total"
     values = (
         (s.count(s.VERDICTS, "1h"), 360),
@@ -90,11 +52,7 @@ def _shares() -> Iterator[Scenario]:
             **on_both_pods(incomplete, {**SERVICE, "reason": "unavailable"}, [0.5] * 120),
             **on_both_pods(incomplete, {**SERVICE, "reason": "not_applicable"}, [0.5] * 120),
         },
-        checks=tuple(
-            check
-            for name, value in values
-            for check in (is_number(name, "2h", value), Check(at="2h", expr=f"count({name})", value=1))
-        ),
+        checks=_each_once(values),
     )
     for alert, share, labels, samples, limit in (
         ("SidejudgeBlockerRate", s.BLOCKED, METRIC, (r.effective("1h"), PLACE), "blocker_rate"),
@@ -142,3 +100,27 @@ def _shares() -> Iterator[Scenario]:
             },
             checks=(fires(alert, "33m"), silent(alert, "35m")),
         )
+
+
+def _weighed(name: str, share: str, word: str, labels: dict[str, str], of: dict[str, str]) -> Scenario:
+    """A fifth of the verdicts by weight: 60 in number, of 324 effective ones."""
+    values = ((s.count(share, "1h"), 60), (s.ratio(share, "1h"), 0.2), (s.lower(share, "1h"), lower_bound(0.2, 324)))
+    return Scenario(
+        name=name,
+        under=tuple(name for name, _ in values),
+        given={
+            **constant(r.weight("1h"), of, 540),
+            **constant(r.effective("1h"), of, 324),
+            **on_both_pods(f"sidejudge_verdicts_{word}_total", labels, [1] * 120),
+            **on_both_pods(f"sidejudge_verdict_{word}_weight_total", labels, [1.8] * 120),
+        },
+        checks=_each_once(values),
+    )
+
+
+def _each_once(values: Iterable[tuple[str, float]]) -> tuple[Check, ...]:
+    return tuple(
+        check
+        for name, value in values
+        for check in (is_number(name, "2h", value), Check(at="2h", expr=f"count({name})", value=1))
+    )
