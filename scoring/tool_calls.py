@@ -11,6 +11,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from .jsontext import decoded
 from .span import Json, Message, Span, SpanKind, ToolCall
@@ -18,6 +19,11 @@ from .trace import Trace
 
 _HANDOFF = re.compile(r"(transfer[_\W]to|delegate|hand[_\W]?off)(?:[_\W]|$)", re.IGNORECASE)
 _VERBS = re.compile(r"^(ask|call|consult|run|invoke|query|use|delegate_to|transfer_to|hand_?off_to)_|_(agent|tool)$")
+
+
+_NOT_WORDS = re.compile(r"[\W_]+")
+_TWIN_WITHIN = 4
+"""Steps up within which another span that tells of the same call is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +41,14 @@ def tool_calls(trace: Trace, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | N
     A hand-off is a pseudo-tool by which one agent passes the work to another: named like one (``transfer_to_…``,
     ``handoff``, ``delegate_…``), or with a run of an agent right below it, or named after an agent that ran.
     """
-    spans = [span for span in trace.spans if span.kind is SpanKind.TOOL and span.tool is not None]
+    spans, twins = _without_twins(trace)
     asked = _asked(trace)
     if not spans and not asked and _contents_unknown(trace):
         return None
     matched = _match(spans, asked)
     agents = {run.agent.lower().replace(" ", "_") for run in runs if run.agent}
-    delegating = {above.span_id for run in runs if (above := _nearest(trace, run)) is not None}
+    above_runs = (_nearest(trace, run) for run in runs)
+    delegating = {twins.get(above.span_id, above.span_id) for above in above_runs if above is not None}
     found: list[tuple[int, ToolCall]] = []
     for index, span in enumerate(spans):
         call = _merge(span, matched.get(index))
@@ -53,6 +60,43 @@ def tool_calls(trace: Trace, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | N
             call = _completed(ask)
             found.append((ask.at_ns, replace(call, handoff=call.handoff or _is_handoff(call, agents))))
     return tuple(call for _, call in sorted(found, key=lambda pair: pair[0]))
+
+
+def _without_twins(trace: Trace) -> tuple[list[Span], dict[str, str]]:
+    """The tool spans, each call once: a framework and an instrumentation of it may both make a span of it.
+
+    The upper one is kept and completed from the lower one, which knows whether the tool raised. Also returns, by the id
+    of each span that was left out, the id of the one that stands for it.
+    """
+    kept: dict[str, Span] = {}
+    twins: dict[str, str] = {}
+    for span in trace.from_top:
+        if span.kind is not SpanKind.TOOL or span.tool is None:
+            continue
+        upper = next((above for above in islice(trace.ancestors(span), _TWIN_WITHIN) if above.tool is not None), None)
+        held = kept.get(twins.get(upper.span_id, upper.span_id)) if upper is not None else None
+        if held is None or held.tool is None or not _same_call(held.tool, span.tool):
+            kept[span.span_id] = span
+            continue
+        twins[span.span_id] = held.span_id
+        error = held.tool.error or span.tool.error
+        kept[held.span_id] = replace(held, tool=replace(
+            held.tool,
+            arguments=span.tool.arguments if held.tool.arguments is None else held.tool.arguments,
+            result=None if error else span.tool.result if held.tool.result is None else held.tool.result,
+            error=error,
+            call_id=held.tool.call_id or span.tool.call_id,
+        ))  # fmt: skip
+    return [kept[span.span_id] for span in trace.spans if span.span_id in kept], twins
+
+
+def _same_call(upper: ToolCall, lower: ToolCall) -> bool:
+    """Whether nothing that the two tell contradicts it: a tool that calls itself gives itself other arguments."""
+    ids = {upper.call_id, lower.call_id} - {None}
+    if upper.name != lower.name or len(ids) > 1:
+        return False
+    a, b = upper.arguments, lower.arguments
+    return a is None or b is None or a == b or (a,) == _sole(b) or (b,) == _sole(a)
 
 
 def _contents_unknown(trace: Trace) -> bool:
@@ -116,10 +160,13 @@ def _answers(trace: Trace) -> dict[str | None, Message]:
 
 
 def _match(spans: list[Span], asked: list[_Asked]) -> dict[int, _Asked]:
-    """Which message call each tool span carried out: by call id, else by name and arguments, else by name, in order."""
+    """Which message call each tool span carried out: by call id, else by name and arguments, else by name, in order.
+
+    At last by name and arguments where a model is told another spelling: many accept only letters, digits and ``_``.
+    """
     matched: dict[int, _Asked] = {}
     taken: set[int] = set()
-    for keys in (_by_id, _by_arguments, _by_name):
+    for keys in (_by_id, _by_arguments, _by_name, _by_words):
         free: dict[tuple[str, ...], deque[int]] = {}
         for index, ask in enumerate(asked):
             for key in keys(ask.call, asked=True) if index not in taken else ():
@@ -152,6 +199,11 @@ def _by_name(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
     if asked:
         return [("any", call.name), *([("bare", call.name)] if none else [])]
     return [("any" if none else "bare", call.name)]
+
+
+def _by_words(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
+    name = _NOT_WORDS.sub("_", call.name).casefold()
+    return _by_arguments(replace(call, name=name), asked=asked) if call.arguments else []
 
 
 def _sole(arguments: Json) -> tuple[Json, ...]:

@@ -1,9 +1,12 @@
 """Microsoft Agent Framework: the GenAI conventions on spans, and the older events in log records beside them.
 
-An agent's span holds all messages of its run among those it put out; its answer is the last text of them.
+An agent's span holds all messages of its run among those it put out; its answer is the last text of them. Where OpenAI
+keeps the conversation, its id is that of the response before, another one in each turn, and no session's.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from integrations.raw import RawSpan
 from scoring.span import Span
@@ -14,6 +17,9 @@ from .reading import Dialect
 NAME = "agent_framework"
 SWITCH = "ENABLE_SENSITIVE_DATA=true"
 
+_RESPONSE = "resp_"
+"""How OpenAI's ids of responses begin."""
+
 
 def speaks(raw: RawSpan) -> bool:
     """Whether the Agent Framework made the span."""
@@ -22,7 +28,11 @@ def speaks(raw: RawSpan) -> bool:
 
 def lift(raw: RawSpan) -> Span:
     """An Agent Framework span in normal form."""
-    return genai.lift(raw, name=NAME, switch=SWITCH)
+    span = genai.lift(raw, name=NAME, switch=SWITCH)
+    if span.session_id is not None and span.session_id.startswith(_RESPONSE):
+        provenance = {field: source for field, source in span.provenance.items() if field != "session_id"}
+        span = replace(span, session_id=None, provenance=provenance)
+    return span
 
 
 DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

@@ -131,11 +131,13 @@ def _tool(reading: Reading) -> dict[str, Any]:
     if name is None:
         name = reading.raw.name
         reading.note("tool.name", "span name")
+    error = failure(reading.raw) or outcome.error
+    told_again = error is not None and isinstance(outcome.result, str) and outcome.result in error
     tool = ToolCall(
         name=name,
         arguments=unwrap.arguments(reading.value("tool.arguments", _IN)),
-        result=outcome.result,
-        error=failure(reading.raw) or outcome.error,
+        result=None if told_again else outcome.result,
+        error=error,
         call_id=reading.text("tool.call_id", "tool_call.id", "tool.id") or outcome.call_id,
     )
     return {"tool": tool, "input": tool.arguments, "output": tool.result}

@@ -1,5 +1,6 @@
 """Where frameworks bend OpenInference: Haystack, LlamaIndex, the OpenAI Agents SDK, smolagents.
 
+CrewAI and AutoGen stand in ``openinference_teams``.
 Each function looks at one framework's span and corrects what was read of it; the scope tells the framework.
 """
 
@@ -9,15 +10,19 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from integrations.raw import AttributeValue
 from scoring.span import Json, Message, SpanKind, ToolCall
 
-from . import haystack_shapes, messages, unwrap
+from . import haystack_shapes, messages, openinference_teams, pyrepr, unwrap
 from .reading import Reading
 from .usage import usage, whole
 
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
 _FINAL_ANSWER = "final_answer"
 _MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
+_ANSWERING_MODEL = re.compile(r", model='([^'\\]{1,100})', object='")
+_STREAMED_ANSWER = ")FinalAnswerStep(output="
+"""A streaming agent's output is everything it yielded, printed one after the other; the answer is the last."""
 
 
 def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -31,6 +36,10 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
         return _openai_agents(reading, kind, fields)
     if scope.endswith(".smolagents"):
         return _smolagents(reading, kind, fields)
+    if scope.endswith(".crewai"):
+        return openinference_teams.crewai(reading, kind, fields)
+    if scope.endswith(".autogen_agentchat"):
+        return openinference_teams.autogen(reading, kind, fields)
     return kind
 
 
@@ -80,9 +89,7 @@ def _own_usage(output: Json) -> object:
 def _llama_index(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Workflow steps are CHAIN with printed events, cut at 200 characters; the event names the current agent."""
     name = reading.raw.name
-    fields["requested_model"], fields["model"] = fields.get("requested_model") or fields.get("model"), None
-    if (source := reading.provenance.pop("model", None)) is not None:
-        reading.provenance.setdefault("requested_model", source)
+    _asked_for(reading, fields)
     if kind is SpanKind.LLM and name.endswith("._prepare_chat_with_tools"):
         # Preparation, not a call: it has no answer and no tokens.
         for field in ("input", "output", "input_messages", "output_messages"):
@@ -123,18 +130,60 @@ def _smolagents(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> Spa
             fields["agent"] = reading.raw.name.removesuffix(".run")
         if isinstance(given, dict) and isinstance(task := given.get("task"), str):
             fields["input"] = task
+        _, streamed, last = str(fields.get("output")).rpartition(_STREAMED_ANSWER)
+        if streamed:
+            fields["output"] = _final(last.removesuffix(")"))
     if kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
         if tool.name in {_FINAL_ANSWER, "FinalAnswerTool"}:
             del fields["tool"]
             return SpanKind.CHAIN
-        if isinstance(given, dict) and isinstance(kwargs := given.get("kwargs"), dict) and not given.get("args"):
-            fields["tool"] = replace(tool, arguments=kwargs)
-            fields["input"] = kwargs
+        if (named := _named(given, reading.attributes.get("tool.parameters"))) is not None:
+            fields["tool"] = replace(tool, arguments=named)
+            fields["input"] = named
     fields["output_messages"] = tuple(map(_without_final_answer, fields.get("output_messages", ())))
     if kind is SpanKind.LLM:
         fields["output"] = messages.last_text(fields["output_messages"], "assistant") or fields.get("output")
+        _answering(reading, fields)
     return kind
+
+
+def _named(given: Json, parameters: AttributeValue) -> dict[str, Json] | None:
+    """The arguments of a call by their names: those without one are given in the order of the tool's parameters."""
+    if not isinstance(given, dict) or not isinstance(kwargs := given.get("kwargs"), dict):
+        return None
+    args, names = given.get("args"), unwrap.decoded(parameters)
+    if not args:
+        return kwargs
+    if not isinstance(args, list) or not isinstance(names, dict) or len(args) > len(names):
+        return None
+    return dict(zip(names, args, strict=False)) | kwargs
+
+
+def _asked_for(reading: Reading, fields: dict[str, Any]) -> None:
+    """The only model that has an attribute is the one that was asked for."""
+    fields["requested_model"], fields["model"] = fields.get("requested_model") or fields.get("model"), None
+    if (source := reading.provenance.pop("model", None)) is not None:
+        reading.provenance.setdefault("requested_model", source)
+
+
+def _answering(reading: Reading, fields: dict[str, Any]) -> None:
+    """The model that answered stands in the printed response alone."""
+    _asked_for(reading, fields)
+    returned = unwrap.decoded(reading.attributes.get("output.value"))
+    raw = returned.get("raw") if isinstance(returned, dict) else None
+    if isinstance(raw, str) and (models := _ANSWERING_MODEL.findall(raw)):
+        fields["model"] = models[-1]
+        reading.note("model", "output.value: raw")
+
+
+def _final(printed: str) -> Json:
+    """What was printed as the answer, itself a repr."""
+    try:
+        read = pyrepr.read(f"[{printed}]")
+    except (pyrepr.UnreadableError, RecursionError):
+        return printed
+    return read[0] if isinstance(read, list) and len(read) == 1 else printed
 
 
 def _without_final_answer(message: Message) -> Message:

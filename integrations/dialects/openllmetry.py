@@ -1,7 +1,7 @@
 """OpenLLMetry (Traceloop): decorators say kind, name, input and output of a step; model calls keep to the conventions.
 
-Calls by versions before the conventions stand in ``openllmetry_old``, what LangChain makes of it in
-``openllmetry_langchain``.
+Calls by versions before the conventions stand in ``openllmetry_old``, what LangChain and CrewAI make of it in
+``openllmetry_langchain`` and ``openllmetry_crewai``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from integrations.raw import RawSpan
 from scoring.span import Span, SpanKind, ToolCall
 
-from . import genai, messages, openllmetry_langchain, unwrap
+from . import genai, messages, openllmetry_crewai, openllmetry_langchain, unwrap
 from .reading import Dialect, Reading, failure
 
 NAME = "openllmetry"
@@ -24,8 +24,9 @@ _KINDS = {"workflow": SpanKind.CHAIN, "task": SpanKind.CHAIN, "agent": SpanKind.
 _SCOPES = frozenset(
     f"opentelemetry.instrumentation.{library}"
     for library in (
-        "openai.v1", "openai.v0", "openai_agents", "langchain", "llamaindex", "crewai", "haystack", "anthropic",
-        "bedrock", "cohere", "groq", "mistralai", "ollama", "together", "replicate", "watsonx", "google_generativeai",
+        "openai.v1", "openai.v0", "openai_agents", "langchain", "llamaindex", "haystack", "anthropic", "bedrock",
+        "crewai.instrumentation", "cohere", "groq", "mistralai", "ollama", "together", "replicate", "watsonx",
+        "google_generativeai",
     )
 )  # fmt: skip
 
@@ -56,6 +57,8 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
         reading.note("kind", _KIND)
     if reading.raw.scope_name.endswith(".langchain"):
         return openllmetry_langchain.adapt(reading, kind, fields)
+    if reading.raw.scope_name == openllmetry_crewai.SCOPE:
+        return openllmetry_crewai.adapt(reading, kind, fields)
     if kind is SpanKind.TOOL:
         _tool(reading, fields)
     elif said is not None:

@@ -21,6 +21,8 @@ _CONTENT = re.compile(
 )
 _NO_CONTENT = re.compile(r"^(?:http|url|db|rpc|net|network|messaging|exception|error|otel|aws|faas|k8s)\.|[Mm]etadata")
 """Namespaces that hold no model's contents, though their keys may end alike (``db.query.text``)."""
+_PRINTED = re.compile(r"(\w+)\((?:'([^'\\]+)'|\"([^\"\\]+)\"),?\)")
+"""An exception as Python prints it: ``ValueError('no such order')``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +143,8 @@ def failure(raw: RawSpan) -> str | None:
     kind = _string(exception.get("exception.type")) or _string(raw.attributes.get("error.type"))
     message = raw.status_message or _string(exception.get("exception.message")) or ""
     message = message.partition(_TRACEBACK)[0].strip()[:_LONGEST_ERROR]
+    if kind and (printed := _PRINTED.fullmatch(message)) and kind.rpartition(".")[2] == printed[1]:
+        message = f"{printed[1]}: {printed[2] or printed[3]}"
     if kind and kind.rpartition(".")[2] not in message.partition(":")[0]:
         message = f"{kind}: {message}" if message else kind
     return message or "error"

@@ -129,6 +129,9 @@ def _compared(folder: Path, cases: list[Case]) -> dict[str, tuple[object, object
         compared["agents"] = ([agent for case in cases for agent in case.agents_called or ()], truth["agents"])
     tools = [call for case in cases for call in case.tools_used or () if not call.handoff]
     compared["tools"] = ([call.name for call in tools], [tool["name"] for tool in truth["tools"]])
+    if "handoffs" in truth:
+        handoffs = [call.name for case in cases for call in case.tools_used or () if call.handoff]
+        compared["handoffs"] = (handoffs, truth["handoffs"])
     for call, tool, there in zip(tools, truth["tools"], present["tools"], strict=False):
         found = {"args": call.arguments, "result": call.result, "error": call.error}
         compared |= {key: (value, tool.get(key)) for key, value in found.items() if there.get(key)}
@@ -180,6 +183,7 @@ def _check(folder: Path) -> None:
     assert len(cases) == len(manifest["traces"])
     differences = differing(folder, cases)
     excused = {what for client, scenario, what in UNOBTAINABLE if (client, scenario) == folder.parts[-2:]}
+    excused |= manifest.get("unobtainable", {}).keys()
     assert {what: pair for what, pair in differences.items() if what not in excused} == {}
     assert excused <= differences.keys(), "an excuse that is no longer needed"
     told = [case for case in cases if _tells(case)]

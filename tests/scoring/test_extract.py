@@ -149,6 +149,44 @@ def test_tools_with_like_names_are_tools(name: str) -> None:
     assert not call.handoff
 
 
+def test_a_tool_told_by_a_framework_and_by_an_instrumentation_of_it_is_one_call() -> None:
+    case = _case(
+        _span("upper", None, T, 0, 9, tool=_call("look_up", {"n": 1})),
+        _span("between", "upper", C, 1, 8),
+        _span("lower", "between", T, 2, 7, tool=ToolCall(name="look_up", error="KeyError: n", call_id="c")),
+    )
+    (call,) = case.tools_used
+    assert (call.arguments, call.result, call.error, call.call_id) == ({"n": 1}, None, "KeyError: n", "c")
+
+
+def test_a_tool_below_a_tool_is_another_call_where_anything_that_is_told_of_them_differs() -> None:
+    for lower in (_call("other"), _call("look_up", {"n": 2}), _call("look_up", {"n": 1}, "d")):
+        case = _case(
+            _span("upper", None, T, 0, 9, tool=_call("look_up", {"n": 1}, "c")),
+            _span("lower", "upper", T, 2, 7, tool=lower),
+        )
+        assert [call.name for call in case.tools_used] == ["look_up", lower.name]
+
+
+def test_an_agent_below_the_lower_of_two_spans_of_one_call_makes_it_a_hand_off() -> None:
+    case = _case(
+        _span("upper", None, T, 0, 9, tool=_call("ask_around", {"n": 1})),
+        _span("lower", "upper", T, 2, 7, tool=_call("ask_around", call_id="c")),
+        _span("run", "lower", A, 3, 6, agent="scout"),
+    )
+    (call,) = case.tools_used
+    assert call.handoff
+
+
+def test_a_tool_whose_name_a_model_is_told_in_another_spelling_is_one_call() -> None:
+    case = _case(
+        _span("llm", None, L, 0, 1, output_messages=_asks(_call("find_a_room", {"n": 1}, "c"))),
+        _span("tool", None, T, 2, 3, tool=ToolCall(name="Find a room", arguments={"n": 1}, result="14")),
+    )
+    (call,) = case.tools_used
+    assert (call.name, call.result, call.call_id) == ("Find a room", "14", "c")
+
+
 def test_an_agent_as_a_tool_is_flagged_by_the_run_below_it_or_by_its_name() -> None:
     case = _case(
         _span("boss", None, A, 0, 99, agent="boss"),

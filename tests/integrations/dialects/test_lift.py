@@ -6,6 +6,7 @@ import json
 from dataclasses import fields
 
 import orjson
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -151,3 +152,17 @@ def test_a_text_of_ten_megabytes_is_carried_whole() -> None:
     span = lift(raw)
     assert span.input == text
     assert "dialect" not in span.provenance
+
+
+@pytest.mark.parametrize(("message", "wanted"), [
+    ("LookupError('no such thing')", "LookupError: no such thing"),
+    ('LookupError("it\'s gone",)', "LookupError: it's gone"),
+    ("other('no such thing')", "LookupError: other('no such thing')"),
+    ("no such thing", "LookupError: no such thing"),
+])  # fmt: skip
+def test_an_error_is_told_alike_whether_its_message_was_printed_with_the_type_or_not(message: str, wanted: str) -> None:
+    raw = RawSpan(
+        trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="step", start_ns=1, end_ns=2,
+        status_code=2, status_message=message, attributes={"error.type": "LookupError"},
+    )  # fmt: skip
+    assert lift(raw).error == wanted
