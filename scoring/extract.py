@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from . import leaves
 from .agent_runs import agent_runs
@@ -83,26 +83,30 @@ def _first(trace: Trace, field: str) -> str | None:
 
 
 def _input(trace: Trace, runs: Sequence[Span]) -> Json:
-    """What was asked: of the trace, else of its root, else of the topmost agent, else of the first model call."""
+    """What was asked: of the trace, else of its root, the topmost agent, the first model call, the topmost step."""
     said = (span.trace_input for span in trace.spans)
     agents = _topmost_agents(trace, runs)[:1]
     models = [span for span in trace.spans if span.kind is SpanKind.LLM]
-    asked = (span.input for span in (*_root(trace), *agents, *models))
+    asked = (span.input for span in (*_root(trace), *agents, *models, *_steps(trace)))
     return next((value for value in (*said, *asked) if _said(value)), None)
 
 
 def _output(trace: Trace, runs: Sequence[Span]) -> Json:
-    """What was answered: by the trace, else by its root, else by the topmost agent, else by the last model call."""
+    """What was answered: by the trace, else by its root, the topmost agent, the last model call, the topmost step."""
     said = (span.trace_output for span in reversed(trace.spans))
     agents = sorted(_topmost_agents(trace, runs), key=lambda span: span.end_ns)[-1:]
     models = sorted((s for s in trace.spans if s.kind is SpanKind.LLM), key=lambda span: span.end_ns, reverse=True)
-    answered = (span.output for span in (*_root(trace), *agents, *models))
+    answered = (span.output for span in (*_root(trace), *agents, *models, *_steps(trace)))
     return next((value for value in (*said, *answered) if _said(value)), None)
 
 
 def _root(trace: Trace) -> tuple[Span, ...]:
     """The root; of a trace whose root never came, the earliest of its topmost spans."""
     return (trace.root,) if trace.root else trace.tops[:1]
+
+
+def _steps(trace: Trace) -> Iterator[Span]:
+    return (span for span in trace.from_top if span.kind is SpanKind.CHAIN)
 
 
 def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:

@@ -40,9 +40,9 @@ _TAGS = re.compile(r"(?!(?:[\w-]+\.)*metadata\.)(?:[\w-]+\.)*tags")
 _TAGS_IN_METADATA = frozenset({"ai.telemetry.metadata.tags"})
 _CONTEXT = frozenset((*_SESSION, *_USER))
 """Keys that are read for what they say, and so are no metadata, though some stand among it."""
-_OWN_TAG = re.compile(r"(?:seq:step|graph:step|map:key):")
+_OWN_TAG = re.compile(r"(?:seq:step|graph:step|map:key|langsmith):")
 _NOISE = re.compile(
-    r"ls_|lc_|LANGSMITH_|LANGCHAIN_|langgraph_|checkpoint_|__pregel|mlflow\.|is_langchain_root$|resourceAttributes|scope\."
+    r"ls_|lc_|LANGSMITH_|LANGCHAIN_|langgraph_|checkpoint_|__|mlflow\.|is_langchain_root$|resourceAttributes|scope\."
 )
 _MODERN = re.compile(r"([5-9]|\d\d)\.")
 

@@ -65,9 +65,23 @@ def _read(value: Json, depth: int) -> Iterator[Message]:
         value = _printed(value)
     if isinstance(value, list):
         for item in value:
-            yield from _read(item, depth - 1)
+            yield from _pair(item) if _is_pair(item) else _read(item, depth - 1)
     elif isinstance(value, dict):
         yield from _read_map(value, depth)
+
+
+def _is_pair(item: Json) -> bool:
+    """LangChain takes messages as pairs too: ``["user", "Where is it?"]``."""
+    match item:
+        case [str(role), str()]:
+            return _ROLES.get(role, role) in _KNOWN
+    return False
+
+
+def _pair(item: Json) -> Iterator[Message]:
+    match item:
+        case [str(role), str(text)]:
+            yield Message(role=_ROLES.get(role, role), text=text)
 
 
 def _printed(text: str) -> Json:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from integrations.raw import AttributeValue, RawSpan
@@ -25,12 +26,17 @@ _KINDS = {
     "GUARDRAIL": SpanKind.GUARDRAIL, "EVALUATOR": SpanKind.EVALUATOR, "PROMPT": SpanKind.CHAIN,
 }  # fmt: skip
 _IN, _OUT = "input.value", "output.value"
+_REPORTING_THEMSELVES = frozenset({"pydantic-ai"})
 _RESPONSE_ID = re.compile(r'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')
 
 
 def speaks(raw: RawSpan) -> bool:
-    """Whether the span says its OpenInference kind, or an OpenInference instrumentation made it."""
-    return "openinference.span.kind" in raw.attributes or raw.scope_name.startswith("openinference.")
+    """Whether the span says its OpenInference kind, or an OpenInference instrumentation made it.
+
+    Not where one only added its words to the richer ones of a framework that reports itself.
+    """
+    told = "openinference.span.kind" in raw.attributes and raw.scope_name not in _REPORTING_THEMSELVES
+    return told or raw.scope_name.startswith("openinference.")
 
 
 def lift(raw: RawSpan) -> Span:
@@ -84,10 +90,12 @@ def _llm(reading: Reading) -> dict[str, Any]:
     answered = tuple(_flattened(reading, "llm.output_messages."))
     raw_in, raw_out = reading.value("input", _IN), reading.value("output", _OUT)
     if asked:
+        asked = _with_ids(asked, raw_in)
         reading.note("input", "llm.input_messages")
     elif raw_in is not None:
         asked = messages.read(unwrap.decoded(raw_in))
     if answered:
+        answered = _with_ids(answered, raw_out)
         reading.note("output", "llm.output_messages")
     elif raw_out is not None:
         answered = messages.read(unwrap.decoded(raw_out))
@@ -102,6 +110,28 @@ def _llm(reading: Reading) -> dict[str, Any]:
         "system_prompt": messages.system_text(asked),
         "response_id": response[1] if response else None,
     }
+
+
+def _with_ids(said: tuple[Message, ...], raw: AttributeValue) -> tuple[Message, ...]:
+    """The messages; calls of tools and their answers with the ids that some clients leave in the raw body alone."""
+    if not any((m.role == "tool" and m.tool_call_id is None) or _lacks_ids(m) for m in said):
+        return said
+    told = messages.read(unwrap.decoded(raw))
+    if [(m.role, len(m.tool_calls)) for m in told] != [(m.role, len(m.tool_calls)) for m in said]:
+        return said
+    return tuple(
+        replace(
+            m,
+            tool_call_id=m.tool_call_id or full.tool_call_id,
+            name=m.name or full.name,
+            tool_calls=full.tool_calls if _lacks_ids(m) else m.tool_calls,
+        )
+        for m, full in zip(said, told, strict=True)
+    )
+
+
+def _lacks_ids(message: Message) -> bool:
+    return any(call.call_id is None for call in message.tool_calls)
 
 
 def _flattened(reading: Reading, prefix: str) -> Iterator[Message]:

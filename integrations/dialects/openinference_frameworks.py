@@ -1,28 +1,23 @@
-"""Where frameworks bend OpenInference: Haystack, LlamaIndex, the OpenAI Agents SDK, smolagents.
+"""Where frameworks bend OpenInference: Haystack, LlamaIndex, the OpenAI Agents SDK, LiteLLM.
 
-CrewAI and AutoGen stand in ``openinference_teams``.
+CrewAI and AutoGen stand in ``openinference_teams``, LangChain and LangGraph in ``openinference_langchain``, smolagents
+in ``openinference_smolagents``.
 Each function looks at one framework's span and corrects what was read of it; the scope tells the framework.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
-from integrations.raw import AttributeValue
-from scoring.span import Json, Message, SpanKind, ToolCall
+from scoring.span import Json, SpanKind, ToolCall
 
-from . import haystack_shapes, messages, openinference_teams, pyrepr, unwrap
+from . import haystack_shapes, messages, openinference_langchain, openinference_smolagents, openinference_teams, unwrap
 from .reading import Reading
 from .usage import usage, whole
 
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
-_FINAL_ANSWER = "final_answer"
 _MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
-_ANSWERING_MODEL = re.compile(r", model='([^'\\]{1,100})', object='")
-_STREAMED_ANSWER = ")FinalAnswerStep(output="
-"""A streaming agent's output is everything it yielded, printed one after the other; the answer is the last."""
 
 
 def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -35,7 +30,11 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     if scope.endswith(".openai_agents"):
         return _openai_agents(reading, kind, fields)
     if scope.endswith(".smolagents"):
-        return _smolagents(reading, kind, fields)
+        return openinference_smolagents.adapt(reading, kind, fields)
+    if scope.endswith(".litellm"):
+        return _litellm(reading, kind, fields)
+    if scope.endswith(".langchain"):
+        return openinference_langchain.adapt(reading, kind, fields)
     if scope.endswith(".crewai"):
         return openinference_teams.crewai(reading, kind, fields)
     if scope.endswith(".autogen_agentchat"):
@@ -89,7 +88,7 @@ def _own_usage(output: Json) -> object:
 def _llama_index(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Workflow steps are CHAIN with printed events, cut at 200 characters; the event names the current agent."""
     name = reading.raw.name
-    _asked_for(reading, fields)
+    reading.model_asked_for(fields)
     if kind is SpanKind.LLM and name.endswith("._prepare_chat_with_tools"):
         # Preparation, not a call: it has no answer and no tokens.
         for field in ("input", "output", "input_messages", "output_messages"):
@@ -122,75 +121,13 @@ def _openai_agents(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> 
     return kind
 
 
-def _smolagents(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
-    """Inputs are all arguments of the call; an agent's answer is given to a pseudo-tool, which is no tool of it."""
-    given = unwrap.decoded(reading.attributes.get("input.value"))
-    if kind is SpanKind.AGENT:
-        if "agent.name" not in reading.attributes:
-            fields["agent"] = reading.raw.name.removesuffix(".run")
-        if isinstance(given, dict) and isinstance(task := given.get("task"), str):
-            fields["input"] = task
-        _, streamed, last = str(fields.get("output")).rpartition(_STREAMED_ANSWER)
-        if streamed:
-            fields["output"] = _final(last.removesuffix(")"))
-    if kind is SpanKind.TOOL:
-        tool: ToolCall = fields["tool"]
-        if tool.name in {_FINAL_ANSWER, "FinalAnswerTool"}:
-            del fields["tool"]
-            return SpanKind.CHAIN
-        if (named := _named(given, reading.attributes.get("tool.parameters"))) is not None:
-            fields["tool"] = replace(tool, arguments=named)
-            fields["input"] = named
-    fields["output_messages"] = tuple(map(_without_final_answer, fields.get("output_messages", ())))
+def _litellm(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """A response is sent whole only where it calls tools; else nothing but its text, without the model's name."""
     if kind is SpanKind.LLM:
-        fields["output"] = messages.last_text(fields["output_messages"], "assistant") or fields.get("output")
-        _answering(reading, fields)
+        reading.model_asked_for(fields)
+        returned = unwrap.decoded(reading.attributes.get("output.value"))
+        answering = returned.get("model") if isinstance(returned, dict) and "choices" in returned else None
+        if isinstance(answering, str):
+            fields["model"] = answering
+            reading.note("model", "output.value: model")
     return kind
-
-
-def _named(given: Json, parameters: AttributeValue) -> dict[str, Json] | None:
-    """The arguments of a call by their names: those without one are given in the order of the tool's parameters."""
-    if not isinstance(given, dict) or not isinstance(kwargs := given.get("kwargs"), dict):
-        return None
-    args, names = given.get("args"), unwrap.decoded(parameters)
-    if not args:
-        return kwargs
-    if not isinstance(args, list) or not isinstance(names, dict) or len(args) > len(names):
-        return None
-    return dict(zip(names, args, strict=False)) | kwargs
-
-
-def _asked_for(reading: Reading, fields: dict[str, Any]) -> None:
-    """The only model that has an attribute is the one that was asked for."""
-    fields["requested_model"], fields["model"] = fields.get("requested_model") or fields.get("model"), None
-    if (source := reading.provenance.pop("model", None)) is not None:
-        reading.provenance.setdefault("requested_model", source)
-
-
-def _answering(reading: Reading, fields: dict[str, Any]) -> None:
-    """The model that answered stands in the printed response alone."""
-    _asked_for(reading, fields)
-    returned = unwrap.decoded(reading.attributes.get("output.value"))
-    raw = returned.get("raw") if isinstance(returned, dict) else None
-    if isinstance(raw, str) and (models := _ANSWERING_MODEL.findall(raw)):
-        fields["model"] = models[-1]
-        reading.note("model", "output.value: raw")
-
-
-def _final(printed: str) -> Json:
-    """What was printed as the answer, itself a repr."""
-    try:
-        read = pyrepr.read(f"[{printed}]")
-    except (pyrepr.UnreadableError, RecursionError):
-        return printed
-    return read[0] if isinstance(read, list) and len(read) == 1 else printed
-
-
-def _without_final_answer(message: Message) -> Message:
-    """What is given to the pseudo-tool is said."""
-    calls = tuple(call for call in message.tool_calls if call.name != _FINAL_ANSWER)
-    if len(calls) == len(message.tool_calls):
-        return message
-    given = next(call.arguments for call in message.tool_calls if call.name == _FINAL_ANSWER)
-    answer = given.get("answer") if isinstance(given, dict) else given
-    return replace(message, tool_calls=calls, text=answer if isinstance(answer, str) else message.text)

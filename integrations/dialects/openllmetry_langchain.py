@@ -16,8 +16,12 @@ from .reading import Reading, as_text, failure
 
 _IN, _OUT = "traceloop.entity.input", "traceloop.entity.output"
 _AGENT = "traceloop.association.properties.lc_agent_name"
+_NODES = frozenset(
+    {"agent", "model", "tools", "pre_model_hook", "post_model_hook", "generate_structured_response"}
+)  # fmt: skip
+_UNNAMED = "LangGraph"
 _CONTEXT = frozenset({"session_id", "user_id"})
-_OWN_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint_", "__pregel")
+_OWN_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint_", "__")
 
 
 def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -25,7 +29,9 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     given, returned = _map(reading, "input", _IN), _map(reading, "output", _OUT)
     fields["agent"] = as_text(unwrap.plain(reading.value("agent", _AGENT)))
     if kind is SpanKind.AGENT and fields["agent"] is None:
-        kind = SpanKind.CHAIN  # the twin without contents
+        fields["agent"] = _graph_of_an_agent(reading)
+        if fields["agent"] is None:
+            kind = SpanKind.CHAIN  # the twin without contents
     elif (
         kind is SpanKind.CHAIN and fields["agent"] and reading.attributes.get("gen_ai.operation.name") == "invoke_agent"
     ):
@@ -38,6 +44,18 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
         fields["output"] = answer if isinstance(answer, str) else messages.said(answer, "assistant")
     _labels(reading, given, fields)
     return kind
+
+
+def _graph_of_an_agent(reading: Reading) -> str | None:
+    """The name of a graph that LangGraph made of an agent, told by its nodes: one asks the model, others run tools."""
+    nodes = unwrap.plain(reading.attributes.get("gen_ai.workflow.nodes"))
+    named = as_text(unwrap.plain(reading.attributes.get("gen_ai.agent.name")))
+    if not isinstance(nodes, list) or not {"agent", "model"} & {node for node in nodes if isinstance(node, str)}:
+        return None
+    if not _NODES.issuperset(map(str, nodes)) or named == _UNNAMED:
+        return None
+    reading.note("agent", "gen_ai.agent.name")
+    return named
 
 
 def _map(reading: Reading, field: str, key: str) -> dict[str, Json]:
@@ -68,3 +86,5 @@ def _labels(reading: Reading, given: dict[str, Json], fields: dict[str, Any]) ->
             fields[field] = as_text(metadata.get(field))
         kept = {k: v for k, v in metadata.items() if not k.startswith(_OWN_METADATA) and k not in _CONTEXT}
         fields["metadata"] = kept or None
+        if kept:
+            reading.note("metadata", _IN)

@@ -1,10 +1,13 @@
 """Pydantic AI: the GenAI conventions since format 2; before, old-style events as JSON in an attribute.
 
-An agent's span has all messages of its run under an attribute of its own, and its result under another.
+An agent's span has all messages of its run under an attribute of its own, and its result under another. A result that
+is an object is given to a pseudo-tool, which is no tool of the agent.
 """
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 from integrations.raw import RawSpan
@@ -17,6 +20,7 @@ NAME = "pydantic_ai"
 SWITCH = "InstrumentationSettings(include_content=True)"
 
 _ALL = "pydantic_ai.all_messages"
+_REQUEST, _RESULT = "model_request_parameters", "final_result"
 _CALL_EVENTS, _RUN_EVENTS = "events", "all_messages_events"
 
 
@@ -45,9 +49,28 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
         fields |= {"input_messages": asked, "output_messages": answered}
         fields |= {"input": messages.last_text(asked, "user"), "output": messages.last_text(answered, "assistant")}
         fields["system_prompt"] = fields["system_prompt"] or messages.system_text(asked)
+    if kind is SpanKind.LLM:
+        fields["output_messages"] = _without_results(reading, fields["output_messages"])
+        fields["output"] = messages.last_text(fields["output_messages"], "assistant")
     if kind is SpanKind.AGENT:
         fields["output"] = reading.text("output", "final_result") or fields["output"]
     return kind
+
+
+def _without_results(reading: Reading, said: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What is given to a pseudo-tool for results is said; which tools are such, the request tells."""
+    if not any(message.tool_calls for message in said):
+        return said
+    request = unwrap.decoded(reading.attributes.get(_REQUEST))
+    listed = request.get("output_tools") if isinstance(request, dict) else None
+    names = {item.get("name") for item in listed if isinstance(item, dict)} if isinstance(listed, list) else {_RESULT}
+    found = []
+    for message in said:
+        given = [call.arguments for call in message.tool_calls if call.name in names]
+        calls = tuple(call for call in message.tool_calls if call.name not in names)
+        text = message.text or (json.dumps(given[0], ensure_ascii=False) if given else "")
+        found.append(replace(message, tool_calls=calls, text=text) if given else message)
+    return tuple(found)
 
 
 def _old_kind(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:

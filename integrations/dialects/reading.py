@@ -21,6 +21,7 @@ _CONTENT = re.compile(
 )
 _NO_CONTENT = re.compile(r"^(?:http|url|db|rpc|net|network|messaging|exception|error|otel|aws|faas|k8s)\.|[Mm]etadata")
 """Namespaces that hold no model's contents, though their keys may end alike (``db.query.text``)."""
+_CONTROL_FLOW = re.compile(r"langgraph\.errors\.(?:ParentCommand|GraphBubbleUp|GraphInterrupt|NodeInterrupt)")
 _PRINTED = re.compile(r"(\w+)\((?:'([^'\\]+)'|\"([^\"\\]+)\"),?\)")
 """An exception as Python prints it: ``ValueError('no such order')``."""
 
@@ -84,6 +85,12 @@ class Reading:
                 return found
         return None
 
+    def model_asked_for(self, fields: dict[str, Any]) -> None:
+        """The model that was read is the one that was asked for; which one answered is not said there."""
+        fields["requested_model"], fields["model"] = fields.get("requested_model") or fields.get("model"), None
+        if (source := self.provenance.pop("model", None)) is not None:
+            self.provenance.setdefault("requested_model", source)
+
     def unread(self) -> tuple[str, ...]:
         """Attributes that look like contents by the last word of their key, and that nothing was read from."""
         used = set(self.provenance.values())
@@ -136,11 +143,16 @@ def _like_content(key: str, value: AttributeValue) -> bool:
 
 
 def failure(raw: RawSpan) -> str | None:
-    """``Type: message`` of a span whose status is an error, from its exception event, status and ``error.type``."""
+    """``Type: message`` of a span whose status is an error, from its exception event, status and ``error.type``.
+
+    None for what LangGraph raises to go elsewhere: a hand-off to another graph, a pause for a person.
+    """
     if raw.status_code != 2:
         return None
     exception = next((event.attributes for event in raw.events if event.name == "exception"), {})
     kind = _string(exception.get("exception.type")) or _string(raw.attributes.get("error.type"))
+    if _CONTROL_FLOW.fullmatch(kind):
+        return None
     message = raw.status_message or _string(exception.get("exception.message")) or ""
     message = message.partition(_TRACEBACK)[0].strip()[:_LONGEST_ERROR]
     if kind and (printed := _PRINTED.fullmatch(message)) and kind.rpartition(".")[2] == printed[1]:

@@ -1,0 +1,82 @@
+"""What tools answered, as the messages of a trace tell it, and which call each of the answers belongs to."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import dataclass, replace
+
+from .span import Json, Message, ToolCall
+from .trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call in a message, when it was made, and the message that answers it."""
+
+    call: ToolCall
+    at_ns: int
+    answer: Message | None
+
+
+class Answers:
+    """The answers in one trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._by_id: dict[str, Message] = {}
+        self._by_name: dict[str, list[Message]] = {}
+        for span in trace.spans:
+            named: dict[str, list[Message]] = {}
+            for message in (*span.input_messages, *span.output_messages):
+                if message.role == "tool" and message.tool_call_id is not None:
+                    self._by_id.setdefault(message.tool_call_id, message)
+                elif message.role == "tool" and message.name:
+                    named.setdefault(message.name, []).append(message)
+            for name, said in named.items():  # the longest history holds the others
+                self._by_name[name] = max(self._by_name.get(name, []), said, key=len)
+
+    def to(self, asked: list[Asked]) -> list[Asked]:
+        """The calls with their answers: the first that was given under a call's id.
+
+        Some clients give a call another id in the history, or none at all: then it is found by its name and arguments,
+        or by the tool's name, in order.
+        """
+        unnamed: dict[str, int] = {}
+        for ask in asked:
+            if ask.call.call_id is None:
+                unnamed[ask.call.name] = unnamed.get(ask.call.name, 0) + 1
+        # Of a longer history the last answers are those to the calls of this trace.
+        waiting = {name: deque(self._by_name.get(name, ())[-count:]) for name, count in unnamed.items()}
+        named = {ask.call.call_id for ask in asked if ask.call.call_id is not None}
+        again = {} if named <= self._by_id.keys() else self._told_again(named)
+        return [replace(ask, answer=self._to(ask.call, waiting, again)) for ask in asked]
+
+    def _told_again(self, named: set[str]) -> dict[tuple[str, str], deque[str]]:
+        """Ids under which the history tells calls, other than those that were made, by name and arguments."""
+        found: dict[tuple[str, str], dict[str, None]] = {}
+        for span in self._trace.spans:
+            for call in (call for message in span.input_messages for call in message.tool_calls):
+                if call.call_id is not None and call.call_id not in named:
+                    found.setdefault(identity(call)[1:], {})[call.call_id] = None
+        return {key: deque(ids) for key, ids in found.items()}
+
+    def _to(
+        self, call: ToolCall, waiting: dict[str, deque[Message]], again: dict[tuple[str, str], deque[str]]
+    ) -> Message | None:
+        if call.call_id is None:
+            return waiting[call.name].popleft() if waiting[call.name] else None
+        if (found := self._by_id.get(call.call_id)) is not None:
+            return found
+        others = again.get(identity(call)[1:])
+        return self._by_id.get(others.popleft()) if others else None
+
+
+def identity(call: ToolCall) -> tuple[str, str, str]:
+    """Id (empty when there is none), name and arguments of a call: equal ones are the same call told again."""
+    return (call.call_id or "", call.name, canonical(call.arguments))
+
+
+def canonical(arguments: Json) -> str:
+    """Arguments as one text, whatever the order of their keys."""
+    return json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)

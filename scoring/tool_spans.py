@@ -1,0 +1,53 @@
+"""Tool spans, each call once: a framework and an instrumentation of it may both make a span of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+from .span import Json, Span, SpanKind, ToolCall
+from .trace import Trace
+
+_WITHIN = 4
+"""Steps up within which another span that tells of the same call is looked for."""
+
+
+def tool_spans(trace: Trace) -> tuple[list[Span], dict[str, str]]:
+    """The spans, in order of start, and by the id of each that was left out the id of the one that stands for it.
+
+    Of two that tell of one call the upper is kept, completed from the lower one, which knows whether the tool raised.
+    """
+    kept: dict[str, Span] = {}
+    twins: dict[str, str] = {}
+    for span in trace.from_top:
+        if span.kind is not SpanKind.TOOL or span.tool is None:
+            continue
+        upper = next((above for above in islice(trace.ancestors(span), _WITHIN) if above.tool is not None), None)
+        held = kept.get(twins.get(upper.span_id, upper.span_id)) if upper is not None else None
+        if held is None or held.tool is None or not _same_call(held.tool, span.tool):
+            kept[span.span_id] = span
+            continue
+        twins[span.span_id] = held.span_id
+        error = held.tool.error or span.tool.error
+        kept[held.span_id] = replace(held, tool=replace(
+            held.tool,
+            arguments=span.tool.arguments if held.tool.arguments is None else held.tool.arguments,
+            result=None if error else span.tool.result if held.tool.result is None else held.tool.result,
+            error=error,
+            call_id=held.tool.call_id or span.tool.call_id,
+        ))  # fmt: skip
+    return [kept[span.span_id] for span in trace.spans if span.span_id in kept], twins
+
+
+def _same_call(upper: ToolCall, lower: ToolCall) -> bool:
+    """Whether nothing that the two tell contradicts it: a tool that calls itself gives itself other arguments."""
+    ids = {upper.call_id, lower.call_id} - {None}
+    if upper.name != lower.name or len(ids) > 1:
+        return False
+    a, b = upper.arguments, lower.arguments
+    return a is None or b is None or a == b or (a,) == sole(b) or (b,) == sole(a)
+
+
+def sole(arguments: Json) -> tuple[Json, ...]:
+    """The value of a call's only argument: some clients send it bare."""
+    return tuple(arguments.values()) if isinstance(arguments, dict) and len(arguments) == 1 else ()
