@@ -43,6 +43,30 @@ def model_ms(trace: Trace) -> float | None:
     return sum(max(0, call.end_ns - call.start_ns) for call in calls) / 1e6 if calls else None
 
 
+class _ToldTwice:
+    """Calls that a library reports itself and an instrumentation of it too, side by side and without a response's id.
+
+    They are known by lying within the other's span, under the same parent and with the same usage, in another dialect.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str | None, Usage], dict[str, int]] = {}
+
+    def by_another(self, span: Span) -> bool:
+        """Whether the call was told before; spans come in order of start."""
+        if span.usage is None or span.kind is not SpanKind.LLM or span.parent_id is None:
+            return False
+        plain = Usage(input=span.usage.input, output=span.usage.output)
+        ends = self._open.setdefault((span.parent_id, plain), {})
+        if span.response_id is None:
+            other = next((d for d, end in ends.items() if d != span.dialect and end >= span.end_ns), None)
+            if other is not None:
+                del ends[other]  # each tells of one call
+                return True
+        ends[span.dialect] = span.end_ns
+        return False
+
+
 def _lowest(trace: Trace, reports: Callable[[Span], bool]) -> Iterator[Span]:
     """Spans that report and have none below them that does, one for each response."""
     reporting = [span for span in trace.spans if reports(span)]
@@ -57,8 +81,13 @@ def _lowest(trace: Trace, reports: Callable[[Span], bool]) -> Iterator[Span]:
                 break  # and so is all that stands above it
             covered.add(above.span_id)
     seen: set[str] = set()
+    told = _ToldTwice()
     for span in reporting:
-        if span.span_id in covered or (span.response_id is not None and span.response_id in seen):
+        if (
+            span.span_id in covered
+            or told.by_another(span)
+            or (span.response_id is not None and span.response_id in seen)
+        ):
             continue
         if span.response_id is not None:
             seen.add(span.response_id)

@@ -25,13 +25,13 @@ class Answers:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._by_id: dict[str, Message] = {}
-        self._by_name: dict[str, list[Message]] = {}
+        self._by_name: dict[str | None, list[Message]] = {}
         for span in trace.spans:
-            named: dict[str, list[Message]] = {}
+            named: dict[str | None, list[Message]] = {}
             for message in (*span.input_messages, *span.output_messages):
                 if message.role == "tool" and message.tool_call_id is not None:
                     self._by_id.setdefault(message.tool_call_id, message)
-                elif message.role == "tool" and message.name:
+                elif message.role == "tool":
                     named.setdefault(message.name, []).append(message)
             for name, said in named.items():  # the longest history holds the others
                 self._by_name[name] = max(self._by_name.get(name, []), said, key=len)
@@ -40,17 +40,22 @@ class Answers:
         """The calls with their answers: the first that was given under a call's id.
 
         Some clients give a call another id in the history, or none at all: then it is found by its name and arguments,
-        or by the tool's name, in order.
+        or by the tool's name in order; and where answers have neither id nor name, in order.
         """
-        unnamed: dict[str, int] = {}
-        for ask in asked:
-            if ask.call.call_id is None:
-                unnamed[ask.call.name] = unnamed.get(ask.call.name, 0) + 1
-        # Of a longer history the last answers are those to the calls of this trace.
-        waiting = {name: deque(self._by_name.get(name, ())[-count:]) for name, count in unnamed.items()}
         named = {ask.call.call_id for ask in asked if ask.call.call_id is not None}
         again = {} if named <= self._by_id.keys() else self._told_again(named)
-        return [replace(ask, answer=self._to(ask.call, waiting, again)) for ask in asked]
+        asked = [replace(ask, answer=self._under_an_id(ask.call, again)) for ask in asked]
+        for name in sorted(self._by_name, key=lambda name: name is None):
+            asked = self._in_order(asked, name)
+        return asked
+
+    def _under_an_id(self, call: ToolCall, again: dict[tuple[str, str], deque[str]]) -> Message | None:
+        if call.call_id is None:
+            return None
+        if (found := self._by_id.get(call.call_id)) is not None:
+            return found
+        others = again.get(identity(call)[1:])
+        return self._by_id.get(others.popleft()) if others else None
 
     def _told_again(self, named: set[str]) -> dict[tuple[str, str], deque[str]]:
         """Ids under which the history tells calls, other than those that were made, by name and arguments."""
@@ -61,15 +66,12 @@ class Answers:
                     found.setdefault(identity(call)[1:], {})[call.call_id] = None
         return {key: deque(ids) for key, ids in found.items()}
 
-    def _to(
-        self, call: ToolCall, waiting: dict[str, deque[Message]], again: dict[tuple[str, str], deque[str]]
-    ) -> Message | None:
-        if call.call_id is None:
-            return waiting[call.name].popleft() if waiting[call.name] else None
-        if (found := self._by_id.get(call.call_id)) is not None:
-            return found
-        others = again.get(identity(call)[1:])
-        return self._by_id.get(others.popleft()) if others else None
+    def _in_order(self, asked: list[Asked], name: str | None) -> list[Asked]:
+        """The calls of a tool (of any, for answers that name none), those without an answer with the next one."""
+        open_ = [i for i, ask in enumerate(asked) if ask.answer is None and name in (None, ask.call.name)]
+        # Of a longer history the last answers are those to the calls of this trace.
+        given = dict(zip(open_, self._by_name[name][-len(open_) :] if open_ else (), strict=False))
+        return [replace(ask, answer=given[i]) if i in given else ask for i, ask in enumerate(asked)]
 
 
 def identity(call: ToolCall) -> tuple[str, str, str]:

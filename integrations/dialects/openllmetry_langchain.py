@@ -16,9 +16,7 @@ from .reading import Reading, as_text, failure
 
 _IN, _OUT = "traceloop.entity.input", "traceloop.entity.output"
 _AGENT = "traceloop.association.properties.lc_agent_name"
-_NODES = frozenset(
-    {"agent", "model", "tools", "pre_model_hook", "post_model_hook", "generate_structured_response"}
-)  # fmt: skip
+_NODES = frozenset({"agent", "tools", "pre_model_hook", "post_model_hook", "generate_structured_response"})
 _UNNAMED = "LangGraph"
 _CONTEXT = frozenset({"session_id", "user_id"})
 _OWN_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint_", "__")
@@ -47,10 +45,14 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
 
 
 def _graph_of_an_agent(reading: Reading) -> str | None:
-    """The name of a graph that LangGraph made of an agent, told by its nodes: one asks the model, others run tools."""
+    """The name of a graph that LangGraph made of an agent, told by its nodes: ``agent`` asks the model.
+
+    A graph of LangChain's ``create_agent`` calls that node ``model``, and is called by its run's name here; the agent's
+    true name stands on the spans below it.
+    """
     nodes = unwrap.plain(reading.attributes.get("gen_ai.workflow.nodes"))
     named = as_text(unwrap.plain(reading.attributes.get("gen_ai.agent.name")))
-    if not isinstance(nodes, list) or not {"agent", "model"} & {node for node in nodes if isinstance(node, str)}:
+    if not isinstance(nodes, list) or "agent" not in nodes:
         return None
     if not _NODES.issuperset(map(str, nodes)) or named == _UNNAMED:
         return None

@@ -128,7 +128,8 @@ def _compared(folder: Path, cases: list[Case]) -> dict[str, tuple[object, object
     if all(present["agents"].values()):
         compared["agents"] = ([agent for case in cases for agent in case.agents_called or ()], truth["agents"])
     tools = [call for case in cases for call in case.tools_used or () if not call.handoff]
-    compared["tools"] = ([call.name for call in tools], [tool["name"] for tool in truth["tools"]])
+    named = [tool["name"] for tool, there in zip(truth["tools"], present["tools"], strict=True) if there["name"]]
+    compared["tools"] = ([call.name for call in tools], named)
     if "handoffs" in truth:
         handoffs = [call.name for case in cases for call in case.tools_used or () if call.handoff]
         compared["handoffs"] = (handoffs, truth["handoffs"])
