@@ -1,7 +1,7 @@
 """Where frameworks bend OpenInference: Haystack, LlamaIndex, the OpenAI Agents SDK, LiteLLM.
 
 CrewAI and AutoGen stand in ``openinference_teams``, LangChain and LangGraph in ``openinference_langchain``, smolagents
-in ``openinference_smolagents``.
+in ``openinference_smolagents``, DSPy in ``openinference_dspy``.
 Each function looks at one framework's span and corrects what was read of it; the scope tells the framework.
 """
 
@@ -12,7 +12,15 @@ from typing import Any
 
 from scoring.span import Json, SpanKind, ToolCall
 
-from . import haystack_shapes, messages, openinference_langchain, openinference_smolagents, openinference_teams, unwrap
+from . import (
+    haystack_shapes,
+    messages,
+    openinference_dspy,
+    openinference_langchain,
+    openinference_smolagents,
+    openinference_teams,
+    unwrap,
+)
 from .reading import Reading
 from .usage import usage, whole
 
@@ -31,6 +39,8 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
         return _openai_agents(reading, kind, fields)
     if scope.endswith(".smolagents"):
         return openinference_smolagents.adapt(reading, kind, fields)
+    if scope.endswith(".dspy"):
+        return openinference_dspy.adapt(reading, kind, fields)
     if scope.endswith(".litellm"):
         return _litellm(reading, kind, fields)
     if scope.endswith(".langchain"):

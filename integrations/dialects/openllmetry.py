@@ -1,7 +1,7 @@
 """OpenLLMetry (Traceloop): decorators say kind, name, input and output of a step; model calls keep to the conventions.
 
-Calls by versions before the conventions stand in ``openllmetry_old``, what LangChain and CrewAI make of it in
-``openllmetry_langchain`` and ``openllmetry_crewai``.
+Calls by versions before the conventions stand in ``openllmetry_old``, what LangChain, LlamaIndex and CrewAI make
+of it in ``openllmetry_langchain``, ``openllmetry_llamaindex`` and ``openllmetry_crewai``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from integrations.raw import RawSpan
 from scoring.span import Span, SpanKind, ToolCall
 
-from . import genai, messages, openllmetry_crewai, openllmetry_langchain, unwrap
+from . import genai, messages, openllmetry_crewai, openllmetry_langchain, openllmetry_llamaindex, unwrap
 from .reading import Dialect, Reading, failure
 
 NAME = "openllmetry"
@@ -29,6 +29,11 @@ _SCOPES = frozenset(
         "google_generativeai",
     )
 )  # fmt: skip
+_FRAMEWORKS: dict[str, genai.Adapt] = {
+    "opentelemetry.instrumentation.langchain": openllmetry_langchain.adapt,
+    "opentelemetry.instrumentation.llamaindex": openllmetry_llamaindex.adapt,
+    "opentelemetry.instrumentation.crewai.instrumentation": openllmetry_crewai.adapt,
+}
 
 
 def speaks(raw: RawSpan) -> bool:
@@ -55,10 +60,8 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     elif said is not None and kind is SpanKind.OTHER:
         kind = SpanKind.CHAIN
         reading.note("kind", _KIND)
-    if reading.raw.scope_name.endswith(".langchain"):
-        return openllmetry_langchain.adapt(reading, kind, fields)
-    if reading.raw.scope_name == openllmetry_crewai.SCOPE:
-        return openllmetry_crewai.adapt(reading, kind, fields)
+    if (framework := _FRAMEWORKS.get(reading.raw.scope_name)) is not None:
+        return framework(reading, kind, fields)
     if kind is SpanKind.TOOL:
         _tool(reading, fields)
     elif said is not None:

@@ -12,9 +12,6 @@ from scoring.span import SpanKind
 from . import unwrap
 from .reading import Reading, as_text
 
-SCOPE = "opentelemetry.instrumentation.crewai.instrumentation"
-"""What the instrumentation calls itself."""
-
 _RESULT, _TASKS_DONE, _TASKS = "crewai.crew.result", "crewai.crew.tasks_output", "crewai.crew.tasks"
 
 

@@ -1,0 +1,55 @@
+"""Where LlamaIndex bends OpenLLMetry: every step of a workflow is a task of one name, told by what it put out.
+
+A step that ran a tool tells which and with what; one of an agent tells the agent's name. What was asked is in what the
+first step put out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scoring.span import Json, SpanKind, ToolCall
+
+from . import messages, unwrap
+from .reading import Reading, as_text, failure
+
+_OUT = "traceloop.entity.output"
+
+
+def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """Correct ``fields`` in place, and return the span's true kind."""
+    returned = unwrap.written(reading.value("output", _OUT))
+    out = returned if isinstance(returned, dict) else {}
+    tool = as_text(unwrap.plain(reading.attributes.get("tool.name"))) or as_text(out.get("tool_name"))
+    if kind is not SpanKind.CHAIN or "traceloop.span.kind" not in reading.attributes:
+        return kind
+    if tool is not None and ("tool_output" in out or "raw_output" in out or "tool.name" in reading.attributes):
+        fields |= _tool(reading, tool, out)
+        return SpanKind.TOOL
+    if (agent := as_text(out.get("current_agent_name"))) is not None:
+        fields["agent"] = agent
+        reading.note("agent", f"{_OUT}: current_agent_name")
+    ended = out.get("result")
+    said = ended if isinstance(ended, dict) else out
+    fields["output"] = messages.last_text(messages.read(said.get("response")), "assistant") or returned
+    if isinstance(asked := out.get("input"), list):
+        fields["output"] = None
+        fields["input"] = messages.last_text(messages.read(asked), "user")
+        reading.note("input", f"{_OUT}: input")
+    return kind
+
+
+def _tool(reading: Reading, name: str, out: dict[str, Json]) -> dict[str, Any]:
+    held = out.get("tool_output", out)
+    given = out.get("tool_kwargs") or (held.get("raw_input") if isinstance(held, dict) else None)
+    if given is not None:
+        reading.note("tool.arguments", f"{_OUT}: arguments")
+    else:
+        given = unwrap.plain(reading.value("tool.arguments", "tool.arguments", "traceloop.entity.input"))
+    outcome = unwrap.result(held)
+    reading.note("tool.name", "tool.name" if "tool.name" in reading.attributes else f"{_OUT}: tool_name")
+    tool = ToolCall(
+        name=name, arguments=unwrap.arguments(given), result=outcome.result,
+        error=failure(reading.raw) or outcome.error, call_id=as_text(out.get("tool_id")),
+    )  # fmt: skip
+    return {"tool": tool, "input": tool.arguments, "output": tool.result}
