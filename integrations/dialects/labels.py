@@ -42,7 +42,7 @@ _CONTEXT = frozenset((*_SESSION, *_USER))
 """Keys that are read for what they say, and so are no metadata, though some stand among it."""
 _OWN_TAG = re.compile(r"(?:seq:step|graph:step|map:key|langsmith):")
 _NOISE = re.compile(
-    r"ls_|lc_|LANGSMITH_|LANGCHAIN_|langgraph_|checkpoint_|__|mlflow\.|is_langchain_root$|resourceAttributes|scope\."
+    r"ls_|lc_|LANGSMITH_|LANGCHAIN_|langgraph_|checkpoint_|__|mlflow\.|is_langchain_root$|resourceAttributes|scope\.|gen_ai\.|server\.|agent_framework\."
 )
 _MODERN = re.compile(r"([5-9]|\d\d)\.")
 

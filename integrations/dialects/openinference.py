@@ -26,7 +26,7 @@ _KINDS = {
     "GUARDRAIL": SpanKind.GUARDRAIL, "EVALUATOR": SpanKind.EVALUATOR, "PROMPT": SpanKind.CHAIN,
 }  # fmt: skip
 _IN, _OUT = "input.value", "output.value"
-_REPORTING_THEMSELVES = frozenset({"pydantic-ai"})
+_REPORTING_THEMSELVES = frozenset({"pydantic-ai", "agent_framework"})
 _RESPONSE_ID = re.compile(r'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')
 
 
@@ -44,7 +44,7 @@ def lift(raw: RawSpan) -> Span:
     reading = Reading(raw)
     kind = _KINDS.get((reading.text("kind", "openinference.span.kind") or "").upper(), SpanKind.OTHER)
     fields: dict[str, Any] = {
-        "agent": _agent(reading),
+        "agent": _agent(reading, kind),
         "model": reading.text("model", "llm.response.model_name", "llm.model_name"),
         "requested_model": reading.text("requested_model", "llm.request.model_name"),
         "usage": usage(
@@ -75,9 +75,13 @@ def lift(raw: RawSpan) -> Span:
     return reading.span(NAME, kind, **fields)
 
 
-def _agent(reading: Reading) -> str | None:
-    """``agent.name``; else the node of the agent graph; else the name that LangGraph puts into the metadata."""
-    named = reading.text("agent", "agent.name", "graph.node.id")
+def _agent(reading: Reading, kind: SpanKind) -> str | None:
+    """``agent.name``; else the node of the agent graph; else the name that LangGraph puts into the metadata.
+
+    Where a framework's own spans were translated, calls and tools are nodes too, and the agent's name stands beside.
+    """
+    graph = ("gen_ai.agent.name", "graph.node.name", "graph.node.id") if kind is SpanKind.AGENT else ()
+    named = reading.text("agent", "agent.name", *graph)
     if named is None and (held := reading.attributes.get("metadata")) and "lc_agent_name" in str(held):
         metadata = unwrap.decoded(held)
         if isinstance(metadata, dict) and (named := as_text(metadata.get("lc_agent_name"))):

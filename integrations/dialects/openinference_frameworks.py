@@ -31,25 +31,8 @@ _MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
 def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Correct ``fields`` in place for the framework that made the span, and return the span's true kind."""
     scope = reading.raw.scope_name
-    if scope.endswith(".haystack"):
-        return _haystack(reading, kind, fields)
-    if scope.endswith(".llama_index"):
-        return _llama_index(reading, kind, fields)
-    if scope.endswith(".openai_agents"):
-        return _openai_agents(reading, kind, fields)
-    if scope.endswith(".smolagents"):
-        return openinference_smolagents.adapt(reading, kind, fields)
-    if scope.endswith(".dspy"):
-        return openinference_dspy.adapt(reading, kind, fields)
-    if scope.endswith(".litellm"):
-        return _litellm(reading, kind, fields)
-    if scope.endswith(".langchain"):
-        return openinference_langchain.adapt(reading, kind, fields)
-    if scope.endswith(".crewai"):
-        return openinference_teams.crewai(reading, kind, fields)
-    if scope.endswith(".autogen_agentchat"):
-        return openinference_teams.autogen(reading, kind, fields)
-    return kind
+    framework = _FRAMEWORKS.get(scope.rpartition(".")[2] if not scope.startswith("strands.") else "strands")
+    return kind if framework is None else framework(reading, kind, fields)
 
 
 def _haystack(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -141,3 +124,26 @@ def _litellm(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKi
             fields["model"] = answering
             reading.note("model", "output.value: model")
     return kind
+
+
+def _strands(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """Its own spans, translated: an agent's answer is printed, with a line break behind it."""
+    del reading
+    if kind is SpanKind.AGENT and isinstance(said := fields.get("output"), str):
+        fields["output"] = said.rstrip("\n")
+    return kind
+
+
+_FRAMEWORKS = {
+    "haystack": _haystack,
+    "llama_index": _llama_index,
+    "openai_agents": _openai_agents,
+    "smolagents": openinference_smolagents.adapt,
+    "dspy": openinference_dspy.adapt,
+    "litellm": _litellm,
+    "langchain": openinference_langchain.adapt,
+    "crewai": openinference_teams.crewai,
+    "autogen_agentchat": openinference_teams.autogen,
+    "strands": _strands,
+}
+"""By the last word of the scope."""
