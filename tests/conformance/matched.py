@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from integrations.dialects import lift
 from integrations.otlp.recording import read_files
-from tests.conformance.test_dialects import CLIENTS, SCENARIOS, UNOBTAINABLE, _cases, _compared, _manifest
+from tests.conformance.test_dialects import CLIENTS, KEPT, SCENARIOS, UNOBTAINABLE, _cases, _compared, _manifest
 
 PAGE = Path(__file__).parents[2] / "integrations" / "dialects" / "MATCHED.md"
 
 _COLUMNS = {
-    "agents": ("agents",), "tools": ("tools",), "arguments": ("args",), "result or error": ("result", "error"),
+    "agents": ("agents",), "tools": ("tools", "handoffs"), "arguments": ("args",),
+    "result or error": ("result", "error"),
     "input": ("input",), "output": ("output",), "model": ("model",), "tokens": ("tokens",), "session": ("session_id",),
     "user": ("user_id",), "tags": ("tags",), "metadata": ("metadata", "expected_outcome"),
     "environment": ("environment",),
@@ -32,48 +34,67 @@ a stream, a session of three turns), compared with what the program did.
 `=` equal in every scenario in which the client sends it; `–` never sent; a number: equal but in some scenarios, for the
 reason below.
 
-Not in the table, for they were not recorded over all scenarios: ADK 2, Pydantic AI, LangGraph by way of OpenInference
-and OpenAI Agents by way of Logfire are compared over one scenario each (`tests/data/otlp`). Unverified, for no
-recording of them could be had: CrewAI and smolagents (which come by way of OpenInference) and MS Agent Framework.
+"""
+_FURTHER = """
+## Further recordings
+
+Of other clients, or of other versions and ways of use of the same, each in what it is made for: several agents, a
+hand-off, a failing tool, tools side by side, a stream. They are kept in `tests/data/otlp`, whose manifests name the
+versions; a folder that is put there is compared, and stands here, without being listed anywhere else.
 
 """
 
 
 def page(shared: Path) -> str:
-    """The table as Markdown."""
+    """The tables as Markdown."""
     reasons: dict[str, int] = {}
-    rows = [_row(shared, client, reasons) for client in CLIENTS]
+    corpus = shared / "corpus" / "otlp"
+    rows = [_row(client, [corpus / client / scenario for scenario in SCENARIOS], reasons) for client in CLIENTS]
+    kept: dict[str, list[Path]] = {}
+    for manifest in sorted(KEPT.glob("*/*/manifest.json")):
+        kept.setdefault(manifest.parts[-3], []).append(manifest.parent)
+    further = [
+        _row(f"{client}: {', '.join(folder.name for folder in folders)}", folders, reasons)
+        for client, folders in kept.items()
+    ]
+    notes = [f"{number}. {reason[0].upper()}{reason[1:]}." for reason, number in reasons.items()]
+    return _HEAD + _table(rows) + _FURTHER + _table(further) + "\n" + "\n".join(notes) + "\n"
+
+
+def _table(rows: list[str]) -> str:
     titles = ("client", "read by", *_COLUMNS)
-    lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles), *rows, ""]
-    lines += [f"{number}. {reason[0].upper()}{reason[1:]}." for reason, number in reasons.items()]
-    return _HEAD + "\n".join(lines) + "\n"
+    return "\n".join([f"| {' | '.join(titles)} |", "|" + "---|" * len(titles), *rows, ""])
 
 
-def _row(shared: Path, client: str, reasons: dict[str, int]) -> str:
-    sent: dict[str, set[str]] = {}
-    for scenario in SCENARIOS:
-        folder = shared / "corpus" / "otlp" / client / scenario
-        for what in _compared(folder, _cases(folder, _manifest(folder))):
-            sent.setdefault(what.partition(".")[0], set()).add(scenario)
-    cells = [_cell(client, fields, sent, reasons) for fields in _COLUMNS.values()]
-    return f"| {' | '.join((client, _readers(shared, client), *cells))} |"
+def _row(title: str, folders: list[Path], reasons: dict[str, int]) -> str:
+    sent = {
+        what.partition(".")[0] for folder in folders for what in _compared(folder, _cases(folder, _manifest(folder)))
+    }
+    excuses = [excuse for folder in folders for excuse in _excuses(folder)]
+    cells = [_cell(fields, sent, excuses, reasons) for fields in _COLUMNS.values()]
+    return f"| {' | '.join((title, _readers(folders), *cells))} |"
 
 
-def _cell(client: str, fields: tuple[str, ...], sent: dict[str, set[str]], reasons: dict[str, int]) -> str:
+def _excuses(folder: Path) -> Iterator[tuple[str, str]]:
+    """What cannot be had of a recording, and why."""
+    for (client, scenario, what), reason in UNOBTAINABLE.items():
+        if (client, scenario) == folder.parts[-2:]:
+            yield what.partition(".")[0], reason
+    yield from _manifest(folder).get("unobtainable", {}).items()
+
+
+def _cell(fields: tuple[str, ...], sent: set[str], excuses: list[tuple[str, str]], reasons: dict[str, int]) -> str:
     if not any(field in sent for field in fields):
         return "–"
-    excused = {
-        reason
-        for (name, _, what), reason in UNOBTAINABLE.items()
-        if name == client and what.partition(".")[0] in fields
-    }
+    excused = {reason for what, reason in excuses if what in fields}
     return ", ".join(str(reasons.setdefault(reason, len(reasons) + 1)) for reason in sorted(excused)) or "="
 
 
-def _readers(shared: Path, client: str) -> str:
+def _readers(folders: list[Path]) -> str:
     """The dialects of its spans, those with most spans first; the application's own spans are nobody's."""
-    files = sorted((shared / "corpus" / "otlp" / client).rglob("*.pb"))
-    counted = Counter(lift(raw).dialect for raw in read_files(files).spans)
+    counted = Counter(
+        lift(raw).dialect for folder in folders for raw in read_files(sorted(folder.glob("*.pb"))).spans
+    )  # fmt: skip
     names = sorted((name for name in counted if name != "generic"), key=lambda name: (-counted[name], name))
     return ", ".join(names)
 
