@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 
 import orjson
 
@@ -19,35 +20,53 @@ _HUGE = re.compile(r"[0-9](?:[eE]\+?[0-9]{3}|[0-9]{18})")
 
 It begins with one class of characters, for which texts are searched ten times as fast as for a choice of two.
 """
+_PRINTED = re.compile(r"[\[{\s]*+'")
+"""How Python prints texts in lists and maps; JSON has no such quotes."""
+_LONGEST_REMEMBERED = 65_536
+"""Characters: what was read of longer texts is not kept."""
 
 
 def loads(text: str, *, scalars: bool = False) -> Json:
-    """A text's JSON (or printed Python) value, or None where it is neither."""
+    """A text's JSON (or printed Python) value, or None where it is neither. It is shared: whoever changes it copies it."""
     stripped = text.strip()
     first = stripped[:1]
     if first not in {"{", "[", '"'} and not (scalars and stripped):
         return None
-    if _HUGE.search(stripped):
-        return _loads_untidy(stripped)
+    return _loads_once(stripped) if len(stripped) <= _LONGEST_REMEMBERED else _loads(stripped)
+
+
+def _loads(text: str) -> Json:
+    if _HUGE.search(text):
+        return _loads_untidy(text)
     try:
-        found: Json = orjson.loads(stripped)
+        found: Json = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return _loads_untidy(stripped)
-    return _bounded(found, MAX_DEPTH) if _brackets(stripped) > MAX_DEPTH else found
+        return _loads_untidy(text)
+    return _bounded(found, MAX_DEPTH) if len(text) > 2 * MAX_DEPTH and _brackets(text) > MAX_DEPTH else found
+
+
+_loads_once = lru_cache(maxsize=8)(_loads)
+"""One attribute is read several times in a row, as what was asked, as messages, as the state of a graph."""
 
 
 def _loads_untidy(text: str) -> Json:
     """What orjson refuses or rounds: NaN, huge numbers, lone surrogates (an emoji cut in half), Python's quotes."""
+    if _PRINTED.match(text):
+        return _printed(text)
     try:
         loaded = json.loads(text, parse_constant=str, parse_int=pyrepr.whole, parse_float=pyrepr.real)
         whole = json.dumps(loaded, ensure_ascii=False).encode("utf-16-le", "surrogatepass")
         found: Json = json.loads(whole.decode("utf-16-le", "replace"))
     except (ValueError, RecursionError):
-        try:
-            return pyrepr.read(text) if text[0] in "{[" else None
-        except (pyrepr.UnreadableError, RecursionError):
-            return None
+        return _printed(text)
     return _bounded(found, MAX_DEPTH)
+
+
+def _printed(text: str) -> Json:
+    try:
+        return pyrepr.read(text) if text[0] in "{[" else None
+    except (pyrepr.UnreadableError, RecursionError):
+        return None
 
 
 def _brackets(text: str) -> int:
