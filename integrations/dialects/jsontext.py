@@ -15,13 +15,15 @@ from . import pyrepr
 MAX_DEPTH = 60
 """Levels kept of a decoded value."""
 
-_HUGE = re.compile(r"[0-9](?:[eE]\+?[0-9]{3}|[0-9]{18})")
+_HUGE = re.compile(r"[0-9](?:[eE]\+?[0-9]{3,}+|(?<![0-9]{2})[0-9]{18,}+)(?:[\s.,eE\]}]|\Z)")
 """Numbers that may be beyond 64 bits, which the fast reader would round, some of them to infinity.
 
-It begins with one class of characters, for which texts are searched ten times as fast as for a choice of two.
+It begins with one class of characters, for which texts are searched ten times as fast as for a choice of two. Digits in
+the midst of an identifier, as in ``"4e1867d4-…"``, are no number.
 """
-_PRINTED = re.compile(r"[\[{\s]*+'")
-"""How Python prints texts in lists and maps; JSON has no such quotes."""
+_NO_JSON = re.compile(r"[\[{\s]*+[^\s\[\]{}\"\-0-9tfnNI]")
+"""What opens lists and maps, and then a character that opens nothing in JSON: a text as Python prints it, or prose."""
+_WORDS = frozenset({"true", "false", "null", "NaN", "Infinity"})
 _LONGEST_REMEMBERED = 65_536
 """Characters: what was read of longer texts is not kept."""
 
@@ -30,7 +32,7 @@ def loads(text: str, *, scalars: bool = False) -> Json:
     """A text's JSON (or printed Python) value, or None where it is neither. It is shared: whoever changes it copies it."""
     stripped = text.strip()
     first = stripped[:1]
-    if first not in {"{", "[", '"'} and not (scalars and stripped):
+    if first not in {"{", "[", '"'} and (not scalars or not first or (first.isalpha() and stripped not in _WORDS)):
         return None
     return _loads_once(stripped) if len(stripped) <= _LONGEST_REMEMBERED else _loads(stripped)
 
@@ -51,7 +53,7 @@ _loads_once = lru_cache(maxsize=8)(_loads)
 
 def _loads_untidy(text: str) -> Json:
     """What orjson refuses or rounds: NaN, huge numbers, lone surrogates (an emoji cut in half), Python's quotes."""
-    if _PRINTED.match(text):
+    if _NO_JSON.match(text):
         return _printed(text)
     try:
         loaded = json.loads(text, parse_constant=str, parse_int=pyrepr.whole, parse_float=pyrepr.real)

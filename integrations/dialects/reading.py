@@ -57,6 +57,8 @@ class Reading:
         """The first attribute that is a text with something in it; numbers are taken as their digits."""
         for key in keys:
             found = self.attributes.get(key)
+            if found is None:
+                continue
             if isinstance(found, int | float) and not isinstance(found, bool):
                 found = str(found)
             if isinstance(found, str) and found.strip() and not found.startswith(unwrap.REDACTED):
@@ -67,8 +69,8 @@ class Reading:
     def whole(self, field: str, *keys: str) -> int | None:
         """The first attribute that is a count."""
         for key in keys:
-            found = whole(self.attributes.get(key))
-            if found is not None:
+            held = self.attributes.get(key)
+            if held is not None and (found := whole(held)) is not None:
                 self.provenance[field] = key
                 return found
         return None
@@ -76,8 +78,8 @@ class Reading:
     def real(self, field: str, *keys: str) -> float | None:
         """The first attribute that is a finite number."""
         for key in keys:
-            found = real(self.attributes.get(key))
-            if found is not None:
+            held = self.attributes.get(key)
+            if held is not None and (found := real(held)) is not None:
                 self.provenance[field] = key
                 return found
         return None
@@ -93,11 +95,12 @@ class Reading:
 
     def span(self, dialect: str, kind: SpanKind, **fields: Any) -> Span:
         """The span in normal form: ``fields`` as the dialect read them, the rest from what all dialects share."""
-        shared = labels.read(self.raw, self.provenance)
-        shared["error"] = failure(self.raw)
-        shared.update({name: value for name, value in fields.items() if value is not None})
-        self._note_derived(shared)
-        return self.bare(dialect, kind, **shared)
+        found = labels.read(self.raw, self.provenance)
+        found["error"] = failure(self.raw)
+        found.update([(name, value) for name, value in fields.items() if value is not None])
+        self._note_derived(found)
+        found |= self._place(dialect, kind)
+        return Span(**found)
 
     def _note_derived(self, fields: Mapping[str, Any]) -> None:
         """What has no attribute of its own stands where the contents do that it was taken from."""
@@ -107,22 +110,24 @@ class Reading:
             if fields.get(field) and source in self.provenance:
                 self.provenance.setdefault(field, self.provenance[source])
 
-    def bare(self, dialect: str, kind: SpanKind = SpanKind.OTHER, **fields: Any) -> Span:
-        """The span's identity, place and times, and ``fields``; nothing is read."""
+    def bare(self, dialect: str, kind: SpanKind = SpanKind.OTHER) -> Span:
+        """The span's identity, place and times; nothing is read."""
+        return Span(**self._place(dialect, kind))
+
+    def _place(self, dialect: str, kind: SpanKind) -> dict[str, Any]:
         raw = self.raw
-        return Span(
-            trace_id=raw.trace_id,
-            span_id=raw.span_id,
-            parent_id=raw.parent_id,
-            name=raw.name,
-            kind=kind,
-            dialect=dialect,
-            start_ns=raw.start_ns,
-            end_ns=raw.end_ns,
-            trace_state=raw.trace_state,
-            provenance=self.provenance,
-            **fields,
-        )
+        return {
+            "trace_id": raw.trace_id,
+            "span_id": raw.span_id,
+            "parent_id": raw.parent_id,
+            "name": raw.name,
+            "kind": kind,
+            "dialect": dialect,
+            "start_ns": raw.start_ns,
+            "end_ns": raw.end_ns,
+            "trace_state": raw.trace_state,
+            "provenance": self.provenance,
+        }
 
 
 def _like_content(key: str, value: AttributeValue) -> bool:

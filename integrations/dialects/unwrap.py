@@ -117,9 +117,7 @@ def _peel(value: Content, keys: frozenset[str]) -> Json:
             return _peel_inner(found[key], keys)
         elif keys is _ANSWER_KEYS and isinstance(found.get("raw"), str) and "tasks_output" in found:
             return found["raw"]
-    if isinstance(found, str):
-        return found
-    return plain(value)
+    return plain(value) if isinstance(value, str | bytes) and not isinstance(found, str) else found
 
 
 def _peel_inner(value: Json, keys: frozenset[str]) -> Json:
