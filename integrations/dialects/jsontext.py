@@ -27,8 +27,8 @@ Digits in the midst of an identifier, as in ``"4e1867d4-…"``, are none.
 _NO_JSON = re.compile(r"[\[{\s]*+[^\s\[\]{}\"\-0-9tfnNI]")
 """What opens lists and maps, and then a character that opens nothing in JSON: a text as Python prints it, or prose."""
 _WORDS = frozenset({"true", "false", "null", "NaN", "Infinity"})
-_LONGEST_REMEMBERED = 65_536
-"""Characters: what was read of longer texts is not kept."""
+_REMEMBERED = range(100, 65_536)
+"""Lengths of texts of which it pays, and does not cost too much memory, to keep what was read of them for a while."""
 
 
 def loads(text: str, *, scalars: bool = False) -> Json:
@@ -37,7 +37,7 @@ def loads(text: str, *, scalars: bool = False) -> Json:
     first = stripped[:1]
     if first not in {"{", "[", '"'} and (not scalars or not first or (first.isalpha() and stripped not in _WORDS)):
         return None
-    return _loads_once(stripped) if len(stripped) <= _LONGEST_REMEMBERED else _loads(stripped)
+    return _loads_once(stripped) if len(stripped) in _REMEMBERED else _loads(stripped)
 
 
 def _loads(text: str) -> Json:

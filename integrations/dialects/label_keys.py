@@ -21,10 +21,12 @@ _USER = (
     "ai.telemetry.metadata.userId", "ai.settings.context.userId", "langsmith.metadata.user_id", "user_id",
     "llm.user",
 )  # fmt: skip
-_TRACE_NAME = ("langfuse.trace.name",)
-_ENVIRONMENT = ("langfuse.environment", "deployment.environment.name", "deployment.environment")
-_RELEASE = ("langfuse.release", "service.version")
-_SERVICE = ("service.name",)
+_OF_TRACE = {"session_id": _SESSION, "user_id": _USER, "trace_name": ("langfuse.trace.name",)}
+OF_PROCESS = {
+    "environment": ("langfuse.environment", "deployment.environment.name", "deployment.environment"),
+    "release": ("langfuse.release", "service.version"),
+    "service": ("service.name",),
+}
 
 _TRACE_METADATA = ("langfuse.trace.metadata", "ai.telemetry.metadata", "ai.settings.context",
                    "traceloop.association.properties", "mlflow.traceTag")  # fmt: skip
@@ -57,18 +59,15 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelKeys:
-    """The keys that are there, by what they say, the most trusted first.
+    """The keys that are there, for each field those that may hold it, the most trusted first.
 
+    ``of_trace`` are told by spans, ``of_process`` by spans and by the resource, which alone names the service.
     ``listed`` are, in the order of the attributes, those that may hold tags, metadata, or tags where no other holds
     some and metadata otherwise. ``feedback`` tells whether any may hold what a user said of an answer.
     """
 
-    session: tuple[str, ...]
-    user: tuple[str, ...]
-    trace_name: tuple[str, ...]
-    environment: tuple[str, ...]
-    release: tuple[str, ...]
-    service: tuple[str, ...]
+    of_trace: tuple[tuple[str, tuple[str, ...]], ...]
+    of_process: tuple[tuple[str, ...], ...]
     listed: tuple[tuple[str, bool, Metadata | None], ...]
     feedback: bool
 
@@ -76,18 +75,18 @@ class LabelKeys:
 @ByKeys
 def label_keys(keys: tuple[str, ...]) -> LabelKeys:
     """The labels among these keys, of a span or of a resource."""
-    there = frozenset(keys)
     places = ((key, _holds_tags(key), _metadata(key)) for key in keys if key not in _CONTEXT)
+    of_trace = ((field, _among(keys, names)) for field, names in _OF_TRACE.items())
     return LabelKeys(
-        session=tuple(filter(there.__contains__, _SESSION)),
-        user=tuple(filter(there.__contains__, _USER)),
-        trace_name=tuple(filter(there.__contains__, _TRACE_NAME)),
-        environment=tuple(filter(there.__contains__, _ENVIRONMENT)),
-        release=tuple(filter(there.__contains__, _RELEASE)),
-        service=tuple(filter(there.__contains__, _SERVICE)),
+        of_trace=tuple((field, there) for field, there in of_trace if there),
+        of_process=tuple(_among(keys, names) for names in OF_PROCESS.values()),
         listed=tuple((key, tags, metadata) for key, tags, metadata in places if tags or metadata),
         feedback=feedback.may_hold(keys),
     )
+
+
+def _among(keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name in keys)
 
 
 def _holds_tags(key: str) -> bool:

@@ -14,7 +14,7 @@ from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json
 
 from . import feedback, unwrap
-from .label_keys import NOISE, LabelKeys, Metadata, label_keys
+from .label_keys import NOISE, OF_PROCESS, LabelKeys, Metadata, label_keys
 
 _OWN_TAG = re.compile(r"(?:seq:step|graph:step|map:key):")
 _MODERN = re.compile(r"([5-9]|\d\d)\.")
@@ -24,17 +24,13 @@ def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
     """The shared fields of a span, as keyword arguments; what was read is noted in ``provenance``."""
     attributes, resource = raw.attributes, raw.resource
     own, shared = label_keys(attributes), label_keys(resource)
-    found: dict[str, Any] = {
-        "session_id": _first("session_id", own.session, attributes, provenance),
-        "user_id": _first("user_id", own.user, attributes, provenance),
-        "trace_name": _first("trace_name", own.trace_name, attributes, provenance),
-        "environment": _first("environment", own.environment, attributes, provenance)
-        or _first("environment", shared.environment, resource, provenance),
-        "release": _first("release", own.release, attributes, provenance)
-        or _first("release", shared.release, resource, provenance),
-        "service": _first("service", shared.service, resource, provenance),
-        "root_hint": attributes.get("langfuse.internal.is_app_root") is True,
-    }
+    found: dict[str, Any] = {"root_hint": attributes.get("langfuse.internal.is_app_root") is True}
+    for field, keys in own.of_trace:
+        found[field] = _first(field, keys, attributes, provenance)
+    for field, here, there in zip(OF_PROCESS, own.of_process, shared.of_process, strict=True):
+        if here or there:
+            named = None if field == "service" else _first(field, here, attributes, provenance)
+            found[field] = named or _first(field, there, resource, provenance)
     trace_metadata: dict[str, Json] = {}
     metadata: dict[str, Json] = {}
     tags, sources = _listed(raw, own, trace_metadata, metadata, provenance) if own.listed else ((), ())
@@ -86,7 +82,7 @@ def _from_langchain(metadata: dict[str, Json], found: dict[str, Any], provenance
     """Langfuse's LangChain handler leaves a lone model call's session and user among the metadata."""
     for field in ("session_id", "user_id"):
         value = metadata.pop(f"langfuse_{field}", None)
-        if found[field] is None and isinstance(value, str) and value:
+        if found.get(field) is None and isinstance(value, str) and value:
             found[field] = value
             provenance[field] = f"langfuse.observation.metadata.langfuse_{field}"
 

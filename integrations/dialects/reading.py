@@ -11,6 +11,7 @@ from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json, Span, SpanKind
 
 from . import labels, unwrap
+from .by_keys import ByKeys
 from .usage import real, whole
 
 _TRACEBACK = "Traceback (most recent call last)"
@@ -87,7 +88,8 @@ class Reading:
     def unread(self) -> tuple[str, ...]:
         """Attributes that look like contents by the last word of their key, and that nothing was read from."""
         used = set(self.provenance.values())
-        return tuple(key for key, value in self.attributes.items() if key not in used and _like_content(key, value))
+        named = _named_like_contents(self.attributes)
+        return tuple(key for key in named if key not in used and _may_be_content(self.attributes[key]))
 
     def note(self, field: str, source: str) -> None:
         """Remember a source that is not one attribute."""
@@ -130,12 +132,15 @@ class Reading:
         }
 
 
-def _like_content(key: str, value: AttributeValue) -> bool:
+@ByKeys
+def _named_like_contents(keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(key for key in keys if _CONTENT.search(key) and not _NO_CONTENT.search(key))
+
+
+def _may_be_content(value: AttributeValue) -> bool:
     if not isinstance(value, str | list | dict) or not value or value in ("{}", "[]", '""', "null"):
         return False
-    if isinstance(value, str) and value.startswith(unwrap.REDACTED):
-        return False
-    return _CONTENT.search(key) is not None and _NO_CONTENT.search(key) is None
+    return not (isinstance(value, str) and value.startswith(unwrap.REDACTED))
 
 
 def failure(raw: RawSpan) -> str | None:

@@ -72,8 +72,11 @@ def decoded(value: Content, *, scalars: bool = False) -> Json:
 
     Numbers and the like stay text (an answer ``30`` is a text) unless ``scalars`` says that all of it is JSON.
     """
-    if value is None or (isinstance(value, str) and not scalars and value[:1].isalnum()):  # most contents are prose
-        return value
+    if isinstance(value, str):
+        if not scalars and value[:1].isalnum():  # most contents are prose
+            return value
+    elif value is None:
+        return None
     found = plain(value)
     for _ in range(2):
         if not isinstance(found, str):
