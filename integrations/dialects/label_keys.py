@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from . import feedback
-from .by_keys import ByKeys
+from .by_names import ByNames
 
 _SESSION = (
     "session.id", "langfuse.session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id",
@@ -72,7 +72,7 @@ class LabelKeys:
     feedback: bool
 
 
-@ByKeys
+@ByNames
 def label_keys(keys: tuple[str, ...]) -> LabelKeys:
     """The labels among these keys, of a span or of a resource."""
     places = ((key, _holds_tags(key), _metadata(key)) for key in keys if key not in _CONTEXT)

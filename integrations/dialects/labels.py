@@ -23,7 +23,7 @@ _MODERN = re.compile(r"([5-9]|\d\d)\.")
 def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
     """The shared fields of a span, as keyword arguments; what was read is noted in ``provenance``."""
     attributes, resource = raw.attributes, raw.resource
-    own, shared = label_keys(attributes), label_keys(resource)
+    own, shared = label_keys(tuple(attributes.keys())), label_keys(tuple(resource.keys()))
     found: dict[str, Any] = {"root_hint": attributes.get("langfuse.internal.is_app_root") is True}
     for field, keys in own.of_trace:
         found[field] = _first(field, keys, attributes, provenance)

@@ -11,7 +11,7 @@ from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json, Span, SpanKind
 
 from . import labels, unwrap
-from .by_keys import ByKeys
+from .by_names import ByNames
 from .usage import real, whole
 
 _TRACEBACK = "Traceback (most recent call last)"
@@ -28,12 +28,14 @@ _NO_CONTENT = re.compile(r"^(?:http|url|db|rpc|net|network|messaging|exception|e
 class Dialect:
     """One instrumentation family. ``speaks`` tells its spans, ``lift`` brings one into normal form.
 
+    ``by_names`` says that the name of the scope and the keys of the attributes are all that ``speaks`` looks at.
     ``switch`` is the setting that makes the family send contents, None where it has none: it sends them always.
     """
 
     name: str
     speaks: Callable[[RawSpan], bool]
     lift: Callable[[RawSpan], Span]
+    by_names: bool = False
     switch: str | None = None
 
 
@@ -88,7 +90,7 @@ class Reading:
     def unread(self) -> tuple[str, ...]:
         """Attributes that look like contents by the last word of their key, and that nothing was read from."""
         used = set(self.provenance.values())
-        named = _named_like_contents(self.attributes)
+        named = _named_like_contents(tuple(self.attributes))
         return tuple(key for key in named if key not in used and _may_be_content(self.attributes[key]))
 
     def note(self, field: str, source: str) -> None:
@@ -132,7 +134,7 @@ class Reading:
         }
 
 
-@ByKeys
+@ByNames
 def _named_like_contents(keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(key for key in keys if _CONTENT.search(key) and not _NO_CONTENT.search(key))
 
