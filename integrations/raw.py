@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
+
+from scoring.record import record
 
 AttributeValue: TypeAlias = "bool | int | float | str | bytes | list[AttributeValue] | dict[str, AttributeValue] | None"
 """Any OTLP AnyValue: scalars, bytes, lists (mixed, nested), maps, or None for an empty one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class RawEvent:
     """A span event: name, time in ns since the epoch, attributes."""
 
@@ -19,7 +21,7 @@ class RawEvent:
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class RawSpan:
     """One span as received. Ids are lower-case hex; ``parent_id`` None means that none was named.
 
@@ -43,7 +45,7 @@ class RawSpan:
     resource: Mapping[str, AttributeValue] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class RawLogRecord:
     """One log record as received; ids are lower-case hex, None where the record belongs to no span.
 

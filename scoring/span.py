@@ -7,9 +7,11 @@ never guessed, and ``provenance`` names the attribute that each field was read f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal, TypeAlias
+
+from .record import record
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """A decoded JSON value: what contents are once their wrappers are off."""
@@ -29,7 +31,7 @@ class SpanKind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """A tool and what came of calling it: in a span, in a model's message, or in a case.
 
@@ -45,7 +47,7 @@ class ToolCall:
     handoff: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message to or from a model; ``text`` joins its text parts, ``tool_calls`` are what the model asked for.
 
@@ -61,7 +63,7 @@ class Message:
     error: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Tokens of one span. ``input`` includes ``cached_input``, ``output`` includes ``reasoning_output``.
 
@@ -76,7 +78,7 @@ class Usage:
     own: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Span:
     """One span in normal form. Times are ns since the epoch, ``cost_usd`` is US dollars.
 

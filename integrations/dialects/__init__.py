@@ -29,6 +29,7 @@ from . import (
     strands,
     vercel_ai,
 )
+from .by_names import ByNames
 from .reading import Dialect, Reading
 
 __all__ = ["DIALECTS", "Dialect", "lift"]
@@ -57,13 +58,31 @@ DIALECTS: tuple[Dialect, ...] = (
 
 def lift(raw: RawSpan, *, dialects: tuple[Dialect, ...] = DIALECTS) -> Span:
     """The span in normal form. Never raises: what a dialect chokes on goes to the generic one, with a note."""
-    for dialect in dialects:
+    known = _candidates((raw.scope_name, *raw.attributes)) if dialects is DIALECTS else None
+    for dialect, sure in known or ((dialect, False) for dialect in dialects):
         try:
-            if dialect.speaks(raw):
+            if sure or dialect.speaks(raw):
                 return dialect.lift(raw)
         except Exception as error:  # noqa: BLE001 - a span is untrusted, and one must not cost the trace
             return _generic(raw, f"{dialect.name}: {type(error).__name__}: {error}")
     return _generic(raw, "detection: no dialect speaks for it")
+
+
+@ByNames
+def _candidates(names: tuple[str, ...]) -> tuple[tuple[Dialect, bool], ...]:
+    """By the scope's name and the attributes' keys, up to the first dialect that they are enough for, and whether so."""
+    scope, *keys = names
+    bare = RawSpan(
+        trace_id="", span_id="", parent_id=None, name="", start_ns=0, end_ns=0, scope_name=scope,
+        attributes=dict.fromkeys(keys),
+    )  # fmt: skip
+    found: list[tuple[Dialect, bool]] = []
+    for dialect in DIALECTS:
+        if not dialect.by_names:
+            found.append((dialect, False))
+        elif dialect.speaks(bare):
+            return (*found, (dialect, True))
+    return tuple(found)
 
 
 def _generic(raw: RawSpan, note: str) -> Span:

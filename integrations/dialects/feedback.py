@@ -14,9 +14,9 @@ Scores that Langfuse, LangSmith or MLflow take through an API of their own trave
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from integrations.raw import AttributeValue, RawSpan
+from integrations.raw import AttributeValue, RawEvent
 from scoring.feedback import KEYS
 from scoring.span import Json
 
@@ -24,12 +24,17 @@ from . import unwrap
 
 _EVALUATION = re.compile(r"((?:trace\.)?evaluations\.\d{1,4}\.evaluation\.)annotator_kind")
 _LOGFIRE = "logfire.feedback.name"
+_NAMES = frozenset((*KEYS, _LOGFIRE))
 _EVENT = "gen_ai.evaluation.result"
 
 
-def feedback(raw: RawSpan) -> tuple[str, Json] | None:
+def may_hold(keys: Iterable[str]) -> bool:
+    """Whether attributes of these keys may say it."""
+    return any(key in _NAMES or _EVALUATION.fullmatch(key) for key in keys)
+
+
+def in_attributes(attributes: Mapping[str, AttributeValue]) -> tuple[str, Json] | None:
     """The attribute that says it and what it says; None when nothing does."""
-    attributes = raw.attributes
     for key in KEYS:
         if (value := attributes.get(key)) is not None:
             return key, unwrap.decoded(value, scalars=True)
@@ -42,10 +47,16 @@ def feedback(raw: RawSpan) -> tuple[str, Json] | None:
             said = _said(attributes, f"{found[1]}label", f"{found[1]}score")
             if said is not None:
                 return said
-    for event in raw.events:
-        name = event.attributes.get("gen_ai.evaluation.name")
-        if event.name == _EVENT and isinstance(name, str) and "feedback" in name.lower():
-            return _said(event.attributes, "gen_ai.evaluation.score.label", "gen_ai.evaluation.score.value")
+    return None
+
+
+def in_events(events: Iterable[RawEvent]) -> tuple[str, Json] | None:
+    """The same of the first event that is one of feedback."""
+    for event in events:
+        if event.name == _EVENT:
+            name = event.attributes.get("gen_ai.evaluation.name")
+            if isinstance(name, str) and "feedback" in name.lower():
+                return _said(event.attributes, "gen_ai.evaluation.score.label", "gen_ai.evaluation.score.value")
     return None
 
 

@@ -106,7 +106,7 @@ def _read(reading: Reading) -> genai_events.Told:
     answered = messages.read(_spoken(unwrap.decoded(reading.value("output", genai_events.MESSAGES_OUT))))
     told = genai_events.Told(asked, answered) if asked or answered else genai_events.read(reading, reading.raw.events)
     instructions = unwrap.decoded(reading.value("system_prompt", genai_events.INSTRUCTIONS))
-    return replace(told, instructions=instructions or told.instructions)
+    return replace(told, instructions=instructions) if instructions else told
 
 
 def _spoken(said: Json) -> Json:

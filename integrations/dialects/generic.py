@@ -30,4 +30,4 @@ def lift(raw: RawSpan) -> Span:
     return reading.span(NAME, SpanKind.OTHER, input=asked, output=answered, unread=unread)
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift)

@@ -83,4 +83,4 @@ def _instruction(config: Json) -> str | None:
     return held if isinstance(held, str) and held else None
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)

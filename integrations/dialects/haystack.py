@@ -111,4 +111,4 @@ def _reply(reading: Reading, output: Json) -> dict[str, Any]:
     return {"usage": used, "model": model}
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)

@@ -126,4 +126,4 @@ def _cost(reading: Reading) -> float | None:
     return sum(parts) if parts else None
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)

@@ -120,4 +120,4 @@ def _raw_call(raw: RawSpan) -> Span:
     )
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)

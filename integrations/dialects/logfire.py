@@ -103,4 +103,4 @@ def _agents_sdk(reading: Reading, template: str, kind: SpanKind, fields: dict[st
     return kind
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)

@@ -14,14 +14,39 @@ def is_definition(content: Json) -> bool:
     return isinstance(content, dict) and content.get("type") == "function" and "function" in content
 
 
-def text_of(part: Json) -> str | None:
+_ANSWERS = ("function_response", "functionResponse", "toolResult", "tool_result", "tool_call_result")
+_CALLS = ("function_call", "functionCall", "toolUse", "tool_call")
+"""Keys under which a part holds what it is, where it does not say its type."""
+_ANY_ANSWER, _ANY_CALL = frozenset(_ANSWERS), frozenset(_CALLS)
+
+_TEXT_PARTS = (None, "text", "output_text", "input_text")
+_ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result")
+_CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
+"""Compared, not looked up: what stands there may be anything, a list too."""
+
+
+def said(parts: list[Json]) -> tuple[list[str], list[Message]]:
+    """The texts of a content's parts, and the messages that answer tool calls, whoever's message they travel in."""
+    texts: list[str] = []
+    answers: list[Message] = []
+    for part in parts:
+        if isinstance(part, str):
+            text: str | None = part
+        elif not isinstance(part, dict):
+            continue
+        elif (answered := _answer(part)) is not None:
+            answers.append(answered)
+            continue
+        else:
+            text = _text(part)
+        if text:
+            texts.append(text)
+    return texts, answers
+
+
+def _text(part: dict[str, Json]) -> str | None:
     """A part's text, None for one that is something else: a call, an image, the model's reasoning."""
-    if isinstance(part, str):
-        return part
-    if not isinstance(part, dict) or answer(part):
-        return None
-    kind = part.get("type")
-    if kind not in (None, "text", "output_text", "input_text") or "function_call" in part:
+    if part.get("type") not in _TEXT_PARTS or "function_call" in part:
         return None
     text = part.get("text", part.get("content"))
     if isinstance(text, dict):  # some clients wrap once more: {"type": "text", "text": {"value": …}}
@@ -29,13 +54,12 @@ def text_of(part: Json) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def answer(part: dict[str, Json]) -> Message | None:
-    """A part that answers a tool call, whoever's message it travels in."""
-    for key in ("function_response", "functionResponse", "toolResult", "tool_result", "tool_call_result"):
-        if isinstance(inner := part.get(key), dict):
-            part = {"type": "tool_result", **inner}
-    printed = part.get(pyrepr.CLASS) == "ToolCallResult"
-    if not printed and part.get("type") not in ("tool_call_response", "tool_result", "tool-result"):
+def _answer(part: dict[str, Json]) -> Message | None:
+    if not _ANY_ANSWER.isdisjoint(part):
+        for key in _ANSWERS:
+            if isinstance(inner := part.get(key), dict):
+                part = {"type": "tool_result", **inner}
+    if part.get("type") not in _ANSWER_PARTS and part.get(pyrepr.CLASS) != "ToolCallResult":
         return None
     origin = part.get("origin")  # Haystack's: the call itself
     origin = origin if isinstance(origin, dict) else {}
@@ -50,10 +74,6 @@ def answer(part: dict[str, Json]) -> Message | None:
     )
 
 
-_CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
-"""Compared, not looked up: what stands there may be anything, a list too."""
-
-
 def calls(items: list[Json], *, mixed: bool = False) -> tuple[ToolCall, ...]:
     """Tool calls in a list of them or, when it is ``mixed``, those parts of a content that say they are calls."""
     found = []
@@ -61,9 +81,10 @@ def calls(items: list[Json], *, mixed: bool = False) -> tuple[ToolCall, ...]:
         if not isinstance(item, dict):
             continue
         call = item
-        for key in ("function_call", "functionCall", "toolUse", "tool_call"):
-            if isinstance(inner := item.get(key), dict):
-                call = {"type": "tool_call", **inner}
+        if not _ANY_CALL.isdisjoint(item):
+            for key in _CALLS:
+                if isinstance(inner := item.get(key), dict):
+                    call = {"type": "tool_call", **inner}
         if mixed and call.get("type") not in _CALL_PARTS and call.get(pyrepr.CLASS) != "ToolCall":
             continue
         function = call.get("function")
@@ -87,7 +108,11 @@ def joined(value: Json) -> str:
 
 
 def _first(item: dict[str, Json], *keys: str) -> str | None:
-    return next((found for key in keys if (found := string(item.get(key)))), None)
+    for key in keys:
+        found = item.get(key)
+        if isinstance(found, str) and found:
+            return found
+    return None
 
 
 def string(value: Json) -> str | None:

@@ -6,18 +6,16 @@ LangChain (plain and ``lc``-serialised), Haystack's and LlamaIndex's printed obj
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from scoring.span import Json, Message
 
 from . import message_parts, pyrepr, unwrap
 
 _ROLES = {
+    "user": "user", "assistant": "assistant", "system": "system", "tool": "tool",
     "human": "user", "ai": "assistant", "model": "assistant", "function": "tool", "developer": "system",
     "humanmessage": "user", "aimessage": "assistant", "systemmessage": "system", "toolmessage": "tool",
     "aimessagechunk": "assistant", "chatbot": "assistant",
 }  # fmt: skip
-_KNOWN = frozenset({"user", "assistant", "system", "tool"})
 _LISTS = ("messages", "choices", "generations", "replies", "candidates", "output", "contents", "input")
 """Keys under which a request, a response or a state holds its messages, in order of preference."""
 
@@ -26,7 +24,9 @@ MAX_DEPTH = 6
 
 def read(value: Json) -> tuple[Message, ...]:
     """The messages in a decoded content; empty when it holds none."""
-    return tuple(_read(value, MAX_DEPTH))
+    found: list[Message] = []
+    _read(value, found, MAX_DEPTH)
+    return tuple(found)
 
 
 def content(value: unwrap.Content) -> Json:
@@ -38,7 +38,10 @@ def content(value: unwrap.Content) -> Json:
 
 def last_text(messages: tuple[Message, ...], role: str) -> str | None:
     """Text of the last message of a role that has one."""
-    return next((m.text for m in reversed(messages) if m.role == role and m.text), None)
+    for message in reversed(messages):
+        if message.role == role and message.text:
+            return message.text
+    return None
 
 
 def said(value: Json, role: str) -> Json:
@@ -55,33 +58,32 @@ def said_in(value: Json, role: str) -> Json:
 
 def system_text(messages: tuple[Message, ...]) -> str | None:
     """Text of the first system message."""
-    return next((m.text for m in messages if m.role == "system" and m.text), None)
+    for message in messages:
+        if message.role == "system" and message.text:
+            return message.text
+    return None
 
 
-def _read(value: Json, depth: int) -> Iterator[Message]:
+def _read(value: Json, found: list[Message], depth: int) -> None:
     if depth <= 0:
         return
     if isinstance(value, str) and value[:1].isalpha() and "(" in value[:40]:
         value = _printed(value)
-    if isinstance(value, list):
+    if isinstance(value, dict):
+        _read_map(value, found, depth)
+    elif isinstance(value, list):
         for item in value:
-            yield from _pair(item) if _is_pair(item) else _read(item, depth - 1)
-    elif isinstance(value, dict):
-        yield from _read_map(value, depth)
+            if not _pair(item, found):
+                _read(item, found, depth - 1)
 
 
-def _is_pair(item: Json) -> bool:
+def _pair(item: Json, found: list[Message]) -> bool:
     """LangChain takes messages as pairs too: ``["user", "Where is it?"]``."""
     match item:
-        case [str(role), str()]:
-            return _ROLES.get(role, role) in _KNOWN
+        case [str(role), str(text)] if (known := _ROLES.get(role)) is not None:
+            found.append(Message(role=known, text=text))
+            return True
     return False
-
-
-def _pair(item: Json) -> Iterator[Message]:
-    match item:
-        case [str(role), str(text)]:
-            yield Message(role=_ROLES.get(role, role), text=text)
 
 
 def _printed(text: str) -> Json:
@@ -91,67 +93,71 @@ def _printed(text: str) -> Json:
         return None
 
 
-def _read_map(item: dict[str, Json], depth: int) -> Iterator[Message]:
+def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
     if item.get("lc") and isinstance(kwargs := item.get("kwargs"), dict):
         path = item.get("id")
         name = path[-1] if isinstance(path, list) and path else ""
         item = {"type": str(name).lower(), **kwargs}
-    elif isinstance(item.get("type"), str) and isinstance(data := item.get("data"), dict) and "content" in data:
+    elif isinstance(data := item.get("data"), dict) and "content" in data and isinstance(item.get("type"), str):
         item = {**data, "type": item["type"]}
     if item.get("type") in ("function_call", "function_call_output"):
-        yield from _responses_item(item)
+        found.append(_responses_item(item))
         return
     role = _role(item)
     if role is not None:
-        yield from _message(item, role)
+        _message(item, role, found)
         return
     for key in ("message", "update"):
         if isinstance(inner := item.get(key), dict):
-            yield from _read(inner, depth - 1)
+            _read(inner, found, depth - 1)
             return
     for key in _LISTS:
         if isinstance(held := item.get(key), list):
-            yield from _read(held, depth - 1)
+            _read(held, found, depth - 1)
             return
 
 
 def _role(item: dict[str, Json]) -> str | None:
     for key in ("role", "_role", "type"):
         named = item.get(key)
-        if isinstance(named, str):
-            role = _ROLES.get(named.lower(), named.lower())
-            if role in _KNOWN:
-                return role
+        if isinstance(named, str) and (role := _ROLES.get(named) or _ROLES.get(named.lower())) is not None:
+            return role
     return None
 
 
-def _responses_item(item: dict[str, Json]) -> Iterator[Message]:
+def _responses_item(item: dict[str, Json]) -> Message:
     """OpenAI's responses put calls and their outputs beside the messages, not into them."""
     call_id = message_parts.string(item.get("call_id")) or message_parts.string(item.get("id"))
     if item["type"] == "function_call":
-        yield Message(role="assistant", tool_calls=message_parts.calls([item | {"id": call_id}]))
-    else:
-        yield Message(role="tool", text=message_parts.joined(item.get("output")), tool_call_id=call_id)
+        return Message(role="assistant", tool_calls=message_parts.calls([item | {"id": call_id}]))
+    return Message(role="tool", text=message_parts.joined(item.get("output")), tool_call_id=call_id)
 
 
-def _message(item: dict[str, Json], role: str) -> Iterator[Message]:
-    content = next((item[key] for key in ("content", "parts", "_content", "blocks") if item.get(key)), None)
-    parts: list[Json] = content if isinstance(content, list) else [content]
-    texts = [text for text in map(message_parts.text_of, parts) if text]
-    answers = [answer for part in parts if isinstance(part, dict) and (answer := message_parts.answer(part))]
-    listed = item.get("tool_calls")
-    legacy = item.get("function_call")
-    calls = message_parts.calls(listed if isinstance(listed, list) else [legacy] if isinstance(legacy, dict) else [])
-    calls = calls or message_parts.calls(parts, mixed=True)
-    call_id = message_parts.string(item.get("tool_call_id"))
-    name = message_parts.string(item.get("name")) or message_parts.string(item.get("_name"))
+def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
+    """The message, and what its parts answer behind it."""
+    content = item.get("content") or item.get("parts") or item.get("_content") or item.get("blocks") or None
     if role == "tool" and message_parts.is_definition(content):
         return
-    if role == "tool" and not texts and not answers:
-        texts = [message_parts.joined(content)]  # a result that was left as an object
-    if texts or calls or not answers:
-        yield Message(
-            role=role, text="\n".join(texts), tool_calls=calls, tool_call_id=call_id, name=name,
+    listed = item.get("tool_calls") or item.get("function_call")
+    calls = message_parts.calls(_calls(item)) if listed else ()
+    text, answers = content or "", []
+    if not isinstance(text, str):
+        parts: list[Json] = content if isinstance(content, list) else [content]
+        texts, answers = message_parts.said(parts)
+        calls = calls or message_parts.calls(parts, mixed=True)
+        if role == "tool" and not texts and not answers:
+            texts = [message_parts.joined(content)]  # a result that was left as an object
+        text = "\n".join(texts)
+    if text or calls or not answers:
+        found.append(Message(
+            role=role, text=text, tool_calls=calls, tool_call_id=message_parts.string(item.get("tool_call_id")),
+            name=message_parts.string(item.get("name")) or message_parts.string(item.get("_name")),
             error=item.get("status") == "error",
-        )  # fmt: skip
-    yield from answers
+        ))  # fmt: skip
+    found += answers
+
+
+def _calls(item: dict[str, Json]) -> list[Json]:
+    """A message's list of calls; before there was one, the one call that it made."""
+    listed, legacy = item.get("tool_calls"), item.get("function_call")
+    return listed if isinstance(listed, list) else [legacy] if isinstance(legacy, dict) else []

@@ -116,4 +116,4 @@ def _map(value: Json) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)

@@ -192,4 +192,4 @@ def _documents(reading: Reading) -> tuple[str, ...]:
     return unwrap.documents(held) if held is not None else ()
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)

@@ -86,4 +86,4 @@ def _tool(reading: Reading, fields: dict[str, Any]) -> None:
     genai.complete_tool(reading, fields, _IN, _OUT)
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)

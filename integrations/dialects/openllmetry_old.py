@@ -58,4 +58,4 @@ def _messages(reading: Reading, field: str, prefix: str, role: str) -> tuple[Mes
     return messages.read(found)
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=openllmetry.SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=openllmetry.SWITCH)

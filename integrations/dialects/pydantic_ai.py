@@ -93,4 +93,4 @@ def _run(found: tuple[Message, ...]) -> tuple[tuple[Message, ...], tuple[Message
     return found[: last + 1], found[last + 1 :]
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)

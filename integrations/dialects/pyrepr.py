@@ -21,6 +21,9 @@ _SPACE = re.compile(r"\s*+")
 _STRING = re.compile(r"""[bBrRuUfF]{0,2}(?:'([^'\\]*+(?:\\.[^'\\]*+)*+)'|"([^"\\]*+(?:\\.[^"\\]*+)*+)")""", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?")
 _NAME = re.compile(r"[^\W\d]\w*+(?:\.[^\W\d]\w*+)*+")
+_ENTRY = re.compile(r"\s*+'([^'\\]*+)':\s*+")
+_ARGUMENT = re.compile(rf"\s*+({_NAME.pattern})=")
+"""How nearly all entries of a map, and all named arguments of a call, begin."""
 _ENUM = re.compile(r"<[\w.]++:\s*+([^<>]*+)>")
 _OPAQUE = re.compile(r"<[^<>]*+(?:<[^<>]*+>[^<>]*+)*+>")
 """``<object at 0x…>``, and ``<function outer.<locals>.inner at 0x…>``."""
@@ -29,6 +32,7 @@ _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
 _WORDS: dict[str, Json] = {"None": None, "True": True, "False": False, "null": None, "true": True, "false": False}
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
+_STRING_STARTS = frozenset("'\"bBrRuUfF")
 _LOOKS = re.compile(r"\s*+(?:[\[({]|[^\W\d][\w.]*+\()")
 
 
@@ -58,7 +62,7 @@ def _value(text: str, at: int, depth: int) -> tuple[Json, int]:
         raise UnreadableError("nested too deep")
     at = _skip(text, at)
     first = text[at : at + 1]
-    if string := _STRING.match(text, at):
+    if first in _STRING_STARTS and (string := _STRING.match(text, at)):
         return _unescape(string[1] if string[1] is not None else string[2]), string.end()
     if first == "{":
         return _map(text, at + 1, depth)
@@ -123,6 +127,10 @@ def _map(text: str, at: int, depth: int) -> tuple[Json, int]:
     found: dict[str, Json] = {}
     members: list[Json] = []
     while True:
+        if entry := _ENTRY.match(text, at):
+            found[entry[1]], at = _value(text, entry.end(), depth - 1)
+            at = _separator(text, at, "}")
+            continue
         at = _skip(text, at)
         if text[at : at + 1] == "}":
             return (members if members and not found else found), at + 1
@@ -139,19 +147,20 @@ def _call(text: str, at: int, name: str, depth: int) -> tuple[Json, int]:
     found: dict[str, Json] = {CLASS: name.rpartition(".")[2]}
     position = 0
     while True:
-        at = _skip(text, at)
-        if text[at : at + 1] == ")":
-            return found, at + 1
-        key = _NAME.match(text, at)
-        if key and text[key.end() : key.end() + 1] == "=":
-            found[key[0]], at = _value(text, key.end() + 1, depth - 1)
+        if argument := _ARGUMENT.match(text, at):
+            found[argument[1]], at = _value(text, argument.end(), depth - 1)
         else:
+            at = _skip(text, at)
+            if text[at : at + 1] == ")":
+                return found, at + 1
             found[str(position)], at = _value(text, at, depth - 1)
             position += 1
         at = _separator(text, at, ")")
 
 
 def _separator(text: str, at: int, closing: str) -> int:
+    if text.startswith(", ", at):
+        return at + 2
     at = _skip(text, at)
     if text[at : at + 1] == ",":
         return at + 1

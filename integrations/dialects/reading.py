@@ -11,6 +11,7 @@ from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json, Span, SpanKind
 
 from . import labels, unwrap
+from .by_names import ByNames
 from .usage import real, whole
 
 _TRACEBACK = "Traceback (most recent call last)"
@@ -30,12 +31,14 @@ _PRINTED = re.compile(r"(\w+)\((?:'([^'\\]+)'|\"([^\"\\]+)\"),?\)")
 class Dialect:
     """One instrumentation family. ``speaks`` tells its spans, ``lift`` brings one into normal form.
 
+    ``by_names`` says that the name of the scope and the keys of the attributes are all that ``speaks`` looks at.
     ``switch`` is the setting that makes the family send contents, None where it has none: it sends them always.
     """
 
     name: str
     speaks: Callable[[RawSpan], bool]
     lift: Callable[[RawSpan], Span]
+    by_names: bool = False
     switch: str | None = None
 
 
@@ -60,6 +63,8 @@ class Reading:
         """The first attribute that is a text with something in it; numbers are taken as their digits."""
         for key in keys:
             found = self.attributes.get(key)
+            if found is None:
+                continue
             if isinstance(found, int | float) and not isinstance(found, bool):
                 found = str(found)
             if isinstance(found, str) and found.strip() and not found.startswith(unwrap.REDACTED):
@@ -70,8 +75,8 @@ class Reading:
     def whole(self, field: str, *keys: str) -> int | None:
         """The first attribute that is a count."""
         for key in keys:
-            found = whole(self.attributes.get(key))
-            if found is not None:
+            held = self.attributes.get(key)
+            if held is not None and (found := whole(held)) is not None:
                 self.provenance[field] = key
                 return found
         return None
@@ -79,8 +84,8 @@ class Reading:
     def real(self, field: str, *keys: str) -> float | None:
         """The first attribute that is a finite number."""
         for key in keys:
-            found = real(self.attributes.get(key))
-            if found is not None:
+            held = self.attributes.get(key)
+            if held is not None and (found := real(held)) is not None:
                 self.provenance[field] = key
                 return found
         return None
@@ -94,7 +99,8 @@ class Reading:
     def unread(self) -> tuple[str, ...]:
         """Attributes that look like contents by the last word of their key, and that nothing was read from."""
         used = set(self.provenance.values())
-        return tuple(key for key, value in self.attributes.items() if key not in used and _like_content(key, value))
+        named = _named_like_contents(tuple(self.attributes))
+        return tuple(key for key in named if key not in used and _may_be_content(self.attributes[key]))
 
     def note(self, field: str, source: str) -> None:
         """Remember a source that is not one attribute."""
@@ -102,11 +108,12 @@ class Reading:
 
     def span(self, dialect: str, kind: SpanKind, **fields: Any) -> Span:
         """The span in normal form: ``fields`` as the dialect read them, the rest from what all dialects share."""
-        shared = labels.read(self.raw, self.provenance)
-        shared["error"] = failure(self.raw)
-        shared.update({name: value for name, value in fields.items() if value is not None})
-        self._note_derived(shared)
-        return self.bare(dialect, kind, **shared)
+        found = labels.read(self.raw, self.provenance)
+        found["error"] = failure(self.raw)
+        found.update([(name, value) for name, value in fields.items() if value is not None])
+        self._note_derived(found)
+        found |= self._place(dialect, kind)
+        return Span(**found)
 
     def _note_derived(self, fields: Mapping[str, Any]) -> None:
         """What has no attribute of its own stands where the contents do that it was taken from."""
@@ -116,30 +123,35 @@ class Reading:
             if fields.get(field) and source in self.provenance:
                 self.provenance.setdefault(field, self.provenance[source])
 
-    def bare(self, dialect: str, kind: SpanKind = SpanKind.OTHER, **fields: Any) -> Span:
-        """The span's identity, place and times, and ``fields``; nothing is read."""
+    def bare(self, dialect: str, kind: SpanKind = SpanKind.OTHER) -> Span:
+        """The span's identity, place and times; nothing is read."""
+        return Span(**self._place(dialect, kind))
+
+    def _place(self, dialect: str, kind: SpanKind) -> dict[str, Any]:
         raw = self.raw
-        return Span(
-            trace_id=raw.trace_id,
-            span_id=raw.span_id,
-            parent_id=raw.parent_id,
-            name=raw.name,
-            kind=kind,
-            dialect=dialect,
-            start_ns=raw.start_ns,
-            end_ns=raw.end_ns,
-            trace_state=raw.trace_state,
-            provenance=self.provenance,
-            **fields,
-        )
+        return {
+            "trace_id": raw.trace_id,
+            "span_id": raw.span_id,
+            "parent_id": raw.parent_id,
+            "name": raw.name,
+            "kind": kind,
+            "dialect": dialect,
+            "start_ns": raw.start_ns,
+            "end_ns": raw.end_ns,
+            "trace_state": raw.trace_state,
+            "provenance": self.provenance,
+        }
 
 
-def _like_content(key: str, value: AttributeValue) -> bool:
+@ByNames
+def _named_like_contents(keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(key for key in keys if _CONTENT.search(key) and not _NO_CONTENT.search(key))
+
+
+def _may_be_content(value: AttributeValue) -> bool:
     if not isinstance(value, str | list | dict) or not value or value in ("{}", "[]", '""', "null"):
         return False
-    if isinstance(value, str) and value.startswith(unwrap.REDACTED):
-        return False
-    return _CONTENT.search(key) is not None and _NO_CONTENT.search(key) is None
+    return not (isinstance(value, str) and value.startswith(unwrap.REDACTED))
 
 
 def failure(raw: RawSpan) -> str | None:

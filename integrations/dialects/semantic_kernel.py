@@ -55,4 +55,4 @@ def _own_name(call: ToolCall) -> ToolCall:
     return replace(call, name=call.name.partition("-")[2] or call.name, arguments=arguments)
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)

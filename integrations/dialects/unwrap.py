@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import orjson
+
 from integrations.raw import AttributeValue
 from scoring.span import Json
 
@@ -22,6 +24,8 @@ Content: TypeAlias = "Json | AttributeValue"
 
 REDACTED = ("__REDACTED__", "[Scrubbed due to ", "<elided>")
 """Marks that a client puts where it removed the value; such a value is absent."""
+
+_MARKS = tuple(mark.encode() for mark in REDACTED)
 
 _TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
 _ANSWER_KEYS = frozenset({"raw", "output", "result", "response", "content", "text", "return_value"})
@@ -41,11 +45,26 @@ def plain(value: Content) -> Json:
     """The value as JSON data, nothing taken off: bytes become text, redacted texts None."""
     if isinstance(value, str):
         return None if value.startswith(REDACTED) else value
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
+    if isinstance(value, dict | list):
+        return value if _is_plain(value) else _cleaned(value)
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _is_plain(value: Content) -> bool:
+    """Whether JSON can hold all of the value, and no mark stands anywhere in it: to write it is quicker than to look."""
+    try:
+        written = orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return False
+    return not any(mark in written for mark in _MARKS)
+
+
+def _cleaned(value: Content) -> Json:
+    if isinstance(value, dict):
+        return {key: _cleaned(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    return plain(value)
 
 
 def decoded(value: Content, *, scalars: bool = False) -> Json:
@@ -53,6 +72,11 @@ def decoded(value: Content, *, scalars: bool = False) -> Json:
 
     Numbers and the like stay text (an answer ``30`` is a text) unless ``scalars`` says that all of it is JSON.
     """
+    if isinstance(value, str):
+        if not scalars and value[:1].isalnum():  # most contents are prose
+            return value
+    elif value is None:
+        return None
     found = plain(value)
     for _ in range(2):
         if not isinstance(found, str):
@@ -96,9 +120,7 @@ def _peel(value: Content, keys: frozenset[str]) -> Json:
             return _peel_inner(found[key], keys)
         elif keys is _ANSWER_KEYS and isinstance(found.get("raw"), str) and "tasks_output" in found:
             return found["raw"]
-    if isinstance(found, str):
-        return found
-    return plain(value)
+    return plain(value) if isinstance(value, str | bytes) and not isinstance(found, str) else found
 
 
 def _peel_inner(value: Json, keys: frozenset[str]) -> Json:

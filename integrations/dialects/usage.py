@@ -13,6 +13,8 @@ _ABSURD = 1e12
 
 def whole(value: object) -> int | None:
     """A count: a whole number, or a text that is one; negative, broken and absurd ones are unknown."""
+    if type(value) is int:
+        return value if 0 <= value < _ABSURD else None
     found = real(value)
     return int(found) if found is not None and 0 <= found < _ABSURD and found == int(found) else None
 

@@ -1,0 +1,107 @@
+"""Which attributes are labels: what the application says about a trace, under the keys of each family.
+
+The keys alone decide, so that a span is asked for those that it has and for no others.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from . import feedback
+from .by_names import ByNames
+
+_SESSION = (
+    "session.id", "langfuse.session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id",
+    "ai.telemetry.metadata.sessionId", "ai.settings.context.sessionId", "langsmith.metadata.session_id",
+    "langsmith.metadata.thread_id", "gcp.vertex.agent.session_id", "thread_id", "session_id",
+)  # fmt: skip
+_USER = (
+    "user.id", "langfuse.user.id", "enduser.id", "traceloop.association.properties.user_id",
+    "ai.telemetry.metadata.userId", "ai.settings.context.userId", "langsmith.metadata.user_id", "user_id",
+    "llm.user",
+)  # fmt: skip
+_OF_TRACE = {"session_id": _SESSION, "user_id": _USER, "trace_name": ("langfuse.trace.name",)}
+OF_PROCESS = {
+    "environment": ("langfuse.environment", "deployment.environment.name", "deployment.environment"),
+    "release": ("langfuse.release", "service.version"),
+    "service": ("service.name",),
+}
+
+_TRACE_METADATA = ("langfuse.trace.metadata", "ai.telemetry.metadata", "ai.settings.context",
+                   "traceloop.association.properties", "mlflow.traceTag")  # fmt: skip
+_SPAN_METADATA = ("langfuse.observation.metadata", "langsmith.metadata", "metadata")
+_CONTAINER = re.compile(f"({'|'.join(map(re.escape, (*_TRACE_METADATA, *_SPAN_METADATA)))})(?:[.]|\\Z)")
+_EXPECTED = "langfuse.experiment.item.expected_output"
+
+_OWN_METADATA = re.compile(r"[\w-]+\.metadata\.(?=.)")
+_TAGS = re.compile(r"(?!(?:[\w-]+\.)*metadata\.)(?:[\w-]+\.)*tags")
+_TAGS_IN_METADATA = frozenset({"ai.telemetry.metadata.tags"})
+_CONTEXT = frozenset((*_SESSION, *_USER))
+"""Keys that are read for what they say, and so are no metadata, though some stand among it."""
+NOISE = re.compile(
+    r"ls_|lc_|LANGSMITH_|LANGCHAIN_|langgraph_|checkpoint_|__|mlflow\.|is_langchain_root$|resourceAttributes|scope\."
+    r"|gen_ai\.|server\.|agent_framework\."
+)
+"""Frameworks write their own bookkeeping beside the application's metadata; it is left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """Where one attribute belongs: it is the entry ``name``, or (``name`` None) a map of entries.
+
+    ``sdk`` says that its SDK wrote it, which from some version on writes every value as JSON.
+    """
+
+    name: str | None
+    of_trace: bool = False
+    sdk: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelKeys:
+    """The keys that are there, for each field those that may hold it, the most trusted first.
+
+    ``of_trace`` are told by spans, ``of_process`` by spans and by the resource, which alone names the service.
+    ``listed`` are, in the order of the attributes, those that may hold tags, metadata, or tags where no other holds
+    some and metadata otherwise. ``feedback`` tells whether any may hold what a user said of an answer.
+    """
+
+    of_trace: tuple[tuple[str, tuple[str, ...]], ...]
+    of_process: tuple[tuple[str, ...], ...]
+    listed: tuple[tuple[str, bool, Metadata | None], ...]
+    feedback: bool
+
+
+@ByNames
+def label_keys(keys: tuple[str, ...]) -> LabelKeys:
+    """The labels among these keys, of a span or of a resource."""
+    places = ((key, _holds_tags(key), _metadata(key)) for key in keys if key not in _CONTEXT)
+    of_trace = ((field, _among(keys, names)) for field, names in _OF_TRACE.items())
+    return LabelKeys(
+        of_trace=tuple((field, there) for field, there in of_trace if there),
+        of_process=tuple(_among(keys, names) for names in OF_PROCESS.values()),
+        listed=tuple((key, tags, metadata) for key, tags, metadata in places if tags or metadata),
+        feedback=feedback.may_hold(keys),
+    )
+
+
+def _among(keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name in keys)
+
+
+def _holds_tags(key: str) -> bool:
+    return key.endswith("tags") and (key in _TAGS_IN_METADATA or _TAGS.fullmatch(key) is not None)
+
+
+def _metadata(key: str) -> Metadata | None:
+    if key == _EXPECTED:
+        return Metadata(name=_EXPECTED)
+    if found := _CONTAINER.match(key):
+        of_trace = found[1] in _TRACE_METADATA
+        if found.end() == len(found[1]):
+            return Metadata(name=None, of_trace=of_trace)
+        name = key[found.end() :]
+        return None if NOISE.match(name) else Metadata(name=name, of_trace=of_trace, sdk=True)
+    own = _OWN_METADATA.match(key)
+    return Metadata(name=key[own.end() :]) if own and not NOISE.match(key, own.end()) else None
