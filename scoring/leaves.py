@@ -38,9 +38,15 @@ def model_calls(trace: Trace) -> tuple[Span, ...]:
 
 
 def model_ms(trace: Trace) -> float | None:
-    """Sum of the model calls' durations in milliseconds, None without any; parallel calls count in full."""
-    calls = model_calls(trace)
+    """Sum of the model calls' durations in milliseconds, None without any; parallel calls count in full.
+
+    A call whose span also holds what its answer led to, other calls among it, is left out: its own time is not known.
+    """
+    calls = tuple(_lowest(trace, lambda span: span.kind is SpanKind.LLM, whole=True))
     return sum(max(0, call.end_ns - call.start_ns) for call in calls) / 1e6 if calls else None
+
+
+_DOERS = frozenset({SpanKind.TOOL, SpanKind.AGENT})
 
 
 class _ToldTwice:
@@ -67,19 +73,28 @@ class _ToldTwice:
         return False
 
 
-def _lowest(trace: Trace, reports: Callable[[Span], bool]) -> Iterator[Span]:
-    """Spans that report and have none below them that does, one for each response."""
+def _lowest(trace: Trace, reports: Callable[[Span], bool], *, whole: bool = False) -> Iterator[Span]:
+    """Spans that report and have none below them that does, one for each response.
+
+    Some clients keep a model call's span open while the tools run, and the agents, that its answer calls: of what is
+    beyond a tool or an agent such a span is no roll-up, unless ``whole`` says that nothing may be below it.
+    """
     reporting = [span for span in trace.spans if reports(span)]
     covered: set[str] = set()
+    passed: set[tuple[str, bool]] = set()
     for span in reporting:
+        beyond = span.kind in _DOERS
         for above in trace.ancestors(span):
             if above.usage is not None and above.usage.own:
                 if span.usage is not None and not span.usage.own:
                     covered.add(above.span_id)  # the calls it added up are here themselves
                 break
-            if above.span_id in covered:
+            if (above.span_id, False) in passed or (above.span_id, beyond) in passed:
                 break  # and so is all that stands above it
-            covered.add(above.span_id)
+            passed.add((above.span_id, beyond))
+            if whole or not beyond or above.kind is not SpanKind.LLM:
+                covered.add(above.span_id)
+            beyond = beyond or above.kind in _DOERS
     seen: set[str] = set()
     told = _ToldTwice()
     for span in reporting:

@@ -6,6 +6,7 @@ with the contents and by a ``generate_content`` below it without them.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,8 @@ SWITCH = (
 )
 
 _REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
+_RUN = re.compile(r"agent_run \[(.+)\]")
+"""What older versions call the run of an agent, of which they tell nothing else."""
 _ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"
 
 
@@ -45,6 +48,11 @@ def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind
         genai.complete_tool(reading, fields, _ARGUMENTS, _RESULT)
     elif kind is SpanKind.LLM:
         _call(reading, fields)
+    elif kind is SpanKind.OTHER and (run := _RUN.fullmatch(reading.raw.name)):
+        fields["agent"] = run[1]
+        reading.note("kind", "span name")
+        reading.note("agent", "span name")
+        return SpanKind.AGENT
     elif kind is SpanKind.OTHER:  # the invocation, around everything
         reading.note("kind", "scope")
         return SpanKind.CHAIN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,6 +120,29 @@ def test_a_call_without_a_tool_span_gets_its_result_from_the_message_that_answer
     assert [(call.result, call.error) for call in case.tools_used] == [({"rows": 3}, None), (None, "no such table")]
 
 
+def test_an_answer_is_found_though_the_history_calls_the_call_by_another_id() -> None:
+    case = _case(
+        _span("one", None, L, 0, 1, output_messages=_asks(_call("find", {"n": 1}, "item_1"))),
+        _span("two", None, L, 2, 3, input_messages=(
+            *_asks(_call("find", {"n": 1}, "call_1")), Message(role="tool", text="here", tool_call_id="call_1"),
+        )),
+    )  # fmt: skip
+    (call,) = case.tools_used
+    assert (call.result, call.call_id) == ("here", "item_1")
+
+
+def test_answers_without_ids_belong_to_the_calls_of_that_name_or_of_none_in_order() -> None:
+    asked = (_call("find", {"n": 1}), _call("weigh", {"n": 2}), _call("find", {"n": 3}))
+    for names in (("find", "weigh", "find"), (None, None, None)):
+        told = tuple(Message(role="tool", text=f"r{n}", name=name) for n, name in enumerate(names))
+        earlier = (Message(role="tool", text="of an earlier turn", name=names[0]),)
+        case = _case(
+            _span("one", None, L, 0, 1, input_messages=earlier, output_messages=_asks(*asked)),
+            _span("two", None, L, 2, 3, input_messages=(*earlier, *told)),
+        )
+        assert [call.result for call in case.tools_used] == ["r0", "r1", "r2"]
+
+
 def test_calls_of_earlier_turns_in_the_history_are_not_calls_of_this_trace() -> None:
     earlier = Message(role="assistant", tool_calls=(_call("find", {"q": "old"}, "c0"),))
     case = _case(
@@ -217,6 +241,41 @@ def test_tokens_count_where_nothing_below_reports_them_and_once_a_response() -> 
         _span("two", "agent", L, 6, 7, usage=Usage(input=5, output=2), response_id="r2"),
     )
     assert (case.input_tokens, case.output_tokens, case.cost_usd) == (15, 3, 0.25)
+
+
+def test_a_call_whose_span_holds_what_its_answer_led_to_counts_beside_the_calls_of_the_agents_it_led_to() -> None:
+    used = Usage(input=5, output=2)
+    case = _case(
+        _span("call", None, L, 0, 99, usage=used, system_prompt="Route."),
+        _span("same", "call", L, 1, 10, usage=used),
+        _span("tool", "call", T, 11, 98, tool=_call("transfer_to_clerk")),
+        _span("agent", "tool", A, 12, 97, agent="clerk", usage=Usage(input=7, output=3)),
+        _span("inner", "agent", L, 13, 20, usage=Usage(input=7, output=3)),
+    )
+    assert (case.input_tokens, case.output_tokens) == (12, 5)
+    assert case.latency_model_ms == 16.0
+    apart = _case(
+        _span("call", None, L, 0, 99, usage=used),
+        _span("tool", "call", T, 11, 98, tool=_call("transfer_to_clerk")),
+        _span("inner", "tool", L, 13, 20, usage=Usage(input=7, output=3)),
+    )
+    assert (apart.input_tokens, apart.output_tokens) == (12, 5)
+
+
+def test_a_call_told_side_by_side_by_its_library_and_an_instrumentation_counts_once() -> None:
+    used = Usage(input=5, output=2)
+
+    def tokens(*second: tuple[str, int, int]) -> int | None:
+        spans = [_span(f"s{n}", "root", L, start, end, usage=used) for n, (_, start, end) in enumerate(second)]
+        named = [replace(span, dialect=dialect) for span, (dialect, _, _) in zip(spans, second, strict=True)]
+        found: int | None = _case(_span("root", None, C, 0, 99), *named).input_tokens
+        return found
+
+    assert tokens(("a", 1, 9), ("b", 2, 8)) == 5
+    assert tokens(("a", 1, 9), ("b", 2, 8), ("a", 10, 19), ("b", 11, 18)) == 10
+    assert tokens(("a", 1, 9), ("a", 2, 8)) == 10  # two calls at once
+    assert tokens(("a", 1, 9), ("b", 2, 12)) == 10
+    assert tokens(("a", 1, 9), ("b", 2, 8), ("b", 3, 7)) == 10
 
 
 def test_usage_that_is_a_span_s_own_counts_beside_that_of_agents_below_it() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from integrations.dialects import lift
-from integrations.raw import RawSpan
+from integrations.raw import RawEvent, RawSpan
 from scoring.extract import extract
 from scoring.span import SpanKind, Usage
 from scoring.trace import Trace
@@ -348,3 +348,43 @@ def test_adk_s_wrapper_around_what_a_function_returns_comes_off_in_messages_too(
         "gen_ai.input.messages": json.dumps([{"role": "user", "parts": parts}]),
     }))  # fmt: skip
     assert [message.text for message in span.input_messages if message.role == "tool"] == ["here"]
+
+
+def test_of_a_translated_span_only_an_agent_s_node_is_an_agent() -> None:
+    def agent(kind: str, **more: str) -> str | None:
+        told = {
+            "openinference.span.kind": kind,
+            "graph.node.id": "node_1",
+            **{k.replace("__", "."): v for k, v in more.items()},
+        }
+        return lift(_raw("step", "somebody.tracer", attributes=told)).agent
+
+    assert agent("LLM") is None
+    assert agent("TOOL") is None
+    assert agent("AGENT") == "node_1"
+    assert agent("AGENT", graph__node__name="clerk") == "clerk"
+    assert agent("AGENT", gen_ai__agent__name="clerk") == "clerk"
+
+
+def test_what_langgraph_raises_to_go_elsewhere_is_no_error() -> None:
+    def error(kind: str) -> str | None:
+        raised = RawEvent(name="exception", time_ns=1, attributes={"exception.type": kind, "exception.message": "go"})
+        return lift(_raw("step", "", status_code=2, events=(raised,))).error
+
+    assert error("langgraph.errors.ParentCommand") is None
+    assert error("langgraph.errors.GraphRecursionError") == "langgraph.errors.GraphRecursionError: go"
+
+
+def test_a_response_s_id_is_no_session() -> None:
+    def session(conversation: str) -> str | None:
+        told = CHAT | {"gen_ai.conversation.id": conversation}
+        return lift(_raw("chat", "agent_framework", attributes=told)).session_id
+
+    assert (session("resp_123"), session("desk-4")) == (None, "desk-4")
+
+
+def test_langchain_s_pairs_are_messages() -> None:
+    span = lift(_raw("graph", "openinference.instrumentation.langchain", attributes={
+        "openinference.span.kind": "CHAIN", "input.value": '{"messages": [["system", "Be brief."], ["human", "Where?"]]}',
+    }))  # fmt: skip
+    assert span.input == "Where?"
