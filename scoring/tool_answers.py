@@ -25,7 +25,7 @@ class Answers:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._by_id: dict[str, Message] = {}
-        self._by_name: dict[str | None, list[Message]] = {}
+        self._by_name: dict[str | None, tuple[list[Message], int]] = {}
         for span in trace.spans:
             named: dict[str | None, list[Message]] = {}
             for message in (*span.input_messages, *span.output_messages):
@@ -34,7 +34,8 @@ class Answers:
                 elif message.role == "tool":
                     named.setdefault(message.name, []).append(message)
             for name, said in named.items():  # the longest history holds the others
-                self._by_name[name] = max(self._by_name.get(name, []), said, key=len)
+                if len(said) >= len(self._by_name.get(name, ((), 0))[0]):
+                    self._by_name[name] = (said, span.start_ns)
 
     def to(self, asked: list[Asked]) -> list[Asked]:
         """The calls with their answers: the first that was given under a call's id.
@@ -42,12 +43,10 @@ class Answers:
         Some clients give a call another id in the history, or none at all: then it is found by its name and arguments,
         or by the tool's name in order; and where answers have neither id nor name, in order.
         """
-        named = {ask.call.call_id for ask in asked if ask.call.call_id is not None}
-        again = {} if named <= self._by_id.keys() else self._told_again(named)
+        ids = {ask.call.call_id for ask in asked if ask.call.call_id is not None}
+        again = {} if ids <= self._by_id.keys() else self._told_again(ids)
         asked = [replace(ask, answer=self._under_an_id(ask.call, again)) for ask in asked]
-        for name in sorted(self._by_name, key=lambda name: name is None):
-            asked = self._in_order(asked, name)
-        return asked
+        return self._in_order(self._in_order(asked, named=True), named=False)
 
     def _under_an_id(self, call: ToolCall, again: dict[tuple[str, str], deque[str]]) -> Message | None:
         if call.call_id is None:
@@ -57,20 +56,27 @@ class Answers:
         others = again.get(identity(call)[1:])
         return self._by_id.get(others.popleft()) if others else None
 
-    def _told_again(self, named: set[str]) -> dict[tuple[str, str], deque[str]]:
+    def _told_again(self, made: set[str]) -> dict[tuple[str, str], deque[str]]:
         """Ids under which the history tells calls, other than those that were made, by name and arguments."""
         found: dict[tuple[str, str], dict[str, None]] = {}
         for span in self._trace.spans:
             for call in (call for message in span.input_messages for call in message.tool_calls):
-                if call.call_id is not None and call.call_id not in named:
+                if call.call_id is not None and call.call_id not in made:
                     found.setdefault(identity(call)[1:], {})[call.call_id] = None
         return {key: deque(ids) for key, ids in found.items()}
 
-    def _in_order(self, asked: list[Asked], name: str | None) -> list[Asked]:
-        """The calls of a tool (of any, for answers that name none), those without an answer with the next one."""
-        open_ = [i for i, ask in enumerate(asked) if ask.answer is None and name in (None, ask.call.name)]
-        # Of a longer history the last answers are those to the calls of this trace.
-        given = dict(zip(open_, self._by_name[name][-len(open_) :] if open_ else (), strict=False))
+    def _in_order(self, asked: list[Asked], *, named: bool) -> list[Asked]:
+        """The calls, those without an answer with the next one: of that tool, or of those that name no tool."""
+        waiting: dict[str | None, list[int]] = {}
+        for index, ask in enumerate(asked):
+            if ask.answer is None:
+                waiting.setdefault(ask.call.name if named else None, []).append(index)
+        given: dict[int, Message] = {}
+        for called, indices in waiting.items():
+            said, at_ns = self._by_name.get(called, ([], 0))
+            before = [index for index in indices if asked[index].at_ns <= at_ns]
+            if before:  # of a longer history the last answers are those to the calls of this trace
+                given |= zip(before, said[-len(before) :], strict=False)
         return [replace(ask, answer=given[i]) if i in given else ask for i, ask in enumerate(asked)]
 
 

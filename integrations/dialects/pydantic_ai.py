@@ -63,7 +63,8 @@ def _without_results(reading: Reading, said: tuple[Message, ...]) -> tuple[Messa
         return said
     request = unwrap.decoded(reading.attributes.get(_REQUEST))
     listed = request.get("output_tools") if isinstance(request, dict) else None
-    names = {item.get("name") for item in listed if isinstance(item, dict)} if isinstance(listed, list) else {_RESULT}
+    tools = listed if isinstance(listed, list) else [{"name": _RESULT}]
+    names = {str(item.get("name")) for item in tools if isinstance(item, dict)}
     found = []
     for message in said:
         given = [call.arguments for call in message.tool_calls if call.name in names]

@@ -143,6 +143,13 @@ def test_answers_without_ids_belong_to_the_calls_of_that_name_or_of_none_in_orde
         assert [call.result for call in case.tools_used] == ["r0", "r1", "r2"]
 
 
+def test_an_answer_without_an_id_is_not_one_to_a_call_that_was_made_after_it() -> None:
+    earlier = (Message(role="tool", text="of an earlier turn", name="find"),)
+    case = _case(_span("one", None, L, 0, 1, input_messages=earlier, output_messages=_asks(_call("find", {"n": 1}))))
+    (call,) = case.tools_used
+    assert call.result is None
+
+
 def test_calls_of_earlier_turns_in_the_history_are_not_calls_of_this_trace() -> None:
     earlier = Message(role="assistant", tool_calls=(_call("find", {"q": "old"}, "c0"),))
     case = _case(

@@ -385,6 +385,7 @@ def test_a_response_s_id_is_no_session() -> None:
 
 def test_langchain_s_pairs_are_messages() -> None:
     span = lift(_raw("graph", "openinference.instrumentation.langchain", attributes={
-        "openinference.span.kind": "CHAIN", "input.value": '{"messages": [["system", "Be brief."], ["human", "Where?"]]}',
+        "openinference.span.kind": "CHAIN",
+        "input.value": '{"messages": [["system", "Be brief."], ["human", "Where?"]]}',
     }))  # fmt: skip
     assert span.input == "Where?"

@@ -31,6 +31,9 @@ KEYS = (
     "gen_ai.tool.name", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "gen_ai.tool.call.id",
     "gen_ai.agent.name", "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.request.model",
     "gen_ai.response.id", "gen_ai.retrieval.documents", "app.metadata.task", "app.tags", "error.type", "input",
+    "tool.parameters", "tool.arguments", "graph.node.name", "traceloop.span.kind", "traceloop.entity.output",
+    "gen_ai.workflow.nodes", "crewai.crew.tasks", "crewai.crew.tasks_output", "crewai.crew.result",
+    "model_request_parameters",
 )  # fmt: skip
 WORDS = (
     "LLM", "AGENT", "TOOL", "RETRIEVER", "CHAIN", "generation", "agent", "tool", "retriever", "chat", "invoke_agent",
@@ -40,10 +43,20 @@ WORDS = (
     '"\\ud83d"', '["\\ud83d", NaN]', "\x00", "NaN",
     '{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]}', "[" * 5000, '{"a":' * 300,
     '{"lc": 1, "id": [], "kwargs": {"content": [{"type": "tool_use", "name": "n", "input": {}}]}}', "true", "-0",
+    '{"raw": 1, "tasks_output": [{"description": "d"}], "coworker": "c"}', '{"langgraph_checkpoint_ns": "a:1|b:2"}',
+    '{"args": [[1], {}], "kwargs": {"a": 1}, "messages": ["x content=\'y\\\\\' type=z", {"content": "z"}]}',
+    '{"output_tools": [{"name": []}, 1]}',
+    '{"current_agent_name": "a", "input": [{}], "tool_name": "t", "raw_output": 1}',
+    "x)FinalAnswerStep(output=[)", '["agent", [1]]', "task",
     "1e999", '{"role": "tool", "tool_call_id": "c", "content": "[NaN]"}',
 )  # fmt: skip
 SCOPES = ("", "langfuse-sdk", "openinference.instrumentation.haystack", "openinference.instrumentation.llama_index",
-          "openinference.instrumentation.openai_agents", "openinference.instrumentation.smolagents")  # fmt: skip
+          "openinference.instrumentation.openai_agents", "openinference.instrumentation.smolagents",
+          "openinference.instrumentation.crewai", "openinference.instrumentation.autogen_agentchat",
+          "openinference.instrumentation.langchain", "openinference.instrumentation.dspy", "strands.telemetry.tracer",
+          "openinference.instrumentation.litellm", "opentelemetry.instrumentation.crewai.instrumentation",
+          "opentelemetry.instrumentation.langchain", "opentelemetry.instrumentation.llamaindex", "pydantic-ai",
+          "agent_framework", "gcp.vertex.agent")  # fmt: skip
 
 leaves = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
