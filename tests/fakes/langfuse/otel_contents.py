@@ -37,10 +37,15 @@ FLATTENED = (("gen_ai.prompt", "gen_ai.completion"), ("llm.input_messages", "llm
 _TOOL = re.compile(r"llm\.tools\.(\d+)\.tool\.json_schema")
 
 
-def contents_of(span: RawSpan) -> tuple[Any, Any]:
-    """Input and output as the server has them: text as it came, or an object that it made."""
+def contents_of(span: RawSpan, *, details: bool = True) -> tuple[Any, Any]:
+    """Input and output as the server has them: text as it came, or an object that it made.
+
+    Servers before July 2026 do not know the event `DETAILS` (langfuse/langfuse#14930); later ones are taken to read
+    the first.
+    """
     held = {key: plain(value) for key, value in span.attributes.items()}
-    return _found(held, [(event.name, event.attributes) for event in span.events], span.scope_name)
+    told = [(event.name, event.attributes) for event in span.events if details or event.name != DETAILS]
+    return _found(held, told, span.scope_name)
 
 
 def kept_of(span: RawSpan) -> dict[str, str]:

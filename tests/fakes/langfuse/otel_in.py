@@ -37,18 +37,23 @@ def part(fake: FakeLangfuse) -> list[Route]:
     return [("POST", "/otel/v1/traces", traces)]
 
 
-def rows_of(spans: Iterable[RawSpan], *, tools_in_input: bool = True) -> list[dict[str, Any]]:
-    """The rows of spans. Servers before version 4 leave definitions of tools where they are."""
-    return [_row(span, tools_in_input=tools_in_input) for span in spans]
+def rows_of(spans: Iterable[RawSpan], *, major: int = 4) -> list[dict[str, Any]]:
+    """The rows of spans, as a server of this major version makes them."""
+    return [_row(span, major) for span in spans]
 
 
-def _row(span: RawSpan, *, tools_in_input: bool) -> dict[str, Any]:
+def _row(span: RawSpan, major: int) -> dict[str, Any]:
     held = {key: plain(value) for key, value in span.attributes.items()}
     resource = {key: plain(value) for key, value in span.resource.items()}
-    asked, answered = contents_of(span)
+    asked, answered = contents_of(span, details=major > 3)
     kept = {} if span.scope_name.startswith("langfuse-sdk") else kept_of(span)
-    if tools_in_input:
+    if major > 3:
         asked, kept = with_tools(asked, kept)
+    added: dict[str, Any] = {
+        **({"attributes": kept} if kept else {}), "resourceAttributes": resource,
+        "scope": {"name": span.scope_name, "version": span.scope_version},
+    }  # fmt: skip
+    own, of_trace = _said(held, _OBSERVATION), _said(held, _TRACE)
     hinted = held.get("langfuse.internal.is_app_root") in (True, "true")
     level = held.get(_OBSERVATION + "level") or ("ERROR" if span.status_code == 2 else "DEFAULT")
     row: dict[str, Any] = {
@@ -75,7 +80,11 @@ def _row(span: RawSpan, *, tools_in_input: bool) -> dict[str, Any]:
         "isRootObservation": span.parent_id is None or hinted,
         "model": _model(held), "input": _text(asked), "output": _text(answered),
         "usageDetails": usage_of(held, span.scope_name), "costDetails": cost_of(held),
-        "modelParameters": parameters_of(held), "metadata": _metadata(span, held, kept, resource),
+        "modelParameters": parameters_of(held),
+        # What the application said goes over what the server adds, and what it said of the trace over the rest.
+        "metadata": {key: read(value) for key, value in _flat({**added, **own, **of_trace}).items()},
+        # The legacy reads know traces, and keep the two apart.
+        "v1": {"observation": {**own, **added}, "trace": {**of_trace, **(own if span.parent_id is None else {}), **added}},
     }  # fmt: skip
     return row
 
@@ -103,22 +112,15 @@ def _environment(held: Mapping[str, Any], resource: Mapping[str, Any]) -> str:
     return named if re.fullmatch(r"[a-z0-9_-]+", named) else "default"
 
 
-def _metadata(
-    span: RawSpan, held: Mapping[str, Any], kept: Mapping[str, str], resource: Mapping[str, Any]
-) -> dict[str, Any]:
-    """One flat map with dotted keys: what the application said goes over what the server adds."""
-    whole: dict[str, Any] = {
-        **({"attributes": dict(kept)} if kept else {}), "resourceAttributes": dict(resource),
-        "scope": {"name": span.scope_name, "version": span.scope_version},
-    }  # fmt: skip
-    for domain in (_OBSERVATION, _TRACE):
-        said = read(held.get(domain + "metadata") or held.get("langfuse.metadata"))
-        whole |= said if isinstance(said, dict) else {}
-        for key, value in held.items():
-            for prefix in (domain + "metadata.", "langfuse.metadata.", _AI):
-                if key.startswith(prefix) and key not in _OWN:
-                    whole[key[len(prefix) :]] = value
-    return {key: read(value) for key, value in _flat(whole).items()}
+def _said(held: Mapping[str, Any], domain: str) -> dict[str, Any]:
+    """Metadata of the application, of an observation or of its trace."""
+    whole = read(held.get(domain + "metadata") or held.get("langfuse.metadata"))
+    found: dict[str, Any] = dict(whole) if isinstance(whole, dict) else {}
+    for key, value in held.items():
+        for prefix in (domain + "metadata.", "langfuse.metadata.", _AI):
+            if key.startswith(prefix) and key not in _OWN:
+                found[key[len(prefix) :]] = value
+    return found
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
