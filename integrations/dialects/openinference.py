@@ -99,9 +99,17 @@ def _llm(reading: Reading) -> dict[str, Any]:
         "output_messages": answered,
         "input": messages.last_text(asked, "user") or unwrap.task(raw_in),
         "output": messages.last_text(answered, "assistant") if answered else unwrap.answer(raw_out),
-        "system_prompt": messages.system_text(asked),
+        "system_prompt": messages.system_text(asked) or _instructions(raw_in, raw_out),
         "response_id": response[1] if response else None,
     }
+
+
+def _instructions(request: AttributeValue, response: AttributeValue) -> str | None:
+    """Where messages hold none: Anthropic's requests and OpenAI's responses say them beside the messages."""
+    for body, key in ((request, "system"), (response, "instructions")):
+        if isinstance(body, str) and f'"{key}"' in body and isinstance(held := unwrap.decoded(body), dict) and held.get(key):
+            return messages.system_text(messages.read({"role": "system", "content": held[key]}))
+    return None
 
 
 def _flattened(reading: Reading, prefix: str) -> Iterator[Message]:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from integrations.raw import AttributeValue, RawSpan
 
+from .langgraph import with_agents
 from .observations import Row, instant_ns
 from .origins import Origin, origin
 
@@ -48,8 +49,8 @@ def is_trace_id(trace_id: object) -> bool:
 
 
 def raw_spans(rows: Iterable[Row]) -> list[RawSpan]:
-    """The spans of rows; a row without a start or with a foreign trace id is none."""
-    return [span for row in rows if (span := raw_span(row)) is not None]
+    """The spans of a trace's rows; a row without a start or with a foreign trace id is none."""
+    return with_agents([span for row in rows if (span := raw_span(row)) is not None])
 
 
 def raw_span(row: Row) -> RawSpan | None:
@@ -118,6 +119,11 @@ def _attributes(row: Row) -> dict[str, AttributeValue]:
 def _labels(row: Row) -> dict[str, AttributeValue]:
     """What is said of the trace, whoever sent the span."""
     found = _columns(row, _LABELS)
+    for key in ("user.id", "session.id"):
+        # Langfuse takes them from metadata as well, which SDKs from version 5 on write as JSON.
+        value = found.get(key)
+        if isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"':
+            found[key] = value[1:-1]
     environment = row.get("environment")
     if isinstance(environment, str) and environment not in ("", NO_ENVIRONMENT):
         found["langfuse.environment"] = environment

@@ -104,7 +104,7 @@ def test_attributes_that_langfuse_kept_of_other_clients_are_attributes_again():
     trace = trace_of([{**ROW, "type": "AGENT", "name": "invoke_agent research", "metadata": metadata}])
     assert trace is not None
     (span,) = trace.spans
-    assert (span.kind, span.agent, span.metadata) == (SpanKind.AGENT, "research", {"own": "x"})
+    assert (span.kind, span.agent, span.trace_metadata) == (SpanKind.AGENT, "research", {"own": "x"})
     assert span.tags == ()
 
 
