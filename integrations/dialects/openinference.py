@@ -107,7 +107,12 @@ def _llm(reading: Reading) -> dict[str, Any]:
 def _instructions(request: AttributeValue, response: AttributeValue) -> str | None:
     """Where messages hold none: Anthropic's requests and OpenAI's responses say them beside the messages."""
     for body, key in ((request, "system"), (response, "instructions")):
-        if isinstance(body, str) and f'"{key}"' in body and isinstance(held := unwrap.decoded(body), dict) and held.get(key):
+        if (
+            isinstance(body, str)
+            and f'"{key}"' in body
+            and isinstance(held := unwrap.decoded(body), dict)
+            and held.get(key)
+        ):
             return messages.system_text(messages.read({"role": "system", "content": held[key]}))
     return None
 

@@ -1,8 +1,8 @@
 """LangGraph by way of Langfuse 4: whose step is whose, where one agent calls another.
 
 Langfuse's LangChain handler writes an agent's name (``lc_agent_name``) into the metadata of all its steps, and that of
-the outermost agent into the trace's. Version 4 keeps one map of both, in which the trace's entry covers the step's: so all
-steps seem to be the outermost agent's. Which graph a step belongs to is told by its checkpoint namespace as well,
+the outermost agent into the trace's. Version 4 keeps one map of both, in which the trace's entry covers the step's: so
+all steps seem to be the outermost agent's. Which graph a step belongs to is told by its checkpoint namespace as well,
 ``tools:ID|model:ID`` for a step ``model`` of a graph that a step ``tools`` called; that graph's own span has the
 namespace of the step that called it, and bears the name that the agent was given.
 """
@@ -47,8 +47,8 @@ def with_agents(spans: Sequence[RawSpan]) -> list[RawSpan]:
 def _above(span: RawSpan, by_id: Mapping[str, RawSpan]) -> Iterator[RawSpan]:
     """What stands above a span; a circle ends where it began to repeat itself."""
     seen = {span.span_id}
-    while span.parent_id in by_id and span.parent_id not in seen:
-        span = by_id[span.parent_id]
+    while (parent := by_id.get(span.parent_id or "")) is not None and parent.span_id not in seen:
+        span = parent
         seen.add(span.span_id)
         yield span
 

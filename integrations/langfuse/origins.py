@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from integrations.raw import AttributeValue, RawEvent
@@ -29,7 +29,11 @@ _BY_SIGN: Final = (
     ("langsmith.span.kind", "gen_ai.prompt", "gen_ai.completion"),
 )
 """A sign that Langfuse leaves on the span, and where the contents stand on spans that bear it; in its own order."""
-_VERCEL_ASKED: Final = {"ai.toolCall": "ai.toolCall.args"}
+_CONVENTIONS: Final = (
+    "gen_ai.", "openinference.", "traceloop.", "langsmith.", "mlflow.", "gcp.vertex.agent.", "logfire.", "haystack.",
+    "llm.",
+)  # fmt: skip
+"""What attributes begin with that one of the dialects reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,35 +48,62 @@ class Origin:
 def origin(row: Row, kept: Mapping[str, AttributeValue], scope: str, at_ns: int) -> Origin | None:
     """The origin of a row with these attributes and this instrumentation scope.
 
-    None for a row of a Langfuse SDK, or of a client that used Langfuse's own words, or where nothing tells. Events get
-    the time ``at_ns``.
+    None for a row of a Langfuse SDK, of a client that used Langfuse's own words, and where nothing tells: such a row is
+    read as Langfuse reads it. Events get the time ``at_ns``.
     """
     if not kept or not scope or scope.startswith(_SDK) or any(key.startswith("langfuse.observation.") for key in kept):
         return None
     asked, tools = _without_tools(_read(row.get("input")))
     answered = _read(row.get("output"))
-    named = _name(row, kept)
     if scope == "ai":
-        return Origin(attributes=_of_vercel(kept, asked, answered, tools), name=named)
-    if asked is None and answered is None:
-        return Origin(name=named)
-    offered: dict[str, AttributeValue] = {"gen_ai.tool.definitions": _text(tools)} if tools else {}
-    for sign, one, other in _BY_SIGN:
-        if sign in kept:
-            return Origin(attributes={**_texts({one: asked, other: answered}), **offered}, name=named)
+        found: Origin | None = Origin(attributes=_of_vercel(kept, asked, answered, tools))
+    elif asked is None and answered is None:
+        found = Origin() if _told(kept) or row.get("type") in (None, "", "SPAN") else None
+    else:
+        found = _of_attributes(kept, asked, answered) or _of_conventions(kept, asked, answered, at_ns)
+    if found is None:
+        return None
+    if tools is not None and scope != "ai":
+        found = replace(found, attributes={**found.attributes, "gen_ai.tool.definitions": _text(tools)})
+    return replace(found, name=_name(row, kept))
+
+
+def _of_attributes(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) -> Origin | None:
+    """Contents in words of the client's own."""
+    keys = next(((one, other) for sign, one, other in _BY_SIGN if sign in kept), None)
+    if keys is not None:
+        return Origin(attributes=_texts(dict(zip(keys, (asked, answered), strict=True))))
     if any(key.startswith("gcp.vertex.agent.") for key in kept):
-        return Origin(attributes=_of_adk(kept, asked, answered), name=named)
+        return Origin(attributes=_of_adk(kept, asked, answered))
+    if _numbered(asked) or _numbered(answered):
+        events = [each for side in (asked, answered) for each in (side if isinstance(side, list) else [side]) if each]
+        return Origin(attributes={"events": _text(events)})
+    return None
+
+
+def _of_conventions(kept: Mapping[str, AttributeValue], asked: Any, answered: Any, at_ns: int) -> Origin | None:
+    """Contents in the words of the GenAI conventions, or in the plain ones of spans that do not follow these."""
     if not any(key.startswith("gen_ai.") for key in kept):
-        # The plainest of the names; a span that follows no convention has no other.
-        return Origin(attributes=_texts({"input": asked, "output": answered}), name=named)
+        return Origin(attributes=_texts({"input": asked, "output": answered})) if _told(kept) else None
     if events := _of_events(asked, answered, at_ns):
-        return Origin(events=events, attributes=offered, name=named)
-    if _is_tool(kept):
-        if _messages(asked) or _messages(answered):
-            said = _texts({_ASKED: asked, _ANSWERED: answered})
-            return Origin(events=(RawEvent(name=_DETAILS, time_ns=at_ns, attributes=said),), name=named)
-        return Origin(attributes=_texts({_ARGUMENTS: asked, _RESULT: answered}), name=named)
-    return Origin(attributes={**_texts({_ASKED: asked, _ANSWERED: answered}), **offered}, name=named)
+        return Origin(events=events)
+    said = _texts({_ASKED: asked, _ANSWERED: answered})
+    if not _is_tool(kept):
+        return Origin(attributes=said)
+    if _messages(asked) or _messages(answered):
+        return Origin(events=(RawEvent(name=_DETAILS, time_ns=at_ns, attributes=said),))
+    return Origin(attributes=_texts({_ARGUMENTS: asked, _RESULT: answered}))
+
+
+def _told(kept: Mapping[str, AttributeValue]) -> bool:
+    """Whether what was kept is of a convention that a dialect reads."""
+    return any(key.startswith(_CONVENTIONS) for key in kept)
+
+
+def _numbered(value: Any) -> bool:
+    """Events that Logfire and Pydantic AI put into one list, or one of them."""
+    first = value[0] if isinstance(value, list) and value else value
+    return isinstance(first, dict) and "event.name" in first
 
 
 def _is_tool(kept: Mapping[str, AttributeValue]) -> bool:

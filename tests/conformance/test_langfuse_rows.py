@@ -16,8 +16,8 @@ from integrations.raw import RawSpan
 from scoring.case import Case
 from scoring.extract import extract
 from scoring.trace import Trace
-from tests.conformance.langfuse_losses import FIELDS
-from tests.conformance.test_dialects import CLIENTS, SCENARIOS
+from tests.conformance.langfuse_losses import FIELDS, FIELDS_KEPT
+from tests.conformance.test_dialects import CLIENTS, KEPT, SCENARIOS
 from tests.fakes.langfuse.otel_in import rows_of
 
 MS = 10**6
@@ -25,17 +25,28 @@ MS = 10**6
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_case_read_back_from_langfuse_is_the_case_that_was_sent(shared, client):
-    differing: set[str] = set()
-    for scenario in SCENARIOS:
-        files = sorted((shared / "corpus" / "otlp" / client / scenario).glob("[0-9]*.pb"))
+    folders = [shared / "corpus" / "otlp" / client / scenario for scenario in SCENARIOS]
+    assert differing(folders) == {field for name, field in FIELDS if name == client}
+
+
+@pytest.mark.parametrize("client", sorted(path.name for path in KEPT.iterdir() if path.name not in CLIENTS))
+def test_so_is_that_of_a_client_that_was_recorded_in_one_scenario(client):
+    assert differing((KEPT / client).iterdir()) == {field for name, field in FIELDS_KEPT if name == client}
+
+
+def differing(folders: Iterable[Path]) -> set[str]:
+    """The fields of cases that differ."""
+    found: set[str] = set()
+    for folder in folders:
+        files = sorted(folder.glob("[0-9]*.pb"))
         sent = cases(spans_in(files), list)
         told = cases(
             spans_in(path for path in files if ".logs" not in path.name), lambda spans: raw_spans(rows_of(spans))
         )
         assert told.keys() == sent.keys()
         for trace_id, case in sent.items():
-            differing |= {f.name for f in fields(case) if getattr(case, f.name) != getattr(told[trace_id], f.name)}
-    assert differing == {field for name, field in FIELDS if name == client}
+            found |= {f.name for f in fields(case) if getattr(case, f.name) != getattr(told[trace_id], f.name)}
+    return found
 
 
 def spans_in(files: Iterable[Path]) -> list[RawSpan]:

@@ -52,13 +52,15 @@ def posted(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     monitor.close()
 
 
-@pytest.mark.parametrize("mode", [Mode.NEW, Mode.V3], ids=["observations v2", "legacy reads"])
-def test_what_real_clients_sent_gets_the_same_verdicts_by_way_of_langfuse(serving, corpus, posted, mode):
+@pytest.mark.parametrize(("mode", "reads"), [(Mode.NEW, "v2"), (Mode.V3, "legacy")])
+def test_what_real_clients_sent_gets_the_same_verdicts_by_way_of_langfuse(serving, corpus, posted, mode, reads):
     with FakeLangfuse(mode, parts=[Observations.part]) as fake:
         observations_of(fake).put(*rows_of(corpus.spans, major=3 if mode is Mode.V3 else 4))
         monitor = reading(serving, fake)
         monitor.settled(len(corpus.of))
         pulled = told(monitor)
+        status = monitor.get("/v1/status")["pull"]
+    assert (status["state"], status["reads"], status["taken"]) == ("ok", reads, len(corpus.of))
     assert pulled.keys() == posted.keys()
     differing = {corpus.of[key[0]] for key in posted if pulled[key] != posted[key]}
     assert sorted(differing) == sorted(VERDICTS)

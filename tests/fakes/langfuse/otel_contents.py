@@ -1,17 +1,15 @@
 """What a Langfuse takes for the input and output of a span, and what it leaves of the other attributes.
 
-Grounded in `extractInputAndOutput` of `packages/shared/src/server/otel/OtelIngestionProcessor.ts` and in
-`normalizeToolMetadataForObservation` beside it (langfuse/langfuse, version 4, summer of 2026). The first convention
-that the span follows gives both, and the contents of **all** conventions are struck from the attributes that are kept,
-so what a span says twice is kept once.
+Grounded in `extractInputAndOutput` of `packages/shared/src/server/otel/OtelIngestionProcessor.ts` (langfuse/langfuse,
+version 4, summer of 2026). The first convention that the span follows gives both, and the contents of **all**
+conventions are struck from the attributes that are kept, so what a span says twice is kept once.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 from integrations.raw import AttributeValue, RawSpan
 
@@ -33,8 +31,20 @@ ASKED_EVENTS = tuple(f"gen_ai.{role}.message" for role in ("system", "user", "as
 DETAILS = "gen_ai.client.inference.operation.details"
 PAIRS = (("mlflow.spanInputs", "mlflow.spanOutputs"), ("traceloop.entity.input", "traceloop.entity.output"),
          ("input.value", "output.value"), ("input", "output"))  # fmt: skip
+LIVEKIT = (("lk.input_text", "lk.user_transcript", "lk.chat_ctx"), ("lk.function_tool.output", "lk.response.text"))
 FLATTENED = (("gen_ai.prompt", "gen_ai.completion"), ("llm.input_messages", "llm.output_messages"))
-_TOOL = re.compile(r"llm\.tools\.(\d+)\.tool\.json_schema")
+
+
+class Said(NamedTuple):
+    """A span's attributes, events and scope, as the server reads them."""
+
+    held: Mapping[str, Any]
+    events: list[tuple[str, Mapping[str, Any]]]
+    scope: str
+
+
+Pair: TypeAlias = tuple[Any, Any]
+"""Input and output; None for neither."""
 
 
 def contents_of(span: RawSpan, *, details: bool = True) -> tuple[Any, Any]:
@@ -43,9 +53,9 @@ def contents_of(span: RawSpan, *, details: bool = True) -> tuple[Any, Any]:
     Servers before July 2026 do not know the event `DETAILS` (langfuse/langfuse#14930); later ones are taken to read
     the first.
     """
-    held = {key: plain(value) for key, value in span.attributes.items()}
-    told = [(event.name, event.attributes) for event in span.events if details or event.name != DETAILS]
-    return _found(held, told, span.scope_name)
+    events = [(event.name, _plain(event.attributes)) for event in span.events if details or event.name != DETAILS]
+    said = Said(_plain(span.attributes), events, span.scope_name)
+    return next((pair for rule in RULES if (pair := rule(said)) is not None), (None, None))
 
 
 def kept_of(span: RawSpan) -> dict[str, str]:
@@ -57,69 +67,71 @@ def kept_of(span: RawSpan) -> dict[str, str]:
     }
 
 
-def with_tools(asked: Any, kept: Mapping[str, str]) -> tuple[Any, dict[str, str]]:
-    """Definitions of tools go from the kept attributes to the input, which becomes an object for them."""
-    tools: list[Any] = []
-    left = dict(kept)
-    for key in ("ai.prompt.tools", "gen_ai.tool.definitions"):
-        listed = [read(each) for each in _list(read(kept.get(key)))]
-        if listed and all(_is_tool(each) for each in listed):
-            tools += listed
-            del left[key]
-    requested = read(kept.get("model_request_parameters"))
-    if isinstance(requested, dict) and (functions := _list(requested.pop("function_tools", None))):
-        tools += functions
-        left["model_request_parameters"] = text(requested)
-    for key in sorted((key for key in kept if _TOOL.fullmatch(key)), key=lambda key: int(_TOOL.fullmatch(key)[1])):  # type: ignore[index]
-        if _is_tool(tool := read(kept[key])):
-            tools.append(tool)
-            del left[key]
-    if not tools:
-        return asked, dict(kept)
-    whole = read(asked)
-    if isinstance(whole, list):
-        return {"messages": whole, "tools": tools}, left
-    if isinstance(whole, dict):
-        already = _list(whole.get("tools"))
-        names = {_tool_name(each) for each in already}
-        return {**whole, "tools": [*already, *(each for each in tools if _tool_name(each) not in names)]}, left
-    if whole is None:
-        return {"tools": tools}, left
-    return ({"prompt": whole, "tools": tools}, left) if isinstance(whole, str) else (asked, dict(kept))
+def _own(said: Said) -> Pair | None:
+    pair = (said.held.get("langfuse.observation.input"), said.held.get("langfuse.observation.output"))
+    return None if pair == (None, None) else pair
 
 
-def _found(held: Mapping[str, Any], events: list[tuple[str, Mapping[str, Any]]], scope: str) -> tuple[Any, Any]:  # noqa: C901, PLR0911 - one rule after the other, as the server has them
-    if any(held.get(f"langfuse.observation.{side}") is not None for side in ("input", "output")):
-        return held.get("langfuse.observation.input"), held.get("langfuse.observation.output")
-    if scope == "ai":
-        return _of_vercel(held)
-    for name, said in events:
-        if name == DETAILS and ("gen_ai.input.messages" in said or "gen_ai.output.messages" in said):
-            own = {key: plain(value) for key, value in said.items()}
-            return _instructed(own), own.get("gen_ai.output.messages")
-    asked = [{"role": name[7:-8], **_plain(said)} for name, said in events if name in ASKED_EVENTS]
-    chosen = [_plain(said) for name, said in events if name == "gen_ai.choice"]
-    if asked or chosen:
-        return asked or None, (chosen[0] if len(chosen) == 1 else chosen) or None
-    if found := _of_adk(held):
-        return found
-    if held.get("prompt") or held.get("all_messages_events"):
-        return held.get("prompt"), held.get("all_messages_events")
-    if found := _of_logfire_events(held.get("events")):
-        return found
-    for one, other in PAIRS:
-        if held.get(one) or held.get(other):
-            return held.get(one), held.get(other)
-    if scope == "pydantic-ai" and (held.get("pydantic_ai.all_messages") or held.get("final_result")):
-        return _instructed(held, "pydantic_ai.all_messages"), held.get("final_result")
-    if held.get("tool_arguments") or held.get("tool_response"):
-        return held.get("tool_arguments"), held.get("tool_response")
+def _genkit(said: Said) -> Pair | None:
+    if said.scope != "genkit-tracer":
+        return None
+    return _part(said.held.get("genkit:input"), "messages"), _part(said.held.get("genkit:output"), "message")
+
+
+def _vercel(said: Said) -> Pair | None:
+    return _of_vercel(said.held) if said.scope == "ai" else None
+
+
+def _details(said: Said) -> Pair | None:
+    for name, told in said.events:
+        if name == DETAILS and ("gen_ai.input.messages" in told or "gen_ai.output.messages" in told):
+            return _instructed(told), told.get("gen_ai.output.messages")
+    return None
+
+
+def _events(said: Said) -> Pair | None:
+    asked = [{"role": name[7:-8], **told} for name, told in said.events if name in ASKED_EVENTS]
+    chosen = [told for name, told in said.events if name == "gen_ai.choice"]
+    return (asked or None, (chosen[0] if len(chosen) == 1 else chosen) or None) if asked or chosen else None
+
+
+def _pairs(said: Said, *pairs: tuple[str, str]) -> Pair | None:
+    """The first pair of attributes of which either says anything."""
+    held = said.held
+    return next(((held.get(one), held.get(other)) for one, other in pairs if held.get(one) or held.get(other)), None)
+
+
+def _livekit(said: Said) -> Pair | None:
+    asked, answered = (next((said.held[key] for key in keys if said.held.get(key)), None) for keys in LIVEKIT)
+    return (asked, answered) if asked or answered else None
+
+
+def _pydantic(said: Said) -> Pair | None:
+    if said.scope != "pydantic-ai" or _pairs(said, ("pydantic_ai.all_messages", "final_result")) is None:
+        return None
+    return _instructed(said.held, "pydantic_ai.all_messages"), said.held.get("final_result")
+
+
+def _flattened(said: Said) -> Pair | None:
     for one, other in FLATTENED:
-        if any(key.startswith((one, other)) for key in held):
-            return _unflattened(held, one), _unflattened(held, other)
-    if held.get("gen_ai.input.messages") or held.get("gen_ai.output.messages"):
-        return _instructed(held), held.get("gen_ai.output.messages")
-    return held.get("gen_ai.tool.call.arguments"), held.get("gen_ai.tool.call.result")
+        if any(key.startswith((one, other)) for key in said.held):
+            return _unflattened(said.held, one), _unflattened(said.held, other)
+    return None
+
+
+def _conventions(said: Said) -> Pair | None:
+    pair = _pairs(said, ("gen_ai.input.messages", "gen_ai.output.messages"))
+    return None if pair is None else (_instructed(said.held), pair[1])
+
+
+RULES: tuple[Callable[[Said], Pair | None], ...] = (
+    _own, _genkit, _vercel, _details, _events, lambda said: _of_adk(said.held),
+    lambda said: _pairs(said, ("prompt", "all_messages_events")), _livekit,
+    lambda said: _of_logfire_events(said.held.get("events")), lambda said: _pairs(said, *PAIRS), _pydantic,
+    lambda said: _pairs(said, ("tool_arguments", "tool_response")), _flattened, _conventions,
+    lambda said: _pairs(said, ("gen_ai.tool.call.arguments", "gen_ai.tool.call.result")),
+)  # fmt: skip
+"""As the server tries them."""
 
 
 def _of_vercel(held: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -134,6 +146,12 @@ def _of_vercel(held: Mapping[str, Any]) -> tuple[Any, Any]:
     return asked, next((held[key] for key in keys if key in held), None)
 
 
+def _part(value: Any, key: str) -> Any:
+    """Of Genkit's object the messages, where it has any."""
+    whole = read(value)
+    return whole.get(key, whole) if isinstance(whole, dict) else whole
+
+
 def _of_adk(held: Mapping[str, Any]) -> tuple[Any, Any] | None:
     asked, answered = (held.get(f"gcp.vertex.agent.llm_{side}") for side in ("request", "response"))
     if asked in (None, "", "{}"):
@@ -144,7 +162,7 @@ def _of_adk(held: Mapping[str, Any]) -> tuple[Any, Any] | None:
 
 
 def _of_logfire_events(value: Any) -> tuple[Any, Any] | None:
-    told = [each for each in _list(read(value)) if isinstance(each, dict)]
+    told = [each for each in listed(read(value)) if isinstance(each, dict)]
     chosen = next((each for each in told if each.get("event.name") == "gen_ai.choice"), None)
     asked = [each for each in told if each.get("event.name") != "gen_ai.choice"]
     return (asked or None, chosen) if told else None
@@ -194,16 +212,6 @@ def _listed(value: Any) -> Any:
     return inner
 
 
-def _is_tool(value: Any) -> bool:
-    return isinstance(value, dict) and bool(_tool_name(value))
-
-
-def _tool_name(value: Any) -> str:
-    inner = value.get("function") if isinstance(value.get("function"), dict) else value
-    name = inner.get("name")
-    return name if isinstance(name, str) else ""
-
-
 def _plain(attributes: Mapping[str, AttributeValue]) -> dict[str, Any]:
     return {key: plain(value) for key, value in attributes.items()}
 
@@ -242,5 +250,5 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _list(value: Any) -> list[Any]:
+def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []

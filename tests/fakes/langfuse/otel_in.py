@@ -16,7 +16,8 @@ from typing import Any
 from integrations.otlp.decode import decode_spans
 from integrations.raw import RawSpan
 from tests.fakes.langfuse.observations import observations_of
-from tests.fakes.langfuse.otel_contents import contents_of, kept_of, plain, read, text, with_tools
+from tests.fakes.langfuse.otel_contents import contents_of, kept_of, plain, read, text
+from tests.fakes.langfuse.otel_tools import with_tools
 from tests.fakes.langfuse.otel_types import type_of
 from tests.fakes.langfuse.otel_usage import cost_of, parameters_of, usage_of
 from tests.fakes.langfuse.server import FakeLangfuse, Request, Route, answer
@@ -67,15 +68,15 @@ def _row(span: RawSpan, major: int) -> dict[str, Any]:
             _TRACE + "metadata.langfuse_user_id", _AI + "userId",
         )) or ""),
         "sessionId": text(_first(held, (
-            "langfuse.session.id", "session.id", "gen_ai.conversation.id", _OBSERVATION + "metadata.langfuse_session_id",
-            _TRACE + "metadata.langfuse_session_id", _AI + "sessionId",
+            "langfuse.session.id", "session.id", "gen_ai.conversation.id",
+            _OBSERVATION + "metadata.langfuse_session_id", _TRACE + "metadata.langfuse_session_id", _AI + "sessionId",
         )) or ""),
         "traceName": _first(held, (_TRACE + "name",)) or "",
         "release": _first(held, ("langfuse.release",)) or resource.get("langfuse.release") or "",
         "version": held.get("langfuse.version") or resource.get("service.version") or "",
         "tags": _tags(_first(held, (
-            _TRACE + "tags", "langfuse.tags", _OBSERVATION + "metadata.langfuse_tags", _TRACE + "metadata.langfuse_tags",
-            _AI + "tags", "tag.tags",
+            _TRACE + "tags", "langfuse.tags", _OBSERVATION + "metadata.langfuse_tags",
+            _TRACE + "metadata.langfuse_tags", _AI + "tags", "tag.tags",
         ))),
         "isRootObservation": span.parent_id is None or hinted,
         "model": _model(held), "input": _text(asked), "output": _text(answered),
@@ -84,7 +85,8 @@ def _row(span: RawSpan, major: int) -> dict[str, Any]:
         # What the application said goes over what the server adds, and what it said of the trace over the rest.
         "metadata": {key: read(value) for key, value in _flat({**added, **own, **of_trace}).items()},
         # The legacy reads know traces, and keep the two apart.
-        "v1": {"observation": {**own, **added}, "trace": {**of_trace, **(own if span.parent_id is None else {}), **added}},
+        "v1": {"observation": {**own, **added},
+               "trace": {**of_trace, **(own if span.parent_id is None else {}), **added}},
     }  # fmt: skip
     return row
 

@@ -46,7 +46,9 @@ def type_of(span: RawSpan) -> str:
         return "TOOL"
     if held.get("gen_ai.tool.name") or held.get("gen_ai.tool.call.id"):
         return "TOOL"
-    if any(held.get(key) for key in (MODEL, "gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "model")):
+    if any(
+        held.get(key) for key in (MODEL, "gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "model")
+    ):
         return "GENERATION"
     return "SPAN"
 

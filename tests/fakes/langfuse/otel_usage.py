@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .otel_contents import read
+from tests.fakes.langfuse.otel_contents import read
 
 _PREFIXES = ("gen_ai.usage.", "llm.token_count.")
 _OF = {
@@ -36,7 +36,9 @@ def usage_of(held: Mapping[str, Any], scope: str) -> dict[str, Any]:
 def cost_of(held: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(said := read(held.get("langfuse.observation.cost_details")), dict):
         return said
-    total = next((held[key] for key in ("gen_ai.usage.cost", "llm.cost.total") if held.get(key) not in (None, "")), None)
+    total = next(
+        (held[key] for key in ("gen_ai.usage.cost", "llm.cost.total") if held.get(key) not in (None, "")), None
+    )
     return {} if total is None else {"total": float(total)}
 
 
@@ -66,7 +68,8 @@ def _of_vercel(held: Mapping[str, Any]) -> dict[str, Any]:
     sources = {
         "input": ("gen_ai.usage.prompt_tokens", "gen_ai.usage.input_tokens"),
         "output": ("gen_ai.usage.completion_tokens", "gen_ai.usage.output_tokens"), "total": ("ai.usage.tokens",),
-        "input_cached_tokens": ("ai.usage.cachedInputTokens",), "output_reasoning_tokens": ("ai.usage.reasoningTokens",),
+        "input_cached_tokens": ("ai.usage.cachedInputTokens",),
+        "output_reasoning_tokens": ("ai.usage.reasoningTokens",),
     }  # fmt: skip
     found = {name: next((held[key] for key in keys if key in held), None) for name, keys in sources.items()}
     told = {name: value for name, value in found.items() if isinstance(value, int | float)}
