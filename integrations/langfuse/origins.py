@@ -63,9 +63,20 @@ def origin(row: Row, kept: Mapping[str, AttributeValue], scope: str, at_ns: int)
         found = _of_attributes(kept, asked, answered) or _of_conventions(kept, asked, answered, at_ns)
     if found is None:
         return None
+    more: dict[str, AttributeValue] = {**_cost(row, kept), **found.attributes}
     if tools is not None and scope != "ai":
-        found = replace(found, attributes={**found.attributes, "gen_ai.tool.definitions": _text(tools)})
-    return replace(found, name=_name(row, kept))
+        more["gen_ai.tool.definitions"] = _text(tools)
+    return replace(found, attributes=more, name=_name(row, kept))
+
+
+def _cost(row: Row, kept: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
+    """What Langfuse computed that a model's call cost, where the client told nothing of it."""
+    details = row.get("costDetails")
+    total = details.get("total") if isinstance(details, Mapping) else None
+    key = "llm.cost.total" if "openinference.span.kind" in kept else "gen_ai.usage.cost"
+    if row.get("type") != "GENERATION" or not isinstance(total, int | float) or not _told(kept):
+        return {}
+    return {} if any("cost" in held for held in kept) else {key: total}
 
 
 def _of_attributes(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) -> Origin | None:

@@ -18,6 +18,7 @@ from scoring.extract import extract
 from scoring.trace import Trace
 from tests.conformance.langfuse_losses import FIELDS, FIELDS_KEPT
 from tests.conformance.test_dialects import CLIENTS, KEPT, SCENARIOS
+from tests.fakes.langfuse.otel_contents import Details
 from tests.fakes.langfuse.otel_in import rows_of
 
 MS = 10**6
@@ -34,14 +35,20 @@ def test_so_is_that_of_a_client_that_was_recorded_in_one_scenario(client):
     assert differing((KEPT / client).iterdir()) == {field for name, field in FIELDS_KEPT if name == client}
 
 
-def differing(folders: Iterable[Path]) -> set[str]:
+def test_a_server_that_reads_all_events_of_contents_would_lose_the_type_of_an_exception_alone(shared):
+    folders = [shared / "corpus" / "otlp" / "strands-latest" / scenario for scenario in SCENARIOS]
+    assert differing(folders, details="all") == {"error", "tools_used"}
+
+
+def differing(folders: Iterable[Path], *, details: Details = "first") -> set[str]:
     """The fields of cases that differ."""
     found: set[str] = set()
     for folder in folders:
         files = sorted(folder.glob("[0-9]*.pb"))
         sent = cases(spans_in(files), list)
         told = cases(
-            spans_in(path for path in files if ".logs" not in path.name), lambda spans: raw_spans(rows_of(spans))
+            spans_in(path for path in files if ".logs" not in path.name),
+            lambda spans: raw_spans(rows_of(spans, details=details)),
         )
         assert told.keys() == sent.keys()
         for trace_id, case in sent.items():

@@ -52,7 +52,7 @@ def posted(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     monitor.close()
 
 
-@pytest.mark.parametrize(("mode", "reads"), [(Mode.NEW, "v2"), (Mode.V3, "legacy")])
+@pytest.mark.parametrize(("mode", "reads"), [(Mode.NEW, "v2"), (Mode.DUAL, "v2"), (Mode.V3, "legacy")])
 def test_what_real_clients_sent_gets_the_same_verdicts_by_way_of_langfuse(serving, corpus, posted, mode, reads):
     with FakeLangfuse(mode, parts=[Observations.part]) as fake:
         observations_of(fake).put(*rows_of(corpus.spans, major=3 if mode is Mode.V3 else 4))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from integrations.raw import AttributeValue, RawSpan
 
@@ -45,16 +45,20 @@ class Said(NamedTuple):
 
 Pair: TypeAlias = tuple[Any, Any]
 """Input and output; None for neither."""
+Details: TypeAlias = Literal["none", "first", "all"]
 
 
-def contents_of(span: RawSpan, *, details: bool = True) -> tuple[Any, Any]:
+def contents_of(span: RawSpan, details: Details = "first") -> Pair:
     """Input and output as the server has them: text as it came, or an object that it made.
 
-    Servers before July 2026 do not know the event `DETAILS` (langfuse/langfuse#14930); later ones are taken to read
-    the first.
+    ``details`` is how many events `DETAILS` it reads. Servers before July 2026 know none (langfuse/langfuse#14930);
+    which later ones read of several is not established, so they are taken to read the first.
     """
-    events = [(event.name, _plain(event.attributes)) for event in span.events if details or event.name != DETAILS]
-    said = Said(_plain(span.attributes), events, span.scope_name)
+    told = [_plain(event.attributes) for event in span.events if event.name == DETAILS]
+    told = {"none": [], "first": told[:1], "all": told}[details]
+    merged = {key: value for each in told for key, value in each.items()}
+    events = [(event.name, _plain(event.attributes)) for event in span.events if event.name != DETAILS]
+    said = Said(_plain(span.attributes), [(DETAILS, merged), *events] if merged else events, span.scope_name)
     return next((pair for rule in RULES if (pair := rule(said)) is not None), (None, None))
 
 

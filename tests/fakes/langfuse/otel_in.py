@@ -16,7 +16,7 @@ from typing import Any
 from integrations.otlp.decode import decode_spans
 from integrations.raw import RawSpan
 from tests.fakes.langfuse.observations import observations_of
-from tests.fakes.langfuse.otel_contents import contents_of, kept_of, plain, read, text
+from tests.fakes.langfuse.otel_contents import Details, contents_of, kept_of, plain, read, text
 from tests.fakes.langfuse.otel_tools import with_tools
 from tests.fakes.langfuse.otel_types import type_of
 from tests.fakes.langfuse.otel_usage import cost_of, parameters_of, usage_of
@@ -38,15 +38,15 @@ def part(fake: FakeLangfuse) -> list[Route]:
     return [("POST", "/otel/v1/traces", traces)]
 
 
-def rows_of(spans: Iterable[RawSpan], *, major: int = 4) -> list[dict[str, Any]]:
-    """The rows of spans, as a server of this major version makes them."""
-    return [_row(span, major) for span in spans]
+def rows_of(spans: Iterable[RawSpan], *, major: int = 4, details: Details = "first") -> list[dict[str, Any]]:
+    """The rows of spans, as a server of this major version makes them; ``details`` as in `contents_of`, for 4."""
+    return [_row(span, major, details if major > 3 else "none") for span in spans]
 
 
-def _row(span: RawSpan, major: int) -> dict[str, Any]:
+def _row(span: RawSpan, major: int, details: Details) -> dict[str, Any]:
     held = {key: plain(value) for key, value in span.attributes.items()}
     resource = {key: plain(value) for key, value in span.resource.items()}
-    asked, answered = contents_of(span, details=major > 3)
+    asked, answered = contents_of(span, details)
     kept = {} if span.scope_name.startswith("langfuse-sdk") else kept_of(span)
     if major > 3:
         asked, kept = with_tools(asked, kept)

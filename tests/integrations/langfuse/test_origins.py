@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from integrations.dialects import lift
 from integrations.langfuse.lift import raw_span
 from integrations.langfuse.origins import origin
 from integrations.raw import RawEvent, RawSpan
@@ -102,6 +103,18 @@ def test_a_request_keeps_the_tools_that_stood_in_it():
     sent = span("o", openinference__span__kind="LLM", input__value=json.dumps(request))
     sent.attributes["llm.tools.0.tool.json_schema"] = TOOL  # type: ignore[index]
     assert _read(back(sent).attributes["input.value"]) == request
+
+
+@pytest.mark.parametrize(("sign", "key"), [("gen_ai.request.model", "gen_ai.usage.cost"),
+                                            ("openinference.span.kind", "llm.cost.total")])  # fmt: skip
+def test_what_langfuse_computed_that_a_call_cost_is_its_cost_unless_the_client_said(sign, key):
+    metadata = {"scope.name": "x", f"attributes.{sign}": "LLM"}
+    row = {"id": "a" * 16, "traceId": "1" * 32, "startTime": "2026-11-21T00:56:39.001Z", "type": "GENERATION",
+           "costDetails": {"input": 0.25, "total": 0.5}, "metadata": metadata}  # fmt: skip
+    for said, cost in (({}, 0.5), ({f"attributes.{key}": 0.75}, 0.75)):
+        told = raw_span({**row, "metadata": {**metadata, **said}})
+        assert told is not None
+        assert (told.attributes[key], lift(told).cost_usd) == (cost, cost)
 
 
 def test_spans_have_the_names_that_they_were_sent_with_where_langfuse_keeps_them():
