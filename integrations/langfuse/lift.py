@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from integrations.raw import AttributeValue, RawSpan
 
+from .jsontext import text
 from .langgraph import with_agents
 from .observations import Row, instant_ns
 from .origins import Origin, origin
@@ -108,7 +109,7 @@ def _attributes(row: Row) -> dict[str, AttributeValue]:
     for column, key in _AS_JSON:
         value = row.get(column)
         if isinstance(value, Mapping) and value:
-            found[key] = _json(value)
+            found[key] = text(value)
     # The wire says `model`, the description of the interface `providedModelName`.
     model = row.get("model") or row.get("providedModelName")
     if isinstance(model, str):
@@ -135,7 +136,7 @@ def _labels(row: Row) -> dict[str, AttributeValue]:
 
 def _columns(row: Row, columns: Iterable[tuple[str, str]]) -> dict[str, AttributeValue]:
     told = ((key, row.get(column)) for column, key in columns)
-    return {key: value if isinstance(value, str) else _json(value) for key, value in told if value not in (None, "")}
+    return {key: text(value) for key, value in told if value not in (None, "")}
 
 
 def _sorted(
@@ -162,7 +163,7 @@ def _sorted(
 def _as_sent(value: Any) -> AttributeValue:
     """What is JSON on a span comes read: objects were texts, and lists too, unless of texts and numbers alone."""
     nests = isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(v, dict | list) for v in value))
-    return _json(value) if nests else value
+    return text(value) if nests else value
 
 
 def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,10 +199,3 @@ def _listed(value: Any) -> Any:
     if inner and set(inner) == {str(index) for index in range(len(inner))}:
         return [inner[str(index)] for index in range(len(inner))]
     return inner
-
-
-def _json(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        return ""

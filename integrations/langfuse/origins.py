@@ -8,13 +8,13 @@ Langfuse strikes stays lost: log records, exceptions, and what a span said a sec
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from integrations.raw import AttributeValue, RawEvent
 
+from .jsontext import read, text, texts
 from .observations import Row
 
 _SDK: Final = "langfuse-sdk"
@@ -53,8 +53,8 @@ def origin(row: Row, kept: Mapping[str, AttributeValue], scope: str, at_ns: int)
     """
     if not kept or not scope or scope.startswith(_SDK) or any(key.startswith("langfuse.observation.") for key in kept):
         return None
-    asked, tools = _without_tools(_read(row.get("input")))
-    answered = _read(row.get("output"))
+    asked, tools = _without_tools(read(row.get("input")))
+    answered = read(row.get("output"))
     if scope == "ai":
         found: Origin | None = Origin(attributes=_of_vercel(kept, asked, answered, tools))
     elif asked is None and answered is None:
@@ -65,7 +65,7 @@ def origin(row: Row, kept: Mapping[str, AttributeValue], scope: str, at_ns: int)
         return None
     more: dict[str, AttributeValue] = {**_cost(row, kept), **found.attributes}
     if tools is not None and scope != "ai":
-        more["gen_ai.tool.definitions"] = _text(tools)
+        more["gen_ai.tool.definitions"] = text(tools)
     return replace(found, attributes=more, name=_name(row, kept))
 
 
@@ -83,27 +83,27 @@ def _of_attributes(kept: Mapping[str, AttributeValue], asked: Any, answered: Any
     """Contents in words of the client's own."""
     keys = next(((one, other) for sign, one, other in _BY_SIGN if sign in kept), None)
     if keys is not None:
-        return Origin(attributes=_texts(dict(zip(keys, (asked, answered), strict=True))))
+        return Origin(attributes=texts(dict(zip(keys, (asked, answered), strict=True))))
     if any(key.startswith("gcp.vertex.agent.") for key in kept):
         return Origin(attributes=_of_adk(kept, asked, answered))
     if _numbered(asked) or _numbered(answered):
         events = [each for side in (asked, answered) for each in (side if isinstance(side, list) else [side]) if each]
-        return Origin(attributes={"events": _text(events)})
+        return Origin(attributes={"events": text(events)})
     return None
 
 
 def _of_conventions(kept: Mapping[str, AttributeValue], asked: Any, answered: Any, at_ns: int) -> Origin | None:
     """Contents in the words of the GenAI conventions, or in the plain ones of spans that do not follow these."""
     if not any(key.startswith("gen_ai.") for key in kept):
-        return Origin(attributes=_texts({"input": asked, "output": answered})) if _told(kept) else None
+        return Origin(attributes=texts({"input": asked, "output": answered})) if _told(kept) else None
     if events := _of_events(asked, answered, at_ns):
         return Origin(events=events)
-    said = _texts({_ASKED: asked, _ANSWERED: answered})
+    said = texts({_ASKED: asked, _ANSWERED: answered})
     if not _is_tool(kept):
         return Origin(attributes=said)
     if _messages(asked) or _messages(answered):
         return Origin(events=(RawEvent(name=_DETAILS, time_ns=at_ns, attributes=said),))
-    return Origin(attributes=_texts({_ARGUMENTS: asked, _RESULT: answered}))
+    return Origin(attributes=texts({_ARGUMENTS: asked, _RESULT: answered}))
 
 
 def _told(kept: Mapping[str, AttributeValue]) -> bool:
@@ -126,7 +126,7 @@ def _of_vercel(kept: Mapping[str, AttributeValue], asked: Any, answered: Any, to
     """The AI SDK up to version 6, by the operation that the span is of."""
     operation = str(kept.get("ai.operationId") or "")
     if operation == "ai.toolCall":
-        return _texts({"ai.toolCall.args": asked, "ai.toolCall.result": answered})
+        return texts({"ai.toolCall.args": asked, "ai.toolCall.result": answered})
     found: dict[str, Any] = {"ai.prompt.messages" if ".do" in operation else "ai.prompt": asked}
     if isinstance(answered, dict) and answered.keys() == {"role", "content", "tool_calls"}:
         found |= {"ai.response.text": answered["content"], "ai.response.toolCalls": answered["tool_calls"]}
@@ -134,16 +134,16 @@ def _of_vercel(kept: Mapping[str, AttributeValue], asked: Any, answered: Any, to
         found["ai.response.object"] = answered
     else:
         found["ai.response.toolCalls" if isinstance(answered, list) else "ai.response.text"] = answered
-    return _texts({**found, "ai.prompt.tools": tools or None})
+    return texts({**found, "ai.prompt.tools": tools or None})
 
 
 def _of_adk(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) -> dict[str, AttributeValue]:
     """Schema 1 has words of its own for calls and tools; agents and schema 2 keep to the conventions."""
     if _is_tool(kept):
-        return _texts({"gcp.vertex.agent.tool_call_args": asked, "gcp.vertex.agent.tool_response": answered})
+        return texts({"gcp.vertex.agent.tool_call_args": asked, "gcp.vertex.agent.tool_response": answered})
     if isinstance(asked, dict) or isinstance(answered, dict):
-        return _texts({"gcp.vertex.agent.llm_request": asked, "gcp.vertex.agent.llm_response": answered})
-    return _texts({_ASKED: asked, _ANSWERED: answered})
+        return texts({"gcp.vertex.agent.llm_request": asked, "gcp.vertex.agent.llm_response": answered})
+    return texts({_ASKED: asked, _ANSWERED: answered})
 
 
 def _of_events(asked: Any, answered: Any, at_ns: int) -> tuple[RawEvent, ...]:
@@ -159,7 +159,7 @@ def _of_events(asked: Any, answered: Any, at_ns: int) -> tuple[RawEvent, ...]:
         return ()
     events = [(f"gen_ai.{each['role']}.message", {k: v for k, v in each.items() if k != "role"}) for each in spoken]
     events += [(_CHOICE, each) for each in chosen]
-    return tuple(RawEvent(name=name, time_ns=at_ns, attributes=_texts(said)) for name, said in events)
+    return tuple(RawEvent(name=name, time_ns=at_ns, attributes=texts(said)) for name, said in events)
 
 
 def _messages(value: Any) -> bool:
@@ -186,26 +186,3 @@ def _without_tools(asked: Any) -> tuple[Any, Any]:
         if others == {"prompt"} and isinstance(asked["prompt"], str):
             return asked["prompt"], tools
     return asked, None
-
-
-def _read(value: Any) -> Any:
-    """JSON objects and lists as they are; any other text is one, for an answer ``30`` is a text. Empty is absent."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return None if value == "" else value
-
-
-def _texts(values: Mapping[str, Any]) -> dict[str, AttributeValue]:
-    return {key: _text(value) for key, value in values.items() if value is not None}
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        return ""

@@ -7,11 +7,11 @@ conventions are struck from the attributes that are kept, so what a span says tw
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from integrations.raw import AttributeValue, RawSpan
+from integrations.raw import RawSpan
+from tests.fakes.langfuse.otel_values import listed, plain, plained, read, text
 
 STRUCK = frozenset((
     "langfuse.trace.input", "langfuse.trace.output", "langfuse.observation.input", "langfuse.observation.output",
@@ -54,11 +54,11 @@ def contents_of(span: RawSpan, details: Details = "first") -> Pair:
     ``details`` is how many events `DETAILS` it reads. Servers before July 2026 know none (langfuse/langfuse#14930);
     which later ones read of several is not established, so they are taken to read the first.
     """
-    told = [_plain(event.attributes) for event in span.events if event.name == DETAILS]
+    told = [plained(event.attributes) for event in span.events if event.name == DETAILS]
     told = {"none": [], "first": told[:1], "all": told}[details]
     merged = {key: value for each in told for key, value in each.items()}
-    events = [(event.name, _plain(event.attributes)) for event in span.events if event.name != DETAILS]
-    said = Said(_plain(span.attributes), [(DETAILS, merged), *events] if merged else events, span.scope_name)
+    events = [(event.name, plained(event.attributes)) for event in span.events if event.name != DETAILS]
+    said = Said(plained(span.attributes), [(DETAILS, merged), *events] if merged else events, span.scope_name)
     return next((pair for rule in RULES if (pair := rule(said)) is not None), (None, None))
 
 
@@ -214,45 +214,3 @@ def _listed(value: Any) -> Any:
     if inner and all(key.isdigit() for key in inner):
         return [inner.get(str(index)) for index in range(max(map(int, inner)) + 1)]
     return inner
-
-
-def _plain(attributes: Mapping[str, AttributeValue]) -> dict[str, Any]:
-    return {key: plain(value) for key, value in attributes.items()}
-
-
-def plain(value: AttributeValue) -> Any:
-    """A value of OTLP as the server reads it: what is no scalar or list stays as OTLP writes it, as JSON text."""
-    if isinstance(value, list):
-        return [plain(each) for each in value]
-    return text(_as_otlp(value)) if value is None or isinstance(value, dict | bytes) else value
-
-
-def _as_otlp(value: AttributeValue) -> Any:
-    if isinstance(value, dict):
-        entries: Iterable[Any] = ({"key": key, "value": _as_otlp(each)} for key, each in value.items())
-        return {"kvlistValue": {"values": list(entries)}}
-    if isinstance(value, list):
-        return {"arrayValue": {"values": [_as_otlp(each) for each in value]}}
-    for kind, name in ((bool, "boolValue"), (str, "stringValue"), (float, "doubleValue")):
-        if isinstance(value, kind):
-            return {name: value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    return {} if value is None else {"bytesValue": value.hex()}
-
-
-def read(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
-
-
-def text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -16,10 +16,11 @@ from typing import Any
 from integrations.otlp.decode import decode_spans
 from integrations.raw import RawSpan
 from tests.fakes.langfuse.observations import observations_of
-from tests.fakes.langfuse.otel_contents import Details, contents_of, kept_of, plain, read, text
+from tests.fakes.langfuse.otel_contents import Details, contents_of, kept_of
 from tests.fakes.langfuse.otel_tools import with_tools
 from tests.fakes.langfuse.otel_types import type_of
 from tests.fakes.langfuse.otel_usage import cost_of, parameters_of, usage_of
+from tests.fakes.langfuse.otel_values import plain, read, text
 from tests.fakes.langfuse.server import FakeLangfuse, Request, Route, answer
 from tests.fakes.openai import Act
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tests.fakes.langfuse.otel_contents import listed, read, text
+from tests.fakes.langfuse.otel_values import listed, read, text
 
 _TOOL = re.compile(r"llm\.tools\.(\d+)\.tool\.json_schema")
 

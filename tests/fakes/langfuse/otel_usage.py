@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.fakes.langfuse.otel_contents import read
+from tests.fakes.langfuse.otel_values import read
 
 _PREFIXES = ("gen_ai.usage.", "llm.token_count.")
 _OF = {
