@@ -90,7 +90,10 @@ def _llm(reading: Reading) -> dict[str, Any]:
     if answered:
         reading.note("output", "llm.output_messages")
     elif raw_out is not None:
-        answered = messages.read(unwrap.decoded(raw_out))
+        told = unwrap.decoded(raw_out)
+        if isinstance(told, dict) and "role" not in told and {"content", "finish_reason"} <= told.keys():
+            told = {**told, "role": "assistant"}  # a reply alone, as AutoGen has it, does not say whose it is
+        answered = messages.read(told)
     response = _RESPONSE_ID.match(raw_out) if isinstance(raw_out, str) else None
     if response:
         reading.note("response_id", _OUT)

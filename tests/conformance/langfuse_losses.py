@@ -40,6 +40,7 @@ FIELDS: dict[tuple[str, str], str] = {
 """Client and field of the case that differs in some scenario."""
 FIELDS_KEPT: dict[tuple[str, str], str] = {
     **{("google-adk-2", field): NO_LOGS for field in (*_CONTENTS, "user_id")},
+    **{("openinference-crewai", field): NO_TYPE for field in ("error", "tools_used")},
     **{(client, "name"): RENAMED for client in ("pydantic-ai-format-1", "pydantic-ai-format-5")},
 }
 """The same for clients that were recorded in one scenario (`tests/data/otlp`)."""
