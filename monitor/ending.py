@@ -29,7 +29,8 @@ class Ending:
     in ns since the epoch. ``scenario`` is the name of the one it was held against. ``turn`` is what the trace is to a
     session that was drawn; ``session`` says that this is the ending of a session, and ``trace_id`` its key.
     ``lookups`` are what references it was held against: a name of each key, and a digest of what was there, or None.
-    ``root_span_id`` stands for what was judged as a whole.
+    ``root_span_id`` stands for what was judged as a whole. ``said`` are the verdicts as JSON objects, in their order:
+    made once, where nobody waits for it.
     """
 
     trace_id: bytes
@@ -49,6 +50,7 @@ class Ending:
     session: bool = False
     lookups: tuple[tuple[bytes, bytes | None], ...] = ()
     root_span_id: str | None = None
+    said: tuple[Mapping[str, object], ...] = ()
 
 
 def reason_of(case: Case, verdicts: Sequence[Verdict]) -> Reason:

@@ -164,6 +164,7 @@ class Trials:
             session=trial.closing.session,
             lookups=trial.lookups,
             root_span_id=trial.hearing.case.root_span_id if trial.hearing is not None else None,
+            said=tuple(verdict.to_json() for verdict in current),
         )
 
     def _hear(self, trial: Trial, payloads: Sequence[bytes]) -> None:

@@ -30,7 +30,7 @@ from monitor.evaluator import Evaluator
 from monitor.from_config import docket
 from monitor.langfuse.sighting import Sighting
 from monitor.langfuse.sink import ScoresOut
-from monitor.pipeline import Pipeline
+from monitor.pipeline import Pipeline, one_by_one
 from monitor.references.book import References
 from monitor.router import Router
 from monitor.sampler import Sampler
@@ -115,7 +115,7 @@ class Backfill:
             references=references,
         )
         self._pipeline = Pipeline(
-            trials=trials, docket=docket(config, trials, clock_ns), commit=self._commit, clock_ns=clock_ns
+            trials=trials, docket=docket(config, trials, clock_ns), commit=one_by_one(self._commit), clock_ns=clock_ns
         )
         self.progress = Progress()
 
