@@ -211,7 +211,8 @@ async def test_a_store_of_the_version_before_chunks_were_written_once_is_taken_u
             before.executescript(schema(version))
         before.execute("PRAGMA user_version = 8")
         before.executemany(
-            "INSERT INTO traces (trace_id, closed_ns, revision, reason, completion, story) VALUES (?, 100, 1, '', '', '')",
+            "INSERT INTO traces (trace_id, closed_ns, revision, reason, completion, story)"
+            " VALUES (?, 100, 1, '', '', '')",
             [(A,), (B,)],
         )
         # A was judged with two, a third came late. B was judged, then a log record came. C is open. D is a record.
