@@ -150,7 +150,7 @@ class Forward:
         finally:
             if gone is not None:
                 gone.cancel()
-            await came.close()
+            came.close()
         await send({"type": "http.response.body", "body": b""})
 
     async def _failed(self, error: UpstreamError, send: Send, kind: str) -> None:
@@ -214,7 +214,7 @@ class Forward:
         """Let what is being taken in be committed, and close the connections."""
         if self._judging:
             await asyncio.wait(self._judging, timeout=grace_s)
-        await self.upstream.close()
+        self.upstream.close()
 
 
 class _Body:
