@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from integrations.langfuse.observations import Window
-from integrations.langfuse.probe import probe
+from integrations.langfuse.probe import Server, probe
 from integrations.store.sqlite import Store
 from monitor.answering import Answering, answering
 from monitor.assembler import Assembler
@@ -65,8 +65,9 @@ class Job:
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[Begun]:
         """Look at what there is. Raises ``LangfuseError``, ``StoreError`` and ``NoReferencesError``."""
-        langfuse = self.connections.to(self.source)
+        langfuse, sink = self.connections.to(self.source), self.connections.to(self.sink)
         server = await probe(langfuse)
+        scores = server if sink is langfuse else await probe(sink)
         source = self.config.sources.langfuse
         reader = Reader(
             langfuse=langfuse, server=server, window=self.window,
@@ -81,7 +82,7 @@ class Job:
             self.config, memory=self.store.judged, vectors=self.store.vectors, observer=None, clock_ns=self.clock_ns
         )
         try:
-            yield Begun(job=self, found=found, reader=reader, references=known, who=who)
+            yield Begun(job=self, found=found, reader=reader, scores=scores, references=known, who=who)
         finally:
             await who.close()
 
@@ -100,11 +101,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A job of which it is known what there is to do."""
+    """A job of which it is known what there is to do. ``scores`` is who answers where scores go."""
 
     job: Job
     found: Listing
     reader: Reader
+    scores: Server
     references: References | None
     who: Answering
 
@@ -134,8 +136,8 @@ class Begun:
         job = self.job
         run = Backfill(
             job.config, job=job.name, wanted=job.wanted, sink=job.sink, langfuse=job.connections.to(job.sink),
-            reader=self.reader, store=job.store, who=self.who, references=self.references, clock_ns=job.clock_ns,
-            heard=heard,
+            server=self.scores, reader=self.reader, store=job.store, who=self.who, references=self.references,
+            clock_ns=job.clock_ns, heard=heard,
         )  # fmt: skip
         run.scores_out.start()
         try:

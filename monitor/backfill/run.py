@@ -2,7 +2,8 @@
 
 A run has a store of its own, for that of a live monitor is in use. An ending is there with its scores before the trace
 is let go of here, and bears the name of the job: a run that is killed goes on where it was. Ids and times of scores
-are those of a live monitor, so whatever was written before is replaced.
+are those of a live monitor, so what was written before is found again: what is the same is left alone, what is
+another verdict is its next revision (``numbering.py``).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 from integrations.dialects import lift
 from integrations.langfuse.client import Langfuse
+from integrations.langfuse.probe import Server
 from integrations.otlp.chunk import Origin
 from integrations.otlp.encode import encode_spans
 from integrations.raw import RawSpan
@@ -28,6 +30,7 @@ from monitor.config.match import Match
 from monitor.ending import Ending
 from monitor.evaluator import Evaluator
 from monitor.from_config import docket
+from monitor.langfuse.outgoing import time_of
 from monitor.langfuse.sighting import Sighting
 from monitor.langfuse.sink import ScoresOut
 from monitor.pipeline import Pipeline
@@ -41,6 +44,7 @@ from scoring.extract import extract
 from scoring.trace import Trace
 
 from .listing import OTHER
+from .numbering import Numbered, Numbering
 from .reading import Reader, UnreadError
 
 READ_AHEAD: Final = 64
@@ -54,13 +58,18 @@ class StoppedError(Exception):
 
 @dataclass(slots=True)
 class Progress:
-    """How far a run is: traces that are through, verdicts by whether they pass, traces that were not judged, by why."""
+    """How far a run is: traces that are through, verdicts by whether they pass, traces that were not judged, by why.
+
+    Of the verdicts ``unchanged`` stood in Langfuse as they are, and ``revised`` stood there as others.
+    """
 
     done: int = 0
     before: int = 0
     passed: int = 0
     failed: int = 0
     incomplete: int = 0
+    unchanged: int = 0
+    revised: int = 0
     unjudged: Counter[str] = field(default_factory=Counter)
 
 
@@ -79,7 +88,11 @@ def case_of(config: Config, spans: Sequence[RawSpan], references: References | N
 
 
 class Backfill:
-    """One run of one job. ``heard`` is told after each trace; ``clock_ns`` is the present, not what is judged."""
+    """One run of one job. ``heard`` is told after each trace; ``clock_ns`` is the present, not what is judged.
+
+    ``langfuse`` and ``server`` are where scores go; where that has no way to read them, nothing is known of what stands
+    there.
+    """
 
     def __init__(
         self,
@@ -89,6 +102,7 @@ class Backfill:
         wanted: Match,
         sink: LangfuseSink,
         langfuse: Langfuse,
+        server: Server,
         reader: Reader,
         store: Store,
         who: Answering,
@@ -102,10 +116,13 @@ class Backfill:
         sampler = Sampler(config.sampling)
         hashed = config.sampling.randomness == "hashed"
         self._origin = Origin(None, None, sampler.admission, hashed=hashed)
-        rubrics = configured(config)
+        rubrics = self._rubrics = configured(config)
+        readable = server.scores_v3 or server.legacy_reads
+        self.numbering = Numbering(langfuse, rubrics, v3=server.scores_v3) if readable else None
         self.scores_out = ScoresOut(
-            sink, langfuse=langfuse, store=store, rubrics=rubrics, counted=Unobserved(), clock_ns=clock_ns
-        )
+            sink, langfuse=langfuse, store=store, rubrics=rubrics, counted=Unobserved(), clock_ns=clock_ns,
+            overtaken=self.numbering.overtaken_by if self.numbering else None,
+        )  # fmt: skip
         trials = Trials(
             archive=self,
             sampler=sampler,
@@ -175,14 +192,18 @@ class Backfill:
         return standing
 
     async def _commit(self, ending: Ending) -> None:
+        numbered = await self._numbered(ending)
+        verdicts = [each.verdict for each in numbered]
         await self._store.finish(
             Finished(
                 trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value,
                 completion=ending.completion, revision=ending.revision, story={**ending.story, "backfill": self._job},
-                verdicts=[verdict.to_json() for verdict in ending.verdicts], closed_ns=ending.ended_ns,
-                scores=self.scores_out.outgoing(ending),
+                verdicts=[verdict.to_json() for verdict in verdicts], closed_ns=ending.ended_ns,
+                scores=[score for each in numbered for score in each.scores],
             )
         )  # fmt: skip
+        self.progress.unchanged += sum(each.stands for each in numbered)
+        self.progress.revised += sum(each.revises for each in numbered)
         del self._held[ending.trace_id]
         if not ending.verdicts:
             self.progress.unjudged[ending.reason.value] += 1
@@ -191,6 +212,13 @@ class Backfill:
             self.progress.failed += verdict.passed is False
             self.progress.incomplete += verdict.passed is None
         self._through()
+
+    async def _numbered(self, ending: Ending) -> list[Numbered]:
+        at_ns = time_of(ending)
+        if self.numbering is None:
+            return [Numbered.alone(verdict, self._rubrics[verdict.rubric], at_ns) for verdict in ending.verdicts]
+        numbering = self.numbering
+        return await self._reader.patiently(lambda: numbering.number(ending.verdicts, at_ns))
 
     def _skip(self, why: str) -> None:
         self.progress.unjudged[why] += 1
