@@ -20,12 +20,11 @@ from integrations.store.sqlite import Store
 from monitor.answering import answering
 from monitor.backfill.listing import list_traces
 from monitor.backfill.reading import Reader
-from monitor.backfill.run import Backfill, Progress
+from monitor.backfill.run import Backfill, Progress, sampler_of
 from monitor.config import Config
 from monitor.config.match import Match
 from monitor.demo.traffic import Traffic
 from monitor.references.book import References
-from monitor.sampler import Sampler
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
@@ -69,7 +68,7 @@ class Scene:
             reader = Reader(
                 langfuse=self.langfuse, server=server, window=window, around_ns=30 * MINUTE_NS, sleep=_no_time
             )
-            sampler = Sampler(config.sampling)
+            sampler = sampler_of(config, wanted)
             found = await reader.patiently(lambda: list_traces(self.langfuse, server, window, sampler, wanted))
             who = answering(config, memory=store.judged, vectors=store.vectors, observer=None, clock_ns=self.clock_ns)
             run = Backfill(
