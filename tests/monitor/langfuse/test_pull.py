@@ -541,3 +541,27 @@ async def test_rows_of_any_shape_cost_nobody_else_a_verdict(benches, fake, part)
     assert bench.pull.standing().state == "ok"
     assert "error" not in dict(bench.pull.standing().errors)
     assert bench.ledger.balance().seen in (1, 2)
+
+
+KNOWN = {"fields", "limit", "cursor", "fromStartTime", "toStartTime", "traceId"}
+
+
+async def test_observations_are_asked_for_with_names_that_the_server_knows_and_always_within_a_range(benches, fake):
+    # It ignores a name that it does not know, which widens what it answers; without a range it searches everything.
+    bench = benches(fake)
+    bench.put(*rows(1), *rows(2))
+    await bench.poll(4)
+    asked = [each for each in fake.asked("GET", "/v2/observations") if each.params.get("limit") != "1"]
+    assert any("traceId" in request.params for request in asked)
+    for request in asked:
+        assert request.params.keys() <= KNOWN
+        assert {"fromStartTime", "toStartTime"} <= request.params.keys()
+
+
+async def test_the_newest_come_first_in_a_listing_and_the_oldest_are_read_first(benches, fake):
+    bench = benches(fake)
+    for number in range(1, 6):
+        bench.put(*rows(number, start_ns=START_NS + number * SECOND))
+    await bench.poll(3)
+    assert [int(each, 16) for each in bench.bodies()][:4] == sorted(int(each, 16) for each in bench.bodies()[:4])
+    assert int(bench.bodies()[0], 16) == 1
