@@ -118,10 +118,13 @@ async def test_the_way_in_that_stores_nothing_without_an_id_is_never_taken(bench
     assert all(re.fullmatch(r"sj-[0-9a-f]{32}", each["id"]) for each in sent)
 
 
-@EVERY
-async def test_a_value_is_known_again_however_a_version_writes_it(bench, mode):
+@pytest.mark.parametrize("oldest", [False, True], ids=["v3/scores", "v2/scores"])
+@pytest.mark.parametrize("mode", [Mode.V3, Mode.DUAL], ids=lambda mode: mode.value)
+async def test_a_value_is_known_again_however_a_version_writes_it(bench, mode, oldest):
     # Old reads tell categories as 0 and a text, truth values as 1 and a text; new ones tell true, and the category.
     bench.fake.mode = mode
+    missing = faults.error(404, "not found")
+    bench.fake.standing_fault = lambda asked: missing(asked) if oldest and asked.path == "/v3/scores" else None
     wanted = {"qa_score": 1 / 3, "qa_pass": 1.0, "qa_state": "valid"}
     await bench.end(1, *(score(1, value, name) for name, value in wanted.items()))
     for _ in range(8):
@@ -130,6 +133,7 @@ async def test_a_value_is_known_again_however_a_version_writes_it(bench, mode):
     counts = bench.store.outbox.counts()
     assert (counts.waiting, counts.unseen, counts.dead) == (0, 0, 0)
     assert bench.fake.scores.written == len(wanted), "none was taken for missing and sent again"
+    assert bench.fake.asked("GET", "/v2/scores" if oldest else "/v3/scores")
 
 
 @EVERY
