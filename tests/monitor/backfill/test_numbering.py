@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 
 import pytest
@@ -149,6 +150,23 @@ async def test_a_run_that_goes_on_later_looks_again_before_it_sends(scene):
     assert at.before == 1
     for (_, name), row in rows(scene).items():
         assert row["comment"] == "the monitor was faster" or "latency" in name, name
+
+
+async def test_faults_of_reading_what_stands_there_are_waited_for(scene):
+    scene.put(3, seed=SEED)
+    first = await scene.run()
+    dice = random.Random(5)
+    kinds = [faults.database_away(), faults.proxy_page(), faults.resets(), faults.resources()]
+    scene.fake.standing_fault = lambda asked: (
+        dice.choice(kinds)(asked)
+        if asked.path == "/v3/scores" and "id" in asked.params and dice.random() < 0.5
+        else None
+    )
+    anew(scene)
+    written = scene.fake.scores.written
+    at = await scene.run()
+    assert at.unchanged == first.passed + first.failed + first.incomplete
+    assert scene.fake.scores.written == written
 
 
 async def test_a_langfuse_without_a_way_to_read_scores_is_written_to_as_before(scene):

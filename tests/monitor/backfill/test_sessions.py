@@ -6,8 +6,12 @@ import json
 
 import pytest
 
+from integrations.langfuse.lift import raw_spans
+from integrations.langfuse.observations import instant, instant_ns
 from integrations.langfuse.scores import score_id
+from integrations.otlp.encode import encode_spans
 from integrations.store.sqlite import Store
+from monitor.app import Monitor
 from monitor.config import Config
 from monitor.config.match import Match
 from tests.fakes.langfuse import server as faults
@@ -44,8 +48,6 @@ def talk(scene):
 
 
 def written(at_ns: int) -> str:
-    from integrations.langfuse.observations import instant  # noqa: PLC0415
-
     return instant(at_ns)
 
 
@@ -159,6 +161,41 @@ async def test_with_a_filter_no_session_is_judged_for_its_turns_are_not_all_read
     at = await scene.run(wanted=Match.model_validate({"name": "chat"}))
     assert (at.done, at.sessions) == (1, 0)
     assert not session_scores(scene)
+
+
+async def as_live(scene, tmp_path) -> dict[str, dict]:
+    """What a live monitor would write of the same rows, by name of the score."""
+    said = scene.config.model_dump()
+    said["store"]["path"] = str(tmp_path / "live.sqlite")
+    now = [START_NS]
+    monitor = Monitor(Config.model_validate(said), clock_ns=lambda: now[0])
+    try:
+        rows = sorted(observations_of(scene.fake).rows(), key=lambda row: row["startTime"])
+        for row in rows:
+            now[0] = instant_ns(row["endTime"]) + 10**9
+            await monitor.intake.consume(encode_spans(raw_spans([row])))
+            for minutes in (1, 2):
+                monitor.pipeline.waiting.extend(monitor.due())
+                await monitor.pipeline.drain()
+                now[0] += minutes * MINUTE_NS
+        for _ in range(2):
+            now[0] += 60 * MINUTE_NS
+            monitor.pipeline.waiting.extend(monitor.due())
+            await monitor.pipeline.drain()
+        bodies = [json.loads(row.body) for row in monitor.store.outbox.due(now[0] + MINUTE_NS, 1000)]
+        return {body["name"]: body for body in bodies if body.get("sessionId")}
+    finally:
+        monitor.store.close()
+
+
+async def test_a_session_of_history_is_told_as_a_live_monitor_tells_it(scene, talk, tmp_path):
+    for number, ago in ((1, 60), (2, 57), (3, 50)):
+        talk(number, ago)
+    live = await as_live(scene, tmp_path)
+    await scene.run()
+    history = {body["name"]: body for body in scene.outbox() if body.get("sessionId")}
+    assert history == live
+    assert history
 
 
 async def test_what_a_live_monitor_said_of_a_session_is_left_alone_where_it_is_the_same(scene, talk):
