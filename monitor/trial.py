@@ -198,6 +198,7 @@ class Trials:
             trial.turn = self.conversations.turn(
                 case,
                 started_ns=min(s.start_ns for s in trace.spans),
+                ended_ns=trial.last_span_ns,
                 thinned=self.sampler.thinned_upstream(trial.trace_id, states),
                 before=trial.before,
             )

@@ -119,11 +119,20 @@ SELECT hour_s, usd FROM judge_spend WHERE hour_s >= ?;
 -- name: outbox_put
 -- What is said again changes nothing; what is new waits, and keeps its place in the row of what waits already.
 INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, attempts, missed, reason, body)
-VALUES (:id, :trace_id, 'waiting', 0, :now, :at, 1, 0, 0, NULL, :body)
+VALUES (:id, :trace_id, 'waiting', :due, :now, :at, 1, 0, 0, NULL, :body)
 ON CONFLICT (id) DO UPDATE SET
     queued_ns = CASE state WHEN 'waiting' THEN queued_ns ELSE excluded.queued_ns END,
-    state = 'waiting', due_ns = 0, version = version + 1, attempts = 0, missed = 0, reason = NULL, body = excluded.body
+    state = 'waiting', due_ns = excluded.due_ns, version = version + 1, attempts = 0, missed = 0, reason = NULL,
+    body = excluded.body
 WHERE body IS NOT excluded.body;
+
+-- name: outbox_stands
+-- Whatever was to be said before: this is what is there.
+INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, attempts, missed, reason, body)
+VALUES (:id, :trace_id, 'stored', 0, :now, :at, 1, 0, 0, NULL, :body)
+ON CONFLICT (id) DO UPDATE SET
+    state = 'stored', due_ns = 0, at_ns = excluded.at_ns, version = version + 1, attempts = 0, missed = 0, reason = NULL,
+    body = excluded.body;
 
 -- name: outbox_withdraw
 -- After a while: a server that stores what it took some seconds later would store it after it was deleted.

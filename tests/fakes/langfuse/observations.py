@@ -131,7 +131,8 @@ class Observations:
         found = [
             trace
             for trace in self._assembled().values()
-            if ("fromTimestamp" not in params or _at(trace["timestamp"]) >= _at(params["fromTimestamp"]))
+            if params.get("sessionId") in (None, trace["sessionId"])
+            and ("fromTimestamp" not in params or _at(trace["timestamp"]) >= _at(params["fromTimestamp"]))
             and ("toTimestamp" not in params or _at(trace["timestamp"]) < _at(params["toTimestamp"]))
         ]
         found.sort(key=lambda trace: trace["timestamp"], reverse=params.get("orderBy") != "timestamp.asc")
