@@ -69,7 +69,7 @@ class Sieve:
                 while (at := self._quickly(at, end, origin, ids, drawn)) < end and body[at] == ROW:
                     start, at = field(body, at)
                     others.append((start, at))
-            place = (number, s, resource, url, scope, last(body, at, end))
+            place = (number, s, resource, url, scope, last(body, at, end) if at != end else b"")
             for trace_id, start, stop in drawn:
                 self.kept.setdefault(trace_id, []).append((place, body[start:stop], origin))
             if own:
@@ -86,7 +86,7 @@ class Sieve:
         This loop is what every span of every request costs.
         """
         body, unpack, spans = self._body, _SPAN.unpack_from, 0
-        safe = min(end, self._safe)
+        safe = end if end < self._safe else self._safe
         while at < safe:
             tag, size, more, trace_tag, trace_id, span_id, following = unpack(body, at)
             if tag != ROW:
