@@ -102,12 +102,13 @@ def _headers(payload: bytes, trace_id: bytes) -> Iterator[SpanHeader]:
     for resource_spans in Delivery.FromString(payload).resource_spans:
         for scope_spans in resource_spans.scope_spans:
             for span in scope_spans.spans:
-                if span.trace_id != trace_id or len(span.span_id) != 8 or span.span_id == _NO_SPAN:
+                span_id, parent_id, state = span.span_id, span.parent_span_id, span.trace_state
+                if span.trace_id != trace_id or len(span_id) != 8 or span_id == _NO_SPAN:
                     raise DecodeError("an id stands twice in this span, with different values")
                 yield SpanHeader(
-                    span_id=span.span_id,
-                    parent_id=span.parent_span_id if span.parent_span_id.strip(b"\0") else b"",
-                    trace_state=span.trace_state.decode("ascii", "replace"),
+                    span_id=span_id,
+                    parent_id=parent_id if parent_id.strip(b"\0") else b"",
+                    trace_state=state.decode("ascii", "replace") if state else "",
                     start_ns=span.start_time_unix_nano,
                     end_ns=span.end_time_unix_nano,
                     remote_parent=span.flags & _REMOTE == _REMOTE,
