@@ -65,7 +65,10 @@ def _decode_usual(payload: bytes) -> Decoded:
             raw = scope_spans.scope
             scope = _scope(raw) if len(raw) <= _REMEMBERED else _read_scope(raw)
             found += [_span(span, pairs, resource, scope) for span in scope_spans.spans]
-    return _decoded(found)
+    decoded = _decoded(found)
+    if decoded.skipped:
+        raise IndexError  # what a span without valid ids holds was not looked at, and may be damaged
+    return decoded
 
 
 def _read_resource(resource: bytes) -> dict[str, AttributeValue]:

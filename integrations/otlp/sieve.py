@@ -86,7 +86,7 @@ class Sieve:
         This loop is what every span of every request costs.
         """
         body, unpack, spans = self._body, _SPAN.unpack_from, 0
-        safe = end if end < self._safe else self._safe
+        safe = min(end, self._safe)
         while at < safe:
             tag, size, more, trace_tag, trace_id, span_id, following = unpack(body, at)
             if tag != ROW:
