@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from scoring.record import record
+
 from .tracestate import hashed_randomness, randomness
 
 _NEVER: Final = 1 << 56
@@ -42,7 +44,7 @@ class Origin:
         return randomness(trace_id, trace_state) >= self.threshold
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class SpanHeader:
     """What the assembler knows of a span. ``parent_id`` is empty where none is named; times are ns since the epoch.
 
@@ -59,7 +61,7 @@ class SpanHeader:
     remote_parent: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Chunk:
     """The spans of one trace in one request. ``payload`` is itself a valid OTLP request that holds only these.
 
