@@ -9,6 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from .allocator import keep_freed_memory
 from .app import Monitor
 from .config import Config
 from .logs import set_up
@@ -30,6 +31,7 @@ def run_until_signal(config: Config, beside: Companion) -> None:
     Returns, or raises what ``beside`` raised, when everything is put away.
     """
     set_up(config.log.level, config.log.format)
+    keep_freed_memory()
     _runner().run(_run(config, beside))
 
 

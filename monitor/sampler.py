@@ -34,8 +34,8 @@ out for that.
 
 **Hashed randomness** (``sampling.randomness: hashed``) is the way out: R is a hash of the whole trace id, uniform
 whatever the ids look like and independent of every sampler upstream, whose stated probability then *multiplies*:
-p = p_s x p_d. It costs one hash a trace and request, and the agreement with other samplers: what a Collector draws at
-5 % and what we draw at 5 % are then different traces, and ``ot=rv`` is not looked at.
+p = p_s x p_d. It costs a hash a trace and resource, one a span of what is drawn, and the agreement with other samplers:
+what a Collector draws at 5 % and what we draw at 5 % are then different traces, and ``ot=rv`` is not looked at.
 """
 
 from __future__ import annotations
