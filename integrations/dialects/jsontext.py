@@ -41,14 +41,17 @@ def loads(text: str, *, scalars: bool = False) -> Json:
 
 
 def _loads(text: str) -> Json:
-    folded = text.encode("utf-8", "surrogatepass").translate(_FOLDED, b"+")
-    if (_LONG in folded or _STEEP in folded) and _HUGE.search(text):
-        return _loads_untidy(text)
+    nested = False
+    if text[0] != '"':  # a quoted text holds no numbers, and nothing is nested in it
+        folded = text.encode("utf-8", "surrogatepass").translate(_FOLDED, b"+")
+        if (_LONG in folded or _STEEP in folded) and _HUGE.search(text):
+            return _loads_untidy(text)
+        nested = folded.count(b"[") > MAX_DEPTH
     try:
         found: Json = orjson.loads(text)
     except orjson.JSONDecodeError:
         return _loads_untidy(text)
-    return _bounded(found, MAX_DEPTH) if folded.count(b"[") > MAX_DEPTH else found
+    return _bounded(found, MAX_DEPTH) if nested else found
 
 
 _loads_once = lru_cache(maxsize=8)(_loads)
