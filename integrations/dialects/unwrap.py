@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import orjson
 
@@ -50,8 +50,8 @@ def plain(value: Content) -> Json:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _is_plain(value: Content) -> bool:
-    """Whether JSON can hold all of the value, and no mark stands anywhere in it: to write it is quicker than to look."""
+def _is_plain(value: Content) -> TypeGuard[Json]:
+    """Whether JSON can hold all of it, and no mark stands anywhere in it; to write it is quicker than to look."""
     try:
         written = orjson.dumps(value)
     except orjson.JSONEncodeError:
