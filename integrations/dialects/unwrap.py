@@ -78,14 +78,10 @@ def decoded(value: Content, *, scalars: bool = False) -> Json:
     elif value is None:
         return None
     found = plain(value)
-    for _ in range(2):
-        if not isinstance(found, str):
-            break
-        read = jsontext.loads(found, scalars=scalars)
-        if read is None or read == found:
-            break
-        found = read
-    return found
+    if not isinstance(found, str) or (read := jsontext.loads(found, scalars=scalars)) is None:
+        return found
+    again = jsontext.loads(read, scalars=scalars) if isinstance(read, str) and read != found else None
+    return read if again is None else again
 
 
 def written(value: Content) -> Json:
