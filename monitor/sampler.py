@@ -88,7 +88,8 @@ def random_bits(trace_id: bytes, source: Randomness, trace_states: Iterable[str]
     """The 56 bits that decide on a trace. Of several values that its spans state the smallest counts."""
     if source == "hashed":
         return int.from_bytes(hashed_randomness(trace_id), "big")
-    return min((randomness(trace_id, state) for state in trace_states if state), default=randomness(trace_id))
+    stated = [randomness(trace_id, state) for state in trace_states if state]
+    return min(stated) if stated else randomness(trace_id)
 
 
 class Condition(Protocol):
@@ -195,9 +196,8 @@ class Sampler:
 
         base, stratum = self._stratum(case)
         base = max(base, gate)
-        forced, forcing = min(
-            ((granted, rule.name) for rule, granted in self._content if rule.match.matches(case)), default=(NEVER, None)
-        )
+        matching = [(granted, rule.name) for rule, granted in self._content if rule.match.matches(case)]
+        forced, forcing = min(matching, default=(NEVER, None))
         forced = max(forced, gate)
 
         lowest = min(base, forced)
@@ -221,6 +221,8 @@ class Sampler:
     @staticmethod
     def _upstream(trace_id: bytes, states: Collection[str]) -> int:
         """The largest threshold that spans state and that the trace's randomness reaches; 0 without any."""
+        if not states:
+            return 0
         bits = random_bits(trace_id, "trace_id", states)
         return max((t for state in states if (t := incoming_threshold(state)) is not None and bits >= t), default=0)
 

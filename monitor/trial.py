@@ -184,11 +184,13 @@ class Trials:
         case = extract(trace, reference_keys=self.reference_keys)
         if self.references is not None:
             found = self.references.find(case)
-            case, trial.lookups = replace(case, expected_outcome=found.value), found.lookups
+            if found.value is not case.expected_outcome:
+                case = replace(case, expected_outcome=found.value)
+            trial.lookups = found.lookups
             trial.story["reference"] = found.where
         trial.story |= _identity(case)
         trial.service = case.service or trial.service
-        trial.last_span_ns = max(s.end_ns for s in trace.spans)
+        trial.last_span_ns = max([span.end_ns for span in trace.spans])
 
         states = [span.trace_state for span in trace.spans]
         decision = self.sampler.decide(case, trial.closing.origin.threshold, trial.trace_id, states)
@@ -205,7 +207,7 @@ class Trials:
         if decision.probability is None:
             trial.reason = Reason.SAMPLED_OUT
             return
-        self._refer(trial, replace(case, sampling_probability=decision.probability), self.router)
+        self._refer(trial, case, self.router, decision.probability)
 
     def _hear_session(self, trial: Trial) -> None:
         stored = self.archive.turns(trial.trace_id)
@@ -220,12 +222,12 @@ class Trials:
         trial.service, trial.decision = case.service, decision
         trial.story["sampling"] = trial.sampled
         if decision.kept:
-            self._refer(trial, case, self.conversations.router)
+            self._refer(trial, case, self.conversations.router, case.sampling_probability)
         else:
             trial.reason = Reason.SAMPLED_OUT
 
-    def _refer(self, trial: Trial, case: Case, router: Router) -> None:
-        """Put a case that was drawn before the rubrics that its route names."""
+    def _refer(self, trial: Trial, case: Case, router: Router, probability: float) -> None:
+        """Put a case that was drawn with this probability before the rubrics that its route names."""
         route = router.route(case)
         if isinstance(route, Excluded):
             trial.story["excluded"] = route.reason
@@ -236,7 +238,8 @@ class Trials:
             return
         trial.story |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
         trial.scenario, trial.priority = route.scenario_name, route.priority
-        case = replace(case, scenario=route.scenario) if route.scenario is not None else case
+        scenario = case.scenario if route.scenario is None else route.scenario
+        case = replace(case, scenario=scenario, sampling_probability=probability)
         self.give_way()
         trial.hearing = self.evaluator.open(case, route.rubrics)
 

@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from typing import Literal, TypeAlias
 
-from .bands import Effect
+from .bands import Blocker, Effect
 from .case import Case
 from .label import MAX_REASON, label
 from .result import Failed, Judgement, NotApplicable, Result, Scored, Unavailable
@@ -22,6 +23,7 @@ Selection: TypeAlias = Literal["random", "forced"]
 """Drawn by the base rate, or kept only because a rule on its content demanded it."""
 
 _DIGITS = 12
+_GAPS = (Unavailable, Failed)
 
 
 class State(StrEnum):
@@ -49,18 +51,20 @@ class Score:
 
     def to_json(self) -> dict[str, object]:
         result = self.result
-        judged = result.judgements if isinstance(result, Scored) else self.judgements
-        return {
+        scored = result if isinstance(result, Scored) else None
+        said: dict[str, object] = {
             "metric": self.metric,
-            "value": result.value if isinstance(result, Scored) else None,
+            "value": scored.value if scored else None,
             "weight": self.weight,
             "rating": self.rating,
             "status": result.status,
-            "method": result.method.value if isinstance(result, Scored) else None,
+            "method": scored.method.value if scored else None,
             "reason": label(result.reason, MAX_REASON),
-            "details": dict(result.details) if isinstance(result, Scored) else {},
-            **({"judge": _judged(judged)} if judged else {}),
+            "details": dict(scored.details) if scored else {},
         }
+        if judged := scored.judgements if scored else self.judgements:
+            said["judge"] = _judged(judged)
+        return said
 
 
 def _judged(judgements: Sequence[Judgement]) -> dict[str, object]:
@@ -116,10 +120,9 @@ class Verdict:
     @property
     def judgements(self) -> tuple[Judgement, ...]:
         """What judges were asked on its behalf: those that its values rest on first, then what came to nothing."""
-        scored = (
-            judged for score in self.scores if isinstance(score.result, Scored) for judged in score.result.judgements
-        )
-        return tuple(dict.fromkeys((*scored, *(judged for score in self.scores for judged in score.judgements))))
+        scored = [result.judgements for score in self.scores if isinstance(result := score.result, Scored)]
+        asked = [score.judgements for score in self.scores]
+        return tuple(dict.fromkeys(chain.from_iterable((*scored, *asked))))
 
     def to_json(self) -> dict[str, object]:
         """The verdict as the format page says, ready for a JSON line."""
@@ -165,16 +168,17 @@ def reach_verdict(
     Order of the results is irrelevant; a better value never lowers the composite; a metric without a value lowers
     coverage (or, when not applicable, gives its weight to the others) and never the score.
     """
-    results = _after_prerequisites(rubric, results)
+    unmet = [c.metric.id for c in rubric.prerequisites if _value(results, c) not in (None, 1.0)]
+    if unmet:
+        results = _after_prerequisites(rubric, results, unmet[0])
     paid = judgements or {}
-    scores = tuple(_score(c, results[c.metric.id], paid.get(c.metric.id, ())) for c in rubric.criteria)
-    unmet = [c.metric.id for c in rubric.criteria if c.prerequisite and _value(results, c) not in (None, 1.0)]
-    hits = [(c.metric.id, c.blocker.effect) for c in rubric.criteria if c.blocker and _blocks(c, results)]
+    scores = tuple([_score(c, results[c.metric.id], paid.get(c.metric.id, ())) for c in rubric.criteria])
+    hits = [(c.metric.id, blocker.effect) for c, blocker in rubric.blocking if _blocks(c, blocker, results)]
     invalid = bool(unmet) or any(effect is Effect.INVALID for _, effect in hits)
 
     coverage, weighed = _weigh(rubric, results)
-    unknown = [c.metric.id for c in rubric.criteria if c.prerequisite and _missing(results, c)]
-    unchecked = [c.metric.id for c in rubric.criteria if c.blocker and _missing(results, c)]
+    unknown = [c.metric.id for c in rubric.prerequisites if _missing(results, c)]
+    unchecked = [c.metric.id for c, _ in rubric.blocking if _missing(results, c)]
     known = weighed is not None and coverage >= rubric.min_coverage - 1e-9 and not unknown
     composite = round(weighed * rubric.scale, _DIGITS) if weighed is not None and known and not invalid else None
     passed = False if invalid or hits else _passed(rubric, composite, results)
@@ -230,22 +234,19 @@ def _value(results: Mapping[str, Result], criterion: Criterion) -> float | None:
 
 
 def _missing(results: Mapping[str, Result], criterion: Criterion) -> bool:
-    return isinstance(results[criterion.metric.id], Unavailable | Failed)
+    return isinstance(results[criterion.metric.id], _GAPS)
 
 
-def _after_prerequisites(rubric: Rubric, results: Mapping[str, Result]) -> dict[str, Result]:
+def _after_prerequisites(rubric: Rubric, results: Mapping[str, Result], unmet: str) -> dict[str, Result]:
     """An unmet prerequisite makes every other metric of the rubric not applicable (rubrics §2)."""
-    unmet = [c for c in rubric.criteria if c.prerequisite and _value(results, c) not in (None, 1.0)]
-    if not unmet:
-        return dict(results)
-    kept = {c.metric.id for c in rubric.criteria if c.prerequisite}
-    why = NotApplicable(f"{unmet[0].metric.id} is 0")
+    kept = {c.metric.id for c in rubric.prerequisites}
+    why = NotApplicable(f"{unmet} is 0")
     return {name: result if name in kept else why for name, result in results.items()}
 
 
-def _blocks(criterion: Criterion, results: Mapping[str, Result]) -> bool:
+def _blocks(criterion: Criterion, blocker: Blocker, results: Mapping[str, Result]) -> bool:
     value = _value(results, criterion)
-    return value is not None and criterion.blocker is not None and criterion.blocker.blocks(value)
+    return value is not None and blocker.blocks(value)
 
 
 def _score(criterion: Criterion, result: Result, judgements: tuple[Judgement, ...]) -> Score:
@@ -264,12 +265,12 @@ def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float 
 
     Both are rounded to 12 decimals: sums of decimal fractions come out as on paper (0.882, not 0.8820000000000001).
     """
-    applicable = [c for c in rubric.criteria if c.weight and not isinstance(results[c.metric.id], NotApplicable)]
+    applicable = [c for c in rubric.weighed if not isinstance(results[c.metric.id], NotApplicable)]
     parts = [(c.weight, c.component(value)) for c in applicable if (value := _value(results, c)) is not None]
-    total = math.fsum(c.weight for c in applicable)
-    scored = math.fsum(weight for weight, _ in parts)
     if not parts:
         return 0.0, None
+    total = math.fsum(c.weight for c in applicable)
+    scored = math.fsum(weight for weight, _ in parts)
     return round(scored / total, _DIGITS), round(math.fsum(weight * part for weight, part in parts) / scored, _DIGITS)
 
 
@@ -296,7 +297,7 @@ def _reason(state: State, scores: tuple[Score, ...], blocking: list[str], unchec
         return "; ".join(f"{s.metric}: {s.result.reason or s.rating}" for s in scores if s.metric in blocking)
     told = [_worst(scores)] if failed else []
     if state in (State.INCOMPLETE, State.PARTIAL):
-        gaps = [s for s in scores if isinstance(s.result, Unavailable | Failed)]
+        gaps = [s for s in scores if isinstance(s.result, _GAPS)]
         # What has neither weight nor a check to make is told only when nothing else is missing: it decided the pass.
         named = [s for s in gaps if s.weight or s.metric in unchecked] or gaps
         told += [f"{s.metric} {s.result.status}: {s.result.reason}" for s in named]
