@@ -43,8 +43,8 @@ def tool_calls(trace: Trace, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | N
     """
     spans, twins = _without_twins(trace)
     asked = _asked(trace)
-    if not spans and not asked and _contents_unknown(trace):
-        return None
+    if not spans and not asked:
+        return None if _contents_unknown(trace) else ()
     matched = _match(spans, asked)
     agents = {run.agent.lower().replace(" ", "_") for run in runs if run.agent}
     above_runs = (_nearest(trace, run) for run in runs)
@@ -53,12 +53,12 @@ def tool_calls(trace: Trace, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | N
     for index, span in enumerate(spans):
         call = _merge(span, matched.get(index))
         handoff = call.handoff or _is_handoff(call, agents) or span.span_id in delegating
-        found.append((span.start_ns, replace(call, handoff=handoff)))
+        found.append((span.start_ns, _flagged(call, handoff)))
     used = {id(ask) for ask in matched.values()}
     for ask in asked:
         if id(ask) not in used:
             call = _completed(ask)
-            found.append((ask.at_ns, replace(call, handoff=call.handoff or _is_handoff(call, agents))))
+            found.append((ask.at_ns, _flagged(call, call.handoff or _is_handoff(call, agents))))
     return tuple(call for _, call in sorted(found, key=lambda pair: pair[0]))
 
 
@@ -100,23 +100,29 @@ def _same_call(upper: ToolCall, lower: ToolCall) -> bool:
 
 
 def _contents_unknown(trace: Trace) -> bool:
-    calls = [span for span in trace.spans if span.kind is SpanKind.LLM]
+    calls = trace.models
     return bool(calls) and not any(span.output_messages or span.output is not None for span in calls)
 
 
 def _asked(trace: Trace) -> list[_Asked]:
     """Calls that models made in this trace: those in their answers, not those in the history they were given."""
+    asking = [span for span in trace.spans if any([message.tool_calls for message in span.output_messages])]
+    if not asking:
+        return []
     answers = _answers(trace)
     covered = _above_models(trace)
     found: list[_Asked] = []
     seen: set[tuple[str, str, str]] = set()
     made: set[tuple[str, str]] = set()
-    for span in sorted(trace.spans, key=lambda s: s.end_ns):
+    for span in sorted(asking, key=lambda s: s.end_ns):
         # A step's messages count only where no model call below it has them at first hand.
         if span.kind is not SpanKind.LLM and span.span_id in covered:
             continue
-        known = {_identity(call) for message in span.input_messages for call in message.tool_calls}
-        for call in (call for message in span.output_messages for call in message.tool_calls):
+        calls = [call for message in span.output_messages for call in message.tool_calls]
+        ids = {call.call_id for call in calls}
+        history = (call for message in span.input_messages for call in message.tool_calls)
+        known = {_identity(call) for call in history if call.call_id in ids}
+        for call in calls:
             identity = _identity(call)
             if call.call_id is not None and (identity in known or identity in seen):
                 continue
@@ -132,12 +138,11 @@ def _asked(trace: Trace) -> list[_Asked]:
 def _above_models(trace: Trace) -> set[str]:
     """Ids of all spans with a model call below them."""
     found: set[str] = set()
-    for span in trace.spans:
-        if span.kind is SpanKind.LLM:
-            for above in trace.ancestors(span):
-                if above.span_id in found:
-                    break
-                found.add(above.span_id)
+    for span in trace.models:
+        for above in trace.ancestors(span):
+            if above.span_id in found:
+                break
+            found.add(above.span_id)
     return found
 
 
@@ -145,8 +150,8 @@ def _identity(call: ToolCall) -> tuple[str, str, str]:
     return (call.call_id or "", call.name, _canonical(call.arguments))
 
 
-def _canonical(arguments: Json) -> str:
-    return json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
+_canonical = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=str).encode
+"""Arguments as text that is the same for the same arguments."""
 
 
 def _answers(trace: Trace) -> dict[str | None, Message]:
@@ -167,6 +172,8 @@ def _match(spans: list[Span], asked: list[_Asked]) -> dict[int, _Asked]:
     matched: dict[int, _Asked] = {}
     taken: set[int] = set()
     for keys in (_by_id, _by_arguments, _by_name, _by_words):
+        if len(matched) == min(len(spans), len(asked)):
+            break
         free: dict[tuple[str, ...], deque[int]] = {}
         for index, ask in enumerate(asked):
             for key in keys(ask.call, asked=True) if index not in taken else ():
@@ -241,9 +248,15 @@ def _result(text: str) -> Json:
     return decoded(text) if text[:1] in {"{", "["} else text
 
 
+def _flagged(call: ToolCall, handoff: bool) -> ToolCall:  # noqa: FBT001  # what it is flagged with
+    return call if call.handoff == handoff else replace(call, handoff=handoff)
+
+
 def _is_handoff(call: ToolCall, agents: set[str]) -> bool:
     if _HANDOFF.match(call.name):
         return True
+    if not agents:
+        return False
     name = call.name.lower()
     stripped = _VERBS.sub("", _VERBS.sub("", name))
     return not agents.isdisjoint({name, stripped})
