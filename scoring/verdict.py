@@ -78,6 +78,19 @@ def _judged(judgements: Sequence[Judgement]) -> dict[str, object]:
     }
 
 
+def _asked_of_judges(judgements: Sequence[Judgement]) -> dict[str, object]:
+    """What judging a verdict took. One call may answer several metrics, and is paid once."""
+    calls = _calls(judgements) if judgements else ()
+    return {
+        "model": judgements[0].model if judgements else None,
+        "prompt_version": judgements[0].prompt_version if judgements else None,
+        "cost_usd": math.fsum([call.cost_usd for call in calls]),
+        "calls": sum([call.requests for call in calls]),
+        "input_tokens": sum([call.input_tokens for call in calls]),
+        "output_tokens": sum([call.output_tokens for call in calls]),
+    }
+
+
 def _calls(judgements: Iterable[Judgement]) -> Sequence[Judgement]:
     """One judgement of each call; an answer out of the cache is no call and costs nothing."""
     return tuple({judgement.call: judgement for judgement in judgements if judgement.call}.values())
@@ -122,12 +135,10 @@ class Verdict:
         """What judges were asked on its behalf: those that its values rest on first, then what came to nothing."""
         scored = [result.judgements for score in self.scores if isinstance(result := score.result, Scored)]
         asked = [score.judgements for score in self.scores]
-        return tuple(dict.fromkeys(chain.from_iterable((*scored, *asked))))
+        return tuple(dict.fromkeys(chain(*scored, *asked)))
 
     def to_json(self) -> dict[str, object]:
         """The verdict as the format page says, ready for a JSON line."""
-        judged = self.judgements
-        calls = _calls(judged)  # One call may answer several metrics, and is paid once.
         return {
             "case_id": self.case_id, "trace_id": self.trace_id, "task": self.task,
             "rubric": self.rubric, "rubric_version": self.rubric_version,
@@ -135,14 +146,7 @@ class Verdict:
             "state": self.state.value, "passed": self.passed, "rating": self.rating,
             "blockers": list(self.blockers), "pass_mark": self.pass_mark, "reason": self.reason,
             "scores": [score.to_json() for score in self.scores],
-            "judge": {
-                "model": judged[0].model if judged else None,
-                "prompt_version": judged[0].prompt_version if judged else None,
-                "cost_usd": math.fsum(call.cost_usd for call in calls),
-                "calls": sum(call.requests for call in calls),
-                "input_tokens": sum(call.input_tokens for call in calls),
-                "output_tokens": sum(call.output_tokens for call in calls),
-            },
+            "judge": _asked_of_judges(self.judgements),
             "service": self.service, "environment": self.environment, "session_id": self.session_id,
             "selection": self.selection, "revision": self.revision,
             "sampling_probability": self.sampling_probability, "cost_usd": self.cost_usd,
@@ -250,14 +254,11 @@ def _blocks(criterion: Criterion, blocker: Blocker, results: Mapping[str, Result
 
 
 def _score(criterion: Criterion, result: Result, judgements: tuple[Judgement, ...]) -> Score:
-    rating = None
+    metric, rating = criterion.metric, None
     if isinstance(result, Scored):
         blocked = criterion.blocker is not None and criterion.blocker.blocks(result.value)
-        bands = criterion.metric.bands
-        rating = "blocker" if blocked else bands.rating(result.value) if bands else None
-    return Score(
-        metric=criterion.metric.id, weight=criterion.weight, result=result, rating=rating, judgements=judgements
-    )
+        rating = "blocker" if blocked else metric.bands.rating(result.value) if metric.bands else None
+    return Score(metric=metric.id, weight=criterion.weight, result=result, rating=rating, judgements=judgements)
 
 
 def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float | None]:

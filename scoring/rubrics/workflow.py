@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from scoring.bands import must_be_one
@@ -52,9 +52,9 @@ def validate(side: Side, called: Sequence[str]) -> dict[str, object]:
     }
 
 
-def _shown(names: Iterable[str]) -> list[str]:
+def _shown(names: Sequence[str]) -> list[str]:
     """Names of a trace may be many and long; a verdict holds the first of them, cut."""
-    return labels(names, _MOST)
+    return labels(names, _MOST) if names else []
 
 
 def _validated(side: Side, called: Sequence[str] | None, field: str) -> Result:
@@ -95,7 +95,7 @@ def _order(case: Case, scenario: Scenario) -> Result:
     return Scored(
         value=float(broken is None),
         reason="" if broken is None else f"{label(broken)} was not called in its place",
-        details={"expected": _shown(scenario.tools_in_order), "called": _shown(call.name for call in calls)},
+        details={"expected": _shown(scenario.tools_in_order), "called": _shown([call.name for call in calls])},
     )
 
 
