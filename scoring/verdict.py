@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import chain
 from typing import Literal, TypeAlias
 
 from .bands import Blocker, Effect
@@ -133,9 +132,10 @@ class Verdict:
     @property
     def judgements(self) -> tuple[Judgement, ...]:
         """What judges were asked on its behalf: those that its values rest on first, then what came to nothing."""
-        scored = [result.judgements for score in self.scores if isinstance(result := score.result, Scored)]
-        asked = [score.judgements for score in self.scores]
-        return tuple(dict.fromkeys(chain(*scored, *asked)))
+        results = [score.result for score in self.scores]
+        scored = [judged for result in results if isinstance(result, Scored) for judged in result.judgements]
+        asked = [judged for score in self.scores for judged in score.judgements]
+        return tuple(dict.fromkeys(scored + asked))
 
     def to_json(self) -> dict[str, object]:
         """The verdict as the format page says, ready for a JSON line."""
@@ -176,7 +176,16 @@ def reach_verdict(
     if unmet:
         results = _after_prerequisites(rubric, results, unmet[0])
     paid = judgements or {}
-    scores = tuple([_score(c, results[c.metric.id], paid.get(c.metric.id, ())) for c in rubric.criteria])
+    scores = tuple([
+        Score(
+            metric=(metric := criterion.metric.id),
+            weight=criterion.weight,
+            result=(result := results[metric]),
+            rating=_rated(criterion, result.value) if isinstance(result, Scored) else None,
+            judgements=paid.get(metric, ()),
+        )
+        for criterion in rubric.criteria
+    ])  # fmt: skip
     hits = [(c.metric.id, blocker.effect) for c, blocker in rubric.blocking if _blocks(c, blocker, results)]
     invalid = bool(unmet) or any(effect is Effect.INVALID for _, effect in hits)
 
@@ -253,12 +262,11 @@ def _blocks(criterion: Criterion, blocker: Blocker, results: Mapping[str, Result
     return value is not None and blocker.blocks(value)
 
 
-def _score(criterion: Criterion, result: Result, judgements: tuple[Judgement, ...]) -> Score:
-    metric, rating = criterion.metric, None
-    if isinstance(result, Scored):
-        blocked = criterion.blocker is not None and criterion.blocker.blocks(result.value)
-        rating = "blocker" if blocked else metric.bands.rating(result.value) if metric.bands else None
-    return Score(metric=metric.id, weight=criterion.weight, result=result, rating=rating, judgements=judgements)
+def _rated(criterion: Criterion, value: float) -> str | None:
+    if criterion.blocker is not None and criterion.blocker.blocks(value):
+        return "blocker"
+    bands = criterion.metric.bands
+    return bands.rating(value) if bands else None
 
 
 def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float | None]:
@@ -270,9 +278,9 @@ def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float 
     parts = [(c.weight, c.component(value)) for c in applicable if (value := _value(results, c)) is not None]
     if not parts:
         return 0.0, None
-    total = math.fsum(c.weight for c in applicable)
-    scored = math.fsum(weight for weight, _ in parts)
-    return round(scored / total, _DIGITS), round(math.fsum(weight * part for weight, part in parts) / scored, _DIGITS)
+    total = math.fsum([c.weight for c in applicable])
+    scored = math.fsum([weight for weight, _ in parts])
+    return round(scored / total, _DIGITS), round(math.fsum([weight * part for weight, part in parts]) / scored, _DIGITS)
 
 
 def _passed(rubric: Rubric, composite: float | None, results: Mapping[str, Result]) -> bool | None:
