@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from scoring.case import Case
+from scoring.record import record
 from scoring.result import Failed
 from scoring.span import Completion
 from scoring.verdict import State, Verdict
@@ -18,7 +19,7 @@ from .ledger import Reason
 _NOT_SUBSTANCE = ("created_at", "revision", "cost_usd", "judge")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Ending:
     """How a trace ended: its one reason, its verdicts, and the story that explains it.
 

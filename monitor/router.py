@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from scoring.case import Case
 from scoring.loop_guard import evaluator_traffic
+from scoring.record import record
 from scoring.scenario import Scenario, parse_scenario
 from scoring.span import Json
 
@@ -26,7 +27,7 @@ TASK_RUBRICS: Mapping[str, str] = {
 __all__ = ["Excluded", "Match", "Route", "Router"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Route:
     """What a case is judged by. ``scenario`` is the scenario itself, ``None`` when the case names none that is known.
 

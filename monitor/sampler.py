@@ -41,11 +41,11 @@ what a Collector draws at 5 % and what we draw at 5 % are then different traces,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
 from integrations.otlp.tracestate import hashed_randomness, incoming_threshold, randomness
 from scoring.case import Case
+from scoring.record import record
 from scoring.verdict import Selection
 
 __all__ = [
@@ -122,7 +122,7 @@ class Sampling(Protocol):
     def rules(self) -> Sequence[Rule]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Decision:
     """Whether a whole trace is evaluated, and how likely that was.
 

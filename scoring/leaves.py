@@ -59,7 +59,7 @@ def _lowest(trace: Trace, reporting: Sequence[Span]) -> list[Span]:
 
 def _covered(trace: Trace, reporting: Sequence[Span]) -> Collection[str]:
     """Ids of the spans with one below them that reports the same."""
-    if len(reporting) < 2 or not any([span.span_id in trace.children for span in reporting]):
+    if len(reporting) < 2 or not any(span.span_id in trace.children for span in reporting):
         return ()  # of one, or of some that have nothing below them, none covers another: nearly every trace
     covered: set[str] = set()
     for span in reporting:

@@ -107,7 +107,7 @@ def _contents_unknown(trace: Trace) -> bool:
 def _asked(trace: Trace) -> list[_Asked]:
     """Calls that models made in this trace: those in their answers, not those in the history they were given."""
     speaking = [span for span in trace.spans if span.output_messages]
-    asking = [span for span in speaking if any([message.tool_calls for message in span.output_messages])]
+    asking = [span for span in speaking if any(message.tool_calls for message in span.output_messages)]
     if not asking:
         return []
     answers = _answers(trace)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from .bands import Blocker, Effect
 from .case import Case
 from .label import MAX_REASON, label
+from .record import record
 from .result import Failed, Judgement, NotApplicable, Result, Scored, Unavailable
 from .rubric import Criterion, Rubric
 
@@ -38,7 +39,7 @@ class State(StrEnum):
     INCOMPLETE = "incomplete"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Score:
     """One metric's line in a verdict. ``judgements`` is what judges were asked for it: of use or not, it was paid."""
 
@@ -95,7 +96,7 @@ def _calls(judgements: Iterable[Judgement]) -> Sequence[Judgement]:
     return tuple({judgement.call: judgement for judgement in judgements if judgement.call}.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One case under one rubric. ``composite`` is None when invalid or incomplete, ``passed`` is None when incomplete.
 
