@@ -18,6 +18,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from prometheus_client import CollectorRegistry
 
 from integrations.jsonl import JsonLines
+from integrations.otlp.passing import Passing
 from integrations.prometheus.exporter import Exporter
 from integrations.store.sqlite import Store, StoreError
 from scoring.alerts.event import AlertEvent
@@ -38,6 +39,7 @@ from .config import Config
 from .evaluator import Evaluator
 from .from_config import conversations, docket, limits, session_limits
 from .front import Front
+from .giving_way import GivingWay
 from .housekeeping import Housekeeping
 from .intake import Intake
 from .known import NOT_DELIVERED, known
@@ -103,6 +105,7 @@ class Monitor:
         )
         self.langfuse = Connections(config)
         self.references = references(config, self.langfuse, self.store, self.assembler, clock_ns)
+        passing = Passing()
         trials = Trials(
             archive=self.store,
             sampler=self.sampler,
@@ -111,6 +114,7 @@ class Monitor:
             reference_keys=config.reference_keys,
             conversations=conversations(config),
             references=self.references,
+            give_way=GivingWay(passing),
         )
         waiting = docket(config, trials, clock_ns)
         self.scores_out = _scores_out(config, self.langfuse, self.store, self.exporter, clock_ns)
@@ -145,7 +149,7 @@ class Monitor:
         if self.otel_events:
             self.pipeline.listeners.append(self.otel_events.recorder.ended)
         try:
-            self.front = Front(config, self.intake)
+            self.front = Front(config, self.intake, passing)
         except CertificateError:
             self.store.close()
             raise

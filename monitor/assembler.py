@@ -21,6 +21,7 @@ Payloads stay in the store. Here are kept only span ids, and of parents those th
 from __future__ import annotations
 
 import heapq
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -147,6 +148,12 @@ class Assembler:
     def knows(self, trace_id: bytes) -> bool:
         """Whether the trace is open or was closed within the late window."""
         return trace_id in self._open or trace_id in self._closed
+
+    def unknown(self, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
+        """Those of these traces that are not known."""
+        if self._open.keys().isdisjoint(trace_ids) and self._closed.keys().isdisjoint(trace_ids):
+            return trace_ids
+        return {trace_id for trace_id in trace_ids if not self.knows(trace_id)}
 
     def classify(self, chunk: Chunk) -> Arrival:
         """What ``add`` would answer; changes nothing. Duplicates and what is too late need not be stored."""

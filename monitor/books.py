@@ -1,6 +1,6 @@
 """Books: what an ending changes, on disk first and then everywhere that counts.
 
-``commit`` writes one ending, its verdicts and what is owed to others in one transaction. ``record`` tells ledger,
+``commit`` writes each ending, its verdicts and what is owed to others in one transaction. ``record`` tells ledger,
 metrics, windows and alerts of it after that; ``restore`` tells them after a restart.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from integrations.jsonl import JsonLines
 from integrations.prometheus.exporter import Exporter
-from integrations.store.sqlite import Finished, Store, StoredTurn
+from integrations.store.sqlite import Finished, Store, StoredTurn, StoreError
 from scoring.violations import violations
 
 from .alerts.rounds import Rounds
@@ -47,29 +47,35 @@ class Books:
         self._ledger, self._exporter, self._windows = ledger, exporter, windows
         self._watch, self._rounds, self._scores_out, self._lines = watch, rounds, scores_out, lines
 
-    async def commit(self, ending: Ending) -> None:
-        """Write an ending; returns once it is on disk. Raises ``StoreError`` where the store refuses."""
-        if ending.reason is Reason.LATE:
-            await self._store.dismiss(ending.trace_id, ending.chunks)
-            return
+    async def commit(self, endings: Sequence[Ending]) -> dict[bytes, StoreError]:
+        """Write endings, each on its own; returns once they are on disk: those that the store refused, by trace id."""
+        whole = [ending for ending in endings if ending.reason is not Reason.LATE]
+        answers = await self._store.finish_each([self._finished(ending) for ending in whole])
+        refused = {ending.trace_id: error for ending, error in zip(whole, answers, strict=True) if error is not None}
+        for ending in endings:
+            if ending.reason is Reason.LATE:
+                try:
+                    await self._store.dismiss(ending.trace_id, ending.chunks)
+                except StoreError as error:
+                    refused[ending.trace_id] = error
+        return refused
+
+    def _finished(self, ending: Ending) -> Finished:
         turn = self._join(ending)
         session = turn.key if turn is not None else ending.turn.former if ending.turn is not None else None
-        story = ending.story if session is None else {**ending.story, "session": session.hex()}
-        await self._store.finish(
-            Finished(
-                trace_id=ending.trace_id,
-                service=ending.service,
-                reason=ending.reason.value,
-                completion=ending.completion,
-                revision=ending.revision,
-                story=story,
-                verdicts=[verdict.to_json() for verdict in ending.verdicts],
-                closed_ns=ending.ended_ns,
-                chunks=ending.chunks,
-                scores=self._scores_out.outgoing(ending) if self._scores_out else None,
-                turn=turn,
-                referred=ending.lookups,
-            )
+        return Finished(
+            trace_id=ending.trace_id,
+            service=ending.service,
+            reason=ending.reason.value,
+            completion=ending.completion,
+            revision=ending.revision,
+            story=ending.story if session is None else {**ending.story, "session": session.hex()},
+            verdicts=ending.said,
+            closed_ns=ending.ended_ns,
+            chunks=ending.chunks,
+            scores=self._scores_out.outgoing(ending) if self._scores_out else None,
+            turn=turn,
+            referred=ending.lookups,
         )
 
     def _join(self, ending: Ending) -> StoredTurn | None:
@@ -119,7 +125,8 @@ class Books:
     def _write(self, ending: Ending) -> None:
         """Verdicts as JSON lines. The file is a copy for people; the store keeps the truth."""
         if self._lines and ending.changed:
-            failed = self._lines.write([verdict.to_json() for verdict in ending.changed])
+            said = zip(ending.verdicts, ending.said, strict=True)
+            failed = self._lines.write([told for verdict, told in said if verdict in ending.changed])
             self._exporter.exported("jsonl", len(ending.changed), at_s=None if failed else ending.ended_ns / 1e9)
             self._exporter.export_failed("jsonl", NOT_WRITTEN, failed)
 

@@ -41,7 +41,7 @@ class Conversations:
     router: Router
 
     def turn(
-        self, case: Case, *, started_ns: int, thinned: bool, before: Mapping[str, Any] | None
+        self, case: Case, *, started_ns: int, ended_ns: int, thinned: bool, before: Mapping[str, Any] | None
     ) -> SessionTurn | None:
         """What is kept of a trace; None when it belongs to no session that is judged. Never raises."""
         own = evaluator_traffic(case.service, case.environment, tags=case.tags) is not None
@@ -53,7 +53,7 @@ class Conversations:
         if not decision.kept:
             return None
         turn = turn_of(case, started_ns, thinned=thinned).to_json()
-        drawn = {"started_ns": started_ns, "probability": decision.probability}
+        drawn = {"started_ns": started_ns, "ended_ns": ended_ns, "probability": decision.probability}
         try:
             text = json.dumps({**turn, **drawn}, separators=(",", ":"))
         except (RecursionError, ValueError, TypeError) as error:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from scoring.case import Case
+from scoring.record import record
 from scoring.result import Failed
 from scoring.span import Completion
 from scoring.verdict import State, Verdict
@@ -18,7 +19,7 @@ from .ledger import Reason
 _NOT_SUBSTANCE = ("created_at", "revision", "cost_usd", "judge")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Ending:
     """How a trace ended: its one reason, its verdicts, and the story that explains it.
 
@@ -29,7 +30,8 @@ class Ending:
     in ns since the epoch. ``scenario`` is the name of the one it was held against. ``turn`` is what the trace is to a
     session that was drawn; ``session`` says that this is the ending of a session, and ``trace_id`` its key.
     ``lookups`` are what references it was held against: a name of each key, and a digest of what was there, or None.
-    ``root_span_id`` stands for what was judged as a whole.
+    ``root_span_id`` stands for what was judged as a whole. ``said`` are the verdicts as JSON objects, in their order:
+    made once, where nobody waits for it.
     """
 
     trace_id: bytes
@@ -49,6 +51,7 @@ class Ending:
     session: bool = False
     lookups: tuple[tuple[bytes, bytes | None], ...] = ()
     root_span_id: str | None = None
+    said: tuple[Mapping[str, object], ...] = ()
 
 
 def reason_of(case: Case, verdicts: Sequence[Verdict]) -> Reason:

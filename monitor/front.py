@@ -8,6 +8,7 @@ from integrations.otlp.cors import Cors
 from integrations.otlp.forward import Forward
 from integrations.otlp.gate import Gate
 from integrations.otlp.grpc_receiver import GrpcReceiver
+from integrations.otlp.passing import Passing
 from integrations.otlp.paths import signal_of
 from integrations.otlp.receiver import Receiver
 from integrations.otlp.traffic import Forwarding, Receiving
@@ -25,9 +26,12 @@ _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # a name for it, not
 
 
 class Front:
-    """Everything that listens for exports but the HTTP server itself, which the monitor starts with ``app``."""
+    """Everything that listens for exports but the HTTP server itself, which the monitor starts with ``app``.
 
-    def __init__(self, config: Config, intake: Intake) -> None:
+    ``passing`` is told while requests go on.
+    """
+
+    def __init__(self, config: Config, intake: Intake, passing: Passing) -> None:
         otlp = config.sources.otlp
         self._config = config
         self.certificates = read(otlp.tls) if otlp.tls else None
@@ -38,7 +42,7 @@ class Front:
             gate=_gate(otlp),
             cors=Cors(otlp.cors_origins) if otlp.cors_origins else None,
         )
-        self.forward = _forward(config.forward, self.receiver) if config.forward else None
+        self.forward = _forward(config.forward, self.receiver, passing) if config.forward else None
         self._grpc = (
             GrpcReceiver(self.receiver, intake.consume, intake.consume_logs, self.forward) if otlp.grpc else None
         )
@@ -129,7 +133,7 @@ def _gate(otlp: Otlp) -> Gate:
     )
 
 
-def _forward(section: ForwardSection, receiver: Receiver) -> Forward:
+def _forward(section: ForwardSection, receiver: Receiver, passing: Passing) -> Forward:
     if section.ca is not None:
         check_authority(section.ca, "forward.ca")
     replaced = {name: value.get_secret_value() for name, value in section.headers.items()}
@@ -147,4 +151,5 @@ def _forward(section: ForwardSection, receiver: Receiver) -> Forward:
         signals=section.signals,
         otlp_path=section.otlp_path,
         passthrough=section.passthrough,
+        passing=passing,
     )

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from scoring.case import Case
 from scoring.effects import Answer, Evaluation, NoAnswer, Question, Reply
 from scoring.result import Judgement
 from scoring.rubric import Rubric
 from scoring.verdict import Selection, Verdict, reach_verdict
+
+T = TypeVar("T")
 
 Spent: TypeAlias = Mapping[tuple[str, str], tuple[Judgement, ...]]
 """What judges were asked, by rubric and metric."""
@@ -116,21 +118,29 @@ class Hearing:
 
     def verdicts(self, *, created_at: str, selection: Selection = "random", revision: int = 1) -> tuple[Verdict, ...]:
         """A verdict for each rubric that was not dropped, in order. Nothing may be open."""
-        results, spent = self._evaluation.results, self.spent
+        results, spent = _by_rubric(self._evaluation.results), _by_rubric(self.spent)
+        dropped = self.dropped
         return tuple(
             reach_verdict(
                 rubric,
                 self._as_drawn_for(rubric),
-                {metric: result for (owner, metric), result in results.items() if owner == rubric.id},
-                judgements={metric: paid for (owner, metric), paid in spent.items() if owner == rubric.id},
+                results[rubric.id],
+                judgements=spent.get(rubric.id, {}),
                 created_at=created_at,
                 selection=selection,
                 revision=revision,
             )
             for rubric in self._rubrics
-            if rubric.id not in self.dropped
+            if rubric.id not in dropped
         )
 
     def _as_drawn_for(self, rubric: Rubric) -> Case:
         probability = self._probability.get(rubric.id)
         return self.case if probability is None else replace(self.case, sampling_probability=probability)
+
+
+def _by_rubric(told: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:
+    found: dict[str, dict[str, T]] = {}
+    for (rubric, metric), each in told.items():
+        found.setdefault(rubric, {})[metric] = each
+    return found

@@ -222,8 +222,7 @@ class Intake:
             self._ledger.excluded(origin.service, trace_ids)
         for origin, trace_ids in found.dropped.items():
             # Explicit randomness on some spans of a trace only may draw these and not the others: then it is drawn.
-            unknown = {trace_id for trace_id in trace_ids if not self._assembler.knows(trace_id)}
-            fresh = self._ledger.sampled_out(origin.service, unknown)
+            fresh = self._ledger.sampled_out(origin.service, self._assembler.unknown(trace_ids))
             if fresh and self.skew is not None and not found.explicit:
                 self.skew.saw(origin.service, fresh)
 

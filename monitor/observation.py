@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from scoring.result import Failed, Scored
 from scoring.standing import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from scoring.verdict import Selection, Verdict
+
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 class Key(NamedTuple):
@@ -91,6 +94,7 @@ def _observation(said: Mapping[str, object]) -> tuple[Key, Observation]:
     )
 
 
+@lru_cache(maxsize=16)  # all verdicts on a trace are of one moment
 def _nanoseconds(created_at: str) -> int:
-    since = datetime.fromisoformat(created_at) - datetime.fromtimestamp(0, UTC)
+    since = datetime.fromisoformat(created_at) - _EPOCH
     return since // timedelta(microseconds=1) * 1000

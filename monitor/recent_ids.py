@@ -25,7 +25,9 @@ class RecentIds:
 
     def learn(self, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
         """Remember these; return those that were not known."""
-        fresh = trace_ids - self._young - self._old
+        fresh = trace_ids
+        if not (self._young.isdisjoint(trace_ids) and self._old.isdisjoint(trace_ids)):
+            fresh = trace_ids - self._young - self._old
         if fresh:
             if len(self._young) + len(fresh) > self._remembered:
                 self._old, self._young = self._young, set()

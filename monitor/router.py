@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from scoring.case import Case
 from scoring.loop_guard import evaluator_traffic
+from scoring.record import record
 from scoring.scenario import Scenario, parse_scenario
 from scoring.span import Json
 
@@ -26,7 +27,7 @@ TASK_RUBRICS: Mapping[str, str] = {
 __all__ = ["Excluded", "Match", "Route", "Router"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Route:
     """What a case is judged by. ``scenario`` is the scenario itself, ``None`` when the case names none that is known.
 
@@ -79,7 +80,7 @@ class Router:
                 name = route.name or f"routes[{index}]"
                 if not route.rubrics:
                     return Excluded(f"{name} excludes it")
-                return replace(self.to(route.rubrics, name, case, route.scenario), priority=route.priority)
+                return self.to(route.rubrics, name, case, route.scenario, route.priority)
         return None
 
     def scenario(self, case: Case, default: str | None = None) -> Scenario | dict[str, Json] | None:
@@ -89,12 +90,19 @@ class Router:
         named = case.scenario if isinstance(case.scenario, str) else default
         return self._scenarios.get(named) if named is not None else None
 
-    def to(self, rubrics: tuple[str, ...], name: str, case: Case, default: str | None = None) -> Route:
+    def to(
+        self,
+        rubrics: tuple[str, ...],
+        name: str,
+        case: Case,
+        default: str | None = None,
+        priority: Priority = "normal",
+    ) -> Route:
         """A route to these rubrics, with the case's scenario, else with the one named ``default``."""
         scenario = self.scenario(case, default)
         named = case.scenario if isinstance(case.scenario, str) else default
         known = None if scenario is None or isinstance(case.scenario, dict) else named
-        return Route(rubrics=rubrics, scenario=scenario, name=name, scenario_name=known)
+        return Route(rubrics=rubrics, scenario=scenario, name=name, scenario_name=known, priority=priority)
 
     def chosen(self, rubrics: Sequence[str], case: Case) -> Route:
         """A route to rubrics that somebody named, with the scenario that the case would be held to anyway."""

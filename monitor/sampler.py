@@ -34,18 +34,18 @@ out for that.
 
 **Hashed randomness** (``sampling.randomness: hashed``) is the way out: R is a hash of the whole trace id, uniform
 whatever the ids look like and independent of every sampler upstream, whose stated probability then *multiplies*:
-p = p_s x p_d. It costs one hash a trace and request, and the agreement with other samplers: what a Collector draws at
-5 % and what we draw at 5 % are then different traces, and ``ot=rv`` is not looked at.
+p = p_s x p_d. It costs a hash a trace and resource, one a span of what is drawn, and the agreement with other samplers:
+what a Collector draws at 5 % and what we draw at 5 % are then different traces, and ``ot=rv`` is not looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
 from integrations.otlp.tracestate import hashed_randomness, incoming_threshold, randomness
 from scoring.case import Case
+from scoring.record import record
 from scoring.verdict import Selection
 
 __all__ = [
@@ -88,7 +88,8 @@ def random_bits(trace_id: bytes, source: Randomness, trace_states: Iterable[str]
     """The 56 bits that decide on a trace. Of several values that its spans state the smallest counts."""
     if source == "hashed":
         return int.from_bytes(hashed_randomness(trace_id), "big")
-    return min((randomness(trace_id, state) for state in trace_states if state), default=randomness(trace_id))
+    stated = [randomness(trace_id, state) for state in trace_states if state]
+    return min(stated) if stated else randomness(trace_id)
 
 
 class Condition(Protocol):
@@ -121,7 +122,7 @@ class Sampling(Protocol):
     def rules(self) -> Sequence[Rule]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Decision:
     """Whether a whole trace is evaluated, and how likely that was.
 
@@ -195,9 +196,8 @@ class Sampler:
 
         base, stratum = self._stratum(case)
         base = max(base, gate)
-        forced, forcing = min(
-            ((granted, rule.name) for rule, granted in self._content if rule.match.matches(case)), default=(NEVER, None)
-        )
+        matching = [(granted, rule.name) for rule, granted in self._content if rule.match.matches(case)]
+        forced, forcing = min(matching, default=(NEVER, None))
         forced = max(forced, gate)
 
         lowest = min(base, forced)
@@ -221,6 +221,8 @@ class Sampler:
     @staticmethod
     def _upstream(trace_id: bytes, states: Collection[str]) -> int:
         """The largest threshold that spans state and that the trace's randomness reaches; 0 without any."""
+        if not states:
+            return 0
         bits = random_bits(trace_id, "trace_id", states)
         return max((t for state in states if (t := incoming_threshold(state)) is not None and bits >= t), default=0)
 

@@ -79,15 +79,30 @@ class Server:
             await asyncio.sleep(0.005)
 
     async def stop(self) -> None:
-        self._server.should_exit = True
+        self._server.end()
         if self._serving:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._serving
 
 
 class _Quiet(uvicorn.Server):
-    """Leaves signals to the monitor, which ends its parts in their order."""
+    """Leaves signals to the monitor, which ends its parts in their order, and sleeps until then.
+
+    uvicorn looks ten times a second whether it is to end; there is nothing else that it would do with our settings.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def main_loop(self) -> None:
+        await self._ending.wait()
+
+    def end(self) -> None:
+        """Take nothing more, let out what is under way, and end."""
+        self.should_exit = True
+        self._ending.set()

@@ -17,7 +17,7 @@ themselves (``ot=rv``) are not looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -46,12 +46,9 @@ class _Seen:
     bins: list[int] = field(default_factory=lambda: [0] * _BINS)
     reached: int = 0
     stated: bool = False
+    n: int = 0
     standing: tuple[int, int] | None = None
     """Traces seen and traces that reached the base rate's threshold, of the last whole generation, if it alarmed."""
-
-    @property
-    def n(self) -> int:
-        return sum(self.bins)
 
 
 class SkewWatch:
@@ -63,13 +60,16 @@ class SkewWatch:
         self._generation = max(generation, math.ceil(4 * _EXPECTED / self._rate)) if self._rate else generation
         self._seen: dict[str, _Seen] = {}
 
-    def saw(self, service: str | None, trace_ids: Iterable[bytes], *, stated: bool = False) -> None:
+    def saw(self, service: str | None, trace_ids: Collection[bytes], *, stated: bool = False) -> None:
         """Traces that were not known before. ``stated``: a sampler upstream states its threshold on them."""
         name = (service or UNKNOWN_SERVICE)[:_NAME_LENGTH]
-        if name not in self._seen and len(self._seen) >= _SERVICES:
-            name = OTHER
-        seen = self._seen.setdefault(name, _Seen())
+        seen = self._seen.get(name)
+        if seen is None:
+            if len(self._seen) >= _SERVICES:
+                name = OTHER
+            seen = self._seen.setdefault(name, _Seen())
         seen.stated |= stated
+        seen.n += len(trace_ids)
         bins, floor = seen.bins, self._floor
         for trace_id in trace_ids:
             bins[trace_id[9] >> 4] += 1

@@ -7,7 +7,7 @@ whatever asking others takes; a trace that needs nobody's answer goes straight t
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -103,11 +103,16 @@ class Trial:
         return {"probability": decision.probability, "selection": decision.selection, "rule": decision.rule}
 
 
+def _go_on() -> None:
+    """Nothing is in more of a hurry."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
     """Opens and ends trials: reading, drawing, routing, and what becomes of the verdicts. Safe in any one thread.
 
     ``conversations`` is None where sessions are not judged, ``references`` where they are in the traces alone.
+    ``give_way`` is called wherever judging may pause for what is in more of a hurry.
     """
 
     archive: Archive
@@ -117,9 +122,11 @@ class Trials:
     reference_keys: Sequence[str]
     conversations: Conversations | None = None
     references: References | None = None
+    give_way: Callable[[], None] = _go_on
 
     def open(self, closing: Closing) -> Trial:
         """Everything between a closed trace and the first question to somebody who has to be waited for."""
+        self.give_way()
         payloads = self.archive.chunks(closing.trace_id)
         trial = Trial(closing=closing, chunks=len(payloads), story={}, service=closing.origin.service)
         trial.before = self.archive.story(closing.trace_id)
@@ -138,6 +145,7 @@ class Trials:
 
     def end(self, trial: Trial, now_ns: int) -> Ending:
         """The ending of a trial at which nothing is open, without committing anything."""
+        self.give_way()
         verdicts: tuple[Verdict, ...] = ()
         try:
             if trial.hearing is not None:
@@ -164,21 +172,25 @@ class Trials:
             session=trial.closing.session,
             lookups=trial.lookups,
             root_span_id=trial.hearing.case.root_span_id if trial.hearing is not None else None,
+            said=tuple(verdict.to_json() for verdict in current),
         )
 
     def _hear(self, trial: Trial, payloads: Sequence[bytes]) -> None:
-        trace, trial.story = _assembled(trial.closing, payloads)
+        trace, trial.story = _assembled(trial.closing, payloads, self.give_way)
         if trace is None:
             trial.reason = Reason.UNDECODABLE
             return
+        self.give_way()
         case = extract(trace, reference_keys=self.reference_keys)
         if self.references is not None:
             found = self.references.find(case)
-            case, trial.lookups = replace(case, expected_outcome=found.value), found.lookups
+            if found.value is not case.expected_outcome:
+                case = replace(case, expected_outcome=found.value)
+            trial.lookups = found.lookups
             trial.story["reference"] = found.where
         trial.story |= _identity(case)
         trial.service = case.service or trial.service
-        trial.last_span_ns = max(s.end_ns for s in trace.spans)
+        trial.last_span_ns = max([span.end_ns for span in trace.spans])
 
         states = [span.trace_state for span in trace.spans]
         decision = self.sampler.decide(case, trial.closing.origin.threshold, trial.trace_id, states)
@@ -188,13 +200,14 @@ class Trials:
             trial.turn = self.conversations.turn(
                 case,
                 started_ns=min(s.start_ns for s in trace.spans),
+                ended_ns=trial.last_span_ns,
                 thinned=self.sampler.thinned_upstream(trial.trace_id, states),
                 before=trial.before,
             )
         if decision.probability is None:
             trial.reason = Reason.SAMPLED_OUT
             return
-        self._refer(trial, replace(case, sampling_probability=decision.probability), self.router)
+        self._refer(trial, case, self.router, decision.probability)
 
     def _hear_session(self, trial: Trial) -> None:
         stored = self.archive.turns(trial.trace_id)
@@ -209,12 +222,12 @@ class Trials:
         trial.service, trial.decision = case.service, decision
         trial.story["sampling"] = trial.sampled
         if decision.kept:
-            self._refer(trial, case, self.conversations.router)
+            self._refer(trial, case, self.conversations.router, case.sampling_probability)
         else:
             trial.reason = Reason.SAMPLED_OUT
 
-    def _refer(self, trial: Trial, case: Case, router: Router) -> None:
-        """Put a case that was drawn before the rubrics that its route names."""
+    def _refer(self, trial: Trial, case: Case, router: Router, probability: float) -> None:
+        """Put a case that was drawn with this probability before the rubrics that its route names."""
         route = router.route(case)
         if isinstance(route, Excluded):
             trial.story["excluded"] = route.reason
@@ -225,7 +238,9 @@ class Trials:
             return
         trial.story |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
         trial.scenario, trial.priority = route.scenario_name, route.priority
-        case = replace(case, scenario=route.scenario) if route.scenario is not None else case
+        scenario = case.scenario if route.scenario is None else route.scenario
+        case = replace(case, scenario=scenario, sampling_probability=probability)
+        self.give_way()
         trial.hearing = self.evaluator.open(case, route.rubrics)
 
     def _verdicts(self, trial: Trial, hearing: Hearing, now_ns: int) -> tuple[Verdict, ...]:
@@ -249,11 +264,17 @@ def fail(trial: Trial, error: Exception) -> None:
     trial.story["error"] = f"{type(error).__name__}: {error}"
 
 
-def _assembled(closing: Closing, payloads: Sequence[bytes]) -> tuple[Trace | None, dict[str, object]]:
+def _assembled(
+    closing: Closing, payloads: Sequence[bytes], give_way: Callable[[], None]
+) -> tuple[Trace | None, dict[str, object]]:
     kept = decode_kept(payloads)
     if not kept.spans:
         return None, {"spans": 0, "damaged_chunks": kept.damaged}
-    trace = Trace.of(closing.trace_id.hex(), [lift(raw) for raw in kept.spans], closing.completion)
+    spans = []
+    for raw in kept.spans:
+        give_way()
+        spans.append(lift(raw))
+    trace = Trace.of(closing.trace_id.hex(), spans, closing.completion)
     return trace, {
         "spans": len(trace.spans),
         "damaged_chunks": kept.damaged,

@@ -48,8 +48,8 @@ class _Mean:
 
     def move(self, value: float, weight: float, sign: int) -> None:
         self.n += sign
-        for total, x in ((self.product, value * weight), (self.weight, weight)):
-            (total.add if sign > 0 else total.subtract)(x)
+        self.product.move(value * weight, sign)
+        self.weight.move(weight, sign)
 
     @property
     def value(self) -> float:
@@ -109,19 +109,20 @@ class _Window:
         self.judge_failed += sign * seen.judge_failed
         if seen.passed is None:
             self.incomplete += sign
-            (self.incomplete_weight.add if sign > 0 else self.incomplete_weight.subtract)(seen.weight)
+            self.incomplete_weight.move(seen.weight, sign)
         else:
             self.n += sign
             self.failures += sign * (not seen.passed)
-            sums = [(self.weight, seen.weight), (self.squared_weight, seen.weight * seen.weight)]
+            self.weight.move(seen.weight, sign)
+            self.squared_weight.move(seen.weight * seen.weight, sign)
             if not seen.passed:
-                sums.append((self.failed_weight, seen.weight))
-            for total, x in sums:
-                (total.add if sign > 0 else total.subtract)(x)
+                self.failed_weight.move(seen.weight, sign)
         if seen.composite is not None:
             self.composite.move(seen.composite, seen.weight, sign)
         for name, value in zip(seen.metrics, seen.values, strict=True):
-            mean = self.metrics.setdefault(name, _Mean())
+            mean = self.metrics.get(name)
+            if mean is None:
+                mean = self.metrics[name] = _Mean()
             mean.move(value, seen.weight, sign)
             if mean.n == 0:
                 del self.metrics[name]

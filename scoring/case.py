@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from .record import record
 from .span import Completion, Json, ToolCall
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class ParsedOutput:
     fenced: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, slots=False, kw_only=True)
 class Case:
     """One thing to judge. ``sampling_probability`` is the chance with which it was drawn, in (0, 1].
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from types import GeneratorType
 from typing import Generic, TypeAlias, TypeVar
 
 from .result import Judgement, Method, Result
@@ -73,6 +74,8 @@ class NoAnswer:
 
 Reply: TypeAlias = Answer | NoAnswer
 Steps: TypeAlias = Generator[tuple[Question, ...], Sequence[Reply], Result]
+Begun: TypeAlias = Result | Steps
+"""A metric of a case: its result, where nothing has to be asked for it, else the steps to it."""
 
 
 K = TypeVar("K", bound=Hashable)
@@ -87,12 +90,15 @@ class Evaluation(Generic[K]):
     its behalf, whether or not a value came of it.
     """
 
-    def __init__(self, started: Mapping[K, Steps]) -> None:
+    def __init__(self, started: Mapping[K, Begun]) -> None:
         self.results: dict[K, Result] = {}
         self.judgements: dict[K, tuple[Judgement, ...]] = {}
         self._running: dict[K, tuple[Steps, tuple[Question, ...]]] = {}
-        for name, steps in started.items():
-            self._advance(name, steps, None)
+        for name, begun in started.items():
+            if isinstance(begun, GeneratorType):
+                self._advance(name, begun, None)
+            else:
+                self.results[name] = begun  # type: ignore[assignment]  # all steps are generators of Python's own
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -132,7 +138,7 @@ class Evaluation(Generic[K]):
             self._running[name] = (steps, asked)
 
 
-def run(started: Mapping[K, Steps], answer: Callable[[Question], Reply]) -> Evaluation[K]:
+def run(started: Mapping[K, Begun], answer: Callable[[Question], Reply]) -> Evaluation[K]:
     """Metrics driven to their end with a plain function as the only answerer (tests, offline use)."""
     evaluation = Evaluation(started)
     while questions := evaluation.questions:

@@ -27,10 +27,10 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
     ``agents_called`` holds one entry an invocation, in order of start. ``tools_used`` holds hand-offs too, flagged:
     whoever compares tools with expectations leaves flagged ones out. ``context`` is what retrievers returned.
     """
-    root = next(iter(_root(trace)), None)
+    root = trace.root or next(iter(trace.tops), None)
     runs = agent_runs(trace)
     metadata = _metadata(trace)
-    task_input, answer = _input(trace, runs), _output(trace, runs)
+    task_input, answer = _first_said(_asked(trace, root, runs)), _first_said(_answered(trace, root, runs))
     used = leaves.usage(trace)
     calls = leaves.model_calls(trace)
     captured = answer is not None or any(_has_content(span) for span in trace.spans)
@@ -55,7 +55,7 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
         output_tokens=used.output if used else None,
         cost_usd=leaves.cost_usd(trace),
         model=_model(trace, calls or [span for span in trace.spans if span.model]),
-        tags=tuple(dict.fromkeys(tag for span in trace.spans for tag in span.tags)),
+        tags=tuple(dict.fromkeys([tag for span in trace.spans for tag in span.tags])),
         metadata=metadata,
         evaluation_criteria_override=_text(metadata.get("evaluation_criteria_override")),
         session_id=_first(trace, "session_id"),
@@ -82,27 +82,33 @@ def _first(trace: Trace, field: str) -> str | None:
     return None
 
 
-def _input(trace: Trace, runs: Sequence[Span]) -> Json:
+def _asked(trace: Trace, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
     """What was asked: of the trace, else of its root, the topmost agent, the first model call, the topmost step."""
-    said = (span.trace_input for span in trace.spans)
-    agents = _topmost_agents(trace, runs)[:1]
-    models = [span for span in trace.spans if span.kind is SpanKind.LLM]
-    asked = (span.input for span in (*_root(trace), *agents, *models, *_steps(trace)))
-    return next((value for value in (*said, *asked) if _said(value)), None)
+    for span in trace.spans:
+        yield span.trace_input
+    if root is not None:
+        yield root.input
+    for span in (*_topmost_agents(trace, runs)[:1], *trace.models):
+        yield span.input
+    for span in _steps(trace):
+        yield span.input
 
 
-def _output(trace: Trace, runs: Sequence[Span]) -> Json:
+def _answered(trace: Trace, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
     """What was answered: by the trace, else by its root, the topmost agent, the last model call, the topmost step."""
-    said = (span.trace_output for span in reversed(trace.spans))
+    for span in reversed(trace.spans):
+        yield span.trace_output
+    if root is not None:
+        yield root.output
     agents = sorted(_topmost_agents(trace, runs), key=lambda span: span.end_ns)[-1:]
-    models = sorted((s for s in trace.spans if s.kind is SpanKind.LLM), key=lambda span: span.end_ns, reverse=True)
-    answered = (span.output for span in (*_root(trace), *agents, *models, *_steps(trace)))
-    return next((value for value in (*said, *answered) if _said(value)), None)
+    for span in (*agents, *sorted(trace.models, key=lambda span: span.end_ns, reverse=True)):
+        yield span.output
+    for span in _steps(trace):
+        yield span.output
 
 
-def _root(trace: Trace) -> tuple[Span, ...]:
-    """The root; of a trace whose root never came, the earliest of its topmost spans."""
-    return (trace.root,) if trace.root else trace.tops[:1]
+def _first_said(values: Iterator[Json]) -> Json:
+    return next((value for value in values if _said(value)), None)
 
 
 def _steps(trace: Trace) -> Iterator[Span]:
@@ -117,20 +123,20 @@ def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
 
 
 def _said(value: Json) -> bool:
-    return value is not None and value not in ("", [], {})
+    return bool(value) or (value is not None and value not in ("", [], {}))
 
 
 def _has_content(span: Span) -> bool:
-    return any(map(_said, (span.input, span.output))) or bool(span.input_messages or span.output_messages)
+    return bool(span.input_messages or span.output_messages) or _said(span.input) or _said(span.output)
 
 
 def _metadata(trace: Trace) -> dict[str, Json]:
     """All metadata in one map: what is said of the trace before what is said of a span, higher spans first."""
     found: dict[str, Json] = {}
-    for field in ("trace_metadata", "metadata"):
-        for span in trace.from_top:
-            for key, value in getattr(span, field).items():
-                found.setdefault(key, value)
+    said = [span.trace_metadata for span in trace.from_top] + [span.metadata for span in trace.from_top]
+    for metadata in said:
+        for key, value in metadata.items() if metadata else ():
+            found.setdefault(key, value)
     return found
 
 

@@ -6,7 +6,7 @@ So what counts is the lowest span that reports it, and of several that report th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Sequence
 
 from .span import Span, SpanKind, Usage
 from .trace import Trace
@@ -14,7 +14,8 @@ from .trace import Trace
 
 def usage(trace: Trace) -> Usage | None:
     """Tokens of the whole trace, None when no span reports any."""
-    counted = [span.usage for span in _lowest(trace, lambda span: span.usage is not None) if span.usage]
+    reporting = [span for span in trace.spans if span.usage is not None]
+    counted = [span.usage for span in _lowest(trace, reporting) if span.usage]
     if not counted:
         return None
     return Usage(
@@ -27,14 +28,14 @@ def usage(trace: Trace) -> Usage | None:
 
 def cost_usd(trace: Trace) -> float | None:
     """US dollars of the whole trace as the emitters reckoned them, None when no span reports any."""
-    costs = [span.cost_usd for span in _lowest(trace, lambda span: span.cost_usd is not None)]
-    known = [cost for cost in costs if cost is not None]
+    reporting = [span for span in trace.spans if span.cost_usd is not None]
+    known = [span.cost_usd for span in _lowest(trace, reporting) if span.cost_usd is not None]
     return sum(known) if known else None
 
 
-def model_calls(trace: Trace) -> tuple[Span, ...]:
+def model_calls(trace: Trace) -> list[Span]:
     """The model calls proper, in order of start: not the spans that wrap them."""
-    return tuple(_lowest(trace, lambda span: span.kind is SpanKind.LLM))
+    return _lowest(trace, trace.models)
 
 
 def model_ms(trace: Trace) -> float | None:
@@ -42,8 +43,8 @@ def model_ms(trace: Trace) -> float | None:
 
     A call whose span also holds what its answer led to, other calls among it, is left out: its own time is not known.
     """
-    calls = tuple(_lowest(trace, lambda span: span.kind is SpanKind.LLM, whole=True))
-    return sum(max(0, call.end_ns - call.start_ns) for call in calls) / 1e6 if calls else None
+    calls = _lowest(trace, trace.models, whole=True)
+    return sum([max(0, call.end_ns - call.start_ns) for call in calls]) / 1e6 if calls else None
 
 
 _DOERS = frozenset({SpanKind.TOOL, SpanKind.AGENT})
@@ -73,13 +74,31 @@ class _ToldTwice:
         return False
 
 
-def _lowest(trace: Trace, reports: Callable[[Span], bool], *, whole: bool = False) -> Iterator[Span]:
-    """Spans that report and have none below them that does, one for each response.
+def _lowest(trace: Trace, reporting: Sequence[Span], *, whole: bool = False) -> list[Span]:
+    """Spans that report and have none below them that does, one for each response; ``whole`` as in ``_covered``."""
+    covered = _covered(trace, reporting, whole=whole)
+    told = _ToldTwice()
+    seen: set[str] = set()
+    found: list[Span] = []
+    for span in reporting:
+        if span.span_id in covered or (span.response_id is not None and span.response_id in seen):
+            continue
+        if told.by_another(span):
+            continue
+        if span.response_id is not None:
+            seen.add(span.response_id)
+        found.append(span)
+    return found
+
+
+def _covered(trace: Trace, reporting: Sequence[Span], *, whole: bool) -> Collection[str]:
+    """Ids of the spans with one below them that reports the same.
 
     Some clients keep a model call's span open while the tools run, and the agents, that its answer calls: of what is
     beyond a tool or an agent such a span is no roll-up, unless ``whole`` says that nothing may be below it.
     """
-    reporting = [span for span in trace.spans if reports(span)]
+    if len(reporting) < 2 or not any(span.span_id in trace.children for span in reporting):
+        return ()  # of one, or of some that have nothing below them, none covers another: nearly every trace
     covered: set[str] = set()
     passed: set[tuple[str, bool]] = set()
     for span in reporting:
@@ -95,15 +114,4 @@ def _lowest(trace: Trace, reports: Callable[[Span], bool], *, whole: bool = Fals
             if whole or not beyond or above.kind is not SpanKind.LLM:
                 covered.add(above.span_id)
             beyond = beyond or above.kind in _DOERS
-    seen: set[str] = set()
-    told = _ToldTwice()
-    for span in reporting:
-        if (
-            span.span_id in covered
-            or told.by_another(span)
-            or (span.response_id is not None and span.response_id in seen)
-        ):
-            continue
-        if span.response_id is not None:
-            seen.add(span.response_id)
-        yield span
+    return covered

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from types import GeneratorType
+from typing import TypeAlias
 
 from .bands import Bands
 from .case import Case
-from .effects import Steps
+from .effects import Begun, Steps
 from .label import label
 from .result import Failed, Method, Result
 
@@ -39,17 +39,27 @@ class Metric:
     undefined: str = "never"
     short: str | None = None
 
-    def start(self, case: Case) -> Steps:
-        """The metric's steps for this case; a plain function is lifted to steps that ask nothing."""
-        return _lifted(self.measure, case)
+    def start(self, case: Case) -> Begun:
+        """The metric's result for this case, or the steps to it where it asks.
+
+        An error in a metric is that metric's failure, with its cause: it must not cost the case its other metrics.
+        """
+        try:
+            begun = self.measure(case)
+        except _FAULTS as error:
+            return _failed(error)
+        return _guarded(begun) if isinstance(begun, GeneratorType) else begun
 
 
-def _lifted(measure: Measure, case: Case) -> Steps:
-    # An error in a metric is that metric's failure, with its cause: it must not cost the case its other metrics.
+_FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, RecursionError)
+
+
+def _guarded(steps: Steps) -> Steps:
     try:
-        result = measure(case)
-        if inspect.isgenerator(result):
-            return (yield from cast("Generator[object, object, Result]", result))  # type: ignore[misc]  # narrowed by isgenerator
-        return cast("Result", result)
-    except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
-        return Failed(f"{type(error).__name__}: {label(str(error), 200)}")
+        return (yield from steps)
+    except _FAULTS as error:
+        return _failed(error)
+
+
+def _failed(error: Exception) -> Failed:
+    return Failed(f"{type(error).__name__}: {label(str(error), 200)}")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from .record import record
+
 
 class Method(StrEnum):
     """How a value was decided, from certain to estimated."""
@@ -40,7 +42,7 @@ class Judgement:
     output_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Scored:
     """A measured value. Finite by construction; ``details`` is what a reader needs to check it, as JSON.
 
@@ -59,7 +61,7 @@ class Scored:
             raise ValueError(f"a score must be a finite number, got {self.value!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True, kw_only=False)
 class NotApplicable:
     """There is nothing to measure: the metric's weight goes to the others, coverage stays."""
 
@@ -67,7 +69,7 @@ class NotApplicable:
     status = "not_applicable"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True, kw_only=False)
 class Unavailable:
     """What the metric needs is missing (no reference, no judge, no embeddings): coverage falls."""
 
@@ -75,7 +77,7 @@ class Unavailable:
     status = "unavailable"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True, kw_only=False)
 class Failed:
     """It was tried and failed (a judge that timed out, an answer that did not parse): coverage falls."""
 

@@ -79,9 +79,24 @@ class Rubric:
         return f"{self.id}@{hashlib.sha256(said.encode()).hexdigest()[:_VERSION_DIGITS]}"
 
     @cached_property
+    def weighed(self) -> tuple[Criterion, ...]:
+        """The criteria that the composite is made of."""
+        return tuple(criterion for criterion in self.criteria if criterion.weight)
+
+    @cached_property
+    def prerequisites(self) -> tuple[Criterion, ...]:
+        """The criteria that must be 1 for the others to apply."""
+        return tuple(criterion for criterion in self.criteria if criterion.prerequisite)
+
+    @cached_property
+    def blocking(self) -> tuple[tuple[Criterion, Blocker], ...]:
+        """The criteria that may block, each with its blocker."""
+        return tuple((criterion, criterion.blocker) for criterion in self.criteria if criterion.blocker)
+
+    @cached_property
     def bands(self) -> Bands | None:
         """Bands of the composite: what a case at the lower bounds of *good* (of *acceptable*) everywhere would get."""
-        weighed = [(c.metric.bands, c) for c in self.criteria if c.weight]
+        weighed = [(c.metric.bands, c) for c in self.weighed]
         if self.pass_mark is None or any(bands is None for bands, _ in weighed):
             return None
         good = self.good_mark

@@ -108,8 +108,10 @@ class Side:
 
     def unexpected(self, called: Iterable[str]) -> list[str]:
         """Called names that are excluded or, on a closed side, not expected."""
-        expected = {*self.include, *self.always}
-        return [name for name in called if name in self.exclude or (self.closed and name not in expected)]
+        if not self.closed:
+            return [name for name in called if name in self.exclude]
+        allowed = {*self.include, *self.always}.difference(self.exclude)
+        return [name for name in called if name not in allowed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

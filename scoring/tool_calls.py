@@ -30,8 +30,8 @@ def tool_calls(trace: Trace, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | N
     """
     spans, twins = tool_spans(trace)
     asked = _asked(trace)
-    if not spans and not asked and _contents_unknown(trace):
-        return None
+    if not spans and not asked:
+        return None if _contents_unknown(trace) else ()
     matched = _match(spans, asked)
     agents = {run.agent.lower().replace(" ", "_") for run in runs if run.agent}
     above_runs = (_nearest(trace, run) for run in runs)
@@ -40,33 +40,40 @@ def tool_calls(trace: Trace, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | N
     for index, span in enumerate(spans):
         call = _merge(span, matched.get(index))
         handoff = call.handoff or _is_handoff(call, agents) or span.span_id in delegating
-        found.append((span.start_ns, replace(call, handoff=handoff)))
+        found.append((span.start_ns, _flagged(call, handoff)))
     used = {id(ask) for ask in matched.values()}
     for ask in asked:
         if id(ask) not in used:
             call = _completed(ask)
-            found.append((ask.at_ns, replace(call, handoff=call.handoff or _is_handoff(call, agents))))
+            found.append((ask.at_ns, _flagged(call, call.handoff or _is_handoff(call, agents))))
     return tuple(call for _, call in sorted(found, key=lambda pair: pair[0]))
 
 
 def _contents_unknown(trace: Trace) -> bool:
-    calls = [span for span in trace.spans if span.kind is SpanKind.LLM]
+    calls = trace.models
     return bool(calls) and not any(span.output_messages or span.output is not None for span in calls)
 
 
 def _asked(trace: Trace) -> list[Asked]:
     """Calls that models made in this trace: those in their answers, not those in the history they were given."""
+    speaking = [span for span in trace.spans if span.output_messages]
+    asking = [span for span in speaking if any(message.tool_calls for message in span.output_messages)]
+    if not asking:
+        return []
     answers = Answers(trace)
     covered = _above_models(trace)
     found: list[Asked] = []
     seen: set[tuple[str, str, str]] = set()
     made: set[tuple[str, str]] = set()
-    for span in sorted(trace.spans, key=lambda s: s.end_ns):
+    for span in sorted(asking, key=lambda s: s.end_ns):
         # A step's messages count only where no model call below it has them at first hand.
         if span.kind is not SpanKind.LLM and span.span_id in covered:
             continue
-        known = {identity(call) for message in span.input_messages for call in message.tool_calls}
-        for call in (call for message in span.output_messages for call in message.tool_calls):
+        calls = [call for message in span.output_messages for call in message.tool_calls]
+        ids = {call.call_id for call in calls}
+        history = (call for message in span.input_messages for call in message.tool_calls)
+        known = {identity(call) for call in history if call.call_id in ids}
+        for call in calls:
             told = identity(call)
             if call.call_id is not None and (told in known or told in seen):
                 continue
@@ -82,12 +89,11 @@ def _asked(trace: Trace) -> list[Asked]:
 def _above_models(trace: Trace) -> set[str]:
     """Ids of all spans with a model call below them."""
     found: set[str] = set()
-    for span in trace.spans:
-        if span.kind is SpanKind.LLM:
-            for above in trace.ancestors(span):
-                if above.span_id in found:
-                    break
-                found.add(above.span_id)
+    for span in trace.models:
+        for above in trace.ancestors(span):
+            if above.span_id in found:
+                break
+            found.add(above.span_id)
     return found
 
 
@@ -99,6 +105,8 @@ def _match(spans: list[Span], asked: list[Asked]) -> dict[int, Asked]:
     matched: dict[int, Asked] = {}
     taken: set[int] = set()
     for keys in (_by_id, _by_arguments, _by_name, _by_words):
+        if len(matched) == min(len(spans), len(asked)):
+            break
         free: dict[tuple[str, ...], deque[int]] = {}
         for index, ask in enumerate(asked):
             for key in keys(ask.call, asked=True) if index not in taken else ():
@@ -175,9 +183,15 @@ def _result(text: str) -> Json:
             return found
 
 
+def _flagged(call: ToolCall, handoff: bool) -> ToolCall:  # noqa: FBT001  # what it is flagged with
+    return call if call.handoff == handoff else replace(call, handoff=handoff)
+
+
 def _is_handoff(call: ToolCall, agents: set[str]) -> bool:
     if _HANDOFF.match(call.name):
         return True
+    if not agents:
+        return False
     name = call.name.lower()
     stripped = _VERBS.sub("", _VERBS.sub("", name))
     return not agents.isdisjoint({name, stripped})

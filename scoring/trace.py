@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
-from .span import Completion, Span
+from .span import Completion, Span, SpanKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +44,13 @@ class Trace:
     def children(self) -> dict[str | None, tuple[Span, ...]]:
         """Spans by parent id; under ``None`` stand the roots and the spans whose parent never came."""
         found: dict[str | None, list[Span]] = {}
+        known = self.by_id
         for span in self.spans:
-            known = span.parent_id is not None and span.parent_id in self.by_id
-            found.setdefault(span.parent_id if known else None, []).append(span)
+            parent = span.parent_id if span.parent_id in known else None
+            if parent in found:
+                found[parent].append(span)
+            else:
+                found[parent] = [span]
         return {parent: tuple(spans) for parent, spans in found.items()}
 
     @property
@@ -65,19 +70,31 @@ class Trace:
     def levels(self) -> tuple[tuple[Span, ...], ...]:
         """Spans level by level, the root's first; what a cycle of parents keeps from being reached comes last."""
         found: list[tuple[Span, ...]] = []
-        seen: set[str] = set()
-        level = tuple(sorted(self.tops, key=lambda span: span is not self.root))
-        while level:
+        left = iter(self.from_top)
+        size = len(self.tops)
+        while level := tuple(islice(left, size)):
             found.append(level)
-            seen.update(span.span_id for span in level)
-            level = tuple(c for span in level for c in self.children.get(span.span_id, ()) if c.span_id not in seen)
-        unreached = tuple(span for span in self.spans if span.span_id not in seen)
+            size = sum([len(self.children.get(span.span_id, ())) for span in level])
+        unreached = tuple(left)
         return (*found, unreached) if unreached else tuple(found)
 
     @cached_property
     def from_top(self) -> tuple[Span, ...]:
         """Spans from the top down: what stands higher speaks for more of the trace."""
-        return tuple(span for level in self.levels for span in level)
+        found = list(self.tops)
+        if found and found[0] is not self.root:
+            found.sort(key=lambda span: span is not self.root)
+        for span in found:  # it grows by what stands below; each span has one parent, so none comes twice
+            found.extend(self.children.get(span.span_id, ()))
+        if len(found) < len(self.spans):  # a cycle of parents keeps some from being reached
+            reached = {span.span_id for span in found}
+            found.extend([span for span in self.spans if span.span_id not in reached])
+        return tuple(found)
+
+    @cached_property
+    def models(self) -> tuple[Span, ...]:
+        """The model calls, those around others included, in order of start."""
+        return tuple([span for span in self.spans if span.kind is SpanKind.LLM])
 
     @cached_property
     def missing_parents(self) -> tuple[str, ...]:

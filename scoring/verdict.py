@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from .bands import Effect
+from .bands import Blocker, Effect
 from .case import Case
 from .label import MAX_REASON, label
+from .record import record
 from .result import Failed, Judgement, NotApplicable, Result, Scored, Unavailable
 from .rubric import Criterion, Rubric
 
@@ -22,6 +23,7 @@ Selection: TypeAlias = Literal["random", "forced"]
 """Drawn by the base rate, or kept only because a rule on its content demanded it."""
 
 _DIGITS = 12
+_GAPS = (Unavailable, Failed)
 
 
 class State(StrEnum):
@@ -37,7 +39,7 @@ class State(StrEnum):
     INCOMPLETE = "incomplete"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Score:
     """One metric's line in a verdict. ``judgements`` is what judges were asked for it: of use or not, it was paid."""
 
@@ -49,18 +51,20 @@ class Score:
 
     def to_json(self) -> dict[str, object]:
         result = self.result
-        judged = result.judgements if isinstance(result, Scored) else self.judgements
-        return {
+        scored = result if isinstance(result, Scored) else None
+        said: dict[str, object] = {
             "metric": self.metric,
-            "value": result.value if isinstance(result, Scored) else None,
+            "value": scored.value if scored else None,
             "weight": self.weight,
             "rating": self.rating,
             "status": result.status,
-            "method": result.method.value if isinstance(result, Scored) else None,
+            "method": scored.method.value if scored else None,
             "reason": label(result.reason, MAX_REASON),
-            "details": dict(result.details) if isinstance(result, Scored) else {},
-            **({"judge": _judged(judged)} if judged else {}),
+            "details": dict(scored.details) if scored else {},
         }
+        if judged := scored.judgements if scored else self.judgements:
+            said["judge"] = _judged(judged)
+        return said
 
 
 def _judged(judgements: Sequence[Judgement]) -> dict[str, object]:
@@ -74,12 +78,25 @@ def _judged(judgements: Sequence[Judgement]) -> dict[str, object]:
     }
 
 
+def _asked_of_judges(judgements: Sequence[Judgement]) -> dict[str, object]:
+    """What judging a verdict took. One call may answer several metrics, and is paid once."""
+    calls = _calls(judgements) if judgements else ()
+    return {
+        "model": judgements[0].model if judgements else None,
+        "prompt_version": judgements[0].prompt_version if judgements else None,
+        "cost_usd": math.fsum([call.cost_usd for call in calls]),
+        "calls": sum([call.requests for call in calls]),
+        "input_tokens": sum([call.input_tokens for call in calls]),
+        "output_tokens": sum([call.output_tokens for call in calls]),
+    }
+
+
 def _calls(judgements: Iterable[Judgement]) -> Sequence[Judgement]:
     """One judgement of each call; an answer out of the cache is no call and costs nothing."""
     return tuple({judgement.call: judgement for judgement in judgements if judgement.call}.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One case under one rubric. ``composite`` is None when invalid or incomplete, ``passed`` is None when incomplete.
 
@@ -116,15 +133,13 @@ class Verdict:
     @property
     def judgements(self) -> tuple[Judgement, ...]:
         """What judges were asked on its behalf: those that its values rest on first, then what came to nothing."""
-        scored = (
-            judged for score in self.scores if isinstance(score.result, Scored) for judged in score.result.judgements
-        )
-        return tuple(dict.fromkeys((*scored, *(judged for score in self.scores for judged in score.judgements))))
+        results = [score.result for score in self.scores]
+        scored = [judged for result in results if isinstance(result, Scored) for judged in result.judgements]
+        asked = [judged for score in self.scores for judged in score.judgements]
+        return tuple(dict.fromkeys(scored + asked))
 
     def to_json(self) -> dict[str, object]:
         """The verdict as the format page says, ready for a JSON line."""
-        judged = self.judgements
-        calls = _calls(judged)  # One call may answer several metrics, and is paid once.
         return {
             "case_id": self.case_id, "trace_id": self.trace_id, "task": self.task,
             "rubric": self.rubric, "rubric_version": self.rubric_version,
@@ -132,14 +147,7 @@ class Verdict:
             "state": self.state.value, "passed": self.passed, "rating": self.rating,
             "blockers": list(self.blockers), "pass_mark": self.pass_mark, "reason": self.reason,
             "scores": [score.to_json() for score in self.scores],
-            "judge": {
-                "model": judged[0].model if judged else None,
-                "prompt_version": judged[0].prompt_version if judged else None,
-                "cost_usd": math.fsum(call.cost_usd for call in calls),
-                "calls": sum(call.requests for call in calls),
-                "input_tokens": sum(call.input_tokens for call in calls),
-                "output_tokens": sum(call.output_tokens for call in calls),
-            },
+            "judge": _asked_of_judges(self.judgements),
             "service": self.service, "environment": self.environment, "session_id": self.session_id,
             "selection": self.selection, "revision": self.revision,
             "sampling_probability": self.sampling_probability, "cost_usd": self.cost_usd,
@@ -165,16 +173,26 @@ def reach_verdict(
     Order of the results is irrelevant; a better value never lowers the composite; a metric without a value lowers
     coverage (or, when not applicable, gives its weight to the others) and never the score.
     """
-    results = _after_prerequisites(rubric, results)
+    unmet = [c.metric.id for c in rubric.prerequisites if _value(results, c) not in (None, 1.0)]
+    if unmet:
+        results = _after_prerequisites(rubric, results, unmet[0])
     paid = judgements or {}
-    scores = tuple(_score(c, results[c.metric.id], paid.get(c.metric.id, ())) for c in rubric.criteria)
-    unmet = [c.metric.id for c in rubric.criteria if c.prerequisite and _value(results, c) not in (None, 1.0)]
-    hits = [(c.metric.id, c.blocker.effect) for c in rubric.criteria if c.blocker and _blocks(c, results)]
+    scores = tuple([
+        Score(
+            metric=(metric := criterion.metric.id),
+            weight=criterion.weight,
+            result=(result := results[metric]),
+            rating=_rated(criterion, result.value) if isinstance(result, Scored) else None,
+            judgements=paid.get(metric, ()),
+        )
+        for criterion in rubric.criteria
+    ])  # fmt: skip
+    hits = [(c.metric.id, blocker.effect) for c, blocker in rubric.blocking if _blocks(c, blocker, results)]
     invalid = bool(unmet) or any(effect is Effect.INVALID for _, effect in hits)
 
     coverage, weighed = _weigh(rubric, results)
-    unknown = [c.metric.id for c in rubric.criteria if c.prerequisite and _missing(results, c)]
-    unchecked = [c.metric.id for c in rubric.criteria if c.blocker and _missing(results, c)]
+    unknown = [c.metric.id for c in rubric.prerequisites if _missing(results, c)]
+    unchecked = [c.metric.id for c, _ in rubric.blocking if _missing(results, c)]
     known = weighed is not None and coverage >= rubric.min_coverage - 1e-9 and not unknown
     composite = round(weighed * rubric.scale, _DIGITS) if weighed is not None and known and not invalid else None
     passed = False if invalid or hits else _passed(rubric, composite, results)
@@ -230,33 +248,26 @@ def _value(results: Mapping[str, Result], criterion: Criterion) -> float | None:
 
 
 def _missing(results: Mapping[str, Result], criterion: Criterion) -> bool:
-    return isinstance(results[criterion.metric.id], Unavailable | Failed)
+    return isinstance(results[criterion.metric.id], _GAPS)
 
 
-def _after_prerequisites(rubric: Rubric, results: Mapping[str, Result]) -> dict[str, Result]:
+def _after_prerequisites(rubric: Rubric, results: Mapping[str, Result], unmet: str) -> dict[str, Result]:
     """An unmet prerequisite makes every other metric of the rubric not applicable (rubrics §2)."""
-    unmet = [c for c in rubric.criteria if c.prerequisite and _value(results, c) not in (None, 1.0)]
-    if not unmet:
-        return dict(results)
-    kept = {c.metric.id for c in rubric.criteria if c.prerequisite}
-    why = NotApplicable(f"{unmet[0].metric.id} is 0")
+    kept = {c.metric.id for c in rubric.prerequisites}
+    why = NotApplicable(f"{unmet} is 0")
     return {name: result if name in kept else why for name, result in results.items()}
 
 
-def _blocks(criterion: Criterion, results: Mapping[str, Result]) -> bool:
+def _blocks(criterion: Criterion, blocker: Blocker, results: Mapping[str, Result]) -> bool:
     value = _value(results, criterion)
-    return value is not None and criterion.blocker is not None and criterion.blocker.blocks(value)
+    return value is not None and blocker.blocks(value)
 
 
-def _score(criterion: Criterion, result: Result, judgements: tuple[Judgement, ...]) -> Score:
-    rating = None
-    if isinstance(result, Scored):
-        blocked = criterion.blocker is not None and criterion.blocker.blocks(result.value)
-        bands = criterion.metric.bands
-        rating = "blocker" if blocked else bands.rating(result.value) if bands else None
-    return Score(
-        metric=criterion.metric.id, weight=criterion.weight, result=result, rating=rating, judgements=judgements
-    )
+def _rated(criterion: Criterion, value: float) -> str | None:
+    if criterion.blocker is not None and criterion.blocker.blocks(value):
+        return "blocker"
+    bands = criterion.metric.bands
+    return bands.rating(value) if bands else None
 
 
 def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float | None]:
@@ -264,13 +275,13 @@ def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float 
 
     Both are rounded to 12 decimals: sums of decimal fractions come out as on paper (0.882, not 0.8820000000000001).
     """
-    applicable = [c for c in rubric.criteria if c.weight and not isinstance(results[c.metric.id], NotApplicable)]
+    applicable = [c for c in rubric.weighed if not isinstance(results[c.metric.id], NotApplicable)]
     parts = [(c.weight, c.component(value)) for c in applicable if (value := _value(results, c)) is not None]
-    total = math.fsum(c.weight for c in applicable)
-    scored = math.fsum(weight for weight, _ in parts)
     if not parts:
         return 0.0, None
-    return round(scored / total, _DIGITS), round(math.fsum(weight * part for weight, part in parts) / scored, _DIGITS)
+    total = math.fsum([c.weight for c in applicable])
+    scored = math.fsum([weight for weight, _ in parts])
+    return round(scored / total, _DIGITS), round(math.fsum([weight * part for weight, part in parts]) / scored, _DIGITS)
 
 
 def _passed(rubric: Rubric, composite: float | None, results: Mapping[str, Result]) -> bool | None:
@@ -296,7 +307,7 @@ def _reason(state: State, scores: tuple[Score, ...], blocking: list[str], unchec
         return "; ".join(f"{s.metric}: {s.result.reason or s.rating}" for s in scores if s.metric in blocking)
     told = [_worst(scores)] if failed else []
     if state in (State.INCOMPLETE, State.PARTIAL):
-        gaps = [s for s in scores if isinstance(s.result, Unavailable | Failed)]
+        gaps = [s for s in scores if isinstance(s.result, _GAPS)]
         # What has neither weight nor a check to make is told only when nothing else is missing: it decided the pass.
         named = [s for s in gaps if s.weight or s.metric in unchecked] or gaps
         told += [f"{s.metric} {s.result.status}: {s.result.reason}" for s in named]

@@ -7,6 +7,7 @@ from dashboards.rules import recordings as r
 from dashboards.rules import shares as s
 from scoring.alerts.declaration import Declaration
 
+from .agreement import agreement
 from .board import BLUE, GREEN, GREY, YELLOW, Board, Panel, Query, Row, Variable
 from .words import (
     LANGFUSE,
@@ -228,6 +229,7 @@ def rubric(declared: Declaration) -> Board:
                     ),
                 ),
             ),
+            agreement(declared),
             Row(
                 title="Scores",
                 panels=(

@@ -36,7 +36,7 @@ def fleet_alerts() -> list[Alert]:
 
 def health_alerts() -> list[Alert]:
     """The alerts on monitors that lose traces, are silent, or are gone. None is critical."""
-    return [_silent(), _losing(), _refusing(), _exports(), _down(), _absent()]
+    return [_silent(), _losing(), _refusing(), _exports(), _labels(), _down(), _absent()]
 
 
 def _sustained() -> Alert:
@@ -122,6 +122,19 @@ def _exports() -> Alert:
         expr=f"{failed} / ({handed} > 0) > 0.05",
         said=f"{{{{ $labels.destination }}}} did not accept {_SHARE} of the verdicts, over 15m.",
         for_ns=10 * _MINUTE_NS, keep_ns=15 * _MINUTE_NS,
+    )  # fmt: skip
+
+
+def _labels() -> Alert:
+    # Nobody knows of labels where none are read: a process has the series once it has read some.
+    read = fleet(f.LABELS_READ, operation="min")
+    return Alert(
+        id="labels_unread", severity=Severity.WARNING, title="What people say is not read any more",
+        when="a monitor that reads labels of people has not read them for six hours",
+        meaning="agreement with people and corrected pass ratios stand still, and no alert on agreement says more",
+        expr=f"time() - {read} > 21600",
+        said="Labels of people were last read {{ $value | humanizeDuration }} ago.",
+        for_ns=10 * _MINUTE_NS,
     )  # fmt: skip
 
 

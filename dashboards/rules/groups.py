@@ -7,6 +7,7 @@ from scoring.alerts.declaration import Declaration
 from .declared_alerts import declared_alerts
 from .fleet_alerts import fleet_alerts, health_alerts
 from .looks import looks
+from .people import people
 from .recordings import BURN_WINDOWS, burning, day, estimates, sums, threshold, window_of
 from .rule import Alert, Group, Recording
 from .shares import shares
@@ -22,7 +23,10 @@ def groups(declared: Declaration) -> tuple[Group, ...]:
     return (
         Group(
             name="sidejudge-status", interval_ns=declared.look_ns,
-            rules=(threshold(), *estimates(window), *shares(window), *looks(declared), *declared_alerts(declared)),
+            rules=(
+                threshold(), *estimates(window), *people(window), *shares(window), *looks(declared),
+                *declared_alerts(declared),
+            ),
         ),
         Group(name="sidejudge-long", interval_ns=LONG_NS, rules=(*long, *burning(), *_day(window), *fleet_alerts())),
         Group(name="sidejudge-health", interval_ns=60 * 10**9, rules=tuple(health_alerts())),

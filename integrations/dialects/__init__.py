@@ -70,7 +70,7 @@ def lift(raw: RawSpan, *, dialects: tuple[Dialect, ...] = DIALECTS) -> Span:
 
 @ByNames
 def _candidates(names: tuple[str, ...]) -> tuple[tuple[Dialect, bool], ...]:
-    """By the scope's name and the attributes' keys, up to the first dialect that they are enough for, and whether so."""
+    """The dialects in question for a span of this scope and these keys; True marks one that these tell for sure."""
     scope, *keys = names
     bare = RawSpan(
         trace_id="", span_id="", parent_id=None, name="", start_ns=0, end_ns=0, scope_name=scope,

@@ -1,6 +1,6 @@
-"""What depends on names alone is worked out once: spans that one line of an application makes are named alike for ever.
+"""What depends on names alone is worked out once: spans that one line of an application makes have the same for ever.
 
-Names come from clients. What is remembered is bounded in number and in size; anything beyond it is worked out each time.
+Names come from clients. What is remembered is bounded in number and in size; what is beyond is worked out each time.
 """
 
 from __future__ import annotations

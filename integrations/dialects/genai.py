@@ -104,7 +104,9 @@ def _read(reading: Reading) -> genai_events.Told:
     """Messages from the span, else from its events; instructions from wherever they are."""
     asked = messages.read(unwrap.decoded(reading.value("input", genai_events.MESSAGES_IN)))
     answered = messages.read(_spoken(unwrap.decoded(reading.value("output", genai_events.MESSAGES_OUT))))
-    told = genai_events.Told(asked, answered) if asked or answered else genai_events.read(reading, reading.raw.events)
+    told = genai_events.Told(asked, answered)
+    if not asked and not answered and reading.raw.events:
+        told = genai_events.read(reading, reading.raw.events)
     instructions = unwrap.decoded(reading.value("system_prompt", genai_events.INSTRUCTIONS))
     return replace(told, instructions=instructions) if instructions else told
 

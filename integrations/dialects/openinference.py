@@ -102,7 +102,10 @@ def _llm(reading: Reading) -> dict[str, Any]:
         answered = _with_ids(answered, raw_out)
         reading.note("output", "llm.output_messages")
     elif raw_out is not None:
-        answered = messages.read(unwrap.decoded(raw_out))
+        told = unwrap.decoded(raw_out)
+        if isinstance(told, dict) and "role" not in told and {"content", "finish_reason"} <= told.keys():
+            told = {**told, "role": "assistant"}  # a reply alone, as AutoGen has it, does not say whose it is
+        answered = messages.read(told)
     response = _RESPONSE_ID.match(raw_out) if isinstance(raw_out, str) else None
     if response:
         reading.note("response_id", _OUT)
@@ -111,7 +114,7 @@ def _llm(reading: Reading) -> dict[str, Any]:
         "output_messages": answered,
         "input": messages.last_text(asked, "user") or unwrap.task(raw_in),
         "output": messages.last_text(answered, "assistant") if answered else unwrap.answer(raw_out),
-        "system_prompt": messages.system_text(asked),
+        "system_prompt": messages.system_text(asked) or _instructions(raw_in, raw_out),
         "response_id": response[1] if response else None,
     }
 
@@ -136,6 +139,19 @@ def _with_ids(said: tuple[Message, ...], raw: AttributeValue) -> tuple[Message, 
 
 def _lacks_ids(message: Message) -> bool:
     return any(call.call_id is None for call in message.tool_calls)
+
+
+def _instructions(request: AttributeValue, response: AttributeValue) -> str | None:
+    """Where messages hold none: Anthropic's requests and OpenAI's responses say them beside the messages."""
+    for body, key in ((request, "system"), (response, "instructions")):
+        if (
+            isinstance(body, str)
+            and f'"{key}"' in body
+            and isinstance(held := unwrap.decoded(body), dict)
+            and held.get(key)
+        ):
+            return messages.system_text(messages.read({"role": "system", "content": held[key]}))
+    return None
 
 
 def _flattened(reading: Reading, prefix: str) -> Iterator[Message]:

@@ -25,6 +25,8 @@ from .reading import Reading
 from .usage import usage, whole
 
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
+_PRINTED = re.compile(r"assistant: (?:None\Z)?")
+"""A message as LlamaIndex prints it; a call of tools has no text."""
 _MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
 
 
@@ -87,6 +89,8 @@ def _llama_index(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> Sp
         for field in ("input", "output", "input_messages", "output_messages"):
             fields.pop(field, None)
         return SpanKind.CHAIN
+    if kind is SpanKind.LLM and isinstance(printed := fields.get("output"), str) and not fields["output_messages"]:
+        fields["output"] = _PRINTED.sub("", printed, count=1)
     event = unwrap.decoded(reading.attributes.get("input.value")) if kind is SpanKind.CHAIN else None
     if isinstance(event, dict) and ("init_state" in event or event.keys() == {"ctx", "ev"}):
         fields["input"] = fields["output"] = None

@@ -21,9 +21,9 @@ _SPACE = re.compile(r"\s*+")
 _STRING = re.compile(r"""[bBrRuUfF]{0,2}(?:'([^'\\]*+(?:\\.[^'\\]*+)*+)'|"([^"\\]*+(?:\\.[^"\\]*+)*+)")""", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?")
 _NAME = re.compile(r"[^\W\d]\w*+(?:\.[^\W\d]\w*+)*+")
-_ENTRY = re.compile(r"\s*+'([^'\\]*+)':\s*+")
+_ENTRY = re.compile(r"\s*+'([^'\\]*+)':\s*+(?:'([^'\\]*+)')?")
 _ARGUMENT = re.compile(rf"\s*+({_NAME.pattern})=")
-"""How nearly all entries of a map, and all named arguments of a call, begin."""
+"""Nearly all entries of a map, with their value where that is a plain text, and what named arguments begin with."""
 _ENUM = re.compile(r"<[\w.]++:\s*+([^<>]*+)>")
 _OPAQUE = re.compile(r"<[^<>]*+(?:<[^<>]*+>[^<>]*+)*+>")
 """``<object at 0x…>``, and ``<function outer.<locals>.inner at 0x…>``."""
@@ -127,19 +127,20 @@ def _map(text: str, at: int, depth: int) -> tuple[Json, int]:
     found: dict[str, Json] = {}
     members: list[Json] = []
     while True:
-        if entry := _ENTRY.match(text, at):
-            found[entry[1]], at = _value(text, entry.end(), depth - 1)
+        if depth > 1 and (entry := _ENTRY.match(text, at)):
+            key, string = entry.groups()
+            found[key], at = (string, entry.end()) if string is not None else _value(text, entry.end(), depth - 1)
             at = _separator(text, at, "}")
             continue
         at = _skip(text, at)
         if text[at : at + 1] == "}":
             return (members if members and not found else found), at + 1
-        key, at = _value(text, at, depth - 1)
+        member, at = _value(text, at, depth - 1)
         at = _skip(text, at)
         if text[at : at + 1] == ":":
-            found[str(key)], at = _value(text, at + 1, depth - 1)
+            found[str(member)], at = _value(text, at + 1, depth - 1)
         else:
-            members.append(key)
+            members.append(member)
         at = _separator(text, at, "}")
 
 

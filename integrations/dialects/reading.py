@@ -110,7 +110,9 @@ class Reading:
         """The span in normal form: ``fields`` as the dialect read them, the rest from what all dialects share."""
         found = labels.read(self.raw, self.provenance)
         found["error"] = failure(self.raw)
-        found.update([(name, value) for name, value in fields.items() if value is not None])
+        for name, value in fields.items():
+            if value is not None:
+                found[name] = value
         self._note_derived(found)
         found |= self._place(dialect, kind)
         return Span(**found)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import orjson
 
@@ -50,13 +50,16 @@ def plain(value: Content) -> Json:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _is_plain(value: Content) -> bool:
-    """Whether JSON can hold all of the value, and no mark stands anywhere in it: to write it is quicker than to look."""
+def _is_plain(value: Content) -> TypeGuard[Json]:
+    """Whether JSON can hold all of it, and no mark stands anywhere in it; to write it is quicker than to look."""
     try:
         written = orjson.dumps(value)
     except orjson.JSONEncodeError:
         return False
-    return not any(mark in written for mark in _MARKS)
+    for mark in _MARKS:  # noqa: SIM110 - a generator would cost more than the search
+        if mark in written:
+            return False
+    return True
 
 
 def _cleaned(value: Content) -> Json:
@@ -78,14 +81,10 @@ def decoded(value: Content, *, scalars: bool = False) -> Json:
     elif value is None:
         return None
     found = plain(value)
-    for _ in range(2):
-        if not isinstance(found, str):
-            break
-        read = jsontext.loads(found, scalars=scalars)
-        if read is None or read == found:
-            break
-        found = read
-    return found
+    if not isinstance(found, str) or (read := jsontext.loads(found, scalars=scalars)) is None:
+        return found
+    again = jsontext.loads(read, scalars=scalars) if isinstance(read, str) and read != found else None
+    return read if again is None else again
 
 
 def written(value: Content) -> Json:

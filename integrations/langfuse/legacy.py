@@ -60,6 +60,18 @@ async def of_trace(langfuse: Langfuse, trace_id: str) -> list[Row]:
     return newest(_row(body, each) for each in observations if isinstance(each, Mapping))
 
 
+async def traces_of_session(langfuse: Langfuse, session_id: str, *, window: Window) -> set[str]:
+    """Ids of the traces that bear this session and began within the window."""
+    found: set[str] = set()
+    page, total = 1, 1
+    while page <= total:
+        query = {**_query(window, page), "sessionId": session_id, "fields": "core"}
+        rows, total = _page(await langfuse.get("traces", query))
+        found |= {str(trace.get("id")) for trace in rows}
+        page += 1
+    return found
+
+
 def _query(window: Window, page: int) -> dict[str, str | int]:
     to_ns = -(-window.to_ns // 10**6) * 10**6
     return {

@@ -1,9 +1,10 @@
-"""Lift: a row of Langfuse as the span that it was, with the attributes that a Langfuse SDK would have sent.
+"""Lift: a row of Langfuse as the span that it was.
 
-So rows go the way of all spans: the same dialect reads them, the same assembler finds out whether they are whole. Of
-what other clients sent, Langfuse keeps the attributes it did not read in the metadata (``attributes.*``); these
-come back as attributes. What a row does not tell any more: events and exceptions of spans, times below a millisecond,
-and whether metadata was the trace's or the observation's.
+So rows go the way of all spans: the same dialects read them, the same assembler finds out whether they are whole. A row
+of a Langfuse SDK gets the attributes that the SDK sends. Of what other clients sent, Langfuse keeps the attributes it
+did not read in the metadata (``attributes.*``); these come back as attributes, and the contents where they were
+(``origins``). What a row does not tell any more: exceptions of spans, times below a millisecond, whether a number was a
+text, and whether metadata was the trace's or the observation's.
 """
 
 from __future__ import annotations
@@ -16,17 +17,23 @@ from typing import Any, Final
 
 from integrations.raw import AttributeValue, RawSpan
 
+from .jsontext import text
+from .langgraph import with_agents
 from .observations import Row, instant_ns
+from .origins import Origin, origin
 
 NO_ENVIRONMENT: Final = "default"
 """Langfuse's name for no environment."""
 _TRACE_ID, _SPAN_ID = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{16}")
 _OBSERVATION: Final = "langfuse.observation."
+_TRACE: Final = "langfuse.trace."
+_LABELS: Final = (
+    ("userId", "user.id"), ("sessionId", "session.id"), ("traceName", "langfuse.trace.name"),
+    ("release", "langfuse.release"), ("version", "langfuse.version"),
+)  # fmt: skip
 _AS_THEY_ARE: Final = (
     ("statusMessage", "langfuse.observation.status_message"), ("level", "langfuse.observation.level"),
     ("input", "langfuse.observation.input"), ("output", "langfuse.observation.output"),
-    ("userId", "user.id"), ("sessionId", "session.id"), ("traceName", "langfuse.trace.name"),
-    ("release", "langfuse.release"), ("version", "langfuse.version"),
 )  # fmt: skip
 _AS_JSON: Final = (
     ("usageDetails", "langfuse.observation.usage_details"), ("costDetails", "langfuse.observation.cost_details"),
@@ -43,8 +50,8 @@ def is_trace_id(trace_id: object) -> bool:
 
 
 def raw_spans(rows: Iterable[Row]) -> list[RawSpan]:
-    """The spans of rows; a row without a start or with a foreign trace id is none."""
-    return [span for row in rows if (span := raw_span(row)) is not None]
+    """The spans of a trace's rows; a row without a start or with a foreign trace id is none."""
+    return with_agents([span for row in rows if (span := raw_span(row)) is not None])
 
 
 def raw_span(row: Row) -> RawSpan | None:
@@ -56,12 +63,18 @@ def raw_span(row: Row) -> RawSpan | None:
     said, sent, resource, scope = _sorted(metadata if isinstance(metadata, Mapping) else {})
     scope_name, scope_version = (str(scope.get(key) or "") for key in ("name", "version"))
     parent = row.get("parentObservationId")
-    attributes: dict[str, AttributeValue] = {**sent, **_attributes(row)}
+    told = origin(row, sent, scope_name, start_ns)
+    # What Langfuse reads of its own words stands in the columns.
+    attributes = {key: value for key, value in sent.items() if not key.startswith("langfuse.")}
+    attributes |= _labels(row) if told else _attributes(row)
     modern = scope_name == "langfuse-sdk" and _MODERN.match(scope_version) is not None
+    domain = _TRACE if sent else _OBSERVATION
     for key, value in said.items():
         # From version 5 on texts are JSON too, and read as such.
         as_sent = json.dumps(value, ensure_ascii=False) if modern and isinstance(value, str) else value
-        attributes[f"{_OBSERVATION}metadata.{key}"] = as_sent
+        attributes[f"{domain}metadata.{key}"] = as_sent
+    told = told or Origin()
+    attributes |= told.attributes
     if row.get("isRootObservation") is True and parent:
         attributes["langfuse.internal.is_app_root"] = True
     failed = row.get("level") == "ERROR"
@@ -69,10 +82,11 @@ def raw_span(row: Row) -> RawSpan | None:
         trace_id=str(row["traceId"]),
         span_id=span_id(str(row["id"])),
         parent_id=span_id(str(parent)) if parent else None,
-        name=str(row.get("name") or ""),
+        name=told.name or str(row.get("name") or ""),
         start_ns=start_ns,
         end_ns=max(start_ns, instant_ns(row.get("endTime")) or start_ns),
         attributes=attributes,
+        events=told.events,
         status_code=2 if failed else 0,
         status_message=str(row.get("statusMessage") or "") if failed else "",
         scope_name=scope_name,
@@ -91,18 +105,26 @@ def span_id(observation_id: str) -> str:
 def _attributes(row: Row) -> dict[str, AttributeValue]:
     """What the SDK writes, of what the row has; "" is as good as null there."""
     found: dict[str, AttributeValue] = {f"{_OBSERVATION}type": str(row.get("type") or "SPAN").lower()}
-    for column, key in _AS_THEY_ARE:
-        value = row.get(column)
-        if value is not None and value != "":
-            found[key] = value if isinstance(value, str) else _json(value)
+    found |= _columns(row, _AS_THEY_ARE)
     for column, key in _AS_JSON:
         value = row.get(column)
         if isinstance(value, Mapping) and value:
-            found[key] = _json(value)
+            found[key] = text(value)
     # The wire says `model`, the description of the interface `providedModelName`.
     model = row.get("model") or row.get("providedModelName")
     if isinstance(model, str):
         found[f"{_OBSERVATION}model.name"] = model
+    return found | _labels(row)
+
+
+def _labels(row: Row) -> dict[str, AttributeValue]:
+    """What is said of the trace, whoever sent the span."""
+    found = _columns(row, _LABELS)
+    for key in ("user.id", "session.id"):
+        # Langfuse takes them from metadata as well, which SDKs from version 5 on write as JSON.
+        value = found.get(key)
+        if isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == '"':
+            found[key] = value[1:-1]
     environment = row.get("environment")
     if isinstance(environment, str) and environment not in ("", NO_ENVIRONMENT):
         found["langfuse.environment"] = environment
@@ -110,6 +132,11 @@ def _attributes(row: Row) -> dict[str, AttributeValue]:
     if isinstance(tags, list) and tags:
         found["langfuse.trace.tags"] = [str(tag) for tag in tags]
     return found
+
+
+def _columns(row: Row, columns: Iterable[tuple[str, str]]) -> dict[str, AttributeValue]:
+    told = ((key, row.get(column)) for column, key in columns)
+    return {key: text(value) for key, value in told if value not in (None, "")}
 
 
 def _sorted(
@@ -129,8 +156,14 @@ def _sorted(
             kept[head][rest] = value
         elif isinstance(value, Mapping):
             kept[head].update(value)
-    sent = {k: v for k, v in kept["attributes"].items() if not k.startswith("langfuse.")}
+    sent = {key: _as_sent(value) for key, value in kept["attributes"].items()}
     return nested(said), sent, kept["resourceAttributes"], kept["scope"]
+
+
+def _as_sent(value: Any) -> AttributeValue:
+    """What is JSON on a span comes read: objects were texts, and lists too, unless of texts and numbers alone."""
+    nests = isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(v, dict | list) for v in value))
+    return text(value) if nests else value
 
 
 def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,10 +199,3 @@ def _listed(value: Any) -> Any:
     if inner and set(inner) == {str(index) for index in range(len(inner))}:
         return [inner[str(index)] for index in range(len(inner))]
     return inner
-
-
-def _json(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        return ""

@@ -89,6 +89,12 @@ async def of_trace(langfuse: Langfuse, trace_id: str, *, window: Window | None =
     return newest(found)
 
 
+async def traces_of_session(langfuse: Langfuse, session_id: str, *, window: Window) -> set[str]:
+    """Ids of the traces of which a row that started within the window bears this session."""
+    query = {"sessionId": session_id, **_between(window)}
+    return {str(row.get("traceId")) async for page in _read(langfuse, query, "core", MOST_ROWS) for row in page}
+
+
 def newest(rows: Iterable[Row]) -> list[Row]:
     """Each id once, as it was updated last, in order of start.
 

@@ -19,7 +19,7 @@ async def stored(langfuse: Langfuse, scores: Sequence[Mapping[str, Any]], *, v3:
     """Ids of those that are stored with their value (at most ``MOST_IDS`` are asked for). Raises ``LangfuseError``."""
     wanted = {str(score["id"]): score["value"] for score in scores}
     rows = await read_back(langfuse, list(wanted), v3=v3)
-    return {str(row["id"]) for row in rows if _same(row, wanted[str(row["id"])])}
+    return {str(row["id"]) for row in rows if same_value(row, wanted[str(row["id"])])}
 
 
 async def read_back(
@@ -35,9 +35,14 @@ async def read_back(
     return [row for row in rows or () if isinstance(row, Mapping) and row.get("id") in ids]
 
 
-def _same(row: Mapping[str, Any], value: float | str) -> bool:
-    """Whether a row says this value; the older read tells texts apart from numbers by another field."""
+def same_value(row: Mapping[str, Any], value: float | str, *, within: float = 0.0) -> bool:
+    """Whether a row says this value; the older read tells texts apart from numbers by another field.
+
+    ``within``: numbers may be this far apart.
+    """
     said = row.get("stringValue") if isinstance(value, str) and "stringValue" in row else row.get("value")
     if isinstance(value, str) or isinstance(said, str):
         return said == value
-    return isinstance(said, int | float) and math.isclose(float(said), float(value), rel_tol=1e-9, abs_tol=1e-12)
+    return isinstance(said, int | float) and math.isclose(
+        float(said), float(value), rel_tol=1e-9, abs_tol=max(within, 1e-12)
+    )

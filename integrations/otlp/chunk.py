@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from scoring.record import record
+
 from .tracestate import hashed_randomness, randomness
 
 _NEVER: Final = 1 << 56
@@ -23,19 +25,26 @@ class Origin:
     threshold: int
     hashed: bool = False
     floor: bytes = field(init=False, compare=False)
+    _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         never = self.threshold >= _NEVER
         object.__setattr__(self, "floor", b"\xff" * 8 if never else self.threshold.to_bytes(7, "big"))
+        object.__setattr__(self, "_hash", hash((self.service, self.environment, self.threshold, self.hashed)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def draws(self, trace_id: bytes, trace_state: str = "") -> bool:
         """Whether a span is kept; of a trace state its explicit randomness counts, unless a hash decides."""
         if self.hashed:
             return hashed_randomness(trace_id) >= self.floor
+        if not trace_state:
+            return trace_id[-7:] >= self.floor
         return randomness(trace_id, trace_state) >= self.threshold
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class SpanHeader:
     """What the assembler knows of a span. ``parent_id`` is empty where none is named; times are ns since the epoch.
 
@@ -52,7 +61,7 @@ class SpanHeader:
     remote_parent: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Chunk:
     """The spans of one trace in one request. ``payload`` is itself a valid OTLP request that holds only these.
 

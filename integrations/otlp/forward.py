@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Final
 
 from .body import Disconnected, Receive, Share, next_part
+from .passing import Passing
 from .paths import LANGFUSE, signal_of
 from .receiver import Receiver, Scope, media_type
 from .response import KINDS, Message, Refusal, Send, Signal, answer, refuse
@@ -35,8 +36,9 @@ _BY_STATUS: Final = {400: "undecodable", 413: "too_large", 415: "unsupported", 5
 class Forward:
     """ASGI application of what goes on: OTLP requests of ``signals``, and paths that begin with one of ``passthrough``.
 
-    ``otlp_path`` is put before the protocol's own paths. ``requests`` counts by what they are (a signal, or ``other``),
-    ``answers`` by the class of upstream's status, ``failed`` by why there was none, ``unjudged`` by why.
+    ``otlp_path`` is put before the protocol's own paths. ``passing`` is told while one is on its way. ``requests``
+    counts by what they are (a signal, or ``other``), ``answers`` by the class of upstream's status, ``failed`` by why
+    there was none, ``unjudged`` by why.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Forward:
         signals: Collection[Signal] = ("traces", "logs", "metrics"),
         otlp_path: str = "",
         passthrough: Sequence[str] = ("/api/public/",),
+        passing: Passing,
     ) -> None:
         self.upstream = upstream
         self._receiver = receiver
@@ -54,6 +57,7 @@ class Forward:
         self._otlp_path = otlp_path.encode()
         self._passthrough = tuple(passthrough)
         self._judging: set[asyncio.Task[None]] = set()
+        self._passing = passing
         self.requests: Counter[str] = Counter()
         self.answers: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
@@ -90,11 +94,13 @@ class Forward:
         body = _Body(receive, memory.share() if copied else None, memory.max_bytes)
         # The answer goes first; but where upstream lets one wait, judging does not wait with it.
         late = asyncio.get_running_loop().call_later(_PATIENCE_S, self._judge, scope, headers, body)
+        self._passing.begin()
         try:
             await self._relay(scope, headers, body, send)
         except Disconnected:
             pass
         finally:
+            self._passing.end()
             late.cancel()
             self._judge(scope, headers, body)
             body.release()
@@ -121,6 +127,7 @@ class Forward:
             cause = UpstreamError(502, "protocol", f"the request could not be sent on ({type(error).__name__})")
             await self._failed(cause, send, media_type(headers))
             return
+        self._passing.go_on()
         self.answers[f"{came.status // 100}xx"] += 1
         await self._return(came, send, body)
 
@@ -143,7 +150,7 @@ class Forward:
         finally:
             if gone is not None:
                 gone.cancel()
-            await came.close()
+            came.close()
         await send({"type": "http.response.body", "body": b""})
 
     async def _failed(self, error: UpstreamError, send: Send, kind: str) -> None:
@@ -207,7 +214,7 @@ class Forward:
         """Let what is being taken in be committed, and close the connections."""
         if self._judging:
             await asyncio.wait(self._judging, timeout=grace_s)
-        await self.upstream.close()
+        self.upstream.close()
 
 
 class _Body:

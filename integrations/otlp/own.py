@@ -21,7 +21,9 @@ _OWN_SCOPE: Final = OWN_SCOPE.encode()
 
 def is_own_telemetry(origin: Origin, scope: bytes) -> bool:
     """Whether what stands under this resource and this scope, both as they came, is a monitor's own."""
-    return is_own(service=origin.service, scope=OWN_SCOPE if _OWN_SCOPE in scope and _named_so(scope) else None)
+    if _OWN_SCOPE in scope and _named_so(scope):
+        return is_own(service=origin.service, scope=OWN_SCOPE)
+    return is_own(service=origin.service)
 
 
 def _named_so(scope: bytes) -> bool:

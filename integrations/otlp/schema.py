@@ -7,6 +7,7 @@ Fields that nothing here reads are left out; protobuf skips them.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from functools import cache
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -56,6 +57,13 @@ _OPAQUE = {
 """What the second schema leaves as bytes, so that nesting is walked under our own bound, not under protobuf's."""
 
 
+_FLAT = {
+    ("ResourceSpans", "resource"), ("Resource", "attributes"), ("ScopeSpans", "scope"), ("Span", "attributes"),
+    ("Event", "attributes"),
+}  # fmt: skip
+"""What the third schema leaves as bytes: attributes, so that one costs no message, and what comes again and again."""
+
+
 def request_class() -> type[Message]:
     """The whole request in one parse: fast, and refuses values nested deeper than protobuf's limit (100 messages)."""
     return whole_classes()["Request"]
@@ -69,16 +77,22 @@ def log_request_class() -> type[Message]:
 @cache
 def whole_classes() -> dict[str, type[Message]]:
     """Every message of both requests by its name."""
-    return _classes("whole", opaque=False)
+    return _classes("whole", frozenset())
 
 
 @cache
 def opaque_classes() -> dict[str, type[Message]]:
     """The same messages with every attribute value left as bytes, to be parsed one level at a time."""
-    return _classes("opaque", opaque=True)
+    return _classes("opaque", _OPAQUE)
 
 
-def _classes(package: str, *, opaque: bool) -> dict[str, type[Message]]:
+@cache
+def flat_classes() -> dict[str, type[Message]]:
+    """The same messages with every attribute left as bytes, for attributes in the layout that encoders write."""
+    return _classes("flat", _FLAT)
+
+
+def _classes(package: str, opaque: AbstractSet[tuple[str, str]]) -> dict[str, type[Message]]:
     """Build the classes in a pool of their own: nothing is registered where other code could meet it."""
     file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     for message, fields in _MESSAGES.items():
@@ -88,7 +102,7 @@ def _classes(package: str, *, opaque: bool) -> dict[str, type[Message]]:
             field.label = _Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
             if isinstance(kind, int):
                 field.type = kind  # type: ignore[assignment]
-            elif opaque and (message, name) in _OPAQUE:
+            elif (message, name) in opaque:
                 field.type = _BYTES
             else:
                 field.type, field.type_name = _Field.TYPE_MESSAGE, f".{package}.{kind}"

@@ -6,16 +6,19 @@ host's name, and what the configuration replaces. Bodies are neither unpacked no
 
 from __future__ import annotations
 
+import asyncio
+import re
 import ssl
+from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
+from .exchange import Exchange, UpstreamError
 from .response import Header
 
-if TYPE_CHECKING:
-    import httpcore
+__all__ = ["REASONS", "Answer", "Upstream", "UpstreamError"]
 
 _HOP_BY_HOP: Final = frozenset(
     {
@@ -28,15 +31,7 @@ _CONNECT_S: Final = 5.0
 _IDLE_S: Final = 4.0
 """Idle connections are closed before servers do it (Node, and so Langfuse: after 5 s): a request would meet the end."""
 _CONNECTIONS: Final = 100
-
-
-class UpstreamError(Exception):
-    """No answer came: the status to give instead, the ``reason`` from a closed list, and the cause in words."""
-
-    def __init__(self, status: int, reason: str, cause: str) -> None:
-        super().__init__(cause)
-        self.status = status
-        self.reason = reason
+_ENDS_LINE: Final = re.compile(rb"[\r\n\0]").search
 
 
 REASONS: Final = ("connect", "timeout", "reset", "protocol", "busy")
@@ -49,47 +44,37 @@ class Answer:
 
     status: int
     headers: list[Header]
-    response: Any
-    """The library's own, from which the body is read."""
+    exchange: Exchange
+    upstream: Upstream
 
-    async def parts(self) -> AsyncIterator[bytes]:
+    def parts(self) -> AsyncIterator[bytes]:
         """The body as it comes. Raises ``UpstreamError`` when it breaks off."""
-        try:
-            async for part in self.response.aiter_stream():
-                yield part
-        except Exception as error:
-            raise explain(error) from error
+        return self.exchange.parts()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Give the connection back, or close it when the body was not read to its end."""
-        await self.response.aclose()
+        self.upstream.release(self.exchange)
 
 
 class Upstream:
-    """A pool of connections to one server. ``replaced`` are headers that take the place of the application's."""
+    """Connections to one server. ``replaced`` are headers that take the place of the application's."""
 
     def __init__(
         self, url: str, *, timeout_s: float, replaced: Mapping[str, str] | None = None, ca: str | None = None
     ) -> None:
-        import httpcore  # noqa: PLC0415  # only where requests go on
-
         parts = urlsplit(url)
         self.name = f"{parts.scheme}://{parts.netloc}"
-        self._scheme, self._host = parts.scheme.encode(), (parts.hostname or "").encode()
-        self._port, self._base = parts.port, parts.path.encode()
+        self._host = parts.hostname or ""
+        self._port, self._base = parts.port or (443 if parts.scheme == "https" else 80), parts.path.encode()
         self._authority = parts.netloc.encode()
         self._replaced = [(name.lower().encode(), value.encode()) for name, value in (replaced or {}).items()]
         self._mine = frozenset(name for name, _ in self._replaced)
-        self._timeouts = {
-            "connect": min(_CONNECT_S, timeout_s), "read": timeout_s, "write": timeout_s, "pool": timeout_s,
-        }  # fmt: skip
-        context = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
-        self._pool: httpcore.AsyncConnectionPool = httpcore.AsyncConnectionPool(
-            ssl_context=context,
-            max_connections=_CONNECTIONS,
-            max_keepalive_connections=_CONNECTIONS,
-            keepalive_expiry=_IDLE_S,
-        )
+        self._timeout_s = timeout_s
+        self._tls = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
+        if self._tls is not None:
+            self._tls.set_alpn_protocols(["http/1.1"])
+        self._idle: deque[Exchange] = deque()
+        self._room = asyncio.Semaphore(_CONNECTIONS)
 
     async def send(
         self,
@@ -100,28 +85,74 @@ class Upstream:
         *,
         repeatable: bool = False,
     ) -> Answer:
-        """Send a request on and return its answer once that has begun.
+        """Send a request on and return its answer once that has begun. Raises ``UpstreamError``.
 
         ``target`` is path and query as the application wrote them. A ``repeatable`` request whose body is all there is
         sent once more where its connection is closed before anything came back: servers close idle ones at any time.
         """
-        import httpcore  # noqa: PLC0415  # it is loaded by now
-
-        url = httpcore.URL(scheme=self._scheme, host=self._host, port=self._port, target=self._base + target)
         sent = self._headers(headers, len(body) if isinstance(body, bytes) else None)
+        head = _head(method.encode(), self._base + target, sent)
+        chunked = not isinstance(body, bytes) and all(name.lower() != b"content-length" for name, _ in sent)
         again = repeatable and isinstance(body, bytes)
         while True:
-            request = httpcore.Request(method, url, headers=sent, content=body, extensions={"timeout": self._timeouts})
+            exchange = await self._connection()
             try:
-                response = await self._pool.handle_async_request(request)
-            except (httpcore.RemoteProtocolError, httpcore.WriteError, httpcore.ReadError) as error:
-                if not again:
-                    raise explain(error) from error
+                await exchange.send(head, body, chunked=chunked, bodiless=method == "HEAD")
+            except UpstreamError as error:
+                self.release(exchange, over=True)
+                if not again or error.reason != "reset":
+                    raise
                 again = False
-            except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
-                raise explain(error) from error
+                self.close()  # a server that closed one while nothing was asked may have closed them all
+            except BaseException:
+                self.release(exchange, over=True)
+                raise
             else:
-                return Answer(status=response.status, headers=passed(response.headers), response=response)
+                return Answer(
+                    status=exchange.status, headers=passed(exchange.headers), exchange=exchange, upstream=self
+                )
+
+    async def _connection(self) -> Exchange:
+        """One that waits for a request, the latest used first, or a new one."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._room.acquire()
+        except TimeoutError:
+            raise UpstreamError(503, "busy", "too many requests are under way to it") from None
+        oldest_s = asyncio.get_running_loop().time() - _IDLE_S
+        while self._idle and self._idle[0].idle_s < oldest_s:
+            self._idle.popleft().abort()
+        while self._idle:
+            exchange = self._idle.pop()
+            if exchange.reusable:
+                return exchange
+        try:
+            return await self._connect()
+        except BaseException:
+            self._room.release()
+            raise
+
+    async def _connect(self) -> Exchange:
+        try:
+            async with asyncio.timeout(min(_CONNECT_S, self._timeout_s)):
+                _, exchange = await asyncio.get_running_loop().create_connection(
+                    lambda: Exchange(self._timeout_s), self._host, self._port,
+                    ssl=self._tls, server_hostname=self._host if self._tls else None,
+                )  # fmt: skip
+        except TimeoutError:
+            raise UpstreamError(504, "timeout", "it did not answer in time") from None
+        except OSError as error:
+            raise UpstreamError(502, "connect", f"it cannot be reached ({error})") from error
+        return exchange
+
+    def release(self, exchange: Exchange, *, over: bool = False) -> None:
+        """Take a connection back; it is closed where its exchange has not ended well, or is ``over``."""
+        self._room.release()
+        if exchange.reusable and not over:
+            exchange.rest(asyncio.get_running_loop().time())
+            self._idle.append(exchange)
+        else:
+            exchange.abort()
 
     def _headers(self, given: Iterable[Header], length: int | None) -> list[Header]:
         named = _connection(given)
@@ -140,9 +171,10 @@ class Upstream:
             sent.append((b"Content-Length", str(length).encode()))
         return sent
 
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._pool.aclose()
+    def close(self) -> None:
+        """Close the connections that wait for a request."""
+        while self._idle:
+            self._idle.pop().abort()
 
 
 def passed(headers: Sequence[Header]) -> list[Header]:
@@ -157,17 +189,9 @@ def _connection(headers: Iterable[Header]) -> frozenset[bytes]:
     return frozenset(part.strip().lower() for part in said.split(b",")) if said else frozenset()
 
 
-def explain(error: Exception) -> UpstreamError:
-    """What went wrong, as an answer: 504 for what took too long, 503 for what may pass at once, else 502."""
-    import httpcore  # noqa: PLC0415  # as above
-
-    cause = str(error) or type(error).__name__
-    if isinstance(error, httpcore.PoolTimeout):
-        return UpstreamError(503, "busy", "too many requests are under way to it")
-    if isinstance(error, httpcore.TimeoutException):
-        return UpstreamError(504, "timeout", "it did not answer in time")
-    if isinstance(error, httpcore.ConnectError):
-        return UpstreamError(502, "connect", f"it cannot be reached ({cause})")
-    if isinstance(error, httpcore.NetworkError | httpcore.RemoteProtocolError):
-        return UpstreamError(502, "reset", f"the connection to it broke ({cause})")
-    return UpstreamError(502, "protocol", f"it could not be spoken to ({cause})")
+def _head(method: bytes, target: bytes, headers: Iterable[Header]) -> bytes:
+    """Request line and headers. What would end a line in the middle of it goes nowhere."""
+    lines = [b"%b %b HTTP/1.1" % (method, target), *(b"%b: %b" % header for header in headers)]
+    if b" " in target or any(_ENDS_LINE(line) for line in lines):
+        raise UpstreamError(502, "protocol", "it could not be spoken to (a header holds a control character)")
+    return b"\r\n".join((*lines, b"", b""))

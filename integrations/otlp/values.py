@@ -28,18 +28,25 @@ def number(value: float) -> float | str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def attributes(pairs: Iterable[Any]) -> dict[str, AttributeValue]:
+def attributes(pairs: Iterable[Any], depth: int = 0) -> dict[str, AttributeValue]:
     """Key-values of the whole schema as a dict; of two equal keys the last wins."""
-    return {pair.key.decode("utf-8", "replace"): any_value(pair.value) for pair in pairs}
+    return {pair.key.decode("utf-8", "replace"): any_value(pair.value, depth) for pair in pairs}
 
 
-def any_value(value: Any) -> AttributeValue:
-    """One AnyValue of the whole schema; None when it is empty."""
+def any_value(value: Any, depth: int = 0) -> AttributeValue:
+    """One AnyValue of the whole schema; None when it is empty or lies deeper than ``MAX_DEPTH``."""
     if string := value.string_value:  # what most values are is found without asking which kind they are
         decoded: str = string.decode("utf-8", "replace")
         return decoded
-    read = _READ.get(value.WhichOneof("value"))
-    return read(value) if read else None
+    kind = value.WhichOneof("value")
+    read = _READ.get(kind)
+    if read is not None:
+        return read(value)
+    if kind is None or depth >= MAX_DEPTH:
+        return None
+    if kind == "array_value":
+        return [any_value(item, depth + 1) for item in value.array_value.values]
+    return attributes(value.kvlist_value.values, depth + 1)
 
 
 _READ: dict[str | None, Callable[[Any], AttributeValue]] = {
@@ -48,8 +55,6 @@ _READ: dict[str | None, Callable[[Any], AttributeValue]] = {
     "int_value": lambda v: v.int_value,
     "double_value": lambda v: number(v.double_value),
     "bytes_value": lambda v: v.bytes_value,
-    "array_value": lambda v: [any_value(item) for item in v.array_value.values],
-    "kvlist_value": lambda v: attributes(v.kvlist_value.values),
 }
 
 

@@ -11,11 +11,14 @@ from typing import Any, Final
 from .decode import UndecodableError
 from .decode_json import load_object
 from .encode_json import encode_resource, encode_scope, encode_span
-from .envelope import Envelope, Ids
+from .envelope import Ids
 from .json_values import identifier, mapping, objects, text
+from .layout import Place
 from .outcome import Undecodable
 from .own import is_own_telemetry
-from .wire import Admit, Kept, Place, Split, keep
+from .sieve import Kept
+from .split import Admit, Split
+from .wire import keep
 
 _LARGE: Final = 1 << 20
 """Bytes from which on it is looked at how much a body holds. What is smaller cannot take much memory."""
@@ -29,19 +32,14 @@ def split_json(body: bytes, admit: Admit) -> Split:
     request = load(body, "resourceSpans")
     result = Split()
     kept: Kept = {}
-    envelope = Envelope()
     for r, resource_spans in enumerate(objects(request.get("resourceSpans"))):
-        resource = envelope.resource_spans.add(
-            resource=encode_resource(mapping(resource_spans.get("resource"))), schema_url=schema_url(resource_spans)
-        )
-        origin = admit(resource.resource)
+        resource, url = encode_resource(mapping(resource_spans.get("resource"))), schema_url(resource_spans)
+        origin = admit(resource)
         for s, scope_spans in enumerate(objects(resource_spans.get("scopeSpans"))):
-            scope = resource.scope_spans.add(
-                scope=encode_scope(mapping(scope_spans.get("scope"))), schema_url=schema_url(scope_spans)
-            )
-            place: Place = (r, s, resource, scope)
+            scope = encode_scope(mapping(scope_spans.get("scope")))
+            place: Place = (r, s, resource, url, scope, schema_url(scope_spans))
             sent = objects(scope_spans.get("spans"))
-            if is_own_telemetry(origin, scope.scope):
+            if is_own_telemetry(origin, scope):
                 result.pass_over([_ids_alone(span) for span in sent], origin)
                 continue
             for span in sent:

@@ -16,17 +16,19 @@ from google.protobuf.message import DecodeError
 from . import bounds
 from .chunk import Chunk, Origin
 from .encode_json import encode_log_record, encode_resource, encode_scope
-from .envelope import Envelope, LogIds, Logs
+from .envelope import LogIds, Logs
 from .json_values import identifier, mapping, objects, text
+from .layout import Place, last, pack, row, scopes, usual
 from .outcome import Undecodable
 from .own import is_own_telemetry
 from .schema import opaque_classes
-from .wire import Admit
+from .split import Admit
 from .wire_json import load
 
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
 _EVENT_NAME: Final = b"event.name"
+_NOWHERE: Final[Place] = (0, 0, b"", b"", b"", b"")
 
 
 @dataclass(slots=True)
@@ -84,9 +86,7 @@ class _Sieve:
 
     def finish(self) -> LogSplit:
         for trace_id, (origin, records) in self._kept.items():
-            packed = Envelope()
-            packed.resource_spans.add().scope_spans.add(spans=records)
-            payload = bytes(Logs(request=packed.SerializeToString()).SerializeToString())
+            payload = bytes(Logs(request=pack((_NOWHERE, record) for record in records)).SerializeToString())
             chunk = Chunk(trace_id=trace_id, payload=payload, headers=(), origin=origin, records=len(records))
             self.result.chunks.append(chunk)
         return self.result
@@ -96,17 +96,24 @@ def split_logs(body: bytes, admit: Admit) -> LogSplit:
     """Split a protobuf request. Raises :class:`Undecodable` for what is none."""
     try:
         bounds.check(body, "Envelope")
-        envelope = Envelope.FromString(body)
+        try:
+            return _split(body, admit)
+        except IndexError:
+            return _split(usual(body), admit)
     except DecodeError as error:
         raise Undecodable(f"the body is not an ExportLogsServiceRequest ({error})") from None
+
+
+def _split(body: bytes, admit: Admit) -> LogSplit:
     sieve = _Sieve()
-    for resource in envelope.resource_spans:
-        origin = admit(resource.resource)
-        for scope in resource.scope_spans:
-            if is_own_telemetry(origin, scope.scope):
-                sieve.pass_over(len(scope.spans))
-            else:
-                _sift(scope.spans, origin, sieve)
+    for _, _, resource, _, scope, start, end in scopes(body):
+        origin = admit(resource)
+        records, at = row(body, start, end)
+        last(body, at, end)
+        if is_own_telemetry(origin, scope):
+            sieve.pass_over(len(records))
+        else:
+            _sift((body[start:end] for start, end in records), origin, sieve)
     return sieve.finish()
 
 

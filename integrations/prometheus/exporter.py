@@ -133,6 +133,7 @@ class Exporter:
         self._services: set[str] = set()
         self._pairs: set[tuple[str, str]] = set()
         self._watched: Callable[[], Snapshot] = Snapshot
+        self._series: dict[tuple[f.Family, tuple[str, ...]], Instrument] = {}
         self._counted: dict[f.Family, Instrument] = {
             family: instrument(family)
             for family in f.FAMILIES
@@ -229,8 +230,7 @@ class Exporter:
     def evaluation_lag(self, service: str | None, seconds: float) -> None:
         """Verdicts were reached this long after their trace's last span ended."""
         # A sender's clock may run ahead of ours: what would be negative is no lag.
-        histogram = cast("Histogram", self._counted[f.EVALUATION_LAG])
-        histogram.labels(self._service(service)).observe(max(0.0, seconds))
+        self._histogram(f.EVALUATION_LAG, self._service(service)).observe(max(0.0, seconds))
 
     def exported(self, destination: str, count: int = 1, *, at_s: float | None = None) -> None:
         """``count`` verdicts or scores were handed over; ``at_s`` is when one was accepted, None when none was."""
@@ -264,8 +264,8 @@ class Exporter:
             self._counter(f.VERDICTS_REVISED, service, rubric).inc()
             return
         self._scores(verdict, service, rubric)
+        exemplar = _exemplar(verdict.trace_id)
         for metric in verdict.blockers:
-            exemplar = _exemplar(verdict.trace_id)
             self._counter(f.BLOCKERS, rubric, self._label("metric", metric)).inc(1, exemplar)
         if verdict.state is State.INCOMPLETE or verdict.passed is None:
             self._counter(f.VERDICTS_INCOMPLETE, service, rubric, _why_incomplete(verdict)).inc()
@@ -275,24 +275,23 @@ class Exporter:
         self._counter(f.VERDICT_WEIGHT, *who).inc(weight)
         self._counter(f.VERDICT_WEIGHT_SQUARED, *who).inc(weight * weight)
         if not verdict.passed:
-            self._counter(f.VERDICTS_FAILED, *who, verdict.selection).inc(1, _exemplar(verdict.trace_id))
-            self._counter(f.VERDICT_FAILED_WEIGHT, *who).inc(weight, _exemplar(verdict.trace_id))
+            self._counter(f.VERDICTS_FAILED, *who, verdict.selection).inc(1, exemplar)
+            self._counter(f.VERDICT_FAILED_WEIGHT, *who).inc(weight, exemplar)
         for metric in dict.fromkeys(verdict.blockers):
             blocked = (*who, self._label("metric", metric))
-            self._counter(f.VERDICTS_BLOCKED, *blocked).inc(1, _exemplar(verdict.trace_id))
+            self._counter(f.VERDICTS_BLOCKED, *blocked).inc(1, exemplar)
             self._counter(f.VERDICT_BLOCKED_WEIGHT, *blocked).inc(weight)
         if any(violations(verdict)):
-            self._counter(f.VERDICTS_VIOLATING, *who).inc(1, _exemplar(verdict.trace_id))
+            self._counter(f.VERDICTS_VIOLATING, *who).inc(1, exemplar)
             self._counter(f.VERDICT_VIOLATING_WEIGHT, *who).inc(weight)
 
     def _scores(self, verdict: Verdict, service: str, rubric: str) -> None:
-        histogram = cast("Histogram", self._counted[f.METRIC_SCORE])
         for score in verdict.scores:
             low, high = self._bounds.get((verdict.rubric, score.metric), (0.0, None))
             if isinstance(score.result, Scored) and high is not None:
                 share = (score.result.value - low) / (high - low)
                 # 9 decimals: 0.7 of the scale belongs to the bucket 0.7 however it was computed.
-                histogram.labels(service, rubric, score.metric).observe(round(share, 9))
+                self._histogram(f.METRIC_SCORE, service, rubric, score.metric).observe(round(share, 9))
 
     def _zeros(self) -> None:
         """What is known before anything happened."""
@@ -424,8 +423,18 @@ class Exporter:
         return self._caps[label].bound(value, "unknown")
 
     def _counter(self, family: f.Family, *labels: str) -> Counter:
-        counter = cast("Counter", self._counted[family])
-        return counter.labels(*labels) if labels else counter
+        return cast("Counter", self._one(family, labels))
+
+    def _histogram(self, family: f.Family, *labels: str) -> Histogram:
+        return cast("Histogram", self._one(family, labels))
+
+    def _one(self, family: f.Family, labels: tuple[str, ...]) -> Instrument:
+        """One series. The library keeps it for good and looks it up at some cost; a verdict moves two dozen of them."""
+        series = self._series.get((family, labels))
+        if series is None:
+            counted = self._counted[family]
+            series = self._series[family, labels] = counted.labels(*labels) if labels else counted
+        return series
 
 
 def _gauges(who: tuple[str, str, str], standing: Standing) -> Iterator[Series]:

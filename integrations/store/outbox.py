@@ -23,11 +23,15 @@ SETTLES_NS: Final = 60 * 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """A score as it should be: ``at_ns`` is its timestamp, that of its first version where it had one; JSON body."""
+    """A score as it should be: ``at_ns`` is its timestamp, that of its first version where it had one; JSON body.
+
+    ``body`` None: it is to be deleted, whoever wrote it. ``stands``: it is known to be stored like that already.
+    """
 
     id: str
     at_ns: int
-    body: str
+    body: str | None
+    stands: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +76,15 @@ def replace_scores(connection: sqlite3.Connection, trace_id: bytes, scores: Sequ
     kept = json.dumps([score.id for score in scores])
     due_ns = now_ns + SETTLES_NS
     connection.execute(sql["outbox_withdraw"], {"trace_id": trace_id, "kept": kept, "now": now_ns, "due": due_ns})
-    connection.executemany(
-        sql["outbox_put"],
-        [{"id": s.id, "trace_id": trace_id, "now": now_ns, "at": s.at_ns, "body": s.body} for s in scores],
-    )
+    for stands, name in ((False, "outbox_put"), (True, "outbox_stands")):
+        connection.executemany(
+            sql[name],
+            [
+                {"id": s.id, "trace_id": trace_id, "now": now_ns, "at": s.at_ns, "body": s.body,
+                 "due": 0 if s.body is not None else due_ns}
+                for s in scores if s.stands is stands
+            ],
+        )  # fmt: skip
 
 
 def replay(connection: sqlite3.Connection, ids: Sequence[str] | None) -> int:

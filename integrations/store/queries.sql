@@ -1,29 +1,30 @@
 -- name: append
-INSERT INTO chunks (trace_id, received_ns, service, environment, threshold, payload) VALUES (?, ?, ?, ?, ?, ?);
-
--- name: hold
--- Done from the start: nothing waits for it to be evaluated, and it goes as the chunks of an evaluated trace do.
-INSERT INTO chunks (trace_id, received_ns, done_ns, service, environment, threshold, payload) VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO chunks (trace_id, received_ns, held, service, environment, threshold, payload) VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: chunks
 SELECT payload FROM chunks WHERE trace_id = ? ORDER BY seq;
 
 -- name: recover
-SELECT c.trace_id, c.received_ns, c.done_ns IS NOT NULL, c.service, c.environment, c.threshold, t.revision, t.closed_ns, c.payload
+SELECT c.trace_id, c.received_ns, c.held OR c.seq <= ifnull(t.last_chunk, 0), c.service, c.environment, c.threshold, t.revision, t.closed_ns, c.payload
 FROM chunks AS c LEFT JOIN traces AS t ON t.trace_id = c.trace_id
 ORDER BY c.trace_id, c.seq;
 
+-- name: standing
+-- The revision that was written of a trace, and the last of the chunks that are evaluated now.
+SELECT (SELECT revision FROM traces WHERE trace_id = :trace_id),
+       (SELECT max(seq) FROM (SELECT seq FROM chunks WHERE trace_id = :trace_id ORDER BY seq LIMIT :chunks));
+
 -- name: mark_done
-UPDATE chunks SET done_ns = :closed_ns
-WHERE trace_id = :trace_id AND seq IN (SELECT seq FROM chunks WHERE trace_id = :trace_id ORDER BY seq LIMIT :chunks);
+UPDATE traces SET last_chunk = max(ifnull(last_chunk, 0), ifnull(:last_chunk, 0)) WHERE trace_id = :trace_id;
 
 -- name: finish_trace
 -- A revision that was written already, or an older one that comes late, changes nothing but itself.
-INSERT INTO traces (trace_id, closed_ns, revision, service, reason, completion, story)
-VALUES (:trace_id, :closed_ns, :revision, :service, :reason, :completion, :story)
+INSERT INTO traces (trace_id, closed_ns, revision, service, reason, completion, story, last_chunk)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (trace_id) DO UPDATE SET
     closed_ns = excluded.closed_ns, revision = excluded.revision, service = excluded.service,
-    reason = excluded.reason, completion = excluded.completion, story = excluded.story
+    reason = excluded.reason, completion = excluded.completion, story = excluded.story,
+    last_chunk = max(ifnull(last_chunk, 0), ifnull(excluded.last_chunk, 0))
 WHERE excluded.revision >= traces.revision;
 
 -- name: dismiss
@@ -32,7 +33,7 @@ DELETE FROM chunks WHERE seq IN (SELECT seq FROM chunks WHERE trace_id = ? ORDER
 -- name: holds_judged
 -- What is only held (log records) came later than that, or was judged with the rest.
 SELECT 1 FROM chunks AS c JOIN traces AS t ON t.trace_id = c.trace_id
-WHERE c.trace_id = ? AND c.done_ns <= t.closed_ns LIMIT 1;
+WHERE c.trace_id = ? AND c.seq <= t.last_chunk LIMIT 1;
 
 -- name: ended_and_purged
 SELECT trace_id FROM traces AS t WHERE NOT EXISTS (SELECT 1 FROM chunks AS c WHERE c.trace_id = t.trace_id)
@@ -47,9 +48,6 @@ INSERT INTO verdicts (trace_id, rubric, closed_ns, service, environment, passed,
 ON CONFLICT (trace_id, rubric) DO UPDATE SET
     closed_ns = excluded.closed_ns, service = excluded.service, environment = excluded.environment,
     passed = excluded.passed, verdict = excluded.verdict;
-
--- name: revision
-SELECT revision FROM traces WHERE trace_id = ?;
 
 -- name: story
 SELECT story, reason, completion, revision, service, closed_ns FROM traces WHERE trace_id = ?;
@@ -76,11 +74,14 @@ SELECT verdict, closed_ns FROM verdicts WHERE closed_ns >= ? ORDER BY closed_ns;
 SELECT max(closed_ns) FROM verdicts;
 
 -- name: purge_chunks
--- Only traces all of whose chunks are evaluated: a late span that still waits needs the others.
+-- Only traces all of whose chunks are evaluated: a late span that still waits needs the others. What is only held goes by
+-- when it came.
 DELETE FROM chunks WHERE seq IN (
-    SELECT c.seq FROM chunks AS c
-    WHERE c.done_ns < :before
-      AND NOT EXISTS (SELECT 1 FROM chunks AS o WHERE o.trace_id = c.trace_id AND o.done_ns IS NULL)
+    SELECT c.seq FROM chunks AS c LEFT JOIN traces AS t ON t.trace_id = c.trace_id
+    WHERE c.received_ns < :before
+      AND (CASE WHEN c.seq <= t.last_chunk THEN t.closed_ns WHEN c.held THEN c.received_ns END) < :before
+      AND NOT EXISTS (
+          SELECT 1 FROM chunks AS o WHERE o.trace_id = c.trace_id AND NOT o.held AND o.seq > ifnull(t.last_chunk, 0))
     LIMIT :limit);
 
 -- name: purge_verdicts
@@ -118,11 +119,20 @@ SELECT hour_s, usd FROM judge_spend WHERE hour_s >= ?;
 -- name: outbox_put
 -- What is said again changes nothing; what is new waits, and keeps its place in the row of what waits already.
 INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, attempts, missed, reason, body)
-VALUES (:id, :trace_id, 'waiting', 0, :now, :at, 1, 0, 0, NULL, :body)
+VALUES (:id, :trace_id, 'waiting', :due, :now, :at, 1, 0, 0, NULL, :body)
 ON CONFLICT (id) DO UPDATE SET
     queued_ns = CASE state WHEN 'waiting' THEN queued_ns ELSE excluded.queued_ns END,
-    state = 'waiting', due_ns = 0, version = version + 1, attempts = 0, missed = 0, reason = NULL, body = excluded.body
+    state = 'waiting', due_ns = excluded.due_ns, version = version + 1, attempts = 0, missed = 0, reason = NULL,
+    body = excluded.body
 WHERE body IS NOT excluded.body;
+
+-- name: outbox_stands
+-- Whatever was to be said before: this is what is there.
+INSERT INTO outbox (id, trace_id, state, due_ns, queued_ns, at_ns, version, attempts, missed, reason, body)
+VALUES (:id, :trace_id, 'stored', 0, :now, :at, 1, 0, 0, NULL, :body)
+ON CONFLICT (id) DO UPDATE SET
+    state = 'stored', due_ns = 0, at_ns = excluded.at_ns, version = version + 1, attempts = 0, missed = 0, reason = NULL,
+    body = excluded.body;
 
 -- name: outbox_withdraw
 -- After a while: a server that stores what it took some seconds later would store it after it was deleted.
@@ -312,7 +322,7 @@ ON CONFLICT (trace_id) DO UPDATE SET last_ns = max(last_ns, excluded.last_ns), r
 DELETE FROM pulled WHERE trace_id IN (SELECT trace_id FROM pulled WHERE last_ns < :before LIMIT :limit);
 
 -- name: referred_put
-INSERT INTO referred (key, trace_id, closed_ns, digest) VALUES (:key, :trace_id, :closed_ns, :digest)
+INSERT INTO referred (key, trace_id, closed_ns, digest) VALUES (?, ?, ?, ?)
 ON CONFLICT (key, trace_id) DO UPDATE SET closed_ns = excluded.closed_ns, digest = excluded.digest;
 
 -- name: referred_drop

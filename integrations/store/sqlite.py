@@ -2,7 +2,8 @@
 
 What is sampled is committed before its request is answered (WAL, ``synchronous=NORMAL``: it survives the process being
 killed at any point; a power cut may take the last moments). Finishing a trace is one transaction: its story, its
-verdicts, and the mark on the chunks that were evaluated. Chunks stay until late spans can no longer come.
+verdicts, and up to which of its chunks it was evaluated. Chunks stay, as they were written, until late spans can no
+longer come.
 """
 
 from __future__ import annotations
@@ -154,7 +155,10 @@ class Store:
         connection = None
         try:
             connection = sqlite3.connect(self.path, timeout=2.0, isolation_level=None, check_same_thread=False)
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect on a new file only
+            # These take effect on a new file only. Verdicts and chunks take some kB each: in pages of 8 kB there is
+            # less left over between them.
+            connection.execute("PRAGMA page_size = 8192")
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA journal_size_limit = 67108864")  # the log shrinks again after a burst
@@ -181,10 +185,7 @@ class Store:
             return
         if not self._capacity.takes_spans:
             raise StoreUnavailable(f"store {self.path}: nearly full; raise store.max_bytes, or sample less")
-        rows = [
-            (c.trace_id, received_ns, c.origin.service, c.origin.environment, c.origin.threshold, c.payload)
-            for c in chunks
-        ]
+        rows = _rows(chunks, received_ns, held=False)
 
         def work(connection: sqlite3.Connection) -> None:
             connection.executemany(self._sql["append"], rows)
@@ -194,59 +195,56 @@ class Store:
 
     async def hold(self, chunks: Sequence[Storable], received_ns: int) -> None:
         """Commit chunks that are only of use once others of their trace come; until then they keep nothing open."""
-        rows = [
-            (
-                c.trace_id,
-                received_ns,
-                received_ns,
-                c.origin.service,
-                c.origin.environment,
-                c.origin.threshold,
-                c.payload,
-            )
-            for c in chunks
-        ]
-        await self._writer.do(lambda connection: connection.executemany(self._sql["hold"], rows) and None)
+        rows = _rows(chunks, received_ns, held=True)
+        await self._writer.do(lambda connection: connection.executemany(self._sql["append"], rows) and None)
 
     async def finish(self, finished: Finished) -> None:
         """Write a trace's end, all of it or nothing. Doing it again changes nothing; a later revision replaces it."""
+        await self._writer.do(partial(self._finish, finished))
+
+    async def finish_each(self, several: Sequence[Finished]) -> list[StoreError | None]:
+        """Write several ends, each of them on its own; why each was refused, None where it was not."""
+        return await self._writer.do_each([partial(self._finish, finished) for finished in several])
+
+    def _finish(self, finished: Finished, connection: sqlite3.Connection) -> None:
+        """In the writing thread, where nobody waits for the JSON either."""
         trace_id = _id(finished.trace_id)
-        trace = {
-            "trace_id": trace_id, "closed_ns": finished.closed_ns, "revision": finished.revision,
-            "service": finished.service, "reason": str(finished.reason), "completion": finished.completion,
-            "story": _json(finished.story), "chunks": -1 if finished.chunks is None else finished.chunks,
-        }  # fmt: skip
-        verdicts = [
-            (trace_id, v["rubric"], finished.closed_ns, *map(v.get, ("service", "environment", "passed")), _json(v))
-            for v in finished.verdicts
-        ]
-
-        referred = [
-            {"key": key, "trace_id": trace_id, "closed_ns": finished.closed_ns, "digest": digest}
-            for key, digest in finished.referred
-        ]
-        turn = None
+        whole = {"trace_id": trace_id, "chunks": -1 if finished.chunks is None else finished.chunks}
+        held, last_chunk = connection.execute(self._sql["standing"], whole).fetchone()
+        if last_chunk is None:  # a session has turns instead
+            connection.execute(self._sql["mark_turns_done"], {**whole, "closed_ns": finished.closed_ns})
         if (said := finished.turn) is not None:
-            turn = (trace_id, said.key, *map(_writable, (said.service, said.environment, said.session_id)),
-                    finished.closed_ns, said.turn)  # fmt: skip
-
-        def work(connection: sqlite3.Connection) -> None:
-            connection.execute(self._sql["mark_done"], trace)
-            connection.execute(self._sql["mark_turns_done"], trace)
-            if turn is not None:
-                connection.execute(self._sql["put_turn"], turn)
-            held = connection.execute(self._sql["revision"], (trace_id,)).fetchone()
-            if held is not None and held[0] > finished.revision:
-                return
-            connection.execute(self._sql["finish_trace"], trace)
+            named = map(_writable, (said.service, said.environment, said.session_id))
+            connection.execute(self._sql["put_turn"], (trace_id, said.key, *named, finished.closed_ns, said.turn))
+        if held is not None and held > finished.revision:
+            connection.execute(self._sql["mark_done"], {"trace_id": trace_id, "last_chunk": last_chunk})
+            return
+        row = (trace_id, finished.closed_ns, finished.revision, finished.service, str(finished.reason),
+               finished.completion, _json(finished.story), last_chunk)  # fmt: skip
+        connection.execute(self._sql["finish_trace"], row)
+        if held is not None:
             connection.execute(self._sql["forget_verdicts"], (trace_id,))
             connection.execute(self._sql["referred_drop"], (trace_id,))
+        if finished.referred:
+            referred = [(key, trace_id, finished.closed_ns, digest) for key, digest in finished.referred]
             connection.executemany(self._sql["referred_put"], referred)
-            connection.executemany(self._sql["add_verdict"], verdicts)
-            if finished.scores is not None:
-                replace_scores(connection, trace_id, finished.scores, finished.closed_ns)
-
-        await self._writer.do(work)
+        connection.executemany(
+            self._sql["add_verdict"],
+            [
+                (
+                    trace_id,
+                    v["rubric"],
+                    finished.closed_ns,
+                    v.get("service"),
+                    v.get("environment"),
+                    v.get("passed"),
+                    _json(v),
+                )
+                for v in finished.verdicts
+            ],
+        )
+        if finished.scores is not None:
+            replace_scores(connection, trace_id, finished.scores, finished.closed_ns)
 
     async def dismiss(self, trace_id: bytes | str, chunks: int) -> None:
         """Let go of the first ``chunks`` parts of a trace unread, and of nothing that was said of it."""
@@ -416,6 +414,13 @@ class Store:
                 raise StoreUnavailable(f"store {self.path}: it is closed; the monitor is shutting down") from None
             except sqlite3.Error as error:
                 raise explain(error, self.path) from error
+
+
+def _rows(chunks: Sequence[Storable], received_ns: int, *, held: bool) -> list[tuple[object, ...]]:
+    return [
+        (c.trace_id, received_ns, held, c.origin.service, c.origin.environment, c.origin.threshold, c.payload)
+        for c in chunks
+    ]
 
 
 def _purge_some(statement: str, before_ns: int, connection: sqlite3.Connection) -> int:

@@ -11,18 +11,18 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-from .errors import StoreUnavailable, explain
+from .errors import StoreError, StoreUnavailable, explain
 
 _log = logging.getLogger("sidejudge.store")
 
 _TOGETHER: Final = 500
-"""Most jobs in one transaction: bounds how much is done again when it fails."""
+"""About as many jobs in one transaction at most: bounds how much is done again when it fails."""
 _LOCKED_PAUSES_S: Final = (0.05, 0.2, 0.5)
 """Pauses between attempts while another process holds the lock, on top of SQLite's own waiting."""
 
@@ -32,10 +32,17 @@ Work = Callable[[sqlite3.Connection], Any]
 @dataclass(slots=True)
 class _Job:
     work: Work
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Any]
     result: Any = None
-    error: Exception | None = None
+    error: StoreError | None = None
+
+
+@dataclass(slots=True)
+class _Asked:
+    """Jobs that were asked for at once; ``future`` is done when each of them is committed or refused."""
+
+    jobs: list[_Job]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[None]
 
 
 class Writer:
@@ -44,7 +51,7 @@ class Writer:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[_Asked | None] = SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="sidejudge-store", daemon=True)
@@ -52,13 +59,27 @@ class Writer:
 
     async def do(self, work: Work) -> Any:
         """Run ``work`` and return its result once committed. Raises ``StoreError``; then nothing of it is written."""
+        (job,) = await self._done([work])
+        if job.error is not None:
+            raise job.error
+        return job.result
+
+    async def do_each(self, works: Sequence[Work]) -> list[StoreError | None]:
+        """Run several, each of which is committed or refused on its own; why each was refused, None where it was not.
+
+        They cost one visit, and as a rule one transaction. Raises ``StoreUnavailable`` where the store is closed.
+        """
+        return [job.error for job in await self._done(works)] if works else []
+
+    async def _done(self, works: Sequence[Work]) -> list[_Job]:
         loop = asyncio.get_running_loop()
-        job = _Job(work, loop, loop.create_future())
+        asked = _Asked([_Job(work) for work in works], loop, loop.create_future())
         with self._closing:
             if self._closed:
                 raise StoreUnavailable(f"store {self._path}: it is closed; the monitor is shutting down")
-            self._queue.put(job)
-        return await job.future
+            self._queue.put(asked)
+        await asked.future
+        return asked.jobs
 
     def close(self) -> None:
         """Commit what is queued, then stop; idempotent."""
@@ -71,20 +92,22 @@ class Writer:
     def _run(self) -> None:
         while True:
             first = self._queue.get()
-            jobs = [] if first is None else [first]
+            waiting = [] if first is None else [first]
+            jobs = [] if first is None else [*first.jobs]
             last = first is None
             while not last and len(jobs) < _TOGETHER:
                 try:
-                    job = self._queue.get_nowait()
+                    asked = self._queue.get_nowait()
                 except Empty:
                     break
-                if job is None:
+                if asked is None:
                     last = True
                 else:
-                    jobs.append(job)
+                    waiting.append(asked)
+                    jobs += asked.jobs
             if jobs:
                 self._commit(jobs)
-                _answer(jobs)
+                _answer(waiting)
             if last:
                 return
 
@@ -127,19 +150,15 @@ class Writer:
             raise
 
 
-def _answer(jobs: list[_Job]) -> None:
-    for loop in {job.loop for job in jobs}:
+def _answer(waiting: list[_Asked]) -> None:
+    for loop in {asked.loop for asked in waiting}:
         try:
-            loop.call_soon_threadsafe(_resolve, [job for job in jobs if job.loop is loop])
+            loop.call_soon_threadsafe(_resolve, [asked.future for asked in waiting if asked.loop is loop])
         except RuntimeError:
             _log.debug("the loop that asked for a commit is closed")
 
 
-def _resolve(jobs: list[_Job]) -> None:
-    for job in jobs:
-        if job.future.done():  # whoever asked has been cancelled
-            continue
-        if job.error is not None:
-            job.future.set_exception(job.error)
-        else:
-            job.future.set_result(job.result)
+def _resolve(futures: list[asyncio.Future[None]]) -> None:
+    for future in futures:
+        if not future.done():  # else whoever asked has been cancelled
+            future.set_result(None)

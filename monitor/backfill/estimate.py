@@ -7,7 +7,7 @@ their longest; some metrics ask again, depending on what was answered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from monitor.answering import Answering, judge_settings
@@ -21,14 +21,16 @@ from scoring.rubric import Rubric
 
 SAMPLE: Final = 20
 """Traces that an estimate reads at most."""
+SESSIONS: Final = 5
+"""Sessions that an estimate reads besides; of each as many traces at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """What judging takes. ``read`` traces were looked at, ``judged`` of them have a rubric.
 
-    ``questions`` for the judge and ``usd`` are those of all ``traces``; ``usd`` is None where no price is known, and 0
-    without a judge.
+    ``questions`` for the judge and ``usd`` are those of all ``traces`` and ``sessions``; ``usd`` is None where no price
+    is known, and 0 without a judge.
     """
 
     traces: int
@@ -36,6 +38,12 @@ class Estimate:
     judged: int
     questions: float
     usd: float | None
+    sessions: int = 0
+
+    def and_sessions(self, other: Estimate) -> Estimate:
+        """Together with what sessions take, which were estimated as traces are."""
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        return replace(self, questions=self.questions + other.questions, usd=usd, sessions=other.traces)
 
 
 async def estimate(

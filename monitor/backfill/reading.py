@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
+from integrations.langfuse import legacy, observations
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import Kind, LangfuseError
 from integrations.langfuse.lift import raw_spans
@@ -69,6 +71,14 @@ class Reader:
         if min(span.start_ns for span in spans) < self.window.from_ns:
             raise UnreadError("begun before --from")
         return spans
+
+    async def traces_of(self, session_id: str, windows: Iterable[Window]) -> set[str]:
+        """Ids of traces that bear a session's id and have rows in these times. Raises ``LangfuseError``."""
+        ask = observations.traces_of_session if self.server.observations_v2 else legacy.traces_of_session
+        found: set[str] = set()
+        for window in windows:
+            found |= await self.patiently(partial(ask, self.langfuse, session_id, window=window), most=MOST_ATTEMPTS)
+        return found
 
     async def patiently(self, ask: Callable[[], Awaitable[_Read]], *, most: int | None = None) -> _Read:
         """Ask again for as long as waiting may help; at most so often where it may be the question's fault."""

@@ -2,38 +2,43 @@
 
 A run has a store of its own, for that of a live monitor is in use. An ending is there with its scores before the trace
 is let go of here, and bears the name of the job: a run that is killed goes on where it was. Ids and times of scores
-are those of a live monitor, so whatever was written before is replaced.
+are those of a live monitor, so what was written before is found again: what is the same is left alone, what is
+another verdict is its next revision (``numbering.py``).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from integrations.dialects import lift
 from integrations.langfuse.client import Langfuse
+from integrations.langfuse.probe import Server
 from integrations.otlp.chunk import Origin
 from integrations.otlp.encode import encode_spans
 from integrations.raw import RawSpan
-from integrations.store.sqlite import Finished, Store
+from integrations.store.sqlite import Finished, Store, StoredTurn
 from monitor.answering import Answering
 from monitor.assembler import Closing
 from monitor.catalogue import configured
 from monitor.config import Config
 from monitor.config.langfuse import LangfuseSink
 from monitor.config.match import Match
+from monitor.conversations import SessionTurn
 from monitor.ending import Ending
 from monitor.evaluator import Evaluator
-from monitor.from_config import docket
+from monitor.from_config import conversations, docket, session_limits
+from monitor.langfuse.outgoing import time_of
 from monitor.langfuse.sighting import Sighting
 from monitor.langfuse.sink import ScoresOut
-from monitor.pipeline import Pipeline
+from monitor.pipeline import Pipeline, one_by_one
 from monitor.references.book import References
 from monitor.router import Router
 from monitor.sampler import Sampler
+from monitor.sessions import SessionLimits
 from monitor.trial import Trials
 from scoring.case import Case
 from scoring.export_standing import ExportStanding
@@ -41,7 +46,9 @@ from scoring.extract import extract
 from scoring.trace import Trace
 
 from .listing import OTHER
+from .numbering import Numbered, Numbering
 from .reading import Reader, UnreadError
+from .sessions import PastSession, bucket_of, past_sessions
 
 READ_AHEAD: Final = 64
 """Traces that are held in memory while they are judged."""
@@ -54,13 +61,22 @@ class StoppedError(Exception):
 
 @dataclass(slots=True)
 class Progress:
-    """How far a run is: traces that are through, verdicts by whether they pass, traces that were not judged, by why."""
+    """How far a run is: traces that are through, verdicts by whether they pass, traces that were not judged, by why.
+
+    ``sessions`` are those that were judged; ``sessions_cut`` of them were not complete, for turns lie outside the
+    stretch of time or could not be read. Of the verdicts ``unchanged`` stood in Langfuse as they are, ``revised`` as
+    others.
+    """
 
     done: int = 0
     before: int = 0
     passed: int = 0
     failed: int = 0
     incomplete: int = 0
+    sessions: int = 0
+    sessions_cut: int = 0
+    unchanged: int = 0
+    revised: int = 0
     unjudged: Counter[str] = field(default_factory=Counter)
 
 
@@ -78,8 +94,17 @@ def case_of(config: Config, spans: Sequence[RawSpan], references: References | N
     return case if references is None else replace(case, expected_outcome=references.find(case).value)
 
 
+def sampler_of(config: Config, wanted: Match) -> Sampler:
+    """Who draws: for sessions every trace is read. With a filter there are none, for they are of all their turns."""
+    return Sampler(config.sampling, whatever=config.sessions is not None and wanted == Match())
+
+
 class Backfill:
-    """One run of one job. ``heard`` is told after each trace; ``clock_ns`` is the present, not what is judged."""
+    """One run of one job. ``heard`` is told after each trace; ``clock_ns`` is the present, not what is judged.
+
+    ``langfuse`` and ``server`` are where scores go; where that has no way to read them, nothing is known of what stands
+    there.
+    """
 
     def __init__(
         self,
@@ -89,6 +114,7 @@ class Backfill:
         wanted: Match,
         sink: LangfuseSink,
         langfuse: Langfuse,
+        server: Server,
         reader: Reader,
         store: Store,
         who: Answering,
@@ -99,23 +125,30 @@ class Backfill:
         self._config, self._job, self._wanted = config, job, wanted
         self._reader, self._store, self._heard = reader, store, heard
         self._held: dict[bytes, bytes] = {}
-        sampler = Sampler(config.sampling)
+        self._sessions = session_limits(config.sessions) if config.sessions and wanted == Match() else None
+        self._past: dict[bytes, PastSession] = {}
+        self._torn: set[str] = set()
+        sampler = sampler_of(config, wanted)
         hashed = config.sampling.randomness == "hashed"
         self._origin = Origin(None, None, sampler.admission, hashed=hashed)
-        rubrics = configured(config)
+        rubrics = self._rubrics = configured(config)
+        readable = server.scores_v3 or server.legacy_reads
+        self.numbering = Numbering(langfuse, rubrics, v3=server.scores_v3) if readable else None
         self.scores_out = ScoresOut(
-            sink, langfuse=langfuse, store=store, rubrics=rubrics, counted=Unobserved(), clock_ns=clock_ns
-        )
+            sink, langfuse=langfuse, store=store, rubrics=rubrics, counted=Unobserved(), clock_ns=clock_ns,
+            overtaken=self.numbering.overtaken_by if self.numbering else None,
+        )  # fmt: skip
         trials = Trials(
             archive=self,
             sampler=sampler,
             router=Router(config.routes, config.scenarios, elsewhere=config.session_rubrics),
             evaluator=Evaluator(rubrics, who.at_once, who.others),
             reference_keys=config.reference_keys,
+            conversations=conversations(config) if self._sessions else None,
             references=references,
         )
         self._pipeline = Pipeline(
-            trials=trials, docket=docket(config, trials, clock_ns), commit=self._commit, clock_ns=clock_ns
+            trials=trials, docket=docket(config, trials, clock_ns), commit=one_by_one(self._commit), clock_ns=clock_ns
         )
         self.progress = Progress()
 
@@ -128,6 +161,10 @@ class Backfill:
                     self._through()
                 else:
                     await self._take(sighting)
+            while self._held:
+                await self._go_on()
+            if self._sessions is not None:
+                await self._take_sessions(self._sessions)
             while self._held:
                 await self._go_on()
         finally:
@@ -146,6 +183,8 @@ class Backfill:
         try:
             spans = await self._reader.spans(sighting)
         except UnreadError as error:
+            if sighting.session_id is not None:
+                self._torn.add(sighting.session_id)
             self._skip(str(error))
             return
         if self._wanted != Match() and not self._wanted.matches(await asyncio.to_thread(case_of, self._config, spans)):
@@ -158,6 +197,24 @@ class Backfill:
         self._pipeline.waiting.append(
             Closing(trace_id=trace_id, completion="batch", revision=revision, origin=self._origin)
         )
+        await self._pipeline.drain()
+        while len(self._held) >= READ_AHEAD:
+            await self._go_on()
+
+    async def _take_sessions(self, limits: SessionLimits) -> None:
+        for past in await asyncio.to_thread(past_sessions, self._store, limits, self._reader.window):
+            name, beyond = past.identity.session_id, past.beyond(self._reader.window, limits, self._reader.around_ns)
+            more = await self._reader.traces_of(name, beyond)
+            await self._take_session(past.cut() if name in self._torn or not more <= past.traces else past)
+
+    async def _take_session(self, past: PastSession) -> None:
+        key = past.closing.trace_id
+        before = await asyncio.to_thread(self.story, key)
+        if before is not None and _same(before, past, self._job):
+            return
+        revision = int(before["revision"]) + 1 if before is not None else 1
+        self._past[key], self._held[key] = past, b""
+        self._pipeline.waiting.append(replace(past.closing, revision=revision))
         await self._pipeline.drain()
         while len(self._held) >= READ_AHEAD:
             await self._go_on()
@@ -175,22 +232,38 @@ class Backfill:
         return standing
 
     async def _commit(self, ending: Ending) -> None:
+        past = self._past.get(ending.trace_id) if ending.session else None
+        numbered = await self._numbered(ending, time_of(ending) if past is None else past.ended_ns)
+        verdicts = [each.verdict for each in numbered]
         await self._store.finish(
             Finished(
                 trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value,
                 completion=ending.completion, revision=ending.revision, story={**ending.story, "backfill": self._job},
-                verdicts=[verdict.to_json() for verdict in ending.verdicts], closed_ns=ending.ended_ns,
-                scores=self.scores_out.outgoing(ending),
+                verdicts=[verdict.to_json() for verdict in verdicts], closed_ns=ending.ended_ns,
+                scores=[score for each in numbered for score in each.scores], turn=_turn(ending.turn),
             )
         )  # fmt: skip
+        self.progress.unchanged += sum(each.stands for each in numbered)
+        self.progress.revised += sum(each.revises for each in numbered)
         del self._held[ending.trace_id]
-        if not ending.verdicts:
+        if past is not None:
+            self.progress.sessions += 1
+            self.progress.sessions_cut += past.closing.completion == "pressure"
+            del self._past[ending.trace_id]
+        elif not ending.verdicts:
             self.progress.unjudged[ending.reason.value] += 1
         for verdict in ending.verdicts:
             self.progress.passed += verdict.passed is True
             self.progress.failed += verdict.passed is False
             self.progress.incomplete += verdict.passed is None
-        self._through()
+        if past is None:
+            self._through()
+
+    async def _numbered(self, ending: Ending, at_ns: int) -> list[Numbered]:
+        if self.numbering is None:
+            return [Numbered.alone(verdict, self._rubrics[verdict.rubric], at_ns) for verdict in ending.verdicts]
+        numbering = self.numbering
+        return await self._reader.patiently(lambda: numbering.number(ending.verdicts, at_ns))
 
     def _skip(self, why: str) -> None:
         self.progress.unjudged[why] += 1
@@ -212,10 +285,21 @@ class Backfill:
         """What an earlier job said of it."""
         return self._store.story(trace_id)
 
-    def turns(self, _key: bytes) -> list[tuple[int, dict[str, Any]]]:
-        """None: sessions are not judged anew."""
-        return []
+    def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
+        """The turns of a session that is being judged."""
+        return [(number, dict(turn.text)) for number, turn in enumerate(self._past[key].turns, 1)]
 
     def holds_judged(self, _trace_id: bytes) -> bool:
         """Yes: it is read whole each time."""
         return True
+
+
+def _turn(turn: SessionTurn | None) -> StoredTurn | None:
+    """A turn as it is kept: with all others of its id, for which session it is of is known once all are there."""
+    return None if turn is None else StoredTurn(key=bucket_of(turn.identity), turn=turn.text, **turn.identity._asdict())
+
+
+def _same(before: Mapping[str, Any], past: PastSession, job: str) -> bool:
+    """Whether a session was judged by the same job as the same turns."""
+    told = set(before.get("traces") or ())
+    return before.get("backfill") == job and told == past.traces and before["completion"] == past.closing.completion

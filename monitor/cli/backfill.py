@@ -47,9 +47,11 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     """Judge traces that are in Langfuse already under CONFIG, and write their scores to them (sinks.langfuse).
 
     What it takes is told first: traces, questions for the judge, dollars. Drawn are the traces that a live monitor
-    would draw, and scores have the same ids, so whatever was written before is replaced. A run that was cut off goes
-    on where it was when it is called again. A monitor may run meanwhile; its budget of the judge is counted apart.
-    Sessions are not judged anew. The exit code is 1 when scores were given up, or traces could not be read.
+    would draw, and scores have the same ids: a verdict that stands there already is left alone, one that comes out
+    otherwise is its next revision, under the time of the first. A run that was cut off goes on where it was when it is
+    called again. A monitor may run meanwhile; its budget of the judge is counted apart.
+    Sessions are judged too where they are configured, but not with --filter; one that goes on outside the time is not
+    complete. The exit code is 1 when scores were given up, or traces could not be read.
     """
     import asyncio  # noqa: PLC0415  # not for --help
 
@@ -102,6 +104,8 @@ async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
 
     async with job.begun() as begun:
         _tell(begun.found, await begun.estimate(), job.source.requests_per_minute)
+        if job.config.sessions is not None and not job.judges_sessions:
+            click.echo("sessions: not judged, for with --filter their other turns are not read")
         if dry_run or not begun.found.drawn:
             return 0
         if not yes and not (sys.stdin.isatty() and click.confirm("judge them?", default=False, err=True)):
@@ -123,14 +127,23 @@ def _tell(found: Listing, told: Estimate, per_minute: int) -> None:
         return
     share = told.judged / told.read if told.read else 0.0
     click.echo(f"as {told.read} of them were read: about {told.traces * share:,.0f} have a rubric")
+    if told.sessions:
+        click.echo(f"sessions: about {told.sessions:,}")
     click.echo(f"questions for the judge, first round: about {told.questions:,.0f}")
     cost = "not known, for no price is" if told.usd is None else f"about ${told.usd:,.2f}, answers at their longest"
     click.echo(f"cost: {cost}; some metrics ask again")
-    click.echo(f"reading: at least {len(found.drawn) / per_minute:,.1f} minutes at {per_minute} requests a minute")
+    # Each trace is read, and then what its scores are there.
+    click.echo(f"reading: at least {2 * len(found.drawn) / per_minute:,.1f} minutes at {per_minute} requests a minute")
 
 
 def _outcome(at: Progress, dead: int, path: Path) -> int:
     click.echo(f"passed {at.passed:,}, failed {at.failed:,}, incomplete {at.incomplete:,}")
+    if at.sessions:
+        click.echo(f"sessions judged: {at.sessions:,}")
+    if at.sessions_cut:
+        click.echo(f"  not complete, for turns lie outside --from and --to or were not read: {at.sessions_cut:,}")
+    if at.unchanged or at.revised:
+        click.echo(f"of these, in Langfuse already as they are: {at.unchanged:,}, next revision: {at.revised:,}")
     if at.before:
         click.echo(f"judged by an earlier call: {at.before:,}")
     for why, count in sorted(at.unjudged.items()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field, FiniteFloat, model_validator
 
 from .section import GIVEN_AS_LIST, Section
 from .units import PositiveDuration, parse_duration
@@ -21,6 +21,9 @@ class PeopleScore(Section):
         default=(),
         description="its categories that mean a pass; the others mean a failure. A truth value and 0 or 1 need none",
     )
+    pass_at: FiniteFloat | None = Field(
+        default=None, description="its least number that means a pass (4 of 1 to 5); less means a failure"
+    )
 
     @model_validator(mode="after")
     def _is_about_something(self) -> PeopleScore:
@@ -30,8 +33,13 @@ class PeopleScore(Section):
         known = [criterion.metric.id for criterion in (*rubric.criteria, *rubric.opt_in)]
         if self.metric is not None and self.metric not in known:
             raise ValueError(f"metric: {self.rubric} has no metric {self.metric!r}\x00{','.join(known)}")
-        if self.metric is not None and self.passes:
-            raise ValueError("passes: a score of a metric passes nothing, it is compared with the metric; leave it out")
+        for field, said in (("passes", self.passes), ("pass_at", self.pass_at is not None)):
+            if self.metric is not None and said:
+                raise ValueError(
+                    f"{field}: a score of a metric passes nothing, it is compared with the metric; leave it out"
+                )
+        if self.passes and self.pass_at is not None:
+            raise ValueError("pass_at: passes names categories, and a score is one or the other; leave one of them out")
         return self
 
 
@@ -44,6 +52,11 @@ class Annotations(Section):
     every: PositiveDuration = Field(default=parse_duration("5m"), description="how often they are read")
     scores: Annotated[tuple[PeopleScore, ...], GIVEN_AS_LIST] = Field(
         default=(), description="scores that people give under other names"
+    )
+    corrections_fail: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = Field(
+        default=(),
+        description="rubrics for which an answer that a person corrected counts as one that they failed. People correct"
+        " what they find wrong, so such labels alone make no sample; corrections are counted by themselves either way",
     )
 
 

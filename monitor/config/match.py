@@ -117,13 +117,16 @@ class Match(BaseModel):
             _any(self.service, case.service)
             and _any(self.environment, case.environment)
             and _any(self.name, case.name)
-            and _any(self.task, task_of(case))
-            and all(any(fnmatchcase(tag, glob) for tag in case.tags) for glob in self.tags)
-            and all(_any((glob,), _metadata(case.metadata, key)) for key, glob in self.metadata.items())
+            and (not self.task or _any(self.task, task_of(case)))
+            and (not self.tags or all(any(fnmatchcase(tag, glob) for tag in case.tags) for glob in self.tags))
+            and (not self.metadata or self._metadata_matches(case.metadata))
             and (self.level is None or case.error is not None)
             and (self.feedback is None or _fed_back(self.feedback, negative(case.metadata)))
             and (self.latency_ms is None or _slow(self.latency_ms, case.latency_e2e_ms))
         )
+
+    def _metadata_matches(self, found: Mapping[str, Json]) -> bool:
+        return all(_any((glob,), _metadata(found, key)) for key, glob in self.metadata.items())
 
     def describe(self) -> str:
         """The condition in one line, as in the configuration; ``anything`` when it has no keys."""

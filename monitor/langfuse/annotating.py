@@ -46,7 +46,7 @@ class Annotating:
         )  # fmt: skip
         self._people = None if read is None else People(
             langfuse=scores_out.langfuse, server=lambda: scores_out.server, rubrics=list(rubrics.values()),
-            scores=read.scores, facts=store, clock_ns=clock_ns,
+            scores=read.scores, corrections_fail=read.corrections_fail, facts=store, clock_ns=clock_ns,
             asked_for=self._routing.asked_for if self._routing else lambda _: False,
         )  # fmt: skip
         self._every_ns = read.every.ns if read else 0

@@ -27,6 +27,9 @@ UNREADABLE: Final = "unreadable"
 MOST_CORRECTIONS: Final = 2000
 """Corrected answers of one rubric that are remembered."""
 
+CORRECTING: Final = " (correction)"
+"""After who gave it, where a label is a correction."""
+
 Label = tuple[Annotation, Sequence[Asked]]
 """A person's score, and what it is about."""
 
@@ -78,11 +81,23 @@ class Comparison:
         version = self._rubrics[about.rubric].version
         if metadata.get("rubric_version") != version:
             return OTHER_VERSION
+        by = self._labeller(given, about)
+        if by is None:
+            return None
         kept = self._agreements.hear(
-            rubric=about.rubric, version=version, metric=about.metric, subject=given.subject, by=given.author or "",
+            rubric=about.rubric, version=version, metric=about.metric, subject=given.subject, by=by,
             people=said, ours=None if score is None else _ours(said, score, metadata),
         )  # fmt: skip
         return None if kept else UNREADABLE
+
+    def _labeller(self, given: Annotation, about: Asked) -> str | None:
+        """Who a pair is of. What somebody says of the verdict itself goes before what their correction says of it."""
+        by = given.author or ""
+        pair = {"rubric": about.rubric, "metric": about.metric, "subject": given.subject}
+        if not given.correction:
+            self._agreements.drop(**pair, by=by + CORRECTING)
+            return by
+        return None if self._agreements.knows(**pair, by=by) else by + CORRECTING
 
     async def _rows(self, ids: Sequence[str], *, v3: bool) -> dict[str, Mapping[str, Any]]:
         wanted = list(dict.fromkeys(ids))

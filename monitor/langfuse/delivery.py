@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias
 
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.configs import ScoreConfigs
@@ -51,6 +51,10 @@ REASONS: Final = (*(kind.value for kind in Kind), UNSTORED)
 """Why an export may fail, as metrics name it."""
 
 
+Overtaken: TypeAlias = Callable[[Iterable[Waiting]], Awaitable[frozenset[str]]]
+"""Asked just before scores are sent: ids of those that are to be sent no more, for a later word stands there."""
+
+
 class Counted(Protocol):
     """Hears what becomes of scores."""
 
@@ -59,7 +63,10 @@ class Counted(Protocol):
 
 
 class Delivery:
-    """The way from the outbox to one Langfuse. ``remember`` keeps which project it is."""
+    """The way from the outbox to one Langfuse. ``remember`` keeps which project it is.
+
+    ``overtaken`` is for who shares its scores with a monitor that may have spoken meanwhile; None: nobody else has.
+    """
 
     def __init__(
         self,
@@ -71,8 +78,10 @@ class Delivery:
         remember: Callable[[Server], Awaitable[None]],
         clock_ns: Callable[[], int],
         patience: Patience,
+        overtaken: Overtaken | None = None,
     ) -> None:
         self._outbox = outbox
+        self._overtaken = overtaken
         self._langfuse = langfuse
         self._counted = counted
         self._remember = remember
@@ -158,7 +167,7 @@ class Delivery:
         for row in rows:
             if row.body is None:
                 await self._delete(row)
-        kept = [row for row in rows if row.body is not None]
+        kept = await self._not_overtaken([row for row in rows if row.body is not None])
         if not kept:
             return
         bodies = [await self._body(row) for row in kept]
@@ -180,6 +189,13 @@ class Delivery:
             self._counted.export_failed(DESTINATION, outcome.error.kind, len(left))
             await self._set_aside(left, outcome.error)
             raise outcome.error
+
+    async def _not_overtaken(self, rows: list[Waiting]) -> list[Waiting]:
+        if self._overtaken is None or not rows or not self._verifies:
+            return rows
+        settled = await self._overtaken(rows)
+        await self._outbox.taken([row for row in rows if row.id in settled], self._clock_ns(), verify=False)
+        return [row for row in rows if row.id not in settled]
 
     async def _delete(self, row: Waiting) -> None:
         try:

@@ -20,6 +20,7 @@ class Asked:
     metric: str
     ours: str
     passes: tuple[str, ...] = ()
+    pass_at: float | None = None
 
     def read(self, value: Said) -> Said | None:
         """What a person's value says: for a pass 1 or 0, None where it says neither; for a metric the value itself."""
@@ -27,6 +28,8 @@ class Asked:
             return value
         if isinstance(value, str):
             return float(value in self.passes) if self.passes else None
+        if self.pass_at is not None:
+            return float(value >= self.pass_at)
         return value if value in (0.0, 1.0) else None
 
     def ids(self, subject: str) -> tuple[str, str]:
@@ -42,13 +45,24 @@ def asked(rubrics: Iterable[Rubric], mapped: Iterable[PeopleScore]) -> Mapping[s
         for rubric in rubrics:
             if rubric.id == score.rubric:
                 metric = score.metric or PASS
-                said = Asked(rubric=rubric.id, metric=metric, ours=_name(rubric, metric), passes=score.passes)
+                said = Asked(
+                    rubric=rubric.id,
+                    metric=metric,
+                    ours=_name(rubric, metric),
+                    passes=score.passes,
+                    pass_at=score.pass_at,
+                )
                 found.setdefault(score.name, []).append(said)
     for rubric in rubrics:
         for metric in (PASS, *(c.metric.id for c in (*rubric.criteria, *rubric.opt_in))):
             name = _name(rubric, metric)
             found.setdefault(name, [Asked(rubric=rubric.id, metric=metric, ours=name)])
     return found
+
+
+def failing(rubric: Rubric) -> Asked:
+    """What a correction is about: whether the answer passes, which it did not."""
+    return Asked(rubric=rubric.id, metric=PASS, ours=pass_name(rubric.id))
 
 
 def _name(rubric: Rubric, metric: str) -> str:

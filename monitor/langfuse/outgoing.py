@@ -11,12 +11,14 @@ from monitor.ending import Ending
 from scoring.rubric import Rubric
 
 
-def outgoing(ending: Ending, rubrics: Mapping[str, Rubric]) -> list[Outgoing]:
-    """All scores of all its verdicts, changed or not: the store knows what is new, and what is not said any more.
+def time_of(ending: Ending) -> int:
+    """The time of an ending's scores: the end of the trace's last span, the same wherever and whenever it is judged."""
+    return ending.ended_ns if ending.last_span_ns is None else ending.last_span_ns
 
-    Their time is the end of the trace's last span: it is the same wherever and whenever the trace is judged.
-    """
-    at_ns = ending.ended_ns if ending.last_span_ns is None else ending.last_span_ns
+
+def outgoing(ending: Ending, rubrics: Mapping[str, Rubric]) -> list[Outgoing]:
+    """All scores of all its verdicts, changed or not: the store knows what is new, and what is not said any more."""
+    at_ns = time_of(ending)
     return [
         Outgoing(id=body["id"], at_ns=at_ns, body=json.dumps(body, separators=(",", ":"), allow_nan=False))
         for verdict in ending.verdicts

@@ -12,6 +12,7 @@ from monitor.ledger import Ledger, Reason
 from monitor.sampler import Sampler
 
 from .selecting import at_sight, once_settled
+from .services import Services
 from .sighting import Sighting, grouped
 
 
@@ -21,6 +22,8 @@ class Pending:
     def __init__(self, *, pulled: Pulled, ledger: Ledger, sampler: Sampler, clock_ns: Callable[[], int]) -> None:
         self._pulled, self._ledger, self._sampler, self._clock_ns = pulled, ledger, sampler, clock_ns
         self.sightings: dict[str, Sighting] = {}
+        self.services = Services()
+        """What those that were read say of those that are not."""
 
     def __len__(self) -> int:
         return len(self.sightings)
@@ -90,10 +93,10 @@ class Pending:
         for each, reason in unread:
             self.sightings.pop(each.trace_id, None)
             if reason is Reason.SAMPLED_OUT:
-                self._ledger.sampled_out(None, {bytes.fromhex(each.trace_id)})
+                self._ledger.sampled_out(self.services.of(each), {bytes.fromhex(each.trace_id)})
             else:
                 self._ledger.seen()
-                self._ledger.ended(None, reason)
+                self._ledger.ended(self.services.of(each), reason)
         for each, _ in ended:
             if each.taken:
                 await self.done(each, frozenset(each.spans))

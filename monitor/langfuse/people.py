@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from integrations.langfuse.annotations import Annotation, read_annotations
@@ -23,7 +24,7 @@ from scoring.rubric import Rubric
 from scoring.runs.calibrated import Calibrated
 
 from .comparison import OTHER_VERSION, UNMET, UNREADABLE, Comparison, Label
-from .labels import asked
+from .labels import asked, failing
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -54,7 +55,10 @@ class Facts(Protocol):
 
 
 class People:
-    """Reads labels in ticks. ``asked_for`` says whether we asked people to look at what a label is about."""
+    """Reads labels in ticks. ``asked_for`` says whether we asked people to look at what a label is about.
+
+    ``corrections_fail`` are rubrics for which a corrected answer is one that a person failed.
+    """
 
     def __init__(
         self,
@@ -66,10 +70,12 @@ class People:
         facts: Facts,
         clock_ns: Callable[[], int],
         asked_for: Callable[[Annotation], bool] = lambda _: False,
+        corrections_fail: Sequence[str] = (),
     ) -> None:
         self._langfuse, self._server, self._facts, self._clock_ns = langfuse, server, facts, clock_ns
         self._rubrics = {rubric.id: rubric for rubric in rubrics}
         self._asked, self._asked_for = asked(rubrics, scores), asked_for
+        self._failing = [failing(rubric) for rubric in rubrics if rubric.id in corrections_fail]
         self._agreements = Agreements()
         self._comparison = Comparison(langfuse, self._rubrics, self._agreements)
         self._settled: dict[str, tuple[str, str | None]] = {}
@@ -167,12 +173,18 @@ class People:
                 corrections.append(given)
             else:
                 labels.append((given, self._asked[given.name]))
+        self._settled |= {given.id: (given.changed, None) for given in corrections}
+        # After the labels, which say more of the verdict than a correction does.
+        labels += [
+            (replace(given, value=0.0), self._failing)
+            for given in corrections
+            if self._failing and not self._asked_for(given)
+        ]
         for start in range(0, len(labels), AT_ONCE):
             some = labels[start : start + AT_ONCE]
             for (given, _), why in zip(some, await self._comparison.compare(some, v3=server.scores_v3), strict=True):
                 self._settled[given.id] = ("" if why == UNMET else given.changed, why)  # a verdict may still come
         await self._comparison.look_at(corrections, v3=server.scores_v3)
-        self._settled |= {given.id: (given.changed, None) for given in corrections}
         return Counter(why for given in rows if (why := self._settled[given.id][1]) is not None)
 
     def _why_not(self, given: Annotation) -> str | None:

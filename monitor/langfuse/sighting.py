@@ -44,6 +44,7 @@ class Sighting:
     trace_name: str | None = None
     tags: tuple[str, ...] = ()
     environments: frozenset[str] = frozenset()
+    session_id: str | None = None
     disagreed: int = 0
     failures: int = 0
     others_read: int = 0
@@ -74,6 +75,7 @@ class Sighting:
             self._describe_root(row)
         self.failed = self.failed or row.get("level") == "ERROR"
         self.trace_name = self.trace_name or _text(row.get("traceName"))
+        self.session_id = self.session_id or _text(row.get("sessionId"))
         tags = row.get("tags")
         if isinstance(tags, list):
             self.tags = tuple(dict.fromkeys((*self.tags, *map(str, tags[:_MOST_TAGS]))))[:_MOST_TAGS]

@@ -18,7 +18,7 @@ from monitor.ending import Ending
 from scoring.export_standing import ExportStanding
 from scoring.rubric import Rubric
 
-from .delivery import Counted, Delivery
+from .delivery import Counted, Delivery, Overtaken
 from .outgoing import outgoing
 from .patience import Patience
 
@@ -52,6 +52,7 @@ class ScoresOut:
         rubrics: Mapping[str, Rubric],
         counted: Counted,
         clock_ns: Callable[[], int],
+        overtaken: Overtaken | None = None,
     ) -> None:
         self._web_url = config.web_url or config.base_url
         self._store = store
@@ -65,6 +66,7 @@ class ScoresOut:
             remember=self._remember,
             clock_ns=clock_ns,
             patience=Patience(random.random),
+            overtaken=overtaken,
         )
         known = store.fact(TRACE_LINK)
         self._prefix: str | None = known["prefix"] if known and known["base_url"] == config.base_url else None

@@ -105,7 +105,7 @@ class Taking:
             sighting.disagreed += 1
             sighting.retry_ns = now_ns + self._settle_ns
             return
-        reason = await self._handed_in([row for row in rows if _span(row) not in sighting.taken])
+        reason = await self._handed_in(sighting, [row for row in rows if _span(row) not in sighting.taken])
         if reason is not None:
             await self._pending.end([(sighting, reason)])
         else:
@@ -122,7 +122,7 @@ class Taking:
         sighting.retry_ns = self._clock_ns() + self._patience.postponed_ns(sighting.failures)
         return sighting.failures >= MOST_READINGS
 
-    async def _handed_in(self, rows: Sequence[Row]) -> Reason | None:
+    async def _handed_in(self, sighting: Sighting, rows: Sequence[Row]) -> Reason | None:
         """Give rows to the intake; why a trace is not taken, None when it is."""
         try:
             spans = await asyncio.to_thread(raw_spans, rows)
@@ -132,6 +132,7 @@ class Taking:
             return Reason.ERROR
         if not spans:
             return Reason.UNDECODABLE
+        self._pending.services.learn(sighting, spans)
         if all_own(spans):
             return Reason.EXCLUDED
         try:

@@ -65,6 +65,17 @@ class Agreements:
             pairs.popitem(last=False)
         return True
 
+    def knows(self, *, rubric: str, subject: str, by: str, metric: str = PASS) -> bool:
+        """Whether there is such a pair."""
+        known = self._rubrics.get(rubric)
+        return known is not None and (subject, by) in known.metrics.get(metric, ())
+
+    def drop(self, *, rubric: str, subject: str, by: str, metric: str = PASS) -> None:
+        """Let go of a pair, if there is one."""
+        known = self._rubrics.get(rubric)
+        if known is not None and metric in known.metrics:
+            known.metrics[metric].pop((subject, by), None)
+
     def __call__(self) -> list[Agreement]:
         """Cohen's kappa of every rubric's passes of which it can be told, in the order of their first pairs."""
         told = []

@@ -171,10 +171,10 @@ def _detection(
 
 
 def _compliance(case: Case) -> Result:
-    found = detected(case)
     allowed = configured(case)
     if isinstance(allowed, Unavailable):
         return allowed
+    found = detected(case)
     if not found:
         return Scored(value=1.0, reason="no entity detected")
     outside = sorted(found - allowed)

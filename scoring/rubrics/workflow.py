@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from scoring.bands import must_be_one
@@ -31,7 +31,7 @@ def read_scenario(case: Case) -> Scenario | Unavailable:
     """
     if not case.complete:
         return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
-    stated = case.once(stated_scenario)
+    stated = stated_scenario(case)
     return Unavailable("no scenario") if stated is None else stated
 
 
@@ -45,26 +45,28 @@ def validate(side: Side, called: Sequence[str]) -> dict[str, object]:
     missing, unexpected = side.missing(names), side.unexpected(names)
     return {
         "pass": not missing and not unexpected,
-        "included": _shown(name for name in side.include if name in names),
-        "excluded": _shown(name for name in side.exclude if name not in names),
+        "included": _shown([name for name in side.include if name in names]),
+        "excluded": _shown([name for name in side.exclude if name not in names]),
         "missing": _shown(missing),
         "unexpected": _shown(unexpected),
     }
 
 
-def _shown(names: Iterable[str]) -> list[str]:
+def _shown(names: Sequence[str]) -> list[str]:
     """Names of a trace may be many and long; a verdict holds the first of them, cut."""
-    return labels(names, _MOST)
+    return labels(names, _MOST) if names else []
 
 
 def _validated(side: Side, called: Sequence[str] | None, field: str) -> Result:
     if called is None and not side.asks_nothing:
         return Unavailable(f"{field} is not known")
     found = validate(side, called or ())
+    if found["pass"]:
+        return Scored(value=1.0, details=found)
     told = [
         f"{kind}: {', '.join(map(str, names))}" for kind in ("missing", "unexpected") if (names := _names(found, kind))
     ]
-    return Scored(value=float(found["pass"] is True), reason="; ".join(told), details=found)
+    return Scored(value=0.0, reason="; ".join(told), details=found)
 
 
 def _names(found: Mapping[str, object], kind: str) -> list[str]:
@@ -82,9 +84,9 @@ def _tools(case: Case, scenario: Scenario) -> Result:
 
 
 def _order(case: Case, scenario: Scenario) -> Result:
-    calls = called_tools(case, scenario)
     if not scenario.tools_in_order:
         return NotApplicable("the scenario asks for no order")
+    calls = called_tools(case, scenario)
     if calls is None:
         return Unavailable("tools_used is not known")
     remaining = iter(call.name for call in calls)
@@ -93,14 +95,14 @@ def _order(case: Case, scenario: Scenario) -> Result:
     return Scored(
         value=float(broken is None),
         reason="" if broken is None else f"{label(broken)} was not called in its place",
-        details={"expected": _shown(scenario.tools_in_order), "called": _shown(call.name for call in calls)},
+        details={"expected": _shown(scenario.tools_in_order), "called": _shown([call.name for call in calls])},
     )
 
 
 def _call_budget(case: Case, scenario: Scenario) -> Result:
-    calls = called_tools(case, scenario)
     if not scenario.max_calls:
         return NotApplicable("the scenario sets no call budget")
+    calls = called_tools(case, scenario)
     if calls is None:
         return Unavailable("tools_used is not known")
     made = Counter(call.name for call in calls)
@@ -117,9 +119,9 @@ def _call_budget(case: Case, scenario: Scenario) -> Result:
 
 
 def _arguments(case: Case, scenario: Scenario) -> Result:
-    calls = called_tools(case, scenario)
     if not scenario.arguments:
         return NotApplicable("the scenario expects no arguments")
+    calls = called_tools(case, scenario)
     if calls is None:
         return Unavailable("tools_used is not known")
     concerned = [call for call in calls if scenario.arguments.get(call.name)]
@@ -146,9 +148,9 @@ def _breaches(call: ToolCall, scenario: Scenario) -> list[str]:
 
 
 def _result_use(case: Case, scenario: Scenario) -> Result:
-    calls = called_tools(case, scenario)
     if not scenario.result_use:
         return NotApplicable("the scenario asks for no result to be used")
+    calls = called_tools(case, scenario)
     if calls is None:
         return Unavailable("tools_used is not known")
     concerned = [call for call in calls if call.name in scenario.result_use and call.error is None]
@@ -171,7 +173,7 @@ def _result_use(case: Case, scenario: Scenario) -> Result:
 
 def _measured(measure: Callable[[Case, Scenario], Result]) -> Callable[[Case], Result]:
     def measured(case: Case) -> Result:
-        scenario = read_scenario(case)
+        scenario = case.once(read_scenario)
         return scenario if isinstance(scenario, Unavailable) else measure(case, scenario)
 
     return measured

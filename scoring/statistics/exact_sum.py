@@ -13,10 +13,13 @@ True
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _UNIT_BITS = 1074
 _UNIT = 1 << _UNIT_BITS
 
 
+@lru_cache(maxsize=1024)  # weights and scores are few, and come again
 def _in_units(value: float) -> int:
     # as_integer_ratio raises for NaN and infinities, which no sum can take back.
     numerator, denominator = value.as_integer_ratio()
@@ -36,6 +39,10 @@ class ExactSum:
 
     def subtract(self, value: float) -> None:
         self._units -= _in_units(value)
+
+    def move(self, value: float, times: int) -> None:
+        """Add it so many times: −1 takes it away."""
+        self._units += times * _in_units(value)
 
     @property
     def value(self) -> float:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from integrations.dialects import lift
 from integrations.otlp.recording import read_files
+from tests.conformance.langfuse_losses import FIELDS, FIELDS_KEPT, VERDICTS
 from tests.conformance.test_dialects import CLIENTS, KEPT, SCENARIOS, UNOBTAINABLE, _cases, _compared, _manifest
 
 PAGE = Path(__file__).parents[2] / "integrations" / "dialects" / "MATCHED.md"
@@ -44,6 +45,18 @@ versions; a folder that is put there is compared, and stands here, without being
 
 """
 
+_BY_LANGFUSE = """
+## By way of Langfuse
+
+The same recordings, sent to a Langfuse and read back from it (`sources.langfuse`), give the same case in every field
+and the same verdicts, but for what its server drops. What it makes of spans is taken from its source
+(`OtelIngestionProcessor`, mid 2026) and from recordings of 4.16. Verdicts are compared over its current reads and over
+the legacy ones, the fields of cases over the current ones.
+
+| client | other verdicts in | other fields | because |
+|---|---|---|---|
+"""
+
 
 def page(shared: Path) -> str:
     """The tables as Markdown."""
@@ -58,12 +71,35 @@ def page(shared: Path) -> str:
         for client, folders in kept.items()
     ]
     notes = [f"{number}. {reason[0].upper()}{reason[1:]}." for reason, number in reasons.items()]
-    return _HEAD + _table(rows) + _FURTHER + _table(further) + "\n" + "\n".join(notes) + "\n"
+    return (
+        _HEAD
+        + _table(rows)
+        + _FURTHER
+        + _table(further)
+        + "\n"
+        + "\n".join(notes)
+        + "\n"
+        + _BY_LANGFUSE
+        + "\n".join(_lost())
+        + "\n"
+    )
 
 
 def _table(rows: list[str]) -> str:
     titles = ("client", "read by", *_COLUMNS)
     return "\n".join([f"| {' | '.join(titles)} |", "|" + "---|" * len(titles), *rows, ""])
+
+
+def _lost() -> list[str]:
+    """A row for each loss, with the clients that it is of, in the order of the tables."""
+    found: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+    for place, table in enumerate((VERDICTS, FIELDS, FIELDS_KEPT)):
+        for (client, what), reason in table.items():
+            found.setdefault((client, reason), ([], []))[min(place, 1)].append(what)
+    clients: dict[tuple[str, str, str], list[str]] = {}
+    for (client, reason), (scenarios, fields) in found.items():
+        clients.setdefault((", ".join(scenarios) or "none", ", ".join(fields), reason), []).append(client)
+    return [f"| {', '.join(names)} | {' | '.join(loss)} |" for loss, names in clients.items()]
 
 
 def _row(title: str, folders: list[Path], reasons: dict[str, int]) -> str:

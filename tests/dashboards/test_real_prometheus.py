@@ -17,11 +17,13 @@ import yaml
 from dashboards.generated import FOLDER
 from dashboards.rules import recordings as r
 from dashboards.rules.forms import rule_file, rules
+from dashboards.rules.people import corrected
 from monitor.demo.scene import CONFIG
 from monitor.demo.traffic import Traffic
 from scoring.alerts.declaration import Declaration
 from scoring.hysteresis import Hysteresis
 from tests.fakes.judge import judges
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.fakes.openai import Provider
 from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.running import Running
@@ -55,6 +57,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     text = re.sub(r"    for: \w+\n", "", text)
     with ExitStack() as running:
         provider = running.enter_context(Provider(judges()))
+        langfuse = running.enter_context(FakeLangfuse(Mode.NEW))
         judge = {
             "model": MODEL, "api_base": provider.url, "api_key": "sk-fake", "retries": 0, "timeout": "10s",
             "price": {"input_usd_per_million": 1, "output_usd_per_million": 4}, "budget_usd_per_hour": 10,
@@ -63,7 +66,13 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
             "routes": [*demo["routes"], QUALITY], "scenarios": demo["scenarios"], "answerers": {"judge": judge},
             "sampling": {"rate": 0.7, "rules": [{"name": "calls", "match": {"metadata.task": "qa"}, "rate": 1.0}]},
             "alerts": {"look": "1s", "hysteresis": {"needed": 3, "looks": 4}},
-            "sinks": {"jsonl": {"path": str(folder / "verdicts.jsonl")}},
+            "sinks": {
+                "jsonl": {"path": str(folder / "verdicts.jsonl")},
+                "langfuse": {
+                    "base_url": langfuse.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY,
+                    "requests_per_minute": 100_000, "annotations": {"every": "1s"},
+                },
+            },
         }  # fmt: skip
         monitor = Running(folder, settings)
         running.callback(monitor.close)
@@ -81,6 +90,11 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
             lambda: prometheus.query('ALERTS{alertname="SidejudgePassRateCritical",alertstate="firing"}'),
             "no alert fired",
         )
+        _label(langfuse, monitor)
+        prometheus.until(
+            lambda: prometheus.query("sidejudge_labels_corrections") and prometheus.query(corrected("1h")),
+            "what people say was not scraped",
+        )
         yield Live(monitor, prometheus)
 
 
@@ -94,6 +108,25 @@ def _play(monitor: Running) -> None:
             time.sleep(0.7)  # so that counters are seen to grow
     monitor.post(b"\xff not protobuf")
     monitor.settled(TRACES + JUDGED)
+
+
+def _label(langfuse: FakeLangfuse, monitor: Running) -> None:
+    """People look at every verdict on a trace: of those that passed they fail every fourth and correct all."""
+
+    def everything_is_there() -> bool:
+        exports = {each["destination"]: each for each in monitor.get("/v1/status")["exports"]}
+        return exports["langfuse"]["waiting"] == 0
+
+    monitor.until(everything_is_there, "scores wait")
+    rows = [row for row in langfuse.scores.stored() if row["name"].endswith("_pass")]
+    assert {row["value"] for row in rows} == {True, False}
+    for number, row in enumerate(rows):
+        said = bool(row["value"]) and number % 4 > 0
+        told = {"traceId": row["traceId"], "source": "ANNOTATION", "authorUserId": "ann"}
+        langfuse.scores.add(**told, id=f"label-{number}", name=row["name"], value=float(said), dataType="BOOLEAN")
+        if row["value"]:
+            corrects = {"name": "output", "value": "what it should have said", "dataType": "CORRECTION"}
+            langfuse.scores.add(**told, id=f"correction-{number}", **corrects)
 
 
 def needing_the_judge(number: int) -> bytes:
@@ -129,6 +162,20 @@ def test_prometheus_computes_what_the_process_computes(live: Live) -> None:
         }
         told = {(s["service"], s["environment"], s["rubric"]): s[field] for s in standings}
         assert {key: found[key] for key in told} == pytest.approx(told, rel=1e-9), name
+
+
+def test_what_people_would_have_passed_is_told_alike(live: Live) -> None:
+    told = {
+        (s["service"], s["environment"], s["rubric"]): s["corrected"]["pass_ratio"]
+        for s in live.monitor.get("/v1/status")["standings"]
+        if s["corrected"] is not None
+    }
+    assert told
+    found = {
+        tuple(each["metric"][label] for label in ("service", "environment", "rubric")): float(each["value"][1])
+        for each in live.prometheus.query(inlined(corrected("1h")))
+    }
+    assert {key: found[key] for key in told} == pytest.approx(told, rel=1e-9)
 
 
 def test_the_recorded_numbers_are_those_but_for_extrapolation(live: Live) -> None:

@@ -21,10 +21,10 @@ TRACES = 20
 ROUTES = [{"match": {"metadata.task": "qa"}, "rubrics": ["qa"]}, {"rubrics": ["answer", "entity"]}]
 
 
-def command(monitor, *more: str) -> list[str]:
+def command(monitor, *more: str, state: str = "backfill.sqlite") -> list[str]:
     folder = monitor.folder
     said = ["backfill", str(monitor.config), "--from", "2020-01-01", "--to", "2100-01-01", *more]
-    return [sys.executable, "-P", "-m", "monitor", *said, "--state", str(folder / "backfill.sqlite")]
+    return [sys.executable, "-P", "-m", "monitor", *said, "--state", str(folder / state)]
 
 
 def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
@@ -60,6 +60,16 @@ def test_history_gets_the_scores_that_a_live_monitor_gave_under_the_same_ids_tho
         assert monitor.stop() == 0
         live = told(fake)
         assert len({row[0] for row in live.values()}) == TRACES
+
+        # What stands there is told again by a run that knows nothing of the monitor, and left as it is.
+        written = fake.scores.written
+        same = subprocess.run(
+            command(monitor, "--yes", state="other.sqlite"), capture_output=True, text=True, cwd=ROOT, check=False
+        )
+        assert same.returncode == 0, same.stderr
+        assert "next revision: 0" in same.stdout
+        assert fake.scores.written == written
+        assert told(fake) == live
         with fake.guard:
             fake.scores._writes.clear()
 

@@ -18,7 +18,7 @@ from monitor.config.model import Sampling
 from monitor.docket import Docket
 from monitor.evaluator import Evaluator
 from monitor.ledger import Reason
-from monitor.pipeline import Pipeline
+from monitor.pipeline import Pipeline, one_by_one
 from monitor.router import Router
 from monitor.sampler import NEVER, Sampler, randomness
 from monitor.trial import Trials
@@ -97,7 +97,11 @@ class Bench:
         backlog = Backlog(**{"max_waiting": 1000, "max_wait_ns": 3600 * SECOND, **bounds})
         self.docket = Docket(trials=trials, backlog=backlog, clock_ns=self.clock, room=room)
         self.pipeline = Pipeline(
-            trials=trials, docket=self.docket, commit=self.commit, clock_ns=self.clock, listeners=[self.told.append]
+            trials=trials,
+            docket=self.docket,
+            commit=one_by_one(self.commit),
+            clock_ns=self.clock,
+            listeners=[self.told.append],
         )
 
     def clock(self):

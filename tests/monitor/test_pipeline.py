@@ -15,7 +15,7 @@ from monitor.config.model import Sampling
 from monitor.docket import Docket
 from monitor.evaluator import Evaluator
 from monitor.ledger import Reason
-from monitor.pipeline import BATCH, Pipeline
+from monitor.pipeline import BATCH, Pipeline, one_by_one
 from monitor.router import Router
 from monitor.sampler import Sampler
 from monitor.trial import Trials
@@ -67,7 +67,11 @@ class Bench:
             trials=trials, backlog=Backlog(max_waiting=10, max_wait_ns=10**9), clock_ns=clock_ns, room=4,
         )  # fmt: skip
         self.pipeline = Pipeline(
-            trials=trials, docket=docket, commit=self.commit, clock_ns=clock_ns, listeners=[self.told.append]
+            trials=trials,
+            docket=docket,
+            commit=one_by_one(self.commit),
+            clock_ns=clock_ns,
+            listeners=[self.told.append],
         )
 
     async def commit(self, ending):
@@ -194,6 +198,18 @@ async def test_a_drain_that_is_cancelled_leaves_what_it_was_at_waiting(bench):
     with pytest.raises(asyncio.CancelledError):
         await draining
     assert (b.waiting(), b.told) == ([trace(1)], [])
+
+
+async def test_a_drain_that_is_cancelled_tells_all_that_is_on_disk(bench):
+    b = bench()
+    for number in range(BATCH):
+        await b.close(number)
+    draining = asyncio.create_task(b.pipeline.drain())
+    b.pipeline.listeners.append(lambda _: draining.cancel())
+    with pytest.raises(asyncio.CancelledError):
+        await draining
+    assert [ending.trace_id for ending in b.told] == [trace(number) for number in range(BATCH)]
+    assert (b.waiting(), b.store.open_traces()) == ([], set())
 
 
 async def test_two_closings_of_one_trace_that_waited_together_are_one_verdict_and_its_confirmation(bench):

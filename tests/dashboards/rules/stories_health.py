@@ -107,6 +107,26 @@ def _health() -> Iterator[Scenario]:
     yield exports("less is handed over than before", [0.6] * 60, fires(alert, "58m"), handed=[100] * 30 + [10] * 30)
     yield exports("all is accepted again", [10] * 30 + [0] * 60, fires(alert, "57m"), silent(alert, "62m"))
 
+    read, alert = "sidejudge_labels_read_timestamp_seconds", "SidejudgeLabelsUnread"
+    going_on = [600.0 * number for number in range(60)]
+    for name, of_a, of_b, checks in (
+        ("one process reads them no more", going_on, [0.0] * 60, (silent(alert, "370m"), fires(alert, "380m"))),
+        ("both read them no more", [0.0] * 60, [0.0] * 60, (silent(alert, "370m"), fires(alert, "380m"))),
+        ("both read them", going_on, going_on, (silent(alert, "500m"),)),
+        ("they are read again", [0.0] * 45 + going_on[45:], going_on,
+         (fires(alert, "440m", severity="warning"), silent(alert, "450m"))),
+    ):  # fmt: skip
+        yield Scenario(
+            name=f"of labels: {name}",
+            under=(alert,),
+            given={
+                **points(read, {**SITE, **target("a")}, of_a),
+                **points(read, {**SITE, **target("b")}, of_b),
+            },
+            checks=checks,
+            step="10m",
+        )
+
     info, alert = "sidejudge_build_info", "SidejudgeMonitorDown"
     a, b = {**SITE, **target("a")}, {**SITE, **target("b")}
     yield Scenario(

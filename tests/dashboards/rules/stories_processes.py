@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dashboards.rules.people import TRUE_NEGATIVE, TRUE_POSITIVE, corrected
+
 from .scenario import (
     PLACE,
     RUBRIC,
@@ -11,6 +13,7 @@ from .scenario import (
     Scenario,
     constant,
     fires,
+    is_number,
     limit_of,
     on_both_pods,
     points,
@@ -22,6 +25,7 @@ from .scenario import (
 def stories() -> Iterator[Scenario]:
     yield from _from_processes()
     yield from _agreement()
+    yield from _corrected()
     yield from _limits()
 
 
@@ -141,6 +145,40 @@ def _agreement() -> Iterator[Scenario]:
             given={**limit_of("judge_agreement_low", 0.6), **given},
             checks=tuple(checks) if check else (silent(alert, "12m"),),
         )
+
+
+def _corrected() -> Iterator[Scenario]:
+    positive, negative = (f"sidejudge_agreement_true_{kind}_ratio" for kind in ("positive", "negative"))
+    passes, record = "service_environment_rubric:sidejudge_pass:ratio_increase1h", corrected("1h")
+
+    def labels(pod: str, rates: tuple[float, float], metric: str = "pass", rubric: str = "qa") -> dict[str, str]:
+        of = {**SITE, "rubric": rubric, "metric": metric, **target(pod)}
+        return {**constant(positive, of, rates[0], 9), **constant(negative, of, rates[1], 9)}
+
+    def told(name: str, ratio: float, a: tuple[float, float], b: tuple[float, float], want: float | None) -> Scenario:
+        return Scenario(
+            name=f"of what people would have passed: {name}",
+            under=(record, TRUE_POSITIVE, TRUE_NEGATIVE),
+            given={
+                **labels("a", a), **labels("b", b), **labels("a", (0.51, 0.52), "accuracy"),
+                **labels("a", (0.6, 0.61), rubric="entity"), **constant(passes, PLACE, ratio, 9),
+                **constant(passes, {**PLACE, "environment": "dev"}, ratio / 2, 9),
+                **constant(passes, {**PLACE, "rubric": "text"}, 0.5, 9),
+            },
+            checks=(
+                is_number(TRUE_POSITIVE, "5m", (a[0] + b[0]) / 2, rubric="qa", metric="", instance=""),
+                is_number(TRUE_NEGATIVE, "5m", (a[1] + b[1]) / 2, rubric="qa", metric="", instance=""),
+                is_number(record, "5m", want, **PLACE, metric="", instance=""),
+                is_number(record, "5m", None, rubric="text"),
+            ),
+        )  # fmt: skip
+
+    yield told("the judge is lenient", 0.8, (0.9, 0.7), (0.9, 0.7), 0.5 / 0.6)
+    yield told("processes have read to different times", 0.8, (0.9, 0.6), (0.8, 0.8), 0.5 / 0.55)
+    yield told("never more than all", 0.95, (0.9, 0.7), (0.9, 0.7), 1)
+    yield told("never fewer than none", 0.2, (0.9, 0.7), (0.9, 0.7), 0)
+    yield told("the judge tells nothing apart", 0.8, (0.5, 0.5), (0.5, 0.5), None)
+    yield told("the judge says the opposite", 0.8, (0.4, 0.3), (0.4, 0.3), None)
 
 
 def _limits() -> Iterator[Scenario]:

@@ -131,7 +131,8 @@ class Observations:
         found = [
             trace
             for trace in self._assembled().values()
-            if ("fromTimestamp" not in params or _at(trace["timestamp"]) >= _at(params["fromTimestamp"]))
+            if params.get("sessionId") in (None, trace["sessionId"])
+            and ("fromTimestamp" not in params or _at(trace["timestamp"]) >= _at(params["fromTimestamp"]))
             and ("toTimestamp" not in params or _at(trace["timestamp"]) < _at(params["toTimestamp"]))
         ]
         found.sort(key=lambda trace: trace["timestamp"], reverse=params.get("orderBy") != "timestamp.asc")
@@ -154,9 +155,16 @@ class Observations:
         return answer({**trace, "latency": 0, "totalCost": 0, "htmlPath": html})
 
     def _assembled(self) -> dict[str, dict[str, Any]]:
+        """Traces out of their rows: what any of them says of its trace holds, and what a root says goes before."""
         traces: dict[str, dict[str, Any]] = {}
         for row in sorted(self.rows(), key=lambda row: (row["startTime"], not row["isRootObservation"])):
             trace = traces.setdefault(row["traceId"], _trace_of(row))
+            for field in ("userId", "sessionId", "release", "tags"):
+                trace[field] = trace[field] or row[field] or trace[field]
+            said = _told(row, "trace")
+            trace["metadata"] = {**trace["metadata"], **said} if not row["parentObservationId"] else {
+                **said, **trace["metadata"],
+            }  # fmt: skip
             trace["observations"].append(_v1(row))
         return traces
 
@@ -187,7 +195,7 @@ def _trace_of(row: Mapping[str, Any]) -> dict[str, Any]:
         "timestamp": row["startTime"], "environment": row["environment"], "tags": row["tags"], "bookmarked": False,
         "release": row["release"] or None, "version": row["version"] or None, "userId": row["userId"] or None,
         "sessionId": row["sessionId"] or None, "public": False, "input": _parsed(row["input"]),
-        "output": _parsed(row["output"]), "metadata": _nested(row["metadata"]), "createdAt": row["createdAt"],
+        "output": _parsed(row["output"]), "metadata": {}, "createdAt": row["createdAt"],
         "updatedAt": row["updatedAt"], "externalId": None, "scores": [], "observations": [],
     }  # fmt: skip
 
@@ -200,9 +208,16 @@ def _v1(row: Mapping[str, Any]) -> dict[str, Any]:
         **{key: row[key] for key in kept}, "parentObservationId": row["parentObservationId"] or None,
         "statusMessage": row["statusMessage"] or None, "version": row["version"] or None,
         "model": row["model"] or None, "modelParameters": row["modelParameters"] or None,
-        "input": _parsed(row["input"]), "output": _parsed(row["output"]), "metadata": _nested(row["metadata"]),
+        "input": _parsed(row["input"]), "output": _parsed(row["output"]), "metadata": _told(row, "observation"),
         "latency": 0, "timeToFirstToken": None,
     }  # fmt: skip
+
+
+def _told(row: Mapping[str, Any], whose: str) -> dict[str, Any]:
+    """Metadata as the legacy reads tell it: each entry was stored as text and is read once, what is in it not again."""
+    if "v1" in row:
+        return {key: _parsed(value) for key, value in row["v1"][whose].items()}
+    return _nested(row["metadata"])
 
 
 def _parsed(text: Any) -> Any:

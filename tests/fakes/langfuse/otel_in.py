@@ -1,12 +1,14 @@
-"""The fake's OTLP endpoint: what a Langfuse makes of spans, by its own mapping, for what Langfuse SDKs send.
+"""The fake's OTLP endpoint: what a Langfuse makes of spans, whoever sent them.
 
-`rows_of(spans)` is the mapping alone. Observations of SDKs are mapped as recorded; of other clients type, model, name
-and contents are mapped in the order in which a server looks for them, as far as `CONTENTS` and `TYPES` go.
+`rows_of(spans)` is the mapping alone: as recorded of 4.16 for Langfuse's own SDKs, and for other clients as the
+server's source has it (`OtelIngestionProcessor.processToEvent`, langfuse/langfuse, version 4, summer of 2026). Log
+records have no place there.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -14,20 +16,19 @@ from typing import Any
 from integrations.otlp.decode import decode_spans
 from integrations.raw import RawSpan
 from tests.fakes.langfuse.observations import observations_of
+from tests.fakes.langfuse.otel_contents import Details, contents_of, kept_of
+from tests.fakes.langfuse.otel_tools import with_tools
+from tests.fakes.langfuse.otel_types import type_of
+from tests.fakes.langfuse.otel_usage import cost_of, parameters_of, usage_of
+from tests.fakes.langfuse.otel_values import plain, read, text
 from tests.fakes.langfuse.server import FakeLangfuse, Request, Route, answer
 from tests.fakes.openai import Act
 
-_OBSERVATION, _TRACE = "langfuse.observation.", "langfuse.trace."
-TYPES = {"LLM": "GENERATION", "chat": "GENERATION", "text_completion": "GENERATION", "generate_content": "GENERATION",
-         "embeddings": "EMBEDDING", "invoke_agent": "AGENT", "create_agent": "AGENT",
-         "execute_tool": "TOOL"}  # fmt: skip
-CONTENTS = {
-    "input": ("langfuse.observation.input", "traceloop.entity.input", "input.value", "gen_ai.input.messages",
-              "gen_ai.tool.call.arguments"),
-    "output": ("langfuse.observation.output", "traceloop.entity.output", "output.value", "gen_ai.output.messages",
-               "gen_ai.tool.call.result"),
-}  # fmt: skip
-_MODELS = ("langfuse.observation.model.name", "gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
+_OBSERVATION, _TRACE, _AI = "langfuse.observation.", "langfuse.trace.", "ai.telemetry.metadata."
+_MODELS = (_OBSERVATION + "model.name", "gen_ai.response.model", "ai.model.id", "gen_ai.request.model",
+           "llm.response.model", "llm.model_name", "model")  # fmt: skip
+_OWN = frozenset(_AI + each for each in ("userId", "sessionId", "tags", "langfusePrompt"))
+_LEVELS = {"INFO": "DEFAULT", "WARN": "WARNING", "FATAL": "ERROR"}
 
 
 def part(fake: FakeLangfuse) -> list[Route]:
@@ -38,115 +39,117 @@ def part(fake: FakeLangfuse) -> list[Route]:
     return [("POST", "/otel/v1/traces", traces)]
 
 
-def rows_of(spans: Iterable[RawSpan]) -> list[dict[str, Any]]:
-    return [_row(span) for span in spans]
+def rows_of(spans: Iterable[RawSpan], *, major: int = 4, details: Details = "first") -> list[dict[str, Any]]:
+    """The rows of spans, as a server of this major version makes them; ``details`` as in `contents_of`, for 4."""
+    return [_row(span, major, details if major > 3 else "none") for span in spans]
 
 
-def _row(span: RawSpan) -> dict[str, Any]:
-    held = span.attributes
-    sdk = span.scope_name.startswith("langfuse-sdk")
-    contents = {column: _first(held, keys) for column, keys in CONTENTS.items()}
-    hinted = held.get("langfuse.internal.is_app_root") is True
+def _row(span: RawSpan, major: int, details: Details) -> dict[str, Any]:
+    held = {key: plain(value) for key, value in span.attributes.items()}
+    resource = {key: plain(value) for key, value in span.resource.items()}
+    asked, answered = contents_of(span, details)
+    kept = {} if span.scope_name.startswith("langfuse-sdk") else kept_of(span)
+    if major > 3:
+        asked, kept = with_tools(asked, kept)
+    added: dict[str, Any] = {
+        **({"attributes": kept} if kept else {}), "resourceAttributes": resource,
+        "scope": {"name": span.scope_name, "version": span.scope_version},
+    }  # fmt: skip
+    own, of_trace = _said(held, _OBSERVATION), _said(held, _TRACE)
+    hinted = held.get("langfuse.internal.is_app_root") in (True, "true")
+    level = held.get(_OBSERVATION + "level") or ("ERROR" if span.status_code == 2 else "DEFAULT")
     row: dict[str, Any] = {
         "id": span.span_id, "traceId": span.trace_id, "parentObservationId": span.parent_id or "",
-        "startTime": _time(span.start_ns), "endTime": _time(span.end_ns), "type": _type(span),
-        "name": _first(held, ("gen_ai.tool.name",)) or span.name,
-        "level": held.get(_OBSERVATION + "level") or ("ERROR" if span.status_code == 2 else "DEFAULT"),
+        "startTime": _time(span.start_ns), "endTime": _time(span.end_ns), "type": type_of(span),
+        "name": _name(span.name, held), "level": _LEVELS.get(level, level),
         "statusMessage": held.get(_OBSERVATION + "status_message") or span.status_message,
-        "environment": _first(held, ("langfuse.environment",))
-        or _first(span.resource, ("langfuse.environment", "deployment.environment.name", "deployment.environment"))
-        or "default",
-        "userId": _first(held, ("langfuse.user.id", "user.id")) or "",
-        "sessionId": _first(held, ("langfuse.session.id", "session.id", "gen_ai.conversation.id")) or "",
+        "environment": _environment(held, resource),
+        "userId": text(_first(held, (
+            "langfuse.user.id", "user.id", _OBSERVATION + "metadata.langfuse_user_id",
+            _TRACE + "metadata.langfuse_user_id", _AI + "userId",
+        )) or ""),
+        "sessionId": text(_first(held, (
+            "langfuse.session.id", "session.id", "gen_ai.conversation.id",
+            _OBSERVATION + "metadata.langfuse_session_id", _TRACE + "metadata.langfuse_session_id", _AI + "sessionId",
+        )) or ""),
         "traceName": _first(held, (_TRACE + "name",)) or "",
-        "release": _first(held, ("langfuse.release",)) or span.resource.get("langfuse.release") or "",
-        "version": held.get("langfuse.version") or "", "tags": _tags(held.get(_TRACE + "tags")),
+        "release": _first(held, ("langfuse.release",)) or resource.get("langfuse.release") or "",
+        "version": held.get("langfuse.version") or resource.get("service.version") or "",
+        "tags": _tags(_first(held, (
+            _TRACE + "tags", "langfuse.tags", _OBSERVATION + "metadata.langfuse_tags",
+            _TRACE + "metadata.langfuse_tags", _AI + "tags", "tag.tags",
+        ))),
         "isRootObservation": span.parent_id is None or hinted,
-        "model": _first(held, _MODELS) if _type(span) != "AGENT" else "",
-        **{column: None if value is None else _text(value) for column, value in contents.items()},
-        "usageDetails": _totalled(_read(held.get(_OBSERVATION + "usage_details")) or _tokens(held)),
-        "costDetails": _read(held.get(_OBSERVATION + "cost_details")) or {},
-        "modelParameters": _read(held.get(_OBSERVATION + "model.parameters")) or {},
-        "metadata": _metadata(span, sdk=sdk),
+        "model": _model(held), "input": _text(asked), "output": _text(answered),
+        "usageDetails": usage_of(held, span.scope_name), "costDetails": cost_of(held),
+        "modelParameters": parameters_of(held),
+        # What the application said goes over what the server adds, and what it said of the trace over the rest.
+        "metadata": {key: read(value) for key, value in _flat({**added, **own, **of_trace}).items()},
+        # The legacy reads know traces, and keep the two apart.
+        "v1": {"observation": {**own, **added},
+               "trace": {**of_trace, **(own if span.parent_id is None else {}), **added}},
     }  # fmt: skip
     return row
 
 
-def _type(span: RawSpan) -> str:
-    said = span.attributes.get(_OBSERVATION + "type")
-    if isinstance(said, str):
-        return said.upper()
-    kind = span.attributes.get("openinference.span.kind") or span.attributes.get("gen_ai.operation.name")
-    return TYPES.get(kind, kind.upper()) if isinstance(kind, str) else "SPAN"
+def _name(name: str, held: Mapping[str, Any]) -> str:
+    if named := _first(held, ("gen_ai.tool.name", "genkit:name", "logfire.msg", "ai.toolCall.name")):
+        return text(named)
+    if "ai.operationId" in held:
+        function = held.get("ai.telemetry.functionId")
+        return f"{function}:{held['ai.operationId']}" if function else text(held["ai.operationId"])
+    return name
 
 
-def _metadata(span: RawSpan, *, sdk: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in span.attributes.items():
-        for prefix in (_TRACE + "metadata", _OBSERVATION + "metadata"):
-            if key == prefix:
-                read = _read(value)
-                found.update(_flat(read) if isinstance(read, dict) else {})
-            elif key.startswith(prefix + "."):
-                found[key[len(prefix) + 1 :]] = _read(value)
-    used = {key for keys in CONTENTS.values() for key in keys}
-    if not sdk:
-        found |= {f"attributes.{k}": v for k, v in span.attributes.items() if k not in used}
-    found |= {"scope.name": span.scope_name, "scope.version": span.scope_version}
-    return found | {f"resourceAttributes.{key}": value for key, value in span.resource.items()}
+def _model(held: Mapping[str, Any]) -> str:
+    """None for an agent, whose tokens are those of its calls."""
+    if held.get("gen_ai.operation.name") in ("invoke_agent", "agent_step"):
+        return ""
+    return text(_first(held, _MODELS) or "")
 
 
-def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested objects under dotted keys; lists by their places."""
-    found: dict[str, Any] = {}
-    for key, each in value.items():
-        inner = {str(i): item for i, item in enumerate(each)} if isinstance(each, list) else each
-        if isinstance(inner, dict) and inner:
-            found |= _flat(inner, f"{prefix}{key}.")
-        else:
-            found[prefix + key] = each
+def _environment(held: Mapping[str, Any], resource: Mapping[str, Any]) -> str:
+    keys = ("langfuse.environment", "deployment.environment.name", "deployment.environment")
+    named = next((value for key in keys for value in (held.get(key), resource.get(key)) if value), "default")
+    named = str(named).lower()[:40]
+    return named if re.fullmatch(r"[a-z0-9_-]+", named) else "default"
+
+
+def _said(held: Mapping[str, Any], domain: str) -> dict[str, Any]:
+    """Metadata of the application, of an observation or of its trace."""
+    whole = read(held.get(domain + "metadata") or held.get("langfuse.metadata"))
+    found: dict[str, Any] = dict(whole) if isinstance(whole, dict) else {}
+    for key, value in held.items():
+        for prefix in (domain + "metadata.", "langfuse.metadata.", _AI):
+            if key.startswith(prefix) and key not in _OWN:
+                found[key[len(prefix) :]] = value
     return found
 
 
-def _totalled(usage: Mapping[str, Any]) -> dict[str, Any]:
-    """A total that nobody gave is the sum of everything."""
-    counted = [each for each in usage.values() if isinstance(each, int)]
-    return {**usage, "total": usage.get("total", sum(counted))} if counted else {}
-
-
-def _tokens(held: Mapping[str, Any]) -> dict[str, int]:
-    """Input without what was cached, as the server counts."""
-    read = held.get("gen_ai.usage.input_tokens", held.get("llm.token_count.prompt"))
-    made = held.get("gen_ai.usage.output_tokens", held.get("llm.token_count.completion"))
-    cached = held.get("gen_ai.usage.cache_read.input_tokens", held.get("llm.token_count.prompt_details.cache_read"))
-    if not isinstance(read, int) or not isinstance(made, int):
-        return {}
-    more = {"input_cached_tokens": cached} if isinstance(cached, int) and cached else {}
-    return {"input": read - sum(more.values()), "output": made, **more, "total": read + made}
+def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested objects under dotted keys, everything else as text."""
+    found: dict[str, str] = {}
+    for key, each in value.items():
+        if isinstance(each, dict):
+            found |= _flat(each, f"{prefix}{key}.")
+        else:
+            found[prefix + key] = text(each)
+    return found
 
 
 def _first(held: Mapping[str, Any], keys: Iterable[str]) -> Any:
     return next((held[key] for key in keys if held.get(key) not in (None, "")), None)
 
 
-def _read(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+def _text(value: Any) -> str | None:
+    return None if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _tags(value: Any) -> list[str]:
-    read = _read(value)
-    if isinstance(read, str):
-        return [part.strip() for part in read.split(",") if part.strip()]
-    return [str(tag) for tag in read] if isinstance(read, list) else []
+    said = read(value)
+    if isinstance(said, str):
+        return [part.strip() for part in said.split(",")] if said else []
+    return [str(tag) for tag in said] if isinstance(said, list) else []
 
 
 def _time(ns: int) -> str:

@@ -67,7 +67,7 @@ class Scores:
     def add(self, **score: Any) -> None:
         """A score that somebody else wrote."""
         with self._fake.guard:
-            self._store({"source": "API", "environment": "default", **score}, self._fake.now)
+            self._store({"source": "API", "environment": "default", **score}, score.get("timestamp") or self._fake.now)
 
     def _post(self, request: Request) -> Act:
         if "application/json" not in request.headers.get("content-type", ""):

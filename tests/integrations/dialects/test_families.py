@@ -153,6 +153,36 @@ def test_openinference_messages_are_ordered_by_number_and_not_by_letter() -> Non
     assert span.input == "turn 11"
 
 
+@pytest.mark.parametrize(
+    ("scope", "request_", "response", "said", "system"),
+    [
+        (
+            "anthropic",
+            {"system": "Be brief.", "messages": []},
+            {"role": "assistant", "content": "Hi."},
+            "Hi.",
+            "Be brief.",
+        ),
+        ("anthropic", {"system": [{"type": "text", "text": "Be brief."}]}, {}, None, "Be brief."),
+        ("openai_agents", [], {"instructions": "Be brief.", "output": []}, None, "Be brief."),
+        ("openai_agents", [{"role": "system", "content": "First."}], {"instructions": "Second."}, None, "First."),
+        ("autogen", {}, {"finish_reason": "stop", "content": "Hi."}, "Hi.", None),
+        ("llama_index", {}, "assistant: Hi.", "Hi.", None),
+        ("llama_index", {}, "assistant: None", "", None),
+    ],
+)
+def test_openinference_s_raw_request_and_response_tell_what_its_messages_would(
+    scope, request_, response, said, system
+) -> None:
+    contents = {"input.value": json.dumps(request_),
+                "output.value": response if isinstance(response, str) else json.dumps(response)}  # fmt: skip
+    attributes = {"openinference.span.kind": "LLM", **contents}
+    span = lift(_raw("call", f"openinference.instrumentation.{scope}", attributes=attributes))
+    assert span.system_prompt == system
+    if said is not None:
+        assert span.output == said
+
+
 def test_openinference_retrievers_give_documents_and_rerankers_what_they_kept() -> None:
     documents = {f"retrieval.documents.{n}.document.content": f"d{n}" for n in range(11)}
     span = lift(_raw(attributes={"openinference.span.kind": "RETRIEVER", **documents}))

@@ -105,6 +105,13 @@ def test_no_dialect_chokes_on_any_attributes(raw: RawSpan) -> None:
     assert "dialect" not in span.provenance, span.provenance.get("dialect")
 
 
+@settings(max_examples=150)
+@given(raw_spans)
+def test_what_is_remembered_of_names_changes_nothing(raw: RawSpan) -> None:
+    unknown = (*DIALECTS,)  # of which nothing is remembered
+    assert repr(lift(raw)) == repr(lift(raw)) == repr(lift(raw, dialects=unknown))
+
+
 @settings(max_examples=100)
 @given(st.lists(raw_spans, max_size=6), st.sampled_from(["batch", "pressure", "idle"]))
 @example([], "batch")

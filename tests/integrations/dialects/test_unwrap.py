@@ -69,6 +69,9 @@ def test_a_long_unfinished_string_is_refused_in_linear_time() -> None:
         ("{'query': 'x', 'n': None}", {"query": "x", "n": None}), ('{"a": NaN}', {"a": "NaN"}),
         ('["\\ud83d"]', ["\ufffd"]), ('["\\ud83d\\ude00"]', ["\U0001f600"]), ("[1e999]", ["1e999"]),
         ("[123456789012345678901234]", ["123456789012345678901234"]), ("__REDACTED__", None),
+        ('["4e1867d4-1", 1e1867]', ["4e1867d4-1", "1e1867"]), ("{'a': 1, 'b': [None]", "{'a': 1, 'b': [None]"),
+        ('{"a": 9223372036854775807, "b" : -9223372036854775809 }',
+         {"a": 9223372036854775807, "b": "-9223372036854775809"}),
         ("[Scrubbed due to 'session']", None), (b"\xffab", "\ufffdab"), (None, None), (4, 4),
     ],
 )  # fmt: skip

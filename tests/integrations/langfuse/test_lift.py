@@ -104,7 +104,7 @@ def test_attributes_that_langfuse_kept_of_other_clients_are_attributes_again():
     trace = trace_of([{**ROW, "type": "AGENT", "name": "invoke_agent research", "metadata": metadata}])
     assert trace is not None
     (span,) = trace.spans
-    assert (span.kind, span.agent, span.metadata) == (SpanKind.AGENT, "research", {"own": "x"})
+    assert (span.kind, span.agent, span.trace_metadata) == (SpanKind.AGENT, "research", {"own": "x"})
     assert span.tags == ()
 
 
@@ -142,3 +142,69 @@ def test_times_are_read_and_written_to_the_millisecond():
     assert instant(instant_ns("2026-11-21T00:56:39.001Z") or 0) == "2026-11-21T00:56:39.001Z"
     assert instant_ns("yesterday") is None
     assert instant_ns(17) is None
+
+
+def case_of(*rows: dict[str, Any]) -> Any:
+    trace = trace_of([{**ROW, **row} for row in rows])
+    assert trace is not None
+    return extract(trace)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [("SPAN", SpanKind.CHAIN), ("GENERATION", SpanKind.LLM), ("EVENT", SpanKind.OTHER),
+     ("AGENT", SpanKind.AGENT), ("TOOL", SpanKind.TOOL),
+     ("CHAIN", SpanKind.CHAIN), ("RETRIEVER", SpanKind.RETRIEVER), ("EVALUATOR", SpanKind.EVALUATOR),
+     ("EMBEDDING", SpanKind.EMBEDDING), ("GUARDRAIL", SpanKind.GUARDRAIL), ("NEW_KIND", SpanKind.OTHER)],
+)  # fmt: skip
+def test_every_type_of_row_is_the_kind_of_span_that_it_was(said, kind):
+    trace = trace_of([{**ROW, "type": said}])
+    assert trace is not None
+    (span,) = trace.spans
+    assert span.kind is kind
+
+
+def test_a_latency_that_a_row_names_is_not_believed_for_its_unit_depends_on_the_endpoint():
+    told = {"startTime": "2026-11-21T00:00:00.000Z", "endTime": "2026-11-21T00:00:01.234Z"}
+    assert {case_of({**told, "latency": latency}).latency_e2e_ms for latency in (1.234, 1234, None)} == {1234.0}
+
+
+def test_prices_are_texts_and_the_cost_is_that_of_the_details():
+    row = {"type": "GENERATION", "model": "gpt-x", "inputPrice": "0.000000150000", "totalPrice": "0.01",
+           "totalCost": 0.01, "costDetails": {"input": 0.004, "output": 0.006, "total": 0.01}}  # fmt: skip
+    assert case_of(row).cost_usd == pytest.approx(0.01)
+    assert case_of({**row, "costDetails": {}, "totalCost": None}).cost_usd is None
+
+
+def test_tokens_stand_in_buckets_of_which_input_leaves_out_what_was_cached():
+    details = {"input": 3, "input_cached_tokens": 5, "output": 4, "output_reasoning_tokens": 2, "total": 14}
+    case = case_of({"type": "GENERATION", "model": "gpt-x", "usageDetails": details})
+    assert (case.input_tokens, case.output_tokens) == (8, 6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["bare words", '{"answer": 1', "@@@langfuseMedia:type=image/png|id=x|source=bytes@@@"],
+)
+def test_contents_are_texts_whether_they_are_json_or_not_and_media_are_named_and_not_fetched(text):
+    assert case_of({"output": text}).model_output == text
+
+
+def test_a_trace_is_called_as_its_root_where_no_row_names_it():
+    child = {"id": "b" * 16, "parentObservationId": "a" * 16, "name": "step 2"}
+    assert case_of({"name": "checkout"}, child).name == "checkout"
+    assert case_of({"name": "checkout", "traceName": "shop"}, child).name == "shop"
+
+
+def test_labels_that_stand_on_the_root_alone_are_the_traces():
+    root = {"tags": ["vip"], "userId": "u", "sessionId": "s", "environment": "production", "isRootObservation": True}
+    child = {
+        "id": "b" * 16,
+        "parentObservationId": "a" * 16,
+        "tags": [],
+        "userId": "",
+        "sessionId": "",
+        "traceName": "",
+    }
+    case = case_of(child, root)
+    assert (case.tags, case.user_id, case.session_id, case.environment) == (("vip",), "u", "s", "production")

@@ -76,3 +76,32 @@ async def test_contents_of_a_trace_beyond_what_is_held_are_not_read_on(client):
             with pytest.raises(TraceTooLarge):
                 await observations.of_trace(langfuse, "1" * 32)
         assert len(fake.asked("GET", "/v2/observations")) == 2
+
+
+async def test_a_sweep_ends_at_one_time_whatever_is_written_while_it_is_read(fake, client):
+    put(fake, *(START_NS + n * SECOND for n in range(2500 if fake.mode is Mode.DUAL else 250)))
+    await listed(fake, client, HOUR)
+    path, name = ("/traces", "toTimestamp") if fake.mode is Mode.V3 else ("/v2/observations", "toStartTime")
+    asked = fake.asked("GET", path)
+    assert len(asked) > 2
+    assert len({request.params[name] for request in asked}) == 1
+
+
+async def test_deep_pages_of_the_old_listing_are_not_asked_for_for_they_bring_a_server_down(client):
+    with FakeLangfuse(Mode.V3, parts=[Observations.part]) as fake:
+        put(fake, *(START_NS + n * SECOND // 2 for n in range(5200)))
+        access = client().access
+        made = type(access)(base_url=fake.base_url, public_key=access.public_key, secret_key=access.secret_key)
+        async with observations.Langfuse(made, budget=client().budget, timeout_s=30) as langfuse:
+            found = {row["traceId"] async for page in legacy.pages(langfuse, HOUR) for row in page}
+        assert len(found) == 5200
+        assert max(int(request.params["page"]) for request in fake.asked("GET", "/traces")) <= 50
+
+
+async def test_no_listing_is_without_a_range_for_operators_may_refuse_it(fake, client):
+    put(fake, START_NS)
+    await listed(fake, client, HOUR)
+    ends = {"fromTimestamp", "toTimestamp"} if fake.mode is Mode.V3 else {"fromStartTime", "toStartTime"}
+    path = "/traces" if fake.mode is Mode.V3 else "/v2/observations"
+    assert fake.asked("GET", path)
+    assert all(ends <= request.params.keys() for request in fake.asked("GET", path))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from integrations.store.sqlite import Finished, Store, StoreCorrupt, StoreError, StoreUnavailable
+from integrations.store.statements import schema
 
 A, B = b"a" * 16, b"b" * 16
 
@@ -170,6 +171,73 @@ async def test_one_jobs_bad_data_does_not_harm_the_others(store):
     )
     assert [type(r) for r in results] == [type(None), StoreError, type(None)]
     assert (store.chunks(A), store.chunks(B), store.story(A)) == ([b"1"], [b"2"], None)
+
+
+async def test_of_several_ends_each_is_written_or_refused_on_its_own(store):
+    await store.append([Chunk(A, b"1"), Chunk(B, b"2")], 1)
+    bad = finished(trace_id=B, verdicts=[verdict(), verdict("entity", passed=2**70)])
+    refusals = await store.finish_each([finished(), bad, finished(trace_id=b"c" * 16)])
+    assert [type(each) for each in refusals] == [type(None), StoreError, type(None)]
+    assert (store.story(A)["revision"], store.story(B), store.story(b"c" * 16)["revision"]) == (1, None, 1)
+    assert (len(store.verdicts()), store.open_traces()) == (2, {B})
+    assert await store.finish_each([]) == []
+
+
+async def test_an_older_end_that_comes_late_opens_nothing_again(store):
+    await store.append([Chunk(A, b"1")], 1)
+    await store.append([Chunk(A, b"2")], 2)
+    await store.finish(finished(revision=2, chunks=2))
+    await store.finish(finished(chunks=1))
+    assert store.open_traces() == set()
+    await store.append([Chunk(B, b"1")], 3)
+    await store.finish(finished(trace_id=B, revision=2, chunks=0))
+    await store.finish(finished(trace_id=B, chunks=1))
+    assert (store.open_traces(), store.story(B)["revision"]) == (set(), 2), "nor is what it was reached with unread"
+
+
+async def test_what_came_after_everything_before_was_purged_is_not_taken_for_what_was_judged(store):
+    await store.append([Chunk(A, b"1"), Chunk(A, b"2")], 1)
+    await store.finish(finished())
+    await store.purge(0, chunks_before_ns=200)
+    assert (store.chunks(A), store.holds_judged(A)) == ([], False)
+    await store.append([Chunk(A, b"late")], 300)
+    assert (store.open_traces(), store.holds_judged(A)) == ({A}, False)
+
+
+async def test_a_store_of_the_version_before_chunks_were_written_once_is_taken_up_as_it_was(tmp_path):
+    path, c, d = tmp_path / "s.sqlite", b"c" * 16, b"d" * 16
+    with sqlite3.connect(path) as before:
+        for version in range(1, 9):
+            before.executescript(schema(version))
+        before.execute("PRAGMA user_version = 8")
+        before.executemany(
+            "INSERT INTO traces (trace_id, closed_ns, revision, reason, completion, story)"
+            " VALUES (?, 100, 1, '', '', '')",
+            [(A,), (B,)],
+        )
+        # A was judged with two, a third came late. B was judged, then a log record came. C is open. D is a record.
+        before.executemany(
+            "INSERT INTO chunks (seq, trace_id, received_ns, done_ns, threshold, payload) VALUES (?, ?, ?, ?, 0, ?)",
+            [
+                (3, A, 10, 100, b"1"), (4, c, 10, None, b"1"), (5, A, 11, 100, b"2"), (6, B, 12, 100, b"1"),
+                (7, A, 150, None, b"late"), (8, B, 160, 160, b"log"), (9, d, 170, 170, b"log"),
+            ],
+        )  # fmt: skip
+    before.close()
+    store = Store(path)
+    assert store.open_traces() == {A, c}
+    assert [(each.trace_id, each.payload, each.done, each.closed_ns) for each in store.recover()] == [
+        (A, b"1", True, 100), (A, b"2", True, 100), (A, b"late", False, 100),
+        (B, b"1", True, 100), (B, b"log", True, 100),
+        (c, b"1", False, None), (d, b"log", True, None),
+    ]  # fmt: skip
+    assert [store.holds_judged(each) for each in (A, B, c, d)] == [True, True, False, False]
+    await store.purge(0, chunks_before_ns=165)
+    assert {each.trace_id for each in store.recover()} == {A, c, d}, "B and its record are old, A waits, D is young"
+    await store.append([Chunk(B, b"later")], 200)
+    await store.finish(finished(trace_id=A, revision=2, closed_ns=300, chunks=3))
+    assert store.open_traces() == {B, c}
+    store.close()
 
 
 async def test_a_full_disk_is_named_and_passes(store):

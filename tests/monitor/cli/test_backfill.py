@@ -79,6 +79,28 @@ def test_a_share_and_a_filter_leave_others_out_and_say_so(call, config):
     assert "drawn: 0" in done.stdout
 
 
+def test_sessions_are_told_and_with_a_filter_that_they_are_not_judged(call, config, fake):
+    for number in range(3):
+        at = f"2026-11-18T0{number}:00:00.000Z"
+        row = {"id": f"{number:016x}", "traceId": f"{number + 1:032x}", "startTime": at, "endTime": at, "name": "chat",
+               "isRootObservation": True, "sessionId": f"s{number // 2}", "input": "why", "output": "so"}  # fmt: skip
+        observations_of(fake).put(row)
+    price = {"input_usd_per_million": 1000, "output_usd_per_million": 5000}
+    asked = {"sessions": {"routes": [{"rubrics": ["dimensions"]}]}, "routes": [{"rubrics": ["answer"]}]}
+    without = call("backfill", config(routes=asked["routes"], **judge(price=price)), *TIMES, "--dry-run")
+    done = call("backfill", config(**asked, **judge(price=price)), *TIMES, "--dry-run")
+    assert done.exit_code == 0, done.stderr
+    assert "sessions: about 4" in done.stdout  # two of the traffic have one as well
+    assert number_of(done, "first round") > number_of(without, "first round")
+    assert number_of(done, "cost") > number_of(without, "cost")
+    filtered = call("backfill", config(**asked, **judge(price=price)), *TIMES, "--dry-run", "--filter", "name=chat")
+    assert "sessions: not judged" in filtered.stdout
+
+
+def number_of(done, name: str) -> float:
+    return number(done.stdout, name)
+
+
 def test_nothing_is_judged_unless_it_is_said(call, config, fake):
     done = call("backfill", config(), *TIMES)
     assert done.exit_code == 2

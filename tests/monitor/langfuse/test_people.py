@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from pydantic import ValidationError
 
 from integrations.langfuse.probe import probe
 from integrations.langfuse.scores import score_id
@@ -26,11 +27,12 @@ class Scene:
         self.bench = bench
         bench.fake.mode = Mode.NEW
 
-    async def people(self, *scores, asked_for=lambda _: False, rubrics=(QA,)) -> People:
+    async def people(self, *scores, asked_for=lambda _: False, rubrics=(QA,), corrections_fail=()) -> People:
         server = await probe(self.bench.langfuse)
         found = People(
             langfuse=self.bench.langfuse, server=lambda: server, rubrics=list(rubrics), scores=scores,
             facts=self.bench.store, clock_ns=lambda: self.bench.now_ns, asked_for=asked_for,
+            corrections_fail=corrections_fail,
         )  # fmt: skip
         found.restore()
         return found
@@ -132,6 +134,36 @@ async def test_a_score_under_another_name_is_what_the_configuration_says(scene):
     await people.tick()
     assert table(people) == (1, 1, 0, 1)
     assert people.standing().passed_over["unmapped"] == 1
+
+
+async def test_stars_pass_from_the_number_on_that_the_configuration_names(scene):
+    for number, (stars, passed) in enumerate([(5.0, True), (4.0, False), (3.5, True), (1.0, False), (1.0, False)]):
+        scene.ours(number, passed)
+        scene.label(number, stars, "stars")
+    scene.label(0, "five", "stars", by="bob")
+    people = await scene.people(PeopleScore(name="stars", rubric="qa", pass_at=4))
+    await people.tick()
+    assert table(people) == (1, 1, 1, 2)
+    assert people.standing().passed_over["unreadable"] == 1
+
+
+async def test_without_such_a_number_stars_say_neither_pass_nor_failure(scene):
+    scene.ours(1, True)
+    scene.label(1, 5.0, "stars")
+    people = await scene.people(PeopleScore(name="stars", rubric="qa"))
+    await people.tick()
+    assert table(people) is None
+    assert people.standing().passed_over["unreadable"] == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [({"metric": QA.criteria[0].metric.id, "pass_at": 4}, "pass_at"), ({"passes": ["good"], "pass_at": 4}, "pass_at"),
+     ({"pass_at": float("nan")}, "pass_at")],
+)  # fmt: skip
+def test_a_mapping_that_cannot_be_meant_is_refused(said, field):
+    with pytest.raises(ValidationError, match=field):
+        PeopleScore.model_validate({"name": "stars", "rubric": "qa", **said})
 
 
 METRIC = QA.criteria[0].metric.id
@@ -239,6 +271,52 @@ async def test_corrections_are_counted_and_those_of_what_we_had_passed_apart(sce
     await people.tick()
     told = people.standing()
     assert (told.corrections, told.corrected_passes, told.measured) == ({"qa": 3}, {"qa": 1}, [])
+
+
+def correct(scene, number, *, by="ann", **more) -> None:
+    scene.label(number, "what it should have said", "output", dataType="CORRECTION", by=by, **more)
+
+
+async def test_corrections_are_labels_only_where_the_configuration_says_so(scene):
+    for number, passed in ((1, True), (2, False), (3, None)):
+        scene.ours(number, passed)
+        correct(scene, number)
+    correct(scene, 4)
+    people = await scene.people(corrections_fail=["qa"])
+    await people.tick()
+    told = people.standing()
+    assert table(people) == (0, 0, 1, 1)
+    assert told.measured[0].undecided == 1
+    assert (told.corrections, told.corrected_passes) == ({"qa": 3}, {"qa": 1})
+    assert told.passed_over["unmet"] == 1
+
+
+@pytest.mark.parametrize("first", ["correction", "label"])
+async def test_what_somebody_says_of_the_verdict_goes_before_their_correction_whichever_came_first(scene, first):
+    scene.ours(1, True)
+    people = await scene.people(corrections_fail=["qa"])
+    for what in ("correction", "label") if first == "correction" else ("label", "correction"):
+        if what == "label":
+            scene.label(1, True)
+        else:
+            correct(scene, 1)
+        await people.tick()
+    assert table(people) == (1, 0, 0, 0)
+    correct(scene, 1, by="bob")
+    await people.tick()
+    assert table(people) == (1, 0, 1, 0)
+
+
+async def test_a_correction_of_what_was_put_before_people_or_of_another_judge_is_no_label(scene):
+    scene.ours(1, True)
+    scene.ours(2, True, version="qa@old")
+    correct(scene, 1)
+    correct(scene, 2)
+    people = await scene.people(corrections_fail=["qa"], asked_for=lambda given: given.subject == trace(1))
+    await people.tick()
+    assert table(people) is None
+    assert people.standing().corrections == {"qa": 2}
+    assert people.standing().passed_over["other_version"] == 1
 
 
 async def test_another_process_goes_on_where_one_ended_and_reads_only_what_may_be_new(scene):

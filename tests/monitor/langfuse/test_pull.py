@@ -234,6 +234,33 @@ async def test_traces_that_are_not_drawn_are_counted_once_and_never_read(benches
     assert bench.ledger.balance().seen == len(ids)
 
 
+def of_service(service: str, name: str = "checkout") -> dict[str, Any]:
+    return {"traceName": name, "metadata": {"resourceAttributes.service.name": service}}
+
+
+async def test_traces_that_are_not_drawn_stand_under_the_service_that_others_of_their_name_told(benches, fake):
+    bench = benches(fake, sampling={"rate": 0.5})
+    drawn = [number for number in range(1 << 55, (1 << 55) + 40, 2) if bench.sampler.admits(number.to_bytes(16))]
+    left = [number for number in range(1, 40) if not bench.sampler.admits(number.to_bytes(16))]
+    bench.put(*rows(drawn[0], **of_service("shop")), *rows(drawn[1], **of_service("bot", "chat")))
+    bench.put(*rows(drawn[2], **of_service("other bot", "chat")))
+    await bench.poll(3)
+    since = {"start_ns": bench.now_ns - 30 * SECOND}
+    bench.put(*rows(left[0], **since, **of_service("shop")), *rows(left[1], **since, **of_service("bot", "chat")))
+    bench.put(*rows(left[2], **since, **of_service("shop"), environment="dev"))
+    bench.put(*rows(left[3], **since, traceName="never seen"))
+    await bench.poll(2)
+    told = {service: count for (service, reason), count in bench.ledger._ended.items() if reason is Reason.SAMPLED_OUT}
+    assert told == {"shop": 1, "unknown_service": 3}
+
+
+async def test_a_trace_of_our_own_judge_stands_under_its_own_service(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1, metadata={"scope.name": "sidejudge.judge", "resourceAttributes.service.name": "sidejudge"}))
+    await bench.poll(3)
+    assert dict(bench.ledger._ended) == {("sidejudge", Reason.EXCLUDED): 1}
+
+
 async def test_a_rule_on_tags_has_only_what_it_may_match_read(benches, fake):
     rules = [
         {"name": "vip", "match": {"tags": ["vip"]}, "rate": 1.0},
@@ -514,3 +541,27 @@ async def test_rows_of_any_shape_cost_nobody_else_a_verdict(benches, fake, part)
     assert bench.pull.standing().state == "ok"
     assert "error" not in dict(bench.pull.standing().errors)
     assert bench.ledger.balance().seen in (1, 2)
+
+
+KNOWN = {"fields", "limit", "cursor", "fromStartTime", "toStartTime", "traceId"}
+
+
+async def test_observations_are_asked_for_with_names_that_the_server_knows_and_always_within_a_range(benches, fake):
+    # It ignores a name that it does not know, which widens what it answers; without a range it searches everything.
+    bench = benches(fake)
+    bench.put(*rows(1), *rows(2))
+    await bench.poll(4)
+    asked = [each for each in fake.asked("GET", "/v2/observations") if each.params.get("limit") != "1"]
+    assert any("traceId" in request.params for request in asked)
+    for request in asked:
+        assert request.params.keys() <= KNOWN
+        assert {"fromStartTime", "toStartTime"} <= request.params.keys()
+
+
+async def test_the_newest_come_first_in_a_listing_and_the_oldest_are_read_first(benches, fake):
+    bench = benches(fake)
+    for number in range(1, 6):
+        bench.put(*rows(number, start_ns=START_NS + number * SECOND))
+    await bench.poll(3)
+    assert [int(each, 16) for each in bench.bodies()][:4] == sorted(int(each, 16) for each in bench.bodies()[:4])
+    assert int(bench.bodies()[0], 16) == 1

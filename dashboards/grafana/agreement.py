@@ -1,0 +1,110 @@
+"""Agreement: how far verdicts agree with people's, and what people would have passed; a row of the rubric's board.
+
+Every process knows the labels of its project: of several, the one that finds least agreement is shown.
+"""
+
+from __future__ import annotations
+
+import integrations.prometheus.families as f
+from dashboards.rules import people
+from dashboards.rules import recordings as r
+from integrations.prometheus.families import Family
+from scoring.alerts.declaration import Declaration
+
+from .board import GREEN, GREY, RED, Panel, Query, Row
+from .words import WHERE
+
+_RUBRIC = 'job=~"$job",rubric=~"$rubric"'
+_PASS = f'{_RUBRIC},metric="pass"'
+_HERE = f'{WHERE},rubric=~"$rubric"'
+
+
+def agreement(declared: Declaration) -> Row:
+    """The row, under this declaration."""
+    window, least, limit = r.window_of(declared), declared.policy.min_samples, declared.limits.agreement
+    return Row(
+        title="Agreement with people",
+        panels=(
+            Panel(
+                title="Labels compared", kind="stat", unit="short", decimals=0, width=4, height=5,
+                steps=((None, GREY), (least, GREEN)),
+                description="Labels of people that were compared with the verdict on the same. Below "
+                f"{least:g} no alert says anything of agreement.",
+                queries=(_least(f.AGREEMENT_PAIRS),),
+            ),
+            Panel(
+                title="Kappa", kind="stat", unit="short", decimals=2, width=5, height=5,
+                steps=((None, RED), (limit, GREEN)),
+                description="Cohen's kappa of people and verdicts: agreement beyond chance, 1 at most.",
+                queries=(_least(f.AGREEMENT_KAPPA),),
+            ),
+            Panel(
+                title="People would have passed", kind="stat", unit="percentunit", decimals=1, width=7, height=5,
+                description=f"Pass ratio of the last {window}, corrected for the judge's errors on labelled traces: "
+                "the smallest of the services.",
+                queries=(Query(expr=f"min({people.corrected(window)}{{{_HERE}}})"),),
+            ),
+            Panel(
+                title="Corrected answers", kind="stat", unit="short", decimals=0, width=8, height=5,
+                description="Answers that people corrected, and those of them that had passed.",
+                queries=(
+                    _least(f.LABELS_CORRECTIONS, "corrected", of=_RUBRIC),
+                    _least(f.LABELS_CORRECTED_PASSES, "had passed", of=_RUBRIC),
+                ),
+            ),
+            Panel(
+                title="Kappa with its bounds, and AC1", kind="timeseries", unit="short", minimum=-1, maximum=1,
+                decimals=2, dashed=True, steps=((None, RED), (limit, GREEN)),
+                description="Two-sided 95 %. The alert goes by the upper bound. AC1 stays steady where nearly "
+                "everything passes.",
+                queries=(
+                    _least(f.AGREEMENT_KAPPA_UPPER, "upper bound"), _least(f.AGREEMENT_KAPPA, "kappa"),
+                    _least(f.AGREEMENT_KAPPA_LOWER, "lower bound"), _least(f.AGREEMENT_AC1, "AC1"),
+                ),
+            ),
+            Panel(
+                title="Pass ratio as people would have found it", kind="timeseries", unit="percentunit", minimum=0,
+                maximum=1,
+                description="The fleet's pass ratio beside the same corrected for the judge's errors (Rogan-Gladen); "
+                "bounds, two-sided 95 %, are those of the process whose are widest.",
+                queries=(
+                    Query(
+                        expr=f"max by (service, environment) ({f.PASS_CORRECTED_UPPER_RATIO.name}{{{_HERE}}})",
+                        legend="upper bound · {{service}} {{environment}}",
+                    ),
+                    Query(
+                        expr=f"{people.corrected(window)}{{{_HERE}}}",
+                        legend="corrected · {{service}} {{environment}}",
+                    ),
+                    Query(
+                        expr=f"min by (service, environment) ({f.PASS_CORRECTED_LOWER_RATIO.name}{{{_HERE}}})",
+                        legend="lower bound · {{service}} {{environment}}",
+                    ),
+                    Query(expr=f"{r.pass_ratio(window)}{{{_HERE}}}", legend="as judged · {{service}} {{environment}}"),
+                ),
+            ),
+            Panel(
+                title="The judge's errors on labelled traces", kind="timeseries", unit="percentunit", minimum=0,
+                maximum=1,
+                description="Of what people pass the share that passes here, and of what they fail the share that "
+                "fails here.",
+                queries=(
+                    Query(expr=f"min({people.TRUE_POSITIVE}{{{_RUBRIC}}})", legend="passes kept"),
+                    Query(expr=f"min({people.TRUE_NEGATIVE}{{{_RUBRIC}}})", legend="failures found"),
+                ),
+            ),
+            Panel(
+                title="Agreement by metric", kind="bargauge", unit="percentunit", minimum=0, maximum=1,
+                description="Share of labels with which the value agrees, by metric; pass is the verdict itself.",
+                queries=(
+                    Query(
+                        expr=f"min by (metric) ({f.AGREEMENT_RAW.name}{{{_RUBRIC}}})", legend="{{metric}}"
+                    ),
+                ),
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _least(family: Family, legend: str = "__auto", *, of: str = _PASS) -> Query:
+    return Query(expr=f"min({family.name}{{{of}}})", legend=legend)

@@ -1,0 +1,32 @@
+"""Contents of rows: JSON text where it was not text, read and written back without ever raising."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def read(value: Any) -> Any:
+    """JSON objects and lists as they are; any other text is one, for an answer ``30`` is a text. Empty is absent."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return None if value == "" else value
+
+
+def text(value: Any) -> str:
+    """The value as it is sent: text, or JSON; "" for what is too deep to write."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return ""
+
+
+def texts(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are there, as text."""
+    return {key: text(value) for key, value in values.items() if value is not None}

@@ -1,0 +1,217 @@
+"""Exchange: one connection to upstream and the requests that it carries, one after the other.
+
+Small on purpose: a request that goes on is answered as soon as its connection says so, with no more turns of the event
+loop than there are packets. Reading HTTP is the library's part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Final, cast
+
+import httptools
+
+from .response import Header
+
+_HEAD: Final = 100_000
+"""Bytes that the head of an answer may have."""
+_AHEAD: Final = 1 << 18
+"""Bytes of an answer that are held until somebody takes them; more are left with upstream."""
+
+
+class UpstreamError(Exception):
+    """No answer came: the status to give instead, the ``reason`` from a closed list, and the cause in words."""
+
+    def __init__(self, status: int, reason: str, cause: str) -> None:
+        super().__init__(cause)
+        self.status = status
+        self.reason = reason
+
+
+class Exchange(asyncio.Protocol):
+    """An HTTP/1.1 connection. ``send`` begins an exchange, ``parts`` reads its answer, ``reusable`` ends it.
+
+    ``timeout_s`` is how long nothing may happen while something is waited for.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._transport: asyncio.Transport | None = None
+        self._parser: Final = httptools.HttpResponseParser(self)
+        self._waiter: asyncio.Future[None] | None = None
+        self._lost = self._paused = self._held = False
+        self._parts: deque[bytes] = deque()
+        self.idle_s = 0.0
+        """Since when it waits for a request, on the event loop's clock."""
+        self._begin(bodiless=False)
+        self._open = False
+
+    def _begin(self, *, bodiless: bool) -> None:
+        self._open, self._bodiless = True, bodiless
+        self._sent = self._ended = self._keep = self._sized = False
+        self._broken = ""
+        self._parts.clear()
+        self._size = self._seen = 0
+        self.status = 0
+        """Of the final answer; 0 until its head is here."""
+        self.headers: list[Header] = []
+
+    async def send(
+        self, head: bytes, body: bytes | AsyncIterator[bytes], *, chunked: bool = False, bodiless: bool = False
+    ) -> None:
+        """Send a request and return once the head of its answer is here.
+
+        ``body`` goes out as it is, or ``chunked``; the answer to a ``bodiless`` request (HEAD) has none, whatever it
+        says. Raises ``UpstreamError``.
+        """
+        self._begin(bodiless=bodiless)
+        if isinstance(body, bytes):
+            self._write(head + body)
+            self._sent = True
+        else:
+            self._write(head)
+            await self._stream(body, chunked=chunked)
+        while not self.status:
+            await self._more()
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """The body of the answer as it comes. Raises ``UpstreamError`` when it breaks off."""
+        while True:
+            while self._parts:
+                part = self._parts.popleft()
+                self._size -= len(part)
+                self._hold(self._size >= _AHEAD)
+                yield part
+            if self._ended:
+                return
+            await self._more()
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the exchange is over, and another may follow on this connection."""
+        over = not self._open or (self._ended and self._sent and self._keep and not self._held)
+        return over and not self._lost and self._transport is not None and not self._transport.is_closing()
+
+    def rest(self, now_s: float) -> None:
+        """The exchange is over: until the next one nothing is to come."""
+        self._open, self.idle_s = False, now_s
+
+    def abort(self) -> None:
+        """Hang up."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def _stream(self, body: AsyncIterator[bytes], *, chunked: bool) -> None:
+        async for part in body:
+            while self._paused and not self.status:
+                await self._more()
+            if self.status or self._broken:  # upstream has heard enough
+                return
+            if part:  # an empty chunk is the last one
+                self._write(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
+        if chunked:
+            self._write(b"0\r\n\r\n")
+        self._sent = True
+
+    def _hold(self, held: bool) -> None:  # noqa: FBT001
+        """Let upstream wait with the rest of its answer, or no longer."""
+        if held is not self._held and self._transport is not None and not self._transport.is_closing():
+            self._held = held
+            (self._transport.pause_reading if held else self._transport.resume_reading)()
+
+    def _write(self, data: bytes) -> None:
+        if self._transport is not None and not self._lost:
+            self._transport.write(data)
+
+    async def _more(self) -> None:
+        """Until something happens."""
+        if self._broken:
+            raise UpstreamError(502, "reset", f"the connection to it broke ({self._broken})")
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._waiter
+        except TimeoutError:
+            raise UpstreamError(504, "timeout", "it did not answer in time") from None
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, cause: str) -> None:
+        if not self._ended:
+            self._broken = self._broken or cause
+        self.abort()
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._open:  # nobody has asked
+            self.abort()
+            return
+        if not self.status:
+            self._seen += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._fail(str(error) or type(error).__name__)
+        if not self.status and self._seen > _HEAD:
+            self._fail("the head of its answer does not end")
+        self._hold(self._size >= _AHEAD)
+        self._wake()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._lost = True
+        if self._open and not self._ended:
+            if error is None and self.status and not self._sized and not self._broken:
+                self._ended = True  # an answer without a length ends with its connection
+            else:
+                self._broken = self._broken or (str(error) if error else "it hung up")
+        self._wake()
+
+    def pause_writing(self) -> None:
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        self._wake()
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        if self._ended:  # a second answer: nothing that follows on this connection could be trusted
+            self._keep = False
+        else:
+            self.headers, self._sized = [], False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.status:  # a trailer
+            return
+        self.headers.append((name, value))
+        low = name.lower()
+        if low == b"content-length" or (low == b"transfer-encoding" and b"chunked" in value.lower()):
+            self._sized = True
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if self._ended or status < 200:  # what is said in between concerns this connection
+            return
+        self.status = status
+        if self._bodiless:
+            self._ended = True
+
+    def on_body(self, part: bytes) -> None:
+        if not self._ended:
+            self._parts.append(part)
+            self._size += len(part)
+
+    def on_message_complete(self) -> None:
+        if self.status and not self._ended:
+            self._ended, self._keep = True, self._parser.should_keep_alive()

@@ -1,0 +1,71 @@
+"""What real clients sent is the same case whether it comes as OTLP or is read back from a Langfuse, field by field."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from integrations.dialects import lift
+from integrations.langfuse.lift import raw_spans
+from integrations.otlp.recording import read_files
+from integrations.raw import RawSpan
+from scoring.case import Case
+from scoring.extract import extract
+from scoring.trace import Trace
+from tests.conformance.langfuse_losses import FIELDS, FIELDS_KEPT
+from tests.conformance.test_dialects import CLIENTS, KEPT, SCENARIOS
+from tests.fakes.langfuse.otel_contents import Details
+from tests.fakes.langfuse.otel_in import rows_of
+
+MS = 10**6
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_case_read_back_from_langfuse_is_the_case_that_was_sent(shared, client):
+    folders = [shared / "corpus" / "otlp" / client / scenario for scenario in SCENARIOS]
+    assert differing(folders) == {field for name, field in FIELDS if name == client}
+
+
+@pytest.mark.parametrize("client", sorted(path.name for path in KEPT.iterdir() if path.name not in CLIENTS))
+def test_so_is_that_of_a_client_that_was_recorded_in_one_scenario(client):
+    assert differing((KEPT / client).iterdir()) == {field for name, field in FIELDS_KEPT if name == client}
+
+
+def test_a_server_that_reads_all_events_of_contents_would_lose_the_type_of_an_exception_alone(shared):
+    folders = [shared / "corpus" / "otlp" / "strands-latest" / scenario for scenario in SCENARIOS]
+    assert differing(folders, details="all") == {"error", "tools_used"}
+
+
+def differing(folders: Iterable[Path], *, details: Details = "first") -> set[str]:
+    """The fields of cases that differ."""
+    found: set[str] = set()
+    for folder in folders:
+        files = sorted(folder.glob("[0-9]*.pb"))
+        sent = cases(spans_in(files), list)
+        told = cases(
+            spans_in(path for path in files if ".logs" not in path.name),
+            lambda spans: raw_spans(rows_of(spans, details=details)),
+        )
+        assert told.keys() == sent.keys()
+        for trace_id, case in sent.items():
+            found |= {f.name for f in fields(case) if getattr(case, f.name) != getattr(told[trace_id], f.name)}
+    return found
+
+
+def spans_in(files: Iterable[Path]) -> list[RawSpan]:
+    """In whole milliseconds, for that is what Langfuse keeps."""
+    return [
+        replace(span, start_ns=span.start_ns // MS * MS, end_ns=span.end_ns // MS * MS)
+        for span in read_files(files).spans
+    ]
+
+
+def cases(spans: Iterable[RawSpan], way: Callable[[list[RawSpan]], list[RawSpan]]) -> dict[str, Case]:
+    of_trace: dict[str, list[RawSpan]] = defaultdict(list)
+    for span in spans:
+        of_trace[span.trace_id].append(span)
+    return {each: extract(Trace.of(each, [lift(span) for span in way(of_trace[each])], "batch")) for each in of_trace}

@@ -1,0 +1,175 @@
+"""What another client's span said goes back to where it stood, after a Langfuse has taken it from there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from integrations.dialects import lift
+from integrations.langfuse.lift import raw_span
+from integrations.langfuse.origins import origin
+from integrations.raw import RawEvent, RawSpan
+from tests.fakes.langfuse.otel_in import rows_of
+
+ASKED = '[{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}]'
+ANSWERED = '[{"role": "assistant", "parts": [{"type": "text", "content": "There."}]}]'
+TOOL = '{"name": "search", "parameters": {}}'
+
+
+def span(scope: str, *events: RawEvent, **attributes: Any) -> RawSpan:
+    held = {key.replace("__", "."): value for key, value in attributes.items()}
+    return RawSpan(
+        trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="step", start_ns=10**18, end_ns=10**18 + 10**9,
+        attributes=held, events=events, scope_name=scope, scope_version="1.0",
+    )  # fmt: skip
+
+
+def back(sent: RawSpan, major: int = 4) -> RawSpan:
+    found = raw_span(rows_of([sent], major=major)[0])
+    assert found is not None
+    return found
+
+
+CHAT = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "m"}
+RAN = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "search"}
+SENT = {
+    "conventions": span("x", **CHAT, gen_ai__input__messages=ASKED, gen_ai__output__messages=ANSWERED),
+    "a tool": span("x", **RAN, gen_ai__tool__call__arguments='{"q": 1}', gen_ai__tool__call__result="30"),
+    "openinference": span("o", openinference__span__kind="CHAIN", input__value="a {", output__value='{"b": [1]}'),
+    "openllmetry": span("o", traceloop__span__kind="workflow", traceloop__entity__input='{"args": []}',
+                        traceloop__entity__output='"said"'),
+    "langsmith": span("l", langsmith__span__kind="chain", gen_ai__prompt='{"a": 1}', gen_ai__completion='{"b": 2}'),
+    "mlflow": span("m", mlflow__spanType='"AGENT"', mlflow__spanInputs='{"a": 1}', mlflow__spanOutputs='"b"'),
+    "adk": span("gcp.vertex.agent", gcp__vertex__agent__event_id="e", gcp__vertex__agent__llm_request='{"a": 1}',
+                gcp__vertex__agent__llm_response='{"b": 2}'),
+    "adk's tool": span("gcp.vertex.agent", **RAN, gcp__vertex__agent__event_id="e",
+                       gcp__vertex__agent__llm_request="{}", gcp__vertex__agent__llm_response="{}",
+                       gcp__vertex__agent__tool_call_args='{"a": 1}', gcp__vertex__agent__tool_response='{"b": 2}'),
+    "logfire": span("logfire", logfire__span_type="span", input='{"a": 1}', output="b"),
+    "logfire's events": span("logfire", **CHAT, events=json.dumps([
+        {"event.name": "gen_ai.user.message", "content": "Where?"},
+        {"event.name": "gen_ai.choice", "message": {"content": "There."}},
+    ])),
+    "vercel's call": span("ai", **{"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": ASKED,
+                                   "ai.response.text": "There.", "ai.response.toolCalls": '[{"toolName": "a"}]'}),
+    "vercel's object": span("ai", **{"ai.operationId": "ai.generateObject", "ai.prompt": '{"prompt": "a"}',
+                                     "ai.response.object": '{"b": 1}'}),
+    "vercel's tool": span("ai", **{"ai.operationId": "ai.toolCall", "ai.toolCall.name": "search",
+                                   "ai.toolCall.args": '{"q": 1}', "ai.toolCall.result": '"found"'}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("major", [3, 4])
+@pytest.mark.parametrize("sent", SENT.values(), ids=SENT)
+def test_contents_go_back_to_where_langfuse_took_them_from(sent, major):
+    told = back(sent, major)
+    told_of = {key: value for key, value in told.attributes.items() if not key.startswith("langfuse.")}
+    if sent.scope_name == "gcp.vertex.agent":  # empty ones are left out
+        sent_of = {key: value for key, value in sent.attributes.items() if value != "{}"}
+    else:
+        sent_of = dict(sent.attributes)
+    assert {key: _read(value) for key, value in told_of.items()} == {k: _read(v) for k, v in sent_of.items()}
+
+
+def test_messages_that_were_events_are_events_again():
+    events = [("gen_ai.user.message", {"content": "Where?"}), ("gen_ai.tool.message", {"content": "x", "id": "c"}),
+              ("gen_ai.choice", {"message": "There.", "finish_reason": "stop"})]  # fmt: skip
+    sent = span("strands", *(RawEvent(name=name, time_ns=1, attributes=said) for name, said in events), **CHAT)
+    assert [(event.name, dict(event.attributes)) for event in back(sent).events] == events
+
+
+def test_a_tool_that_tells_of_its_run_in_messages_keeps_them_apart_from_its_arguments():
+    said = RawEvent(
+        name="gen_ai.client.inference.operation.details", time_ns=1, attributes={"gen_ai.input.messages": ASKED}
+    )
+    (event,) = back(span("strands", said, **RAN)).events
+    assert (event.name, dict(event.attributes)) == (said.name, {"gen_ai.input.messages": ASKED})
+
+
+@pytest.mark.parametrize("asked", [ASKED, "Where? {", None])
+def test_tools_that_langfuse_put_into_the_input_come_out_again(asked):
+    given_in = {} if asked is None else {"gen_ai__input__messages": asked}
+    told = back(span("x", **CHAT, **given_in, gen_ai__tool__definitions=f"[{TOOL}]"))
+    assert told.attributes.get("gen_ai.input.messages") == asked
+    assert _read(told.attributes["gen_ai.tool.definitions"]) == [json.loads(TOOL)]
+
+
+def test_a_request_keeps_the_tools_that_stood_in_it():
+    request = {"model": "m", "messages": [], "tools": [json.loads(TOOL)]}
+    sent = span("o", openinference__span__kind="LLM", input__value=json.dumps(request))
+    sent.attributes["llm.tools.0.tool.json_schema"] = TOOL  # type: ignore[index]
+    assert _read(back(sent).attributes["input.value"]) == request
+
+
+@pytest.mark.parametrize(("sign", "key"), [("gen_ai.request.model", "gen_ai.usage.cost"),
+                                            ("openinference.span.kind", "llm.cost.total")])  # fmt: skip
+def test_what_langfuse_computed_that_a_call_cost_is_its_cost_unless_the_client_said(sign, key):
+    metadata = {"scope.name": "x", f"attributes.{sign}": "LLM"}
+    row = {"id": "a" * 16, "traceId": "1" * 32, "startTime": "2026-11-21T00:56:39.001Z", "type": "GENERATION",
+           "costDetails": {"input": 0.25, "total": 0.5}, "metadata": metadata}  # fmt: skip
+    for said, cost in (({}, 0.5), ({f"attributes.{key}": 0.75}, 0.75)):
+        told = raw_span({**row, "metadata": {**metadata, **said}})
+        assert told is not None
+        assert (told.attributes[key], lift(told).cost_usd) == (cost, cost)
+
+
+def test_spans_have_the_names_that_they_were_sent_with_where_langfuse_keeps_them():
+    assert back(span("ai", **{"ai.operationId": "ai.generateText", "ai.telemetry.functionId": "f"})).name == (
+        "ai.generateText"
+    )
+    held = {"logfire.msg": "Agent run: 'a'", "logfire.msg_template": "Agent run: {name!r}"}
+    assert back(span("logfire", **held)).name == "Agent run: {name!r}"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        span("langfuse-sdk", langfuse__observation__type="agent", langfuse__observation__input="a"),
+        span("own", langfuse__observation__type="agent", langfuse__observation__input="a", own="b"),
+        span("genkit-tracer", **{"genkit:metadata:subtype": "model", "genkit:input": '{"messages": ["a"]}'}),
+        span("livekit-agents", **{"lk.input_text": "a", "lk.other": 1}),
+    ],
+    ids=["Langfuse's own", "in Langfuse's words", "Genkit", "LiveKit"],
+)
+def test_what_no_dialect_reads_or_langfuse_itself_sent_is_read_as_langfuse_reads_it(sent):
+    told = back(sent).attributes
+    assert told["langfuse.observation.input"] in ("a", '["a"]')
+    assert told["langfuse.observation.type"] == rows_of([sent])[0]["type"].lower()
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
+        ["role", "message", "messages", "tools", "prompt", "event.name", "content", "parts", "x"]), inner, max_size=3),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(json_values, json_values, st.dictionaries(st.sampled_from(
+    ["gen_ai.a", "gen_ai.operation.name", "logfire.msg", "ai.operationId", "traceloop.span.kind", "b"]), json_values),
+    st.sampled_from(["ai", "x", "gcp.vertex.agent"]))  # fmt: skip
+def test_contents_of_any_shape_are_read(asked, answered, kept, scope):
+    metadata = {"scope.name": scope, **{f"attributes.{key}": value for key, value in kept.items()}}
+    row = {"id": "a" * 16, "traceId": "1" * 32, "startTime": "2026-11-21T00:56:39.001Z", "metadata": metadata}
+    for said in (asked, json.dumps(asked)):
+        assert raw_span({**row, "input": said, "output": json.dumps(answered)}) is not None
+
+
+def test_contents_too_deep_to_read_are_left_out():
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    found = origin({"input": deep, "output": "[" * 100_000}, {"gen_ai.a": 1}, "x", 0)
+    assert found is not None
+    assert found.attributes == {"gen_ai.input.messages": "", "gen_ai.output.messages": "[" * 100_000}
+
+
+def _read(value: Any) -> Any:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
