@@ -41,7 +41,8 @@ def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind
     template = reading.text("template", _TEMPLATE) or reading.raw.name
     reading.provenance.pop("template", None)
     if reading.raw.scope_name == "logfire.openai_agents":
-        fields["session_id"] = reading.text("session_id", "group_id")
+        if reading.attributes.get("group_id") != "null":  # which Logfire writes where there is none
+            fields["session_id"] = reading.text("session_id", "group_id")
         kind = _agents_sdk(reading, template, kind, fields)
     if kind is SpanKind.LLM:
         _client(reading, fields)

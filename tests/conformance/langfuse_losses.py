@@ -44,3 +44,13 @@ FIELDS_KEPT: dict[tuple[str, str], str] = {
     **{(client, "name"): RENAMED for client in ("pydantic-ai-format-1", "pydantic-ai-format-5")},
 }
 """The same for clients that were recorded in one scenario (`tests/data/otlp`)."""
+
+UNEXAMINED = frozenset({
+    ("google-adk-1", "transfer"), ("logfire-openai-agents", "stream"), ("logfire-pydantic-ai", "delegate"),
+    ("logfire-pydantic-ai", "structured"), ("openinference-agent-framework", "plain"),
+    ("openinference-bedrock", "plain"), ("openinference-gemini", "plain"), ("openinference-langchain", "swarm"),
+    ("openinference-pydantic-ai", "delegate"), ("openinference-strands", "plain"), ("openllmetry-cohere", "plain"),
+    ("openllmetry-langgraph", "swarm"), ("otel-bedrock", "plain"), ("pydantic-ai", "delegate"),
+    ("pydantic-ai", "responses"), ("pydantic-ai", "retry"), ("pydantic-ai", "stream"), ("pydantic-ai", "structured"),
+})  # fmt: skip
+"""Later recordings there, client and scenario, of which it was seen that fields differ, and not yet why."""
