@@ -1,0 +1,190 @@
+"""A monitor whose clock the test holds, a Langfuse that has the same traces, and references that come when they come."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from integrations.otlp.encode import encode_spans
+from integrations.otlp.recording import read_files
+from integrations.raw import RawSpan
+from monitor.app import Monitor
+from monitor.config import Config
+from tests.fakes.langfuse.datasets import datasets_of, item, part
+from tests.fakes.langfuse.observations import Observations, observations_of
+from tests.fakes.langfuse.otel_in import rows_of
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+from tests.waiting import until
+
+RECORDED = Path(__file__).parents[2] / "data" / "otlp" / "langfuse-v5" / "s2_agents" / "001.pb"
+MINUTE_NS = 60 * 10**9
+HOUR_NS = 60 * MINUTE_NS
+TRACE = f"{1:032x}"
+
+
+def trace(number: int = 1) -> str:
+    return f"{number:032x}"
+
+
+@dataclass
+class Scene:
+    """``now_ns`` moves when the test says so; what goes on by itself in a monitor is asked for round by round."""
+
+    fake: FakeLangfuse
+    configured: Callable[..., Config]
+    sections: dict[str, Any]
+    ahead_ns: int = 0
+    monitor: Monitor = field(init=False)
+    otlp: str = ""
+    api: str = ""
+
+    @property
+    def now_ns(self) -> int:
+        return time.time_ns() + self.ahead_ns
+
+    async def begin(self, **sections: Any) -> None:
+        """Start a monitor on the state that there is."""
+        self.monitor = Monitor(self.configured(**{**self.sections, **sections}), clock_ns=lambda: self.now_ns)
+        addresses = await self.monitor.start()
+        self.otlp, self.api = addresses["otlp"], addresses["api"]
+
+    async def restart(self, **sections: Any) -> None:
+        await self.monitor.stop()
+        await self.begin(**sections)
+
+    def spans(self, number: int = 1) -> list[RawSpan]:
+        """A trace of a minute ago."""
+        spans = read_files([RECORDED]).spans
+        shift = self.now_ns - MINUTE_NS - max(span.end_ns for span in spans)
+        return [
+            replace(
+                span, trace_id=trace(number), start_ns=(span.start_ns + shift) // 10**6 * 10**6,
+                end_ns=(span.end_ns + shift) // 10**6 * 10**6,
+            )
+            for span in spans
+        ]  # fmt: skip
+
+    async def judge(self, number: int = 1, *, in_langfuse: bool = True) -> None:
+        """A trace arrives here and in Langfuse, and is judged."""
+        spans = self.spans(number)
+        if in_langfuse:
+            observations_of(self.fake).put(*rows_of(spans))
+        await self.post(spans)
+        await until(lambda: bool(self.verdicts(number)))
+
+    async def post(self, spans: list[RawSpan]) -> None:
+        async with httpx.AsyncClient() as http:
+            headers = {"content-type": "application/x-protobuf"}
+            answer = await http.post(self.otlp + "/v1/traces", content=encode_spans(spans), headers=headers)
+            answer.raise_for_status()
+
+    async def pass_by(self, hours: float) -> None:
+        """Time passes; what is kept long enough goes."""
+        self.ahead_ns += int(hours * HOUR_NS)
+        await until(lambda: not self.monitor.assembler.knows(bytes.fromhex(TRACE)))
+        await self.monitor.housekeeping.purge()
+
+    def reference(self, expected: str | None, number: int = 1) -> None:
+        """What ought to have been said, from now on; None: nothing is known any more."""
+        held = [each for each in datasets_of(self.fake)["golden"] if each["sourceTraceId"] != trace(number)]
+        made = [] if expected is None else [item(expected, sourceTraceId=trace(number))]
+        datasets_of(self.fake)["golden"] = [*held, *made]
+
+    async def look(self, rounds: int = 3) -> None:
+        """References are read anew, and what is owed because of them is paid, as far as it goes now."""
+        assert self.monitor.references is not None
+        await self.monitor.references.refresh()
+        await self.go_on(rounds)
+
+    async def go_on(self, rounds: int = 3) -> None:
+        assert self.monitor.belated is not None
+        for _ in range(rounds):
+            await self.monitor.belated.round()
+            self.ahead_ns += 10 * 10**9
+
+    def verdicts(self, number: int = 1) -> list[dict[str, Any]]:
+        return self.monitor.store.verdicts(trace_id=trace(number))
+
+    def verdict(self, number: int = 1) -> dict[str, Any]:
+        (verdict,) = self.verdicts(number)
+        return verdict
+
+    async def story(self, number: int = 1) -> dict[str, Any]:
+        return await self.get(f"/v1/traces/{trace(number)}")
+
+    async def get(self, path: str) -> Any:
+        async with httpx.AsyncClient() as http:
+            return (await http.get(self.api + path)).raise_for_status().json()
+
+    async def sample(self, name: str) -> dict[str, float]:
+        """The samples of a metric, by their labels as they are written."""
+        async with httpx.AsyncClient() as http:
+            text = (await http.get(self.api + "/metrics")).text
+        lines = [line for line in text.splitlines() if line.startswith((name + "{", name + " "))]
+        return {line.removeprefix(name).rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+
+    def scores(self, number: int = 1) -> dict[str, dict[str, Any]]:
+        """What stands in Langfuse of a trace, by name: each once."""
+        rows = [row for row in self.fake.scores.stored() if row["traceId"] == trace(number)]
+        assert len({row["id"] for row in rows}) == len(rows), "a score is stored twice"
+        return {row["name"]: row for row in rows}
+
+    async def delivered(self, number: int = 1) -> None:
+        """All scores of a trace are as they should be."""
+        await until(lambda: not self.monitor.store.outbox.counts().waiting)
+        await until(lambda: bool(self.scores(number)))
+
+    async def awaited(self, condition: Callable[[], bool]) -> None:
+        """Rounds until it holds: a judge takes its time."""
+        async with asyncio.timeout(30):
+            while not condition():
+                await self.go_on(1)
+                await asyncio.sleep(0.02)
+
+
+def tell_revision(row: dict[str, Any]) -> int:
+    """The number in the metadata of a score."""
+    told = row["metadata"]
+    return int((json.loads(told) if isinstance(told, str) else told)["revision"])
+
+
+@pytest.fixture
+def mode(request: pytest.FixtureRequest) -> Mode:
+    return getattr(request, "param", Mode.NEW)
+
+
+@pytest.fixture
+def fake(mode: Mode) -> Iterator[FakeLangfuse]:
+    with FakeLangfuse(mode, parts=[Observations.part, part]) as server:
+        datasets_of(server)["golden"] = []
+        yield server
+
+
+@pytest.fixture
+async def opened(
+    fake: FakeLangfuse, configured: Callable[..., Config]
+) -> AsyncIterator[Callable[..., Awaitable[Scene]]]:
+    """Opens a scene; sections of its configuration are replaced by what is given."""
+    made: list[Scene] = []
+
+    async def open_one(**sections: Any) -> Scene:
+        keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
+        given = {
+            "sinks": {"langfuse": keys}, "routes": [{"rubrics": ["benchmarks"]}],
+            "references": [{"langfuse_dataset": "golden"}], **sections,
+        }  # fmt: skip
+        made.append(Scene(fake, configured, given))
+        await made[-1].begin()
+        return made[-1]
+
+    yield open_one
+    for scene in made:
+        await scene.monitor.stop()

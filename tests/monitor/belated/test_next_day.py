@@ -1,0 +1,44 @@
+"""The story of a reference that is written down the day after."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes.langfuse.server import Mode
+
+
+@pytest.mark.parametrize("mode", [Mode.V3, Mode.NEW], ids=lambda mode: mode.value, indirect=True)
+async def test_an_item_added_the_next_day_revises_yesterdays_verdict(opened):
+    scene = await opened()
+
+    # Monday: a trace is judged, and nobody has said yet what it ought to have answered.
+    await scene.judge()
+    await scene.delivered()
+    monday, before = scene.verdict(), scene.scores()
+    assert (monday["revision"], monday["state"]) == (1, "incomplete")
+
+    # By the next day its spans have been let go. Somebody adds it to the dataset, with the right answer.
+    await scene.pass_by(hours=26)
+    assert scene.monitor.store.chunks(bytes.fromhex(monday["trace_id"])) == []
+    scene.reference("the right answer")
+    await scene.look()
+
+    # The trace is read again from Langfuse, judged against that, and the verdict of Monday is revised where it stood.
+    tuesday = scene.verdict()
+    assert (tuesday["revision"], tuesday["state"]) != (1, "incomplete")
+    assert tuesday["revision"] == 2
+    assert (tuesday["closed_ns"], tuesday["rubric"]) == (monday["closed_ns"], monday["rubric"])
+    story = await scene.story()
+    assert (story["revision"], story["reference"]) == (2, "dataset golden")
+
+    # In Langfuse each score stands once, under the id, the name and the time that it had; the number tells.
+    await scene.delivered()
+    after = scene.scores()
+    for name, row in before.items():
+        assert (after[name]["id"], after[name]["timestamp"]) == (row["id"], row["timestamp"])
+    assert after["benchmarks_state"]["value"] != before["benchmarks_state"]["value"]
+
+    # And nothing is owed any more.
+    assert await scene.monitor.references.refresh() == 0
+    status = (await scene.get("/v1/status"))["belated"]
+    assert (status["state"], status["revised"], status["waiting"], status["given_up"]) == ("ok", 1, 0, 0)
