@@ -185,6 +185,7 @@ class Monitor:
             trace_url=self.scores_out.trace_url if self.scores_out else lambda _: None,
             agreement=self.annotating.standing if self.annotating else lambda: None,
             belated=self.belated.standing if self.belated else lambda: None,
+            owed=self.store.belated.of,
         )
         self.exporter.watch(self.view.snapshot)
         self.notifications = Notifications(

@@ -13,6 +13,7 @@ from dashboards.configuration_page import ConfigurationPage, Setting
 from dashboards.story_page import StoryPage
 from integrations.otlp.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
+from integrations.store.belated import Waiting
 from scoring.agreement_standing import AgreementStanding, corrected
 from scoring.alerts.board import in_order
 from scoring.belated_standing import BelatedStanding
@@ -86,6 +87,7 @@ class View:
     exports: Callable[[], Sequence[ExportStanding]] = list
     pull: Callable[[], PullStanding | None] = lambda: None
     belated: Callable[[], BelatedStanding | None] = lambda: None
+    owed: Callable[[bytes], Waiting | None] = lambda _: None
     trace_url: Callable[[str], str | None] = lambda _: None
     suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
     sessions: Sessions | None = None
@@ -100,7 +102,7 @@ class View:
     def __post_init__(self) -> None:
         self._stories = Stories(
             config=self.config, store=self.store, assembler=self.assembler, ledger=self.ledger, pipeline=self.pipeline,
-            trace_url=self.trace_url, clock_ns=self.clock_ns,
+            trace_url=self.trace_url, clock_ns=self.clock_ns, owed=self.owed,
         )  # fmt: skip
         self._trends = Trends(self.store.path, self.windows.window_ns, self.watch.declared)
 

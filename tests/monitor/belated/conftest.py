@@ -1,4 +1,4 @@
-"""A monitor whose clock the test holds, a Langfuse that has the same traces, and references that come when they come."""
+"""A monitor whose clock the test holds, a Langfuse that has its traces, and references that come when they come."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from integrations.otlp.decode import decode_spans
 from integrations.otlp.encode import encode_spans
-from integrations.otlp.recording import read_files
 from integrations.raw import RawSpan
 from monitor.app import Monitor
+from monitor.backfill.run import case_of
 from monitor.config import Config
+from monitor.demo.traffic import Traffic
 from tests.fakes.langfuse.datasets import datasets_of, item, part
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.waiting import until
 
-RECORDED = Path(__file__).parents[2] / "data" / "otlp" / "langfuse-v5" / "s2_agents" / "001.pb"
 MINUTE_NS = 60 * 10**9
 HOUR_NS = 60 * MINUTE_NS
 TRACE = f"{1:032x}"
@@ -42,6 +42,8 @@ class Scene:
     configured: Callable[..., Config]
     sections: dict[str, Any]
     ahead_ns: int = 0
+    right: dict[int, Any] = field(default_factory=dict)
+    """What each application ought to have said."""
     monitor: Monitor = field(init=False)
     otlp: str = ""
     api: str = ""
@@ -61,16 +63,15 @@ class Scene:
         await self.begin(**sections)
 
     def spans(self, number: int = 1) -> list[RawSpan]:
-        """A trace of a minute ago."""
-        spans = read_files([RECORDED]).spans
-        shift = self.now_ns - MINUTE_NS - max(span.end_ns for span in spans)
-        return [
-            replace(
-                span, trace_id=trace(number), start_ns=(span.start_ns + shift) // 10**6 * 10**6,
-                end_ns=(span.end_ns + shift) // 10**6 * 10**6,
-            )
-            for span in spans
-        ]  # fmt: skip
+        """A trace of a minute ago, of an application that makes up an entity."""
+        traffic = Traffic(number)
+        while True:
+            spans = decode_spans(traffic.next((self.now_ns - MINUTE_NS) // 10**6 * 10**6, wrong=1.0).body)
+            case = case_of(self.monitor.config, spans)
+            if case.task == "entity":
+                said = case.metadata["expected_outcome"]
+                self.right[number] = json.loads(said) if isinstance(said, str) else said
+                return [replace(span, trace_id=trace(number)) for span in spans]
 
     async def judge(self, number: int = 1, *, in_langfuse: bool = True) -> None:
         """A trace arrives here and in Langfuse, and is judged."""
@@ -92,7 +93,7 @@ class Scene:
         await until(lambda: not self.monitor.assembler.knows(bytes.fromhex(TRACE)))
         await self.monitor.housekeeping.purge()
 
-    def reference(self, expected: str | None, number: int = 1) -> None:
+    def expect(self, expected: Any, number: int = 1) -> None:
         """What ought to have been said, from now on; None: nothing is known any more."""
         held = [each for each in datasets_of(self.fake)["golden"] if each["sourceTraceId"] != trace(number)]
         made = [] if expected is None else [item(expected, sourceTraceId=trace(number))]
@@ -150,12 +151,6 @@ class Scene:
                 await asyncio.sleep(0.02)
 
 
-def tell_revision(row: dict[str, Any]) -> int:
-    """The number in the metadata of a score."""
-    told = row["metadata"]
-    return int((json.loads(told) if isinstance(told, str) else told)["revision"])
-
-
 @pytest.fixture
 def mode(request: pytest.FixtureRequest) -> Mode:
     return getattr(request, "param", Mode.NEW)
@@ -178,7 +173,7 @@ async def opened(
     async def open_one(**sections: Any) -> Scene:
         keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
         given = {
-            "sinks": {"langfuse": keys}, "routes": [{"rubrics": ["benchmarks"]}],
+            "sinks": {"langfuse": keys}, "routes": [{"rubrics": ["entity"]}],
             "references": [{"langfuse_dataset": "golden"}], **sections,
         }  # fmt: skip
         made.append(Scene(fake, configured, given))
