@@ -400,7 +400,7 @@ PULL_LAST_SUCCESS = Family(
 BELATED = Family(
     name="sidejudge_belated_traces_total", kind="counter", labels=("outcome",),
     help="Traces that were judged again because a reference changed after their spans were let go, by what came of it.",
-    note="`revised`: other verdicts; `unchanged`: the same. 0 where `references` are in the traces alone.",
+    note="`revised`: other verdicts; `unchanged`: the same. Absent where `references` are in the traces alone.",
 )  # fmt: skip
 BELATED_FAILED = Family(
     name="sidejudge_belated_attempts_failed_total", kind="counter", labels=("reason",),

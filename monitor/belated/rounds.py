@@ -70,6 +70,7 @@ class Belated:
         self._counted = Standing(waiting=0, oldest_ns=None, over=0)
         self._revised = self._unchanged = 0
         self._failures: Counter[str] = Counter()
+        self._one = asyncio.Lock()
 
     def standing(self) -> BelatedStanding:
         """Where it stands, as of the last round."""
@@ -83,7 +84,8 @@ class Belated:
     async def round(self) -> None:
         """Go on with what is under way and read what is due, a little. Never raises for what others may do."""
         try:
-            await self._round()
+            async with self._one:
+                await self._round()
         except LangfuseError as error:
             self._failed(error)
         except StoreError as error:

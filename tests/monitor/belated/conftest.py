@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -25,32 +24,31 @@ from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.waiting import until
 
-MINUTE_NS = 60 * 10**9
+SECOND_NS = 10**9
+MINUTE_NS = 60 * SECOND_NS
 HOUR_NS = 60 * MINUTE_NS
-TRACE = f"{1:032x}"
 
 
 def trace(number: int = 1) -> str:
-    return f"{number:032x}"
+    """An id that half of all rates draw."""
+    return f"{number:018x}{1 << 55:014x}"
 
 
 @dataclass
 class Scene:
-    """``now_ns`` moves when the test says so; what goes on by itself in a monitor is asked for round by round."""
+    """The clock moves when the test says so; what goes on by itself in a monitor is asked for round by round."""
 
     fake: FakeLangfuse
     configured: Callable[..., Config]
     sections: dict[str, Any]
-    ahead_ns: int = 0
+    now_ns: int = field(default_factory=time.time_ns)
     right: dict[int, Any] = field(default_factory=dict)
     """What each application ought to have said."""
+    sent: dict[int, list[RawSpan]] = field(default_factory=dict)
+    """The spans of each trace."""
     monitor: Monitor = field(init=False)
     otlp: str = ""
     api: str = ""
-
-    @property
-    def now_ns(self) -> int:
-        return time.time_ns() + self.ahead_ns
 
     async def begin(self, **sections: Any) -> None:
         """Start a monitor on the state that there is."""
@@ -62,24 +60,40 @@ class Scene:
         await self.monitor.stop()
         await self.begin(**sections)
 
-    def spans(self, number: int = 1) -> list[RawSpan]:
-        """A trace of a minute ago, of an application that makes up an entity."""
+    def spans(self, number: int = 1, *, wrong: bool = True) -> list[RawSpan]:
+        """A trace of a minute ago, of an application that makes up an entity, or does not."""
         traffic = Traffic(number)
         while True:
-            spans = decode_spans(traffic.next((self.now_ns - MINUTE_NS) // 10**6 * 10**6, wrong=1.0).body)
+            spans = decode_spans(traffic.next((self.now_ns - MINUTE_NS) // 10**6 * 10**6, wrong=float(wrong)).body)
             case = case_of(self.monitor.config, spans)
             if case.task == "entity":
                 said = case.metadata["expected_outcome"]
                 self.right[number] = json.loads(said) if isinstance(said, str) else said
                 return [replace(span, trace_id=trace(number)) for span in spans]
 
-    async def judge(self, number: int = 1, *, in_langfuse: bool = True) -> None:
+    async def judge(self, number: int = 1, *, in_langfuse: bool = True, wrong: bool = True) -> None:
         """A trace arrives here and in Langfuse, and is judged."""
-        spans = self.spans(number)
+        self.sent[number] = self.spans(number, wrong=wrong)
         if in_langfuse:
-            observations_of(self.fake).put(*rows_of(spans))
-        await self.post(spans)
-        await until(lambda: bool(self.verdicts(number)))
+            self.arrive_in_langfuse(number)
+        await self.post(self.sent[number])
+        await self.until(lambda: bool(self.verdicts(number)))
+
+    def arrive_in_langfuse(self, number: int = 1, *, most: int | None = None) -> list[dict[str, Any]]:
+        """All rows of a trace, of which Langfuse has so many from now on."""
+        self.sent.setdefault(number, self.spans(number))
+        rows = rows_of(self.sent[number])
+        observations_of(self.fake).put(*rows[:most])
+        return rows
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Time passes until it holds."""
+
+        def holds() -> bool:
+            self.now_ns += SECOND_NS
+            return condition()
+
+        await until(holds)
 
     async def post(self, spans: list[RawSpan]) -> None:
         async with httpx.AsyncClient() as http:
@@ -89,8 +103,8 @@ class Scene:
 
     async def pass_by(self, hours: float) -> None:
         """Time passes; what is kept long enough goes."""
-        self.ahead_ns += int(hours * HOUR_NS)
-        await until(lambda: not self.monitor.assembler.knows(bytes.fromhex(TRACE)))
+        self.now_ns += int(hours * HOUR_NS)
+        await until(lambda: not any(self.monitor.assembler.knows(bytes.fromhex(trace(each))) for each in self.sent))
         await self.monitor.housekeeping.purge()
 
     def expect(self, expected: Any, number: int = 1) -> None:
@@ -109,7 +123,7 @@ class Scene:
         assert self.monitor.belated is not None
         for _ in range(rounds):
             await self.monitor.belated.round()
-            self.ahead_ns += 10 * 10**9
+            self.now_ns += 10 * SECOND_NS
 
     def verdicts(self, number: int = 1) -> list[dict[str, Any]]:
         return self.monitor.store.verdicts(trace_id=trace(number))
@@ -140,15 +154,16 @@ class Scene:
 
     async def delivered(self, number: int = 1) -> None:
         """All scores of a trace are as they should be."""
-        await until(lambda: not self.monitor.store.outbox.counts().waiting)
-        await until(lambda: bool(self.scores(number)))
+        await self.until(lambda: not self.monitor.store.outbox.counts().waiting and bool(self.scores(number)))
 
-    async def awaited(self, condition: Callable[[], bool]) -> None:
-        """Rounds until it holds: a judge takes its time."""
-        async with asyncio.timeout(30):
-            while not condition():
-                await self.go_on(1)
-                await asyncio.sleep(0.02)
+    def reads(self) -> list[str]:
+        """Traces that Langfuse was asked for, one by one."""
+        asked = [each.params for each in self.fake.asked("GET", "/v2/observations")]
+        return [params["traceId"] for params in asked if "traceId" in params]
+
+    async def page(self, path: str) -> str:
+        async with httpx.AsyncClient() as http:
+            return (await http.get(self.api + path)).raise_for_status().text
 
 
 @pytest.fixture
