@@ -38,12 +38,16 @@ FINAL: Final = frozenset({Failure.TOO_LARGE, Failure.OTHER_RUBRICS, Failure.FORG
 """What no further attempt would change."""
 
 
+_AT_LEAST: Final = ("spans", "complete", "content_captured", "answered", "agents", "tools")
+"""What a story tells of how much was seen of a trace: numbers, or whether."""
+
+
 def worse(before: Mapping[str, Any], ending: Ending) -> Failure | None:
     """Why an ending must not replace what was said before; None when it may."""
     story = ending.story
     if ending.reason in (Reason.ERROR, Reason.UNDECODABLE):
         return Failure.ERROR
-    if any(before.get(key) and not story.get(key) for key in ("complete", "content_captured")):
+    if any(_number(before.get(key)) > _number(story.get(key)) for key in _AT_LEAST):
         return Failure.INCOMPLETE
     if ending.reason is Reason.OVER_BUDGET or _over_budget(story) - _over_budget(before):
         return Failure.JUDGE_FAILED
@@ -54,6 +58,10 @@ def worse(before: Mapping[str, Any], ending: Ending) -> Failure | None:
     if any(isinstance(score.result, Failed) for verdict in undone for score in verdict.scores):
         return Failure.JUDGE_FAILED
     return None
+
+
+def _number(told: object) -> int:
+    return told if isinstance(told, int) else 0
 
 
 def _over_budget(story: Mapping[str, Any]) -> set[str]:
