@@ -73,6 +73,11 @@ class BelatedTraces(Part):
         said = {"trace_id": each.trace_id, "wanted": each.wanted, "due": due_ns, "reason": reason, "over": int(over)}
         await self._write(lambda connection: connection.execute(self._sql["belated_postpone"], said) and None)
 
+    async def revive(self, reason: str, now_ns: int) -> None:
+        """What was given up for this reason is due once more: it holds no longer."""
+        said = {"reason": reason, "now": now_ns}
+        await self._write(lambda connection: connection.execute(self._sql["belated_revive"], said) and None)
+
     async def done(self, each: Due) -> None:
         """Nothing is owed to it any more, unless its references have changed meanwhile."""
         said = {"trace_id": each.trace_id, "wanted": each.wanted}

@@ -359,6 +359,9 @@ WHERE trace_id = :trace_id AND wanted = :wanted;
 -- name: belated_done
 DELETE FROM belated WHERE trace_id = :trace_id AND wanted = :wanted;
 
+-- name: belated_revive
+UPDATE belated SET over = 0, attempts = 0, due_ns = :now WHERE over = 1 AND reason = :reason;
+
 -- name: belated_standing
 SELECT count(*) FILTER (WHERE over = 0), min(since_ns) FILTER (WHERE over = 0), count(*) FILTER (WHERE over = 1) FROM belated;
 

@@ -71,6 +71,7 @@ class Belated:
         self._revised = self._unchanged = 0
         self._failures: Counter[str] = Counter()
         self._one = asyncio.Lock()
+        self._revived = False
 
     def standing(self) -> BelatedStanding:
         """Where it stands, as of the last round."""
@@ -126,6 +127,9 @@ class Belated:
         if self._busy():
             self._say("waiting", "traces that were never judged go first")
             return
+        if not self._revived:  # a process before this one may have had none
+            await self._owed.revive(Failure.NO_LANGFUSE.value, self._clock_ns())
+            self._revived = True
         due = await asyncio.to_thread(self._owed.due, self._clock_ns(), 2 * (self._rejudging.room + 1))
         wanted = [each for each in due if each.trace_id not in self._rejudging][: self._rejudging.room]
         if wanted:

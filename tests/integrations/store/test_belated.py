@@ -56,6 +56,15 @@ async def test_what_came_to_nothing_waits_and_what_is_over_is_not_due_again(stor
     assert [(each.trace_id, each.attempts) for each in store.belated.due(900, 9)] == [(ONE, 1), (OTHER, 0)]
 
 
+async def test_what_was_given_up_for_a_reason_that_holds_no_longer_is_due_again(store):
+    await store.belated.note({ONE: BEFORE, OTHER: BEFORE}, 100)
+    one, other = sorted(store.belated.due(100, 9), key=lambda each: each.trace_id)
+    await store.belated.postpone(one, 0, "no_langfuse", over=True)
+    await store.belated.postpone(other, 0, "too_large", over=True)
+    await store.belated.revive("no_langfuse", 300)
+    assert [(each.trace_id, each.attempts) for each in store.belated.due(300, 9)] == [(ONE, 0)]
+
+
 async def test_word_of_an_older_change_changes_nothing(store):
     await store.belated.note({ONE: BEFORE}, 100)
     (older,) = store.belated.due(100, 9)

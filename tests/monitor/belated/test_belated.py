@@ -44,9 +44,9 @@ async def test_a_reference_that_comes_changes_and_goes_is_followed_each_time(ope
 
 
 async def test_what_is_read_from_langfuse_anyway_is_revised_likewise(opened):
-    keys = {"public_key": PUBLIC_KEY, "secret_key": SECRET_KEY, "poll": "200ms", "settle": "100ms"}
     scene = await opened()
-    source = {"langfuse": {"base_url": scene.fake.base_url, **keys}, "otlp": {"http": "127.0.0.1:0"}}
+    project = {**langfuse(scene.fake), "poll": "200ms", "settle": "100ms"}
+    source = {"langfuse": project, "otlp": {"http": "127.0.0.1:0"}}
     await scene.restart(sources=source)
     scene.arrive_in_langfuse()
     await scene.until(lambda: bool(scene.verdicts()))
@@ -74,6 +74,10 @@ async def test_a_restart_in_between_changes_nothing(opened, noticed):
     await scene.look()
     assert (scene.verdict()["revision"], scene.verdict()["passed"]) == (2, False)
     assert scene.monitor.ledger.balance().seen == 0, "it was seen by the process before"
+
+
+def langfuse(fake):
+    return {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
 
 
 def away(request):
@@ -286,6 +290,12 @@ async def test_without_langfuse_it_is_counted_and_said_and_what_helps(opened, tm
     assert (await scene.story())["belated"]["reason"] == "no_langfuse"
     assert (await scene.get("/v1/status"))["belated"]["state"] == "off"
     assert sum("sources.langfuse" in record.message for record in caplog.records) == 2
+
+    # Whoever does what is said gets what was missed.
+    scene.arrive_in_langfuse()
+    await scene.restart(sinks={"langfuse": langfuse(scene.fake)})
+    await scene.look()
+    assert scene.verdict()["revision"] == 2
 
 
 async def test_a_few_are_read_at_a_time_and_leave_most_of_the_budget_to_others(opened):
