@@ -114,9 +114,7 @@ def _show_belated(belated: Mapping[str, Any]) -> None:
     why = f" ({belated['reason']})" if belated["reason"] else ""
     vain = "".join(f", {reason} {count}" for reason, count in belated["failures"].items())
     told = f"{belated['waiting']} verdicts wait to be revised, {belated['given_up']} stand all the same"
-    click.echo(
-        visible(f"references that came late: {belated['state']}{why}, {told}" + (f"; in vain: {vain}" if vain else ""))
-    )
+    click.echo(visible(f"references that came late: {belated['state']}{why}, {told}{vain}"))
 
 
 def _show_judge(judge: Mapping[str, Any]) -> None:

@@ -40,6 +40,10 @@ async def test_while_the_judge_is_away_the_verdict_stands_and_once_it_is_back_it
         assert (await scene.story())["belated"]["reason"] == "judge_failed"
         assert scene.verdict() == first
         assert len(provider.seen) > asked
+        scene.now_ns += AGAIN_AFTER_S[0] * 10**9
+        await scene.go_on(1)  # it is before the judge again, and nothing of that survives
+        await scene.restart()
+        assert scene.verdict() == first
         provider.standing = judges()
         async with asyncio.timeout(60):
             while scene.verdict()["revision"] == 1:
