@@ -10,21 +10,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError
-from integrations.langfuse.observations import Window
 from integrations.langfuse.probe import Server
 from integrations.store.belated import BelatedTraces, Due, Standing
 from integrations.store.errors import StoreError
 from monitor.langfuse.patience import Patience
-from monitor.langfuse.reading import PERHAPS_ITS, UnreadError, introduced, spans_of
+from monitor.langfuse.reading import PERHAPS_ITS, introduced
 from scoring.belated_standing import BelatedStanding, BelatedState
 
 from .failure import FINAL, Failure
-from .rejudging import Outcome, Rejudging
+from .reading import read
+from .rejudging import MOST_HELD, Outcome, Rejudging
 
 log = logging.getLogger("sidejudge.belated")
 
@@ -34,8 +34,6 @@ SHARE: Final = 0.2
 """Of the requests that Langfuse may be sent."""
 AGAIN_AFTER_S: Final = (60, 600, 3600, 6 * 3600)
 """How long a trace waits after each attempt that came to nothing; after one more it is given up."""
-_AROUND_NS: Final = 30 * 60 * 10**9
-"""How far from the times of the spans that were judged they are looked for."""
 _BATCH: Final = 500
 """Traces that are given up in one round where there is nowhere to read them."""
 _REMEDY: Final = "configure sources.langfuse or sinks.langfuse where the traces are, or raise assembly.late"
@@ -130,7 +128,7 @@ class Belated:
         if not self._revived:  # a process before this one may have had none
             await self._owed.revive(Failure.NO_LANGFUSE.value, self._clock_ns())
             self._revived = True
-        due = await asyncio.to_thread(self._owed.due, self._clock_ns(), 2 * (self._rejudging.room + 1))
+        due = await asyncio.to_thread(self._owed.due, self._clock_ns(), MOST_HELD)
         wanted = [each for each in due if each.trace_id not in self._rejudging][: self._rejudging.room]
         if wanted:
             server = self._server = self._server or await introduced(langfuse)
@@ -144,14 +142,15 @@ class Belated:
         self._say("ok", "")
 
     async def _blame(self, wanted: Sequence[Due], answers: Sequence[BaseException | None]) -> None:
-        """Failures that are a trace's own count against it; the first other one is raised."""
+        """Failures that may be a trace's own count against it. The first other one is raised, or if all failed."""
         for each, error in zip(wanted, answers, strict=True):
             if isinstance(error, LangfuseError) and error.kind in PERHAPS_ITS and self._server is not None:
                 await self._came_to_nothing(each, Failure.UNREADABLE)
         if any(isinstance(error, LangfuseError) for error in answers):
             self._server = None  # it is asked who it is before a trace is blamed once more
         for error in answers:
-            if error is not None and not (isinstance(error, LangfuseError) and error.kind in PERHAPS_ITS):
+            its = isinstance(error, LangfuseError) and error.kind in PERHAPS_ITS
+            if error is not None and (not its or None not in answers):
                 raise error
 
     async def _read(self, langfuse: Langfuse, server: Server, due: Due) -> None:
@@ -163,15 +162,9 @@ class Belated:
         if before is None:
             await self._came_to_nothing(due, Failure.FORGOTTEN)
             return
-        try:
-            spans = await spans_of(langfuse, server, due.trace_id.hex(), window=_around(before))
-        except UnreadError:
-            await self._came_to_nothing(due, Failure.TOO_LARGE)
-            return
-        if not spans:
-            await self._came_to_nothing(due, Failure.GONE)
-        elif len({span.span_id for span in spans}) < int(before.get("spans") or 0):
-            await self._came_to_nothing(due, Failure.INCOMPLETE)
+        spans = await read(langfuse, server, due.trace_id.hex(), before)
+        if isinstance(spans, Failure):
+            await self._came_to_nothing(due, spans)
         else:
             await self._rejudging.take(due, spans, before)
 
@@ -206,11 +199,3 @@ class Belated:
         if self._state != state and state in ("retrying", "stopped"):
             log.warning("belated traces cannot be read: %s", state, extra={"cause": reason})
         self._state, self._reason = state, reason
-
-
-def _around(before: Mapping[str, Any]) -> Window | None:
-    """Where its spans are; None for a story that does not tell."""
-    first, last = before.get("first_ns"), before.get("last_ns")
-    if not isinstance(first, int) or not isinstance(last, int):
-        return None
-    return Window(from_ns=max(0, first - _AROUND_NS), to_ns=last + _AROUND_NS)

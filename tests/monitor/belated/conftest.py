@@ -19,7 +19,7 @@ from monitor.backfill.run import case_of
 from monitor.config import Config
 from monitor.demo.traffic import Traffic
 from tests.fakes.langfuse.datasets import datasets_of, item, part
-from tests.fakes.langfuse.observations import Observations, observations_of
+from tests.fakes.langfuse.observations import Observations, at_ns, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.waiting import until
@@ -112,6 +112,14 @@ class Scene:
         held = [each for each in datasets_of(self.fake)["golden"] if each["sourceTraceId"] != trace(number)]
         made = [] if expected is None else [item(expected, sourceTraceId=trace(number))]
         datasets_of(self.fake)["golden"] = [*held, *made]
+
+    def correct(self, output: str, number: int = 1) -> None:
+        """Somebody writes down, now, what the output ought to have been."""
+        at = at_ns(self.now_ns)
+        self.fake.scores.add(
+            id=f"correction-{number}", traceId=trace(number), name="output", dataType="CORRECTION", value=output,
+            source="ANNOTATION", authorUserId="somebody", timestamp=at,
+        )  # fmt: skip
 
     async def look(self, rounds: int = 3) -> None:
         """References are read anew, and what is owed because of them is paid, as far as it goes now."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.fakes.langfuse.server import Mode
@@ -42,3 +44,31 @@ async def test_an_item_added_the_next_day_revises_yesterdays_verdict(opened):
     assert await scene.monitor.references.refresh() == 0
     status = (await scene.get("/v1/status"))["belated"]
     assert (status["state"], status["revised"], status["waiting"], status["given_up"]) == ("ok", 1, 0, 0)
+
+
+async def test_so_does_a_correction_that_somebody_writes_the_next_day(opened):
+    scene = await opened(references=[{"langfuse_corrections": True}])
+    await scene.judge(wrong=False)
+    assert scene.verdict()["passed"] is None
+    await scene.pass_by(hours=26)
+    scene.correct(json.dumps(scene.right[1]))
+    await scene.look()
+    assert (scene.verdict()["revision"], scene.verdict()["passed"]) == (2, True)
+    assert (await scene.story())["reference"] == "corrections"
+
+    # It is not taken for gone when a restart asks for corrections anew.
+    await scene.restart()
+    await scene.look()
+    assert scene.verdict()["revision"] == 2
+
+
+async def test_so_does_a_line_that_comes_into_a_file_the_next_day(opened, tmp_path):
+    path = tmp_path / "golden.jsonl"
+    path.write_text("")
+    scene = await opened(references=[{"file": str(path), "key": "trace_id"}])
+    await scene.judge(wrong=False)
+    await scene.pass_by(hours=26)
+    path.write_text(json.dumps({"trace_id": scene.verdict()["trace_id"], "expected_outcome": scene.right[1]}) + "\n")
+    await scene.look()
+    assert (scene.verdict()["revision"], scene.verdict()["passed"]) == (2, True)
+    assert (await scene.story())["reference"] == f"file {path}"
