@@ -62,9 +62,14 @@ class BelatedTraces(Part):
         ((waiting, oldest_ns, over),) = self._read("belated_standing", ())
         return Standing(waiting=waiting, oldest_ns=oldest_ns, over=over)
 
-    async def note(self, wanted: Mapping[bytes, bytes], now_ns: int) -> None:
-        """Traces whose references changed, and what they are by now. What is known already changes nothing."""
-        rows = [{"trace_id": trace_id, "wanted": what, "now": now_ns} for trace_id, what in wanted.items()]
+    async def note(self, wanted: Mapping[bytes, bytes], now_ns: int, due_ns: int) -> None:
+        """Traces whose references changed, and what they are by now; they are due at ``due_ns``.
+
+        What is known already changes nothing.
+        """
+        rows = [
+            {"trace_id": trace_id, "wanted": what, "now": now_ns, "due": due_ns} for trace_id, what in wanted.items()
+        ]
         if rows:
             await self._write(lambda connection: connection.executemany(self._sql["belated_note"], rows) and None)
 

@@ -341,7 +341,7 @@ DELETE FROM referred WHERE (key, trace_id) IN (SELECT key, trace_id FROM referre
 -- name: belated_note
 -- One that was given up stays so until its references change once more.
 INSERT INTO belated (trace_id, wanted, since_ns, due_ns, attempts, reason, over)
-VALUES (:trace_id, :wanted, :now, :now, 0, NULL, 0)
+VALUES (:trace_id, :wanted, :now, :due, 0, NULL, 0)
 ON CONFLICT (trace_id) DO UPDATE SET
     wanted = excluded.wanted, since_ns = excluded.since_ns, due_ns = excluded.due_ns, attempts = 0, reason = NULL, over = 0
 WHERE wanted IS NOT excluded.wanted;

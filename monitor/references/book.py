@@ -25,6 +25,8 @@ log = logging.getLogger("sidejudge.references")
 
 REFRESH_S: Final = 60
 """How often places are read anew."""
+SETTLES_NS: Final = 2 * REFRESH_S * 10**9
+"""How long a change has to last before a trace is read anew for it: a file that is being written lacks what it had."""
 _RECENT_NS: Final = 600 * 10**9
 """Verdicts that are always compared: what they were held against was read before they were written."""
 _BATCH: Final = 5_000
@@ -50,8 +52,8 @@ class Remembering(Protocol):
 class Belated(Protocol):
     """Who is told of traces whose references changed after their spans were let go."""
 
-    async def note(self, wanted: Mapping[bytes, bytes], now_ns: int) -> None:
-        """These traces, each with 16 bytes that stand for its references as they are now."""
+    async def note(self, wanted: Mapping[bytes, bytes], now_ns: int, due_ns: int) -> None:
+        """These traces, each with 16 bytes for its references as they are now, are to be judged again from then on."""
 
 
 class References:
@@ -140,7 +142,8 @@ class References:
             gone = {trace_id: what for trace_id, what in changed.items() if not self._reopen(trace_id)}
             still_here += len(changed) - len(gone)
             if gone and self._belated is not None:
-                await self._belated.note(gone, self._clock_ns())
+                now_ns = self._clock_ns()
+                await self._belated.note(gone, now_ns, now_ns + SETTLES_NS)
         self._compared = versions
         return still_here
 

@@ -18,6 +18,7 @@ from monitor.app import Monitor
 from monitor.backfill.run import case_of
 from monitor.config import Config
 from monitor.demo.traffic import Traffic
+from monitor.references.book import SETTLES_NS
 from tests.fakes.langfuse.datasets import datasets_of, item, part
 from tests.fakes.langfuse.observations import Observations, at_ns, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
@@ -49,6 +50,10 @@ class Scene:
     monitor: Monitor = field(init=False)
     otlp: str = ""
     api: str = ""
+
+    @staticmethod
+    def id_of(number: int) -> str:
+        return trace(number)
 
     async def begin(self, **sections: Any) -> None:
         """Start a monitor on the state that there is."""
@@ -125,6 +130,7 @@ class Scene:
         """References are read anew, and what is owed because of them is paid, as far as it goes now."""
         assert self.monitor.references is not None
         await self.monitor.references.refresh()
+        self.now_ns += SETTLES_NS
         await self.go_on(rounds)
 
     async def go_on(self, rounds: int = 3) -> None:

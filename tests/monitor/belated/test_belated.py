@@ -10,6 +10,7 @@ from monitor.belated.failure import Failure
 from monitor.belated.rejudging import MOST_HELD
 from monitor.belated.rounds import AGAIN_AFTER_S, SHARE
 from monitor.cautions import cautions
+from monitor.references.book import SETTLES_NS
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import observations_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, Mode
@@ -298,6 +299,24 @@ async def test_without_langfuse_it_is_counted_and_said_and_what_helps(opened, tm
     assert scene.verdict()["revision"] == 2
 
 
+async def test_what_a_file_lacks_only_while_it_is_written_costs_nothing(opened, tmp_path):
+    path = tmp_path / "golden.jsonl"
+    scene = await opened(references=[{"file": str(path), "key": "trace_id"}])
+    lines = [json.dumps({"trace_id": scene.id_of(number), "expected_outcome": "right"}) for number in (1, 2)]
+    path.write_text("\n".join(lines))
+    await scene.monitor.references.refresh()
+    await scene.judge()
+    await scene.pass_by(hours=26)
+    path.write_text(lines[1])
+    await scene.monitor.references.refresh()
+    await scene.go_on()
+    assert (await scene.story())["belated"]["reason"] is None
+    path.write_text("\n".join(lines))
+    await scene.look()
+    assert (scene.verdict()["revision"], scene.reads()) == (1, [])
+    assert "belated" not in await scene.story()
+
+
 async def test_a_few_are_read_at_a_time_and_leave_most_of_the_budget_to_others(opened):
     scene = await opened()
     many = MOST_HELD + 3
@@ -307,6 +326,7 @@ async def test_a_few_are_read_at_a_time_and_leave_most_of_the_budget_to_others(o
     for number in range(1, many + 1):
         scene.expect(scene.right[number], number)
     await scene.monitor.references.refresh()
+    scene.now_ns += SETTLES_NS
     await scene.monitor.belated.round()
     assert len(scene.reads()) == MOST_HELD
     await scene.monitor.belated.round()

@@ -32,7 +32,7 @@ async def test_while_the_judge_is_away_the_verdict_stands_and_once_it_is_back_it
         scene.expect("what it should have said")
         asked = len(provider.seen)
         provider.standing = error(503, "overloaded")
-        await scene.monitor.references.refresh()
+        await scene.look(rounds=1)
         async with asyncio.timeout(60):
             while (await scene.story())["belated"]["reason"] is None:
                 await scene.go_on(1)
