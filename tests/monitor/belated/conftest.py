@@ -16,9 +16,12 @@ from integrations.otlp.encode import encode_spans
 from integrations.raw import RawSpan
 from monitor.app import Monitor
 from monitor.backfill.run import case_of
+from monitor.catalogue import configured
 from monitor.config import Config
 from monitor.demo.traffic import Traffic
+from monitor.evaluator import Evaluator
 from monitor.references.book import SETTLES_NS
+from scoring.verdict import Verdict
 from tests.fakes.langfuse.datasets import datasets_of, item, part
 from tests.fakes.langfuse.observations import Observations, at_ns, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
@@ -117,6 +120,12 @@ class Scene:
         held = [each for each in datasets_of(self.fake)["golden"] if each["sourceTraceId"] != trace(number)]
         made = [] if expected is None else [item(expected, sourceTraceId=trace(number))]
         datasets_of(self.fake)["golden"] = [*held, *made]
+
+    def known_at_once(self, number: int = 1) -> Verdict:
+        """What the verdict would have been, had the reference been there from the beginning."""
+        case = replace(case_of(self.monitor.config, self.sent[number]), expected_outcome=self.right[number])
+        (verdict,) = Evaluator(configured(self.monitor.config)).verdicts(case, ["entity"], created_at="")
+        return verdict
 
     def correct(self, output: str, number: int = 1) -> None:
         """Somebody writes down, now, what the output ought to have been."""

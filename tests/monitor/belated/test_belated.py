@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -349,3 +350,38 @@ async def test_spans_that_come_after_all_are_refused_as_ever(opened):
     await scene.post(scene.spans()[:1])
     await until(lambda: scene.monitor.intake.counts.late > 0)
     assert scene.verdict() == revised
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_through_faults_of_every_kind_and_restarts_each_verdict_is_revised_once(opened, seed):
+    dice, many = random.Random(seed), range(1, 7)
+    scene = await opened()
+    for number in many:
+        await scene.judge(number, wrong=number % 2 == 0)
+    await scene.delivered(many[-1])
+    await scene.pass_by(hours=26)
+    kinds = [faults.database_away(), faults.proxy_page(), faults.resets(), faults.resets(20), faults.resources()]
+    scene.fake.standing_fault = lambda request: dice.choice(kinds)(request) if dice.random() < 0.3 else None
+    for number in many:
+        scene.expect(scene.right[number], number)
+        await scene.look(rounds=2)
+        if dice.random() < 0.4:
+            await scene.restart()
+    scene.fake.standing_fault = None
+    for _ in AGAIN_AFTER_S:
+        await scene.look(rounds=10)
+        scene.now_ns += AGAIN_AFTER_S[-1] * 10**9
+    await scene.go_on(rounds=10)
+    assert [scene.verdict(number)["revision"] for number in many] == [2] * len(many)
+    for number in many:
+        told, known = scene.verdict(number), scene.known_at_once(number).to_json()
+        assert [told[key] for key in ("state", "composite", "passed", "reason")] == [
+            known[key] for key in ("state", "composite", "passed", "reason")
+        ]
+        assert told["passed"] is not None
+    told = scene.monitor.store.belated.standing()
+    assert (told.waiting, told.over) == (0, 0)
+    await scene.until(lambda: not scene.monitor.store.outbox.counts().waiting)
+    for number in many:
+        state = scene.scores(number)["entity_state"]
+        assert (state["value"], str(state["metadata"]["revision"])) == (scene.verdict(number)["state"], "2")
