@@ -83,11 +83,11 @@ async def test_it_goes_with_what_verdicts_were_held_against(store):
     assert store.belated.of(ONE) is None
 
 
-def test_a_file_of_version_8_is_brought_up_to_date(path):
+def test_a_file_of_version_9_is_brought_up_to_date(path):
     with sqlite3.connect(path) as old:
-        for version in range(1, 9):
+        for version in range(1, 10):
             old.executescript(schema(version))
-        old.execute("PRAGMA user_version = 8")
+        old.execute("PRAGMA user_version = 9")
     old.close()
     store = Store(path)
     assert store.belated.standing().waiting == 0
