@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.agreement_standing import AgreementStanding
 from scoring.alerts.board import Posted
+from scoring.belated_standing import BelatedStanding
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.pull_standing import PullStanding
@@ -17,6 +18,7 @@ from scoring.trend import Trend
 
 from .agreement_card import agreement_card
 from .alerts_card import alerts_card
+from .belated_card import belated_card
 from .card import card
 from .export_card import export_card
 from .html import escape, frame
@@ -63,6 +65,7 @@ class StatusPage:
     judge: JudgeStanding | None = None
     agreement: AgreementStanding | None = None
     pull: PullStanding | None = None
+    belated: BelatedStanding | None = None
     exports: Sequence[ExportStanding] = ()
     suspected: Sequence[Suspected] = ()
     receiving: Receiving | None = None
@@ -76,7 +79,7 @@ def status_page(page: StatusPage) -> str:
         _head(page), _tiles(page), alerts_card(page.alerts, page.now_ns), suspicions_card(page.suspected),
         standings_card(page.standings, page.policy, page.window_s, page.trends), _failures(page),
         judge_card(page.judge), agreement_card(page.agreement, page.now_ns), pull_card(page.pull, page.now_ns),
-        export_card(page.exports, page.now_ns / 1e9),
+        belated_card(page.belated, page.now_ns), export_card(page.exports, page.now_ns / 1e9),
         ledger_card(page.seen, page.open, page.ended), traffic_card(page.receiving, page.forwarding), _links(page),
     )  # fmt: skip
     title = f"{NAMES[page.overall]} · sidejudge"

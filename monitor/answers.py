@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.alerts.lifecycle import Stage
+from scoring.belated_standing import BelatedStanding, BelatedState
 from scoring.export_standing import ExportStanding, ExportState
 from scoring.judge_metrics import Tier
 from scoring.judge_standing import JudgeStanding
@@ -297,6 +298,30 @@ class PullBody(_Body):
         )  # fmt: skip
 
 
+class BelatedBody(_Body):
+    """Traces whose reference came, changed or went after their spans were let go: read again, and judged again."""
+
+    state: BelatedState = Field(
+        description="`waiting`: others go first; `retrying`: waiting helps; `stopped`: only a person can; `off`: no "
+        "Langfuse is configured that they could be read from"
+    )
+    reason: str = Field(description="why it is not `ok`; empty when it is")
+    waiting: Count = Field(description="traces that are to be judged again")
+    oldest: datetime | None = Field(description="since when the oldest of them waits")
+    given_up: Count = Field(description="traces whose verdict stands all the same; their story says why")
+    revised: Count = Field(description="judged again since the start, with another verdict")
+    unchanged: Count = Field(description="judged again since the start, with the same verdicts")
+    failures: dict[str, int] = Field(description="attempts since the start that came to nothing, by why")
+
+    @classmethod
+    def of(cls, belated: BelatedStanding) -> BelatedBody:
+        return cls(
+            state=belated.state, reason=_text(belated.reason), waiting=belated.waiting, oldest=_at(belated.oldest_s),
+            given_up=belated.given_up, revised=belated.revised, unchanged=belated.unchanged,
+            failures=dict(belated.failures),
+        )  # fmt: skip
+
+
 class StatusBody(_Body):
     """The state of this process at one moment."""
 
@@ -314,6 +339,7 @@ class StatusBody(_Body):
     receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
     forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
     pull: PullBody | None = Field(description="null: no traces are read from Langfuse")
+    belated: BelatedBody | None = Field(description="null: references are looked for in the traces alone")
     exports: list[ExportBody] = Field(description="where scores are written back to, and those who are told of alerts")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
@@ -345,6 +371,7 @@ class StatusBody(_Body):
             receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
             forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
             pull=PullBody.of(report.pull) if report.pull is not None else None,
+            belated=BelatedBody.of(report.belated) if report.belated is not None else None,
             exports=[ExportBody.of(export) for export in report.exports],
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),

@@ -32,6 +32,8 @@ from .alerts.watch import Watch
 from .answering import answering, judge_standing
 from .api import create_app
 from .assembler import Assembler, Closing
+from .belated.rounds import EVERY_S as ROUND_S
+from .belated.setup import belated
 from .books import Books
 from .catalogue import configured, reached
 from .certificates import CertificateError
@@ -104,7 +106,10 @@ class Monitor:
             clock_ns=clock_ns,
         )
         self.langfuse = Connections(config)
-        self.references = references(config, self.langfuse, self.store, self.assembler, clock_ns)
+        self.references = references(
+            config, self.langfuse, self.store, self.assembler, clock_ns,
+            under_way=self._judges, belated=self.store.belated,
+        )  # fmt: skip
         passing = Passing()
         trials = Trials(
             archive=self.store,
@@ -148,6 +153,10 @@ class Monitor:
         )
         if self.otel_events:
             self.pipeline.listeners.append(self.otel_events.recorder.ended)
+        self.belated = belated(
+            config, self.langfuse, store=self.store, pipeline=self.pipeline, references=self.references,
+            books=self.books, under_way=self._judges, clock_ns=clock_ns,
+        )  # fmt: skip
         try:
             self.front = Front(config, self.intake, passing)
         except CertificateError:
@@ -175,6 +184,8 @@ class Monitor:
             started_ns=clock_ns(),
             trace_url=self.scores_out.trace_url if self.scores_out else lambda _: None,
             agreement=self.annotating.standing if self.annotating else lambda: None,
+            belated=self.belated.standing if self.belated else lambda: None,
+            owed=self.store.belated.of,
         )
         self.exporter.watch(self.view.snapshot)
         self.notifications = Notifications(
@@ -249,15 +260,21 @@ class Monitor:
         await self._watch_alerts()
         await self.notifications.tick()
         self._scheduler.add_job(self.housekeeping.make_room, "interval", seconds=2, coalesce=True, max_instances=1)
-        if self.references is not None:
-            self._repeat(self.references.refresh, REFRESH_S)
-        if self.pull is not None:
-            self._repeat(self.pull.poll, self.pull.poll_s)
+        self._repeat_all()
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
         addresses = {"otlp": address(otlp_socket, self.front.scheme), "api": address(api_socket), **more}
         log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self.config.sampling.rate})
         return addresses
+
+    def _repeat_all(self) -> None:
+        """What is looked for elsewhere, again and again."""
+        if self.references is not None:
+            self._repeat(self.references.refresh, REFRESH_S)
+        if self.pull is not None:
+            self._repeat(self.pull.poll, self.pull.poll_s)
+        if self.belated is not None:
+            self._repeat(self.belated.round, ROUND_S)
 
     def _repeat(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
         """At once, and then regularly; a round that takes longer has the next ones left out."""
@@ -283,6 +300,8 @@ class Monitor:
                 await self.pipeline.close()
             except StoreError as error:
                 log.warning("could not write verdicts; they are reached again", extra={"cause": str(error)})
+        if self.belated is not None:
+            await self.belated.close()
         if self._warming:
             await asyncio.gather(self._warming, return_exceptions=True)
         await self.answering.close()
@@ -305,6 +324,10 @@ class Monitor:
         """Whether the parts that judge and write back still run; without them traces or scores pile up for ever."""
         judging = self._judging is None or not self._judging.done()
         return judging and (self.scores_out is None or self.scores_out.working)
+
+    def _judges(self, trace_id: bytes) -> bool:
+        """Whether a trace waits for the judge, or is before it, though the assembler has forgotten it."""
+        return self.pipeline.docket.knows(trace_id)
 
     def due(self) -> list[Closing]:
         """Traces and sessions that are closed by now, each once."""

@@ -71,7 +71,8 @@ class Books:
             revision=ending.revision,
             story=ending.story if session is None else {**ending.story, "session": session.hex()},
             verdicts=ending.said,
-            closed_ns=ending.ended_ns,
+            closed_ns=ending.ended_ns if ending.place_ns is None else ending.place_ns,
+            written_ns=ending.ended_ns,
             chunks=ending.chunks,
             scores=self._scores_out.outgoing(ending) if self._scores_out else None,
             turn=turn,
@@ -97,14 +98,15 @@ class Books:
         for rubric in ending.withdrawn:
             self._windows.withdraw(ending.trace_id.hex(), rubric)
         for verdict in ending.changed:
-            key, seen = observe(verdict)
-            self._windows.add(key, seen)
+            key, seen = observe(verdict, ending.place_ns)
+            if seen.at_ns > ending.ended_ns - self._windows.window_ns:
+                self._windows.add(key, seen)
             self._watch.learn(key, seen)
             self._exporter.verdict(verdict)
             if verdict.revision == 1:
                 for kind in violations(verdict):
                     self._exporter.workflow_violation(ending.scenario or "inline", kind, verdict.trace_id)
-        if ending.changed and ending.last_span_ns is not None:
+        if ending.changed and ending.last_span_ns is not None and ending.place_ns is None:
             lag_s = (ending.ended_ns - ending.last_span_ns) / 1e9
             self._exporter.evaluation_lag(ending.service, lag_s)
             self._rounds.lagged(ending.ended_ns, lag_s)

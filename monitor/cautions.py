@@ -53,6 +53,12 @@ def _unread(config: Config) -> Iterator[tuple[str, str]]:
                 f"references[{index}].file: {each.file} is not there, so that nothing is found in it",
                 "put it there, or mend the path; it is looked for again every minute",
             )
+        if each.metadata is None and config.langfuse is None:
+            late = config.assembly.late
+            yield (
+                f"references[{index}]: what comes later than {late} after a verdict changes nothing: no spans are left",
+                "set sources.langfuse or sinks.langfuse where traces go there, or raise assembly.late",
+            )
 
 
 def _credentials(config: Config) -> Iterator[tuple[str, str]]:

@@ -31,7 +31,8 @@ class Ending:
     session that was drawn; ``session`` says that this is the ending of a session, and ``trace_id`` its key.
     ``lookups`` are what references it was held against: a name of each key, and a digest of what was there, or None.
     ``root_span_id`` stands for what was judged as a whole. ``said`` are the verdicts as JSON objects, in their order:
-    made once, where nobody waits for it.
+    made once, where nobody waits for it. ``place_ns`` is when what it revises was reached, where that may be long ago:
+    the revision takes its place in time, and is no news of the present.
     """
 
     trace_id: bytes
@@ -52,6 +53,7 @@ class Ending:
     lookups: tuple[tuple[bytes, bytes | None], ...] = ()
     root_span_id: str | None = None
     said: tuple[Mapping[str, object], ...] = ()
+    place_ns: int | None = None
 
 
 def reason_of(case: Case, verdicts: Sequence[Verdict]) -> Reason:

@@ -28,8 +28,11 @@ class Housekeeping:
         """Let go of what is past its retention."""
         now_ns = self._clock_ns()
         try:
+            terms = _terms(self._config, self._store)
             await self._store.purge(
-                now_ns - self._config.store.retention.ns, chunks_before_ns=now_ns - self._config.assembly.late.ns
+                now_ns - terms.retention_ns,
+                chunks_before_ns=now_ns - terms.late_ns,
+                referred_before_ns=now_ns - max(terms.late_ns, terms.referred_ns),
             )
             sessions = self._config.sessions
             grown_ns = now_ns - (sessions.late.ns if sessions is not None else 0)
@@ -55,8 +58,9 @@ def _terms(config: Config, store: Store) -> Terms:
         (store.vectors, embedding.cache_entries if embedding is not None else 0),
     ]
     return Terms(
-        retention_ns=config.store.retention.ns,
+        retention_ns=config.kept_for.ns,
         late_ns=config.assembly.late.ns,
+        referred_ns=within.ns if (within := config.revised_within) is not None else 0,
         session_late_ns=sessions.late.ns if sessions is not None else 0,
         caches=caches,
     )

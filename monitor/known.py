@@ -13,6 +13,7 @@ from scoring.violations import KINDS
 
 from .alerts.watch import Watch
 from .answering import known_judge
+from .belated.failure import Failure
 from .catalogue import reached
 from .config import Config
 from .config.notify import names
@@ -40,6 +41,7 @@ def known(config: Config, watch: Watch, version: str) -> Known:
         forward_failures=REASONS if config.forward else (),
         forward_unjudged=UNJUDGED if config.forward else (),
         pull_failures=PULL_REASONS if config.sources.langfuse else (),
+        belated_failures=[why.value for why in Failure] if config.revised_within is not None else (),
         violations=dict.fromkeys(config.scenarios, KINDS),
         thresholds=watch.declared.policy.thresholds,
         own_thresholds=watch.declared.thresholds,

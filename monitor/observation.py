@@ -46,12 +46,12 @@ class Observation:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
-def observe(verdict: Verdict) -> tuple[Key, Observation]:
-    """A verdict as a window sees it."""
+def observe(verdict: Verdict, place_ns: int | None = None) -> tuple[Key, Observation]:
+    """A verdict as a window sees it; ``place_ns``: at this time, where it takes the place of an earlier one."""
     key = Key(verdict.service or UNKNOWN_SERVICE, verdict.environment or UNKNOWN_ENVIRONMENT, verdict.rubric)
     return key, Observation(
         identity=verdict.trace_id or verdict.case_id,
-        at_ns=_nanoseconds(verdict.created_at),
+        at_ns=_nanoseconds(verdict.created_at) if place_ns is None else place_ns,
         passed=verdict.passed,
         weight=1.0 / verdict.sampling_probability,
         selection=verdict.selection,
@@ -64,7 +64,7 @@ def observe(verdict: Verdict) -> tuple[Key, Observation]:
 
 
 def observe_stored(stored: Iterable[Mapping[str, object]]) -> Iterable[tuple[Key, Observation]]:
-    """The same of verdicts as ``Verdict.to_json`` tells them: how windows are filled again after a restart."""
+    """The same of verdicts as the store tells them: how windows are filled again after a restart."""
     return map(_observation, stored)
 
 
@@ -77,7 +77,7 @@ def _observation(said: Mapping[str, object]) -> tuple[Key, Observation]:
     scores: list[Mapping[str, object]] = said["scores"]  # type: ignore[assignment]  # a list by the verdict's format
     return key, Observation(
         identity=str(said["trace_id"] or said["case_id"]),
-        at_ns=_nanoseconds(str(said["created_at"])),
+        at_ns=min(_nanoseconds(str(said["created_at"])), int(said.get("closed_ns", 1 << 63))),  # type: ignore[call-overload]  # a time
         passed=said["passed"],  # type: ignore[arg-type]  # bool or None by the verdict's format
         weight=1.0 / float(said["sampling_probability"]),  # type: ignore[arg-type]  # a number in (0, 1]
         selection="forced" if said.get("selection") == "forced" else "random",

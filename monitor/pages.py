@@ -127,7 +127,8 @@ def _status(report: Report, failed: VerdictPage, trends: Mapping[Key, Trend]) ->
         sampling_rate=report.sampling_rate, version=report.version, fingerprint=report.fingerprint,
         now_ns=report.now_ns, started_ns=report.started_ns, failures=failed.verdicts,
         trends={(key.service, key.environment, key.rubric): each for key, each in trends.items()},
-        judge=report.judge, agreement=report.agreement, pull=report.pull, exports=report.exports,
+        judge=report.judge, agreement=report.agreement, pull=report.pull, belated=report.belated,
+        exports=report.exports,
         suspected=[
             Suspected(kind=each.kind.value, service=each.service, cause=each.cause, remedy=each.remedy)
             for each in report.suspicions

@@ -11,6 +11,7 @@ from integrations.otlp.traffic import Forwarding, Receiving
 from scoring.agreement_standing import AgreementStanding
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
+from scoring.belated_standing import BelatedStanding
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.pull_standing import PullStanding
@@ -31,8 +32,8 @@ class Report:
     """Everything at one moment. Times are ns since the epoch; ``ended`` counts traces by the reason they ended with.
 
     ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
-    ``judge`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read. ``alerts`` are in
-    the order in which people want to see them.
+    ``judge`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read, ``belated`` where
+    references are in the traces alone. ``alerts`` are in the order in which people want to see them.
     """
 
     standings: Sequence[Standing]
@@ -53,6 +54,7 @@ class Report:
     agreement: AgreementStanding | None = None
     exports: Sequence[ExportStanding] = ()
     pull: PullStanding | None = None
+    belated: BelatedStanding | None = None
     suspicions: Sequence[Suspicion] = ()
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None

@@ -26,7 +26,9 @@ class Filling(Protocol):
 
     @property
     def fullness(self) -> float: ...
-    async def purge(self, before_ns: int, *, chunks_before_ns: int | None = None) -> None: ...
+    async def purge(
+        self, before_ns: int, *, chunks_before_ns: int | None = None, referred_before_ns: int | None = None
+    ) -> None: ...
     async def purge_turns(self, before_ns: int, abandoned_ns: int) -> None: ...
 
 
@@ -48,6 +50,7 @@ class Terms:
 
     retention_ns: int
     late_ns: int
+    referred_ns: int = 0
     session_late_ns: int = 0
     caches: Sequence[tuple[Cache, int]] = ()
 
@@ -62,8 +65,8 @@ async def make_room(
     steps = 0
     while store.fullness >= _FULL and steps < _STEPS:
         steps += 1
-        late, retention, session_late = (
-            ns >> steps for ns in (terms.late_ns, terms.retention_ns, terms.session_late_ns)
+        late, retention, referred, session_late = (
+            ns >> steps for ns in (terms.late_ns, terms.retention_ns, terms.referred_ns, terms.session_late_ns)
         )
         for cache, entries in terms.caches:
             await cache.trim(entries >> steps)
@@ -73,7 +76,11 @@ async def make_room(
             sessions.forget(now_ns - session_late)
         # Sessions that nobody judged wait as long as ever.
         await store.purge_turns(now_ns - session_late, now_ns - terms.retention_ns)
-        await store.purge(now_ns - max(late, retention), chunks_before_ns=now_ns - late)
+        await store.purge(
+            now_ns - max(late, retention),
+            chunks_before_ns=now_ns - late,
+            referred_before_ns=now_ns - max(late, referred),
+        )
     if steps:
         _log.warning(
             "the store is nearly full; what is old was let go early",

@@ -10,10 +10,12 @@ from typing import Any, Literal, Protocol
 
 from dashboards.story_page import Absence, StoryPage
 from integrations.otlp.kept import decode_kept
+from integrations.store.belated import Waiting
 
 from .assembler import Assembler
 from .config import Config
 from .inspection import Inspected, inspect_spans
+from .instant import written
 from .ledger import Ledger, Reason
 from .pipeline import Pipeline
 from .sampler import probability, random_bits, threshold
@@ -51,6 +53,7 @@ class Stories:
     pipeline: Pipeline
     trace_url: Callable[[str], str | None]
     clock_ns: Callable[[], int]
+    owed: Callable[[bytes], Waiting | None] = lambda _: None
 
     async def story(self, trace_id: str, caller: str | None) -> Mapping[str, object] | None:
         """The story in its JSON form, with what was read of the trace for callers who may see that."""
@@ -98,6 +101,8 @@ class Stories:
             told = {"trace_id": trace_id, "reason": None, "verdicts": []}
         if told is None:
             return None
+        if (owed := await asyncio.to_thread(self.owed, wanted)) is not None:
+            told["belated"] = _belated(owed)
         return self.linked({**told, "verdicts": [self.linked(verdict) for verdict in told["verdicts"]]})
 
     def _not_kept(self, trace_id: str) -> dict[str, Any] | None:
@@ -125,3 +130,11 @@ class Stories:
         chunks = self.store.chunks(trace_id)
         spans = decode_kept(chunks).spans  # the story counts what is damaged
         return next(iter(inspect_spans(spans)), None), bool(chunks)
+
+
+def _belated(owed: Waiting) -> dict[str, object]:
+    """That its reference changed after its spans were let go, and how far judging it again has come."""
+    return {
+        "since": written(owed.since_ns), "attempts": owed.attempts, "reason": owed.reason, "given_up": owed.over,
+        "next_attempt": None if owed.over else written(owed.due_ns),
+    }  # fmt: skip

@@ -24,6 +24,17 @@ _REASONS = {
     "undecodable": "its bytes could not be read",
     "error": "judging it failed for a reason of sidejudge's own",
 }
+_IN_VAIN = {
+    "gone": "Langfuse had nothing of the trace",
+    "incomplete": "Langfuse had less of the trace than was judged",
+    "too_large": "in Langfuse the trace is larger than is read",
+    "unreadable": "Langfuse answered, but not for this trace",
+    "other_rubrics": "as it is in Langfuse and in the configuration, other rubrics would judge it",
+    "judge_failed": "a judge that is needed could not be asked, or failed",
+    "error": "judging it failed for a reason of sidejudge's own",
+    "forgotten": "the verdict had been let go for lack of room",
+    "no_langfuse": "its spans are gone, and no Langfuse is configured to read them from",
+}
 _COMPLETIONS = {
     "root_ended": "its root span had ended and no parent was missing",
     "pseudo_root": "no span came any more, and only a caller in another process is missing",
@@ -81,12 +92,30 @@ def _arrival(story: Mapping[str, Any]) -> Iterator[str]:
         at = f" at {written(story['closed_ns'], 'seconds')}" if isinstance(story.get("closed_ns"), int) else ""
         yield f"  it was closed ({completion}){at}: {_COMPLETIONS.get(completion, 'for another reason')}"
     if int(story.get("revision") or 1) > 1:
-        yield f"  spans that came late made revision {story['revision']}"
+        yield f"  {_revised(story)} made revision {story['revision']}"
+    if story.get("belated"):
+        yield f"  {_belated(story['belated'])}"
     if story.get("content_captured") is False:
         switch = story.get("capture_switch")
         yield (
             f"  contents were not captured; {switch} would capture them" if switch else "  no contents were read of it"
         )
+
+
+def _revised(story: Mapping[str, Any]) -> str:
+    if story.get("read_again_at"):
+        return f"another reference, and its spans as Langfuse had them at {story['read_again_at']},"
+    return "spans or a reference that came late"
+
+
+def _belated(told: Mapping[str, Any]) -> str:
+    known = "its reference is another by now than that of its verdict"
+    why = _IN_VAIN.get(str(told["reason"]), str(told["reason"]))
+    if told["given_up"]:
+        return f"{known}, which stands: {why}"
+    if told["reason"] is None:
+        return f"{known}: it is to be judged again"
+    return f"{known}; it is tried again at {told['next_attempt']}, for the last time {why}"
 
 
 def _sampling(sampling: Mapping[str, Any] | None) -> Iterator[str]:

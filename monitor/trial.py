@@ -7,7 +7,7 @@ whatever asking others takes; a trace that needs nobody's answer goes straight t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -28,7 +28,7 @@ from .instant import written
 from .ledger import Reason
 from .references.book import References
 from .router import Excluded, Router
-from .sampler import Decision, Sampler
+from .sampler import Decision
 
 log = logging.getLogger("sidejudge.pipeline")
 
@@ -47,6 +47,13 @@ class Archive(Protocol):
 
     def holds_judged(self, trace_id: bytes) -> bool:
         """Whether parts that were judged when it ended are still held."""
+
+
+class Drawing(Protocol):
+    """What decides whether a whole trace is judged, and knows how likely that was: a sampler."""
+
+    def decide(self, case: Case, admission: int, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision: ...
+    def thinned_upstream(self, trace_id: bytes, trace_states: Iterable[str]) -> bool: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,7 +107,12 @@ class Trial:
         decision = self.decision
         if decision is None:
             return {}
-        return {"probability": decision.probability, "selection": decision.selection, "rule": decision.rule}
+        told: dict[str, object] = {
+            "probability": decision.probability,
+            "selection": decision.selection,
+            "rule": decision.rule,
+        }
+        return told if decision.upstream == 1.0 else {**told, "upstream": decision.upstream}
 
 
 def _go_on() -> None:
@@ -116,7 +128,7 @@ class Trials:
     """
 
     archive: Archive
-    sampler: Sampler
+    sampler: Drawing
     router: Router
     evaluator: Evaluator
     reference_keys: Sequence[str]
@@ -170,7 +182,7 @@ class Trials:
             last_span_ns=trial.last_span_ns,
             turn=trial.turn,
             session=trial.closing.session,
-            lookups=trial.lookups,
+            lookups=trial.lookups if trial.hearing is not None else (),  # what is not judged needs none
             root_span_id=trial.hearing.case.root_span_id if trial.hearing is not None else None,
             said=tuple(verdict.to_json() for verdict in current),
         )
@@ -281,6 +293,8 @@ def _assembled(
         "dialects": sorted({span.dialect for span in trace.spans}),
         "complete": trace.complete,
         "missing_parents": len(trace.missing_parents),
+        "first_ns": min(span.start_ns for span in trace.spans),
+        "last_ns": max(span.end_ns for span in trace.spans),
     }
 
 
@@ -291,5 +305,8 @@ def _identity(case: Case) -> dict[str, object]:
         "environment": case.environment,
         "session_id": case.session_id,
         "content_captured": case.content_captured,
+        "answered": case.model_output not in (None, ""),
+        "agents": len(case.agents_called or ()),
+        "tools": len(case.tools_used or ()),
         "capture_switch": case.capture_switch,
     }

@@ -13,8 +13,10 @@ from dashboards.configuration_page import ConfigurationPage, Setting
 from dashboards.story_page import StoryPage
 from integrations.otlp.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, Queue, Snapshot
+from integrations.store.belated import Waiting
 from scoring.agreement_standing import AgreementStanding, corrected
 from scoring.alerts.board import in_order
+from scoring.belated_standing import BelatedStanding
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.pull_standing import PullStanding
@@ -84,6 +86,8 @@ class View:
     judge: Callable[[], JudgeStanding | None] = lambda: None
     exports: Callable[[], Sequence[ExportStanding]] = list
     pull: Callable[[], PullStanding | None] = lambda: None
+    belated: Callable[[], BelatedStanding | None] = lambda: None
+    owed: Callable[[bytes], Waiting | None] = lambda _: None
     trace_url: Callable[[str], str | None] = lambda _: None
     suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
     sessions: Sessions | None = None
@@ -98,7 +102,7 @@ class View:
     def __post_init__(self) -> None:
         self._stories = Stories(
             config=self.config, store=self.store, assembler=self.assembler, ledger=self.ledger, pipeline=self.pipeline,
-            trace_url=self.trace_url, clock_ns=self.clock_ns,
+            trace_url=self.trace_url, clock_ns=self.clock_ns, owed=self.owed,
         )  # fmt: skip
         self._trends = Trends(self.store.path, self.windows.window_ns, self.watch.declared)
 
@@ -132,6 +136,7 @@ class View:
             judge=self.judge(),
             exports=tuple(self.exports()),
             pull=self.pull(),
+            belated=self.belated(),
             suspicions=self.suspicions(),
             receiving=self.front.receiving(self.intake.counts),
             forwarding=self.front.forwarding(),
@@ -187,6 +192,7 @@ class View:
         now_ns = self.clock_ns()
         oldest_ns = self.assembler.oldest_ns
         judge, exports, agreement, pull = self.judge(), self.exports(), self.agreement(), self.pull()
+        belated = self.belated()
         waits_for_judge = {} if judge is None else {"judge": Queue(items=judge.waiting, oldest_s=judge.oldest_s)}
         return Snapshot(
             standings=corrected(self.watch.standings(now_ns), agreement),
@@ -199,11 +205,13 @@ class View:
                 "judging": Queue(items=len(self.pipeline.waiting)),
                 **waits_for_judge,
                 **({} if pull is None else {"pull": Queue(items=pull.pending)}),
+                **({} if belated is None else {"belated": Queue(items=belated.waiting, oldest_s=belated.oldest_s)}),
                 **self._sessions(),
                 **{export.destination: Queue(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
             },
             exports=exports,
             pull=pull,
+            belated=belated,
             spool_bytes=self.store.size,
             judge=judge,
             suspected=self._suspected(),
@@ -245,6 +253,8 @@ class View:
             self._count_forwarding(forwarding)
         if (pull := self.pull()) is not None:
             self.exporter.pull.follow(pull)
+        if (belated := self.belated()) is not None:
+            self.exporter.belated.follow(belated)
 
     def _count_forwarding(self, told: Forwarding) -> None:
         for of, counts, tell in (

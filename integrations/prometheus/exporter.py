@@ -18,6 +18,7 @@ from scoring.agreement_standing import AgreementStanding
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
 from scoring.alerts.lifecycle import Turn
+from scoring.belated_standing import BelatedStanding
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding
 from scoring.pull_standing import PullStanding
@@ -31,6 +32,7 @@ from scoring.violations import violations
 from . import families as f
 from .agreement_metrics import agreement_gauges, corrected_gauges
 from .alert_metrics import alert_gauges, watch_gauges
+from .belated_metrics import BelatedMetrics, belated_gauges
 from .collect import Families, Instrument, Sampled, instrument
 from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
@@ -69,6 +71,7 @@ class Snapshot:
     judge: JudgeStanding | None = None
     exports: Iterable[ExportStanding] = ()
     pull: PullStanding | None = None
+    belated: BelatedStanding | None = None
     suspected: Mapping[str, bool] = field(default_factory=dict)
     alerts: Sequence[Posted] = ()
     agreement: AgreementStanding | None = None
@@ -81,7 +84,8 @@ class Known:
     ``rubrics`` are those that a route can reach; ``ended_reasons`` the ledger's, ``rejected_reasons`` the receiver's;
     ``destinations`` says why each may not take what it is handed.
     ``forward_failures`` and ``forward_unjudged`` are why what goes on may fail; none where nothing goes on.
-    ``pull_failures`` are why reading traces may end early; none where none are read.
+    ``pull_failures`` are why reading traces may end early; none where none are read. ``belated_failures`` are why a
+    verdict may stand though its reference changed; none where none is looked for.
     """
 
     rubrics: Iterable[Rubric]
@@ -91,6 +95,7 @@ class Known:
     forward_failures: Iterable[str] = ()
     forward_unjudged: Iterable[str] = ()
     pull_failures: Iterable[str] = ()
+    belated_failures: Iterable[str] = ()
     violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
     thresholds: Thresholds = field(default_factory=Thresholds)
     own_thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
@@ -146,6 +151,7 @@ class Exporter:
         self.embedding = EmbeddingMetrics(self._counted)
         self.judge = JudgeMetrics(self._counted, known.judge, label_cap=label_cap) if known.judge is not None else None
         self.pull = PullMetrics(self._counted, known.pull_failures)
+        self.belated = BelatedMetrics(self._counted, known.belated_failures)
         self._zeros()
         self._zeros_of_alerts()
         registry.register(Families(f.FAMILIES, self._counted, infos, self._sample))
@@ -370,8 +376,9 @@ class Exporter:
         alerts = alert_gauges(self._known.conditions, seen.alerts)
         people = agreement_gauges(seen.agreement) if seen.agreement is not None else ()
         pull = pull_gauges(seen.pull) if seen.pull is not None else ()
+        belated = belated_gauges(seen.belated) if seen.belated is not None else ()
         windows = self._windows(seen.standings)
-        for family, values, value in chain(self._thresholds(), judge, alerts, people, pull, windows):
+        for family, values, value in chain(self._thresholds(), judge, alerts, people, pull, belated, windows):
             sampled[family].append((values, value))
         return sampled
 

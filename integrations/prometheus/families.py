@@ -15,8 +15,8 @@ Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 Label: TypeAlias = Literal[
     "alert", "severity", "stage", "turn",
     "code", "destination", "direction", "environment", "fingerprint", "flag", "kind", "level", "metric", "model",
-    "period", "priority", "python", "queue", "reason", "revision", "rubric", "scenario", "selection", "service",
-    "signal", "state", "status", "version",
+    "outcome", "period", "priority", "python", "queue", "reason", "revision", "rubric", "scenario", "selection",
+    "service", "signal", "state", "status", "version",
 ]  # fmt: skip
 
 LABELS: Mapping[Label, str] = MappingProxyType(
@@ -35,6 +35,7 @@ LABELS: Mapping[Label, str] = MappingProxyType(
         "turn": "what was told of an alert: `firing`, `unknown`, `resolved` or `expired` (unknown for a day)",
         "scenario": "a scenario of the configuration; capped",
         "kind": "what was violated, capped; or what is suspected, a closed list",
+        "outcome": "what came of it; a closed list",
         "code": "HTTP status of the answer, or its class (`2xx`)",
         "signal": "`traces`, `logs`, `metrics`, or `other` for paths that are passed through",
         "queue": "a queue of the monitor; a closed list",
@@ -396,6 +397,21 @@ PULL_LAST_SUCCESS = Family(
     name="sidejudge_pull_last_success_timestamp_seconds", kind="gauge",
     help="When Langfuse was last read without an error. Absent until it was.",
 )  # fmt: skip
+BELATED = Family(
+    name="sidejudge_belated_traces_total", kind="counter", labels=("outcome",),
+    help="Traces that were judged again because a reference changed after their spans were let go, by what came of it.",
+    note="`revised`: other verdicts; `unchanged`: the same. Absent where `references` are in the traces alone.",
+)  # fmt: skip
+BELATED_FAILED = Family(
+    name="sidejudge_belated_attempts_failed_total", kind="counter", labels=("reason",),
+    help="Attempts at judging a trace again that came to nothing; its verdict stands, and its story says why.",
+    note="`gone`, `incomplete`, `too_large`, `unreadable` (in Langfuse), `other_rubrics` (would judge it now), "
+    "`judge_failed`, `error`, `forgotten` (its verdict was let go for lack of room), `no_langfuse` (is configured).",
+)  # fmt: skip
+BELATED_GIVEN_UP = Family(
+    name="sidejudge_belated_given_up", kind="gauge",
+    help="Traces whose verdict stands though their reference is another by now, and that are not tried any more.",
+)  # fmt: skip
 QUEUE_ITEMS = Family(
     name="sidejudge_queue_items", kind="gauge", labels=("queue",),
     help="Items that wait.",
@@ -537,6 +553,7 @@ FAMILIES = (
     LOG_RECORDS_RECEIVED, LOG_RECORDS_REJECTED, LOG_RECORDS_IGNORED,
     FORWARDED, FORWARD_ANSWERS, FORWARD_FAILED, FORWARD_UNJUDGED,
     PULL_ROWS, PULL_TRACES, PULL_ERRORS, PULL_LAG, PULL_LAST_SUCCESS,
+    BELATED, BELATED_FAILED, BELATED_GIVEN_UP,
     JUDGE_REQUESTS, JUDGE_REQUESTS_FAILED, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST,
     JUDGE_CACHE_HITS, JUDGE_CACHE_MISSES, JUDGE_FLAGS, JUDGE_BREAKER,
     JUDGE_BUDGET_SPENT, JUDGE_BUDGET_LIMIT, JUDGE_SHARE, JUDGE_IN_FLIGHT,

@@ -328,8 +328,42 @@ ON CONFLICT (key, trace_id) DO UPDATE SET closed_ns = excluded.closed_ns, digest
 -- name: referred_drop
 DELETE FROM referred WHERE trace_id = ?;
 
--- name: referred_since
-SELECT key, trace_id, digest FROM referred WHERE closed_ns >= ?;
+-- name: referred_page
+SELECT closed_ns, key, trace_id, digest FROM referred
+WHERE (closed_ns, key, trace_id) > (:closed_ns, :key, :trace_id) ORDER BY closed_ns, key, trace_id LIMIT :limit;
+
+-- name: referred_of
+SELECT key, digest FROM referred WHERE trace_id = ?;
 
 -- name: referred_forget
 DELETE FROM referred WHERE (key, trace_id) IN (SELECT key, trace_id FROM referred WHERE closed_ns < :before LIMIT :limit);
+
+-- name: belated_note
+-- One that was given up stays so until its references change once more.
+INSERT INTO belated (trace_id, wanted, since_ns, due_ns, attempts, reason, over)
+VALUES (:trace_id, :wanted, :now, :due, 0, NULL, 0)
+ON CONFLICT (trace_id) DO UPDATE SET
+    wanted = excluded.wanted, since_ns = excluded.since_ns, due_ns = excluded.due_ns, attempts = 0, reason = NULL, over = 0
+WHERE wanted IS NOT excluded.wanted;
+
+-- name: belated_due
+SELECT trace_id, wanted, since_ns, attempts FROM belated WHERE over = 0 AND due_ns <= :now ORDER BY due_ns LIMIT :limit;
+
+-- name: belated_of
+SELECT since_ns, due_ns, attempts, reason, over FROM belated WHERE trace_id = ?;
+
+-- name: belated_postpone
+UPDATE belated SET attempts = attempts + 1, due_ns = :due, reason = :reason, over = :over
+WHERE trace_id = :trace_id AND wanted = :wanted;
+
+-- name: belated_done
+DELETE FROM belated WHERE trace_id = :trace_id AND wanted = :wanted;
+
+-- name: belated_revive
+UPDATE belated SET over = 0, attempts = 0, due_ns = :now WHERE over = 1 AND reason = :reason;
+
+-- name: belated_standing
+SELECT count(*) FILTER (WHERE over = 0), min(since_ns) FILTER (WHERE over = 0), count(*) FILTER (WHERE over = 1) FROM belated;
+
+-- name: belated_forget
+DELETE FROM belated WHERE trace_id IN (SELECT trace_id FROM belated WHERE since_ns < :before LIMIT :limit);

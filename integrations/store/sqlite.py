@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Protocol
 
 import orjson
 
+from .belated import BelatedTraces
 from .capacity import Capacity
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
 from .judged import Judged
@@ -35,6 +36,9 @@ __all__ = ["Finished", "Store", "StoreCorrupt", "StoreError", "StoreUnavailable"
 
 _SLICE: Final = 1_000
 """Rows purged in one transaction."""
+_PAGE: Final = 1_000
+"""Rows read at a time where there may be many."""
+_LAST_KEY: Final = b"\xff" * 16
 
 
 class _Origin(Protocol):
@@ -80,7 +84,8 @@ class Finished:
     returned): one that was committed since stays open. None: all there are. Of a session ``trace_id`` is the key, and
     ``chunks`` the number of the last turn that was judged. ``scores`` are all that are to be written back of it; None
     where scores are not. ``referred`` is what it was held against: 16 bytes for each key that a reference was
-    looked for under, and 16 for what was found there, or None.
+    looked for under, and 16 for what was found there, or None. ``written_ns`` is when a revision was reached that keeps
+    the place in time of what it revises (``closed_ns``); None: they are the same.
     """
 
     trace_id: bytes | str
@@ -95,6 +100,7 @@ class Finished:
     scores: Sequence[Outgoing] | None = None
     turn: StoredTurn | None = None
     referred: Sequence[tuple[bytes, bytes | None]] = ()
+    written_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +156,8 @@ class Store:
         """What is to be delivered to others."""
         self.pulled: Final = Pulled(write=self._writer.do, read=self._read)
         """Traces that were read out of Langfuse."""
+        self.belated: Final = BelatedTraces(write=self._writer.do, read=self._read)
+        """Traces that are to be read and judged once more, for a reference came late."""
 
     def _connect(self) -> sqlite3.Connection:
         connection = None
@@ -244,25 +252,31 @@ class Store:
             ],
         )
         if finished.scores is not None:
-            replace_scores(connection, trace_id, finished.scores, finished.closed_ns)
+            written_ns = finished.closed_ns if finished.written_ns is None else finished.written_ns
+            replace_scores(connection, trace_id, finished.scores, written_ns)
 
     async def dismiss(self, trace_id: bytes | str, chunks: int) -> None:
         """Let go of the first ``chunks`` parts of a trace unread, and of nothing that was said of it."""
         wanted = (_id(trace_id), chunks)
         await self._writer.do(lambda connection: connection.execute(self._sql["dismiss"], wanted) and None)
 
-    async def purge(self, before_ns: int, *, chunks_before_ns: int | None = None) -> None:
+    async def purge(
+        self, before_ns: int, *, chunks_before_ns: int | None = None, referred_before_ns: int | None = None
+    ) -> None:
         """Delete traces and verdicts that were closed before ``before_ns``.
 
-        Chunks go when their trace was closed before ``chunks_before_ns`` (default: the same). Nothing of a trace that
-        waits to be evaluated is deleted.
+        Chunks go when their trace was closed before ``chunks_before_ns`` (default: the same), and what a verdict was
+        held against when it was closed before ``referred_before_ns`` (default: with the chunks). Nothing of a trace
+        that waits to be evaluated is deleted.
         """
         chunks_before_ns = before_ns if chunks_before_ns is None else chunks_before_ns
+        referred_before_ns = chunks_before_ns if referred_before_ns is None else referred_before_ns
         for name, before in (
             ("purge_chunks", chunks_before_ns),
             ("purge_verdicts", before_ns),
             ("purge_outbox", before_ns),
-            ("referred_forget", chunks_before_ns),
+            ("referred_forget", referred_before_ns),
+            ("belated_forget", referred_before_ns),
             ("purge_traces", before_ns),
         ):
             # In slices, so that requests that wait for their commit do not wait for all of it.
@@ -276,9 +290,18 @@ class Store:
         """The payloads of a trace in order of arrival, those of earlier revisions included."""
         return [payload for (payload,) in self._read("chunks", (_id(trace_id),))]
 
-    def referred(self, since_ns: int) -> list[tuple[bytes, bytes, bytes | None]]:
-        """Key, trace and what was found there, of every trace that was judged since then."""
-        return self._read("referred_since", (since_ns,))
+    def referred(self, since_ns: int) -> Iterator[tuple[int, bytes, bytes, bytes | None]]:
+        """When closed, key, trace and what was found there, of every trace closed since then, the oldest first."""
+        closed_ns, key, trace_id = since_ns - 1, _LAST_KEY, b""
+        while rows := self._read(
+            "referred_page", {"closed_ns": closed_ns, "key": key, "trace_id": trace_id, "limit": _PAGE}
+        ):
+            yield from rows
+            closed_ns, key, trace_id, _ = rows[-1]
+
+    def referred_of(self, trace_id: bytes) -> list[tuple[bytes, bytes | None]]:
+        """Key, and what was found there, of everything that a trace was held against."""
+        return self._read("referred_of", (trace_id,))
 
     async def purge_turns(self, before_ns: int, abandoned_ns: int) -> None:
         """Delete the turns of sessions that were judged before ``before_ns``, and of those that nobody judged.

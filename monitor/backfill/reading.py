@@ -11,24 +11,19 @@ from typing import Final, TypeVar
 
 from integrations.langfuse import legacy, observations
 from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import Kind, LangfuseError
-from integrations.langfuse.lift import raw_spans
-from integrations.langfuse.observations import TraceTooLarge, Window
+from integrations.langfuse.errors import LangfuseError
+from integrations.langfuse.observations import Window
 from integrations.langfuse.probe import Server
 from integrations.raw import RawSpan
 from monitor.langfuse.patience import Patience
-from monitor.langfuse.reading import rows_of
-from monitor.langfuse.selecting import all_own
+from monitor.langfuse.reading import PERHAPS_ITS, UnreadError, spans_of
 from monitor.langfuse.sighting import Sighting
+
+__all__ = ["MOST_ATTEMPTS", "Reader", "UnreadError"]
 
 MOST_ATTEMPTS: Final = 5
 """Attempts that may fail for one trace in a way that may be its own fault."""
-_PERHAPS_ITS: Final = (Kind.SERVER_ERROR, Kind.TIMEOUT, Kind.TOO_EXPENSIVE, Kind.REFUSED)
 _Read = TypeVar("_Read")
-
-
-class UnreadError(Exception):
-    """A trace that is not read: the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,20 +49,15 @@ class Reader:
             to_ns=max(sighting.end_ns, sighting.last_ns) + self.around_ns,
         )
         try:
-            rows = await self.patiently(
-                lambda: rows_of(self.langfuse, self.server, sighting.trace_id, window=around), most=MOST_ATTEMPTS
+            spans = await self.patiently(
+                lambda: spans_of(self.langfuse, self.server, sighting.trace_id, window=around), most=MOST_ATTEMPTS
             )
-        except TraceTooLarge:
-            raise UnreadError("too large") from None
         except LangfuseError as error:
-            if error.kind in _PERHAPS_ITS:
+            if error.kind in PERHAPS_ITS:
                 raise UnreadError(f"not read: {error.kind.value}") from None
             raise
-        spans = await asyncio.to_thread(raw_spans, rows)
         if not spans:
             raise UnreadError("without spans")
-        if all_own(spans):
-            raise UnreadError("a monitor's own")
         if min(span.start_ns for span in spans) < self.window.from_ns:
             raise UnreadError("begun before --from")
         return spans
@@ -87,7 +77,7 @@ class Reader:
             try:
                 return await ask()
             except LangfuseError as error:
-                attempts += error.kind in _PERHAPS_ITS
+                attempts += error.kind in PERHAPS_ITS
                 if not error.kind.passing or (most is not None and attempts >= most):
                     raise
                 await self.sleep(patience.after_failure(error.retry_after_s))

@@ -73,6 +73,8 @@ def _show(answer: Mapping[str, Any]) -> None:
         _show_judge(answer["judge"])
     if answer.get("pull") is not None:
         _show_pull(answer["pull"])
+    if answer.get("belated") is not None:
+        _show_belated(answer["belated"])
     for each in answer["exports"]:
         told = f"{each['destination']}: {each['state']}" + (f" ({each['reason']})" if each["reason"] else "")
         unseen = f"{each['unseen']} not seen there yet, " if each["unseen"] else ""
@@ -102,6 +104,17 @@ def _show_pull(pull: Mapping[str, Any]) -> None:
     )
     lag = "" if pull["lag_s"] is None else f", {pull['lag_s']:.0f} s behind"
     click.echo(visible(f"\n{told}, {pull['taken']} traces taken, {pull['pending']} not whole or not read yet{lag}"))
+
+
+def _show_belated(belated: Mapping[str, Any]) -> None:
+    from .table import visible  # noqa: PLC0415
+
+    if not (belated["waiting"] or belated["given_up"] or belated["failures"]):
+        return
+    why = f" ({belated['reason']})" if belated["reason"] else ""
+    vain = "".join(f", {reason} {count}" for reason, count in belated["failures"].items())
+    told = f"{belated['waiting']} verdicts wait to be revised, {belated['given_up']} stand all the same"
+    click.echo(visible(f"references that came late: {belated['state']}{why}, {told}{vain}"))
 
 
 def _show_judge(judge: Mapping[str, Any]) -> None:

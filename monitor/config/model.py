@@ -60,7 +60,9 @@ class StoreSection(Section):
         default=Path("./state/sidejudge.sqlite"), description="file, relative to the working directory"
     )
     retention: PositiveDuration = Field(
-        default=parse_duration("24h"), description="how long verdicts and stories of traces are kept"
+        default=parse_duration("24h"),
+        description="how long verdicts and stories of traces are kept (as long as `references` may revise them, if "
+        "that is longer)",
     )
     max_bytes: SizeField | None = Field(
         default=None,
@@ -313,6 +315,17 @@ class Config(Section):
     def langfuse(self) -> LangfuseProject | None:
         """The Langfuse that references are in."""
         return self.sources.langfuse or self.sinks.langfuse
+
+    @property
+    def revised_within(self) -> Duration | None:
+        """How long after its verdict a trace may be revised for a reference; None: references are in traces alone."""
+        return max((each.within for each in self.references if each.metadata is None), default=None)
+
+    @property
+    def kept_for(self) -> Duration:
+        """How long verdicts and stories are kept: as configured, and as long as they may be revised."""
+        longest = self.revised_within if self.langfuse is not None else None
+        return max(self.store.retention, longest) if longest is not None else self.store.retention
 
     @property
     def session_rubrics(self) -> frozenset[str]:

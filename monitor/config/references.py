@@ -9,7 +9,9 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 
 from .section import Section
+from .units import Duration, PositiveDuration, parse_duration
 
+_WITHIN = parse_duration("7d")
 _KEY = re.compile(r"metadata\..+|trace_id|session_id|user_id|name")
 
 
@@ -25,8 +27,9 @@ Key: TypeAlias = Annotated[str, AfterValidator(_valid_key)]
 class Reference(Section):
     """Where the expected outcome of a trace stands: one of the first four keys.
 
-    What is found elsewhere than in the trace is looked for again every minute; one that comes or changes within
-    `assembly.late` of the verdict makes a revision.
+    What is found elsewhere than in the trace is looked for again every minute; one that comes, changes or goes within
+    `revise_within` of the verdict makes a revision. Later than `assembly.late` that takes a Langfuse that has the
+    trace: it is read there once more.
     """
 
     metadata: str | None = Field(
@@ -49,6 +52,13 @@ class Reference(Section):
         description="what a trace and its reference share: `metadata.KEY`, `trace_id`, `session_id`, `user_id`, `name`",
     )
 
+    revise_within: PositiveDuration | None = Field(
+        default=None,
+        description="how long after a verdict a reference that comes, changes or goes still makes a revision (default: "
+        "7d). Where Langfuse is configured verdicts and stories are kept for as long, if that is longer than "
+        "`store.retention`",
+    )
+
     @model_validator(mode="after")
     def _one_place(self) -> Reference:
         places = [self.metadata, self.langfuse_dataset, self.langfuse_corrections or None, self.file]
@@ -58,7 +68,14 @@ class Reference(Section):
             raise ValueError("needs key beside file, such as metadata.call_id")
         if self.key is not None and self.file is None and self.langfuse_dataset is None:
             raise ValueError("has a key, which only goes with langfuse_dataset and file")
+        if self.metadata is not None and self.revise_within is not None:
+            raise ValueError("has revise_within, which only goes with what is found elsewhere than in the trace")
         return self
+
+    @property
+    def within(self) -> Duration:
+        """How long after a verdict a change makes a revision."""
+        return self.revise_within or _WITHIN
 
     @property
     def in_langfuse(self) -> bool:

@@ -16,7 +16,7 @@ from integrations.langfuse import legacy, observations
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import Kind, LangfuseError
 from integrations.langfuse.observations import Row, Window
-from integrations.langfuse.probe import Server, probe
+from integrations.langfuse.probe import Server
 from integrations.store.errors import StoreError
 from integrations.store.pulled import Pulled
 from monitor.intake import Overloaded
@@ -26,6 +26,7 @@ from scoring.pull_standing import PullStanding, PullState
 
 from .patience import Patience
 from .pending import Pending
+from .reading import introduced
 from .taking import Consuming, Taking
 
 log = logging.getLogger("sidejudge.langfuse")
@@ -148,9 +149,7 @@ class Pull:
             self._say("ok", "")
 
     async def _introduce(self) -> Server:
-        server = await probe(self._langfuse)
-        if not (server.observations_v2 or server.legacy_reads):
-            raise LangfuseError(Kind.NOT_FOUND, "this server answers neither v2/observations nor the legacy reads")
+        server = await introduced(self._langfuse)
         known = self._facts.fact(PULL)
         same = known is not None and known["project"] == server.project_id
         self._from_ns = int(known["from_ns"]) if same else self._clock_ns() - self._look_back_ns

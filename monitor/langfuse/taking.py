@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.errors import LangfuseError
 from integrations.langfuse.lift import raw_spans, span_id
 from integrations.langfuse.observations import Row, TraceTooLarge, Window
 from integrations.langfuse.probe import Server
@@ -23,7 +23,7 @@ from monitor.ledger import Reason
 
 from .patience import Patience
 from .pending import Pending
-from .reading import rows_of
+from .reading import PERHAPS_ITS, rows_of
 from .selecting import all_own
 from .sighting import Sighting
 
@@ -34,7 +34,6 @@ MOST_READINGS: Final = 5
 up."""
 AT_ONCE: Final = 4
 """Traces that are read at the same time."""
-_PERHAPS_ITS: Final = (Kind.SERVER_ERROR, Kind.TIMEOUT, Kind.TOO_EXPENSIVE, Kind.REFUSED)
 
 
 class Consuming(Protocol):
@@ -75,7 +74,7 @@ class Taking:
             errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
             for error in errors:
                 # One that fails while others are read waits by itself.
-                its = isinstance(error, LangfuseError) and error.kind in _PERHAPS_ITS
+                its = isinstance(error, LangfuseError) and error.kind in PERHAPS_ITS
                 if not its or len(errors) == len(outcomes):
                     raise error
             self.errors.update(error.kind.value for error in errors if isinstance(error, LangfuseError))
@@ -114,7 +113,7 @@ class Taking:
 
     def _blamed(self, sighting: Sighting, error: LangfuseError) -> bool:
         """After a failure that may be one trace's fault it lets others by; True when that was so often enough."""
-        if error.kind not in _PERHAPS_ITS:
+        if error.kind not in PERHAPS_ITS:
             return False
         # While no other can be read either, it says nothing about this one.
         sighting.failures += self._read > sighting.others_read

@@ -28,6 +28,10 @@ class Entries:
         self._digests: Mapping[bytes, bytes | None] = {}
         self.read = False
         """Whether it was read at all."""
+        self.whole = True
+        """Whether what is not held here is nowhere: a place that is read in part says nothing of what it lacks."""
+        self.version = 0
+        """Counts how often what is held has changed."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -36,10 +40,11 @@ class Entries:
         """The reference under a key; None when there is none."""
         return self._held.get(key)
 
-    def replace(self, held: Mapping[str, Json]) -> None:
-        """From now on these."""
-        self._held, self.read = held, True
-        self._digests = {self.name_of(key): digest(value) for key, value in held.items()}
+    def replace(self, held: Mapping[str, Json], *, whole: bool = True) -> None:
+        """From now on these; ``whole``: all that there are."""
+        digests = {self.name_of(key): digest(value) for key, value in held.items()}
+        self.version += not self.read or digests != self._digests or whole is not self.whole
+        self._held, self._digests, self.whole, self.read = held, digests, whole, True
 
     def digests(self) -> Mapping[bytes, bytes | None]:
         """The digest of each reference, by the name of its key."""

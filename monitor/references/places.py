@@ -62,7 +62,10 @@ class InDataset:
 
 
 class InCorrections:
-    """Corrections of the last while, of any trace; each reading asks only for what is new."""
+    """Corrections of the last while, of any trace; each reading asks only for what is new.
+
+    One that is not there any more is not noticed: it may be older than that while.
+    """
 
     def __init__(self, langfuse: Langfuse, clock_ns: Callable[[], int], kept_ns: int) -> None:
         self.entries = Entries("corrections")
@@ -87,7 +90,7 @@ class InCorrections:
         self._held = gathering.held
         # A score is there some time after its timestamp: what is new is looked for a while back.
         self._since_ns = begun_ns - _SCORES_LAG_NS
-        _take(self.entries, gathering)
+        _take(self.entries, gathering, whole=False)
 
 
 class InFile:
@@ -134,10 +137,10 @@ def asked_of(place: Place, case: Case) -> str | None:
     return key_of_case(place.key, case)
 
 
-def _take(entries: Entries, gathering: Gathering) -> None:
+def _take(entries: Entries, gathering: Gathering, *, whole: bool = True) -> None:
     if gathering.left_out:
         log.warning("not all references fit", extra={"place": entries.place, "held": len(gathering.held)})
-    entries.replace(gathering.held)
+    entries.replace(gathering.held, whole=whole and not gathering.left_out)
 
 
 def _line(line: str) -> Mapping[str, Json] | None:

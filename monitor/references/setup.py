@@ -11,25 +11,43 @@ from monitor.config import Config
 from monitor.config.references import Reference
 from monitor.langfuse.connections import Connections
 
-from .book import References
+from .book import Belated, References
 from .places import InCorrections, InDataset, InFile, Place
 
 
 def references(
-    config: Config, connections: Connections, store: Store, assembler: Assembler, clock_ns: Callable[[], int]
+    config: Config,
+    connections: Connections,
+    store: Store,
+    assembler: Assembler,
+    clock_ns: Callable[[], int],
+    *,
+    under_way: Callable[[bytes], bool] = lambda _: False,
+    belated: Belated | None = None,
 ) -> References | None:
-    """What looks references up; None where they are in the traces alone."""
-    if all(each.metadata is not None for each in config.references):
+    """What looks references up; None where they are in the traces alone.
+
+    ``under_way`` says of a trace that the assembler does not hold whether it is being judged all the same.
+    """
+    if config.revised_within is None:
         return None
+
+    def reopen(trace_id: bytes) -> bool:
+        here = assembler.reopen(trace_id, clock_ns())
+        return here or assembler.knows(trace_id) or under_way(trace_id)
+
     project = config.langfuse
     wanted = any(each.in_langfuse for each in config.references)
     langfuse = connections.to(project) if project is not None and wanted else None
     return References(
-        [_source(each, langfuse, clock_ns, config.store.retention.ns) for each in config.references],
+        # Twice as far back: whatever a verdict was held against is read anew for as long as it may be revised.
+        [_source(each, langfuse, clock_ns, 2 * config.kept_for.ns) for each in config.references],
         store=store,
-        reopen=lambda trace_id: assembler.reopen(trace_id, clock_ns()),
+        reopen=reopen,
         clock_ns=clock_ns,
         late_ns=config.assembly.late.ns,
+        within_ns=[each.within.ns for each in config.references if each.metadata is None],
+        belated=belated,
     )
 
 

@@ -21,6 +21,7 @@ from scoring.alerts.declaration import Declaration
 from scoring.alerts.finding import Finding
 from scoring.alerts.lifecycle import Alert, Stage
 from scoring.bands import Blocker, Effect
+from scoring.belated_standing import BelatedStanding
 from scoring.export_standing import ExportStanding
 from scoring.judge_standing import JudgeStanding, ModelStanding, Spending
 from scoring.metric import Metric
@@ -413,6 +414,7 @@ def populated() -> Exporter:
     exporter.exported("jsonl", at_s=time.time())
     exporter.workflow_violation("call", "tool_missing", TRACE)
     exporter.pull.follow(PullStanding(state="retrying", errors=(("timeout", 1),)))
+    exporter.belated.follow(BelatedStanding(state="ok", failures=(("gone", 1),)))
     exporter.watch(
         lambda: Snapshot(
             standings=[
@@ -426,6 +428,7 @@ def populated() -> Exporter:
             queues={"evaluation": Queue(items=1, oldest_s=1.0)}, spool_bytes=1, suspected={"split_traces": False},
             exports=[ExportStanding(destination="slack", state="stopped", dead=1)],
             pull=PullStanding(state="ok", lag_s=1.0, read_s=2.0),
+            belated=BelatedStanding(state="ok"),
             judge=JudgeStanding(
                 name="openai/m", models=(ModelStanding(model="openai/m", circuit="closed"),), outage=None,
                 spending=(Spending(period="hour", spent_usd=1, limit_usd=2),), shares={"high": 1.0}, under_way=1,

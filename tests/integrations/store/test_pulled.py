@@ -51,13 +51,18 @@ def end(**more: object) -> Finished:
 
 async def test_what_a_verdict_was_held_against_is_written_with_it_and_replaced_by_the_next(store):
     await store.finish(end(referred=[(KEY, None), (b"o" * 16, b"d" * 16)]))
-    assert set(store.referred(100)) == {(KEY, bytes.fromhex(TRACE), None), (b"o" * 16, bytes.fromhex(TRACE), b"d" * 16)}
+    trace_id = bytes.fromhex(TRACE)
+    assert list(store.referred(100)) == [(100, KEY, trace_id, None), (100, b"o" * 16, trace_id, b"d" * 16)]
     await store.finish(end(revision=2, closed_ns=200, referred=[(KEY, b"e" * 16)]))
-    assert store.referred(0) == [(KEY, bytes.fromhex(TRACE), b"e" * 16)]
+    assert list(store.referred(0)) == [(200, KEY, trace_id, b"e" * 16)]
+    assert list(store.referred(201)) == []
+    assert store.referred_of(trace_id) == [(KEY, b"e" * 16)]
     await store.finish(end(closed_ns=150, referred=[(KEY, None)]))
-    assert store.referred(0) == [(KEY, bytes.fromhex(TRACE), b"e" * 16)], "an older revision changes nothing"
+    assert list(store.referred(0)) == [(200, KEY, trace_id, b"e" * 16)], "an older revision changes nothing"
+    await store.purge(0, chunks_before_ns=300, referred_before_ns=200)
+    assert len(list(store.referred(0))) == 1, "it may be revised for longer than its spans are held"
     await store.purge(0, chunks_before_ns=300)
-    assert store.referred(0) == []
+    assert list(store.referred(0)) == []
 
 
 def test_a_file_of_version_7_is_brought_up_to_date(path):
@@ -68,5 +73,5 @@ def test_a_file_of_version_7_is_brought_up_to_date(path):
     old.close()
     store = Store(path)
     assert store.pulled.known([TRACE]) == {}
-    assert store.referred(0) == []
+    assert list(store.referred(0)) == []
     store.close()

@@ -76,6 +76,16 @@ def test_status_gives_reasons_only_where_something_is_wrong(call, monitor_at) ->
     assert "  new, production, qa: " not in shown
 
 
+def test_status_says_what_references_that_came_late_left_undone(call, monitor_at) -> None:
+    belated = {
+        "state": "retrying", "reason": "it is away", "waiting": 3, "given_up": 2, "oldest": None, "revised": 1,
+        "unchanged": 0, "failures": {"gone": 5},
+    }  # fmt: skip
+    shown = call("status", "--url", monitor_at({"/v1/status": {**status_body(), "belated": belated}})).stdout
+    said = "references that came late: retrying (it is away), 3 verdicts wait to be revised, 2 stand all the same"
+    assert said + ", gone 5" in shown
+
+
 def test_status_as_json_is_what_the_monitor_said(call, monitor_at) -> None:
     shown = call("status", "--format", "json", "--url", monitor_at({"/v1/status": status_body()}))
     assert json.loads(shown.stdout) == status_body()

@@ -50,8 +50,13 @@ async def client(fake: FakeLangfuse) -> AsyncIterator[Langfuse]:
 
 
 class Remembered(list[Any]):
+    """Names of keys, traces, and what was found there, just now."""
+
     def referred(self, since_ns: int) -> list[Any]:
-        return list(self)
+        return [(time.time_ns(), *row) for row in self]
+
+    def referred_of(self, trace_id: bytes) -> list[Any]:
+        return [(name, told) for name, of, told in self if of == trace_id]
 
 
 def book(*sources: Any, store: Any = None, reopen: Callable[[bytes], bool] = lambda _: True) -> References:

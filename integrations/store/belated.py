@@ -1,0 +1,89 @@
+"""Belated traces: those that are to be read and judged once more, for a reference came when their spans were gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .part import Part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A trace that waits. ``wanted`` are 16 bytes that stand for its references as they are by now.
+
+    ``since_ns`` is when the change was noticed, ns since the epoch; ``attempts`` came to nothing so far.
+    """
+
+    trace_id: bytes
+    wanted: bytes
+    since_ns: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """How far one trace has come. ``reason`` is why the latest attempt came to nothing; ``over``: it was given up."""
+
+    since_ns: int
+    due_ns: int
+    attempts: int
+    reason: str | None
+    over: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """So many wait, the oldest since ``oldest_ns`` (None when none does), and so many were given up."""
+
+    waiting: int
+    oldest_ns: int | None
+    over: int
+
+
+class BelatedTraces(Part):
+    """Methods that write are async and return once committed. Raises ``StoreError``."""
+
+    def due(self, now_ns: int, limit: int) -> list[Due]:
+        """What may be read now, what has waited longest first."""
+        rows = self._read("belated_due", {"now": now_ns, "limit": limit})
+        return [Due(trace_id=t, wanted=wanted, since_ns=since, attempts=n) for t, wanted, since, n in rows]
+
+    def of(self, trace_id: bytes) -> Waiting | None:
+        """How far a trace has come; None for one of which nothing is owed."""
+        rows = self._read("belated_of", (trace_id,))
+        if not rows:
+            return None
+        since_ns, due_ns, attempts, reason, over = rows[0]
+        return Waiting(since_ns=since_ns, due_ns=due_ns, attempts=attempts, reason=reason, over=bool(over))
+
+    def standing(self) -> Standing:
+        """How many there are."""
+        ((waiting, oldest_ns, over),) = self._read("belated_standing", ())
+        return Standing(waiting=waiting, oldest_ns=oldest_ns, over=over)
+
+    async def note(self, wanted: Mapping[bytes, bytes], now_ns: int, due_ns: int) -> None:
+        """Traces whose references changed, and what they are by now; they are due at ``due_ns``.
+
+        What is known already changes nothing.
+        """
+        rows = [
+            {"trace_id": trace_id, "wanted": what, "now": now_ns, "due": due_ns} for trace_id, what in wanted.items()
+        ]
+        if rows:
+            await self._write(lambda connection: connection.executemany(self._sql["belated_note"], rows) and None)
+
+    async def postpone(self, each: Due, due_ns: int, reason: str, *, over: bool) -> None:
+        """An attempt came to nothing: not before ``due_ns`` again, or never (``over``)."""
+        said = {"trace_id": each.trace_id, "wanted": each.wanted, "due": due_ns, "reason": reason, "over": int(over)}
+        await self._write(lambda connection: connection.execute(self._sql["belated_postpone"], said) and None)
+
+    async def revive(self, reason: str, now_ns: int) -> None:
+        """What was given up for this reason is due once more: it holds no longer."""
+        said = {"reason": reason, "now": now_ns}
+        await self._write(lambda connection: connection.execute(self._sql["belated_revive"], said) and None)
+
+    async def done(self, each: Due) -> None:
+        """Nothing is owed to it any more, unless its references have changed meanwhile."""
+        said = {"trace_id": each.trace_id, "wanted": each.wanted}
+        await self._write(lambda connection: connection.execute(self._sql["belated_done"], said) and None)
