@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from integrations.otlp.outcome import Overloaded
-from tests.fakes.upstream import upstream
+from tests.fakes.upstream import OK, upstream
 from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.waiting import until
 
@@ -164,7 +164,7 @@ async def test_what_is_no_http_is_502(sidecar):
     async with upstream(b"\x16\x03\x01 what?\r\n\r\n") as up:
         app = await sidecar(up.url)
         answer = await app.post(one())
-        assert (answer.status_code, len(up.asked)) == (502, 2)
+        assert (answer.status_code, len(up.asked)) == (502, 1), "it has been heard"
 
 
 async def test_a_connection_that_upstream_closed_between_two_requests_costs_none(sidecar):
@@ -177,16 +177,23 @@ async def test_a_connection_that_upstream_closed_between_two_requests_costs_none
         assert app.monitor.front.forward.failed == {}
 
 
-async def test_a_request_that_must_not_be_repeated_is_not(sidecar):
+async def test_a_request_that_upstream_may_have_heard_is_not_sent_again(sidecar):
     async def reset(writer):
         writer.transport.abort()
 
-    async with upstream(reset) as up:
+    async with upstream() as up:
         app = await sidecar(up.url)
+        assert (await app.post(one())).status_code == 200
+        up.answer = reset
         assert (await app.http.post(app.otlp + "/api/public/scores", json={"value": 1})).status_code == 502
-        assert len(up.asked) == 1
-        assert (await app.post(one())).status_code == 502  # an export is: servers know spans by their ids
-        assert len(up.asked) == 3
+        assert len(up.asked) == 2, "on a connection that waited for it"
+        assert (await app.post(one())).status_code == 502
+        assert len(up.asked) == 3, "on a new one"
+        up.answer = OK
+        assert (await app.post(one())).status_code == 200
+        up.answer = reset
+        assert (await app.post(one())).status_code == 502
+        assert len(up.asked) == 6, "an export is, where its connection waited: servers know spans by their ids"
 
 
 async def test_what_cannot_be_read_here_goes_on_and_is_counted(sidecar):
