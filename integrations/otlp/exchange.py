@@ -30,7 +30,7 @@ class UpstreamError(Exception):
         self.reason = reason
 
 
-class _Improper(Exception):
+class _Improper(Exception):  # noqa: N818  # it never leaves this file
     """What an answer may not hold, though it can be parsed."""
 
 
@@ -95,6 +95,11 @@ class Exchange(asyncio.Protocol):
                 return
             else:
                 await self._more()
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of the answer is here."""
+        return self._ended
 
     @property
     def reusable(self) -> bool:

@@ -52,6 +52,11 @@ class Answer:
         """The body as it comes. Raises ``UpstreamError`` when it breaks off."""
         return self.exchange.parts()
 
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is here."""
+        return self.exchange.ended
+
     def close(self) -> None:
         """Give the connection back, or close it when the body was not read to its end."""
         self.upstream.release(self.exchange)
@@ -112,7 +117,10 @@ class Upstream:
                 raise
             else:
                 return Answer(
-                    status=exchange.status, headers=passed(exchange.headers, exchange.status), exchange=exchange, upstream=self
+                    status=exchange.status,
+                    headers=passed(exchange.headers, exchange.status),
+                    exchange=exchange,
+                    upstream=self,
                 )
 
     async def _connection(self) -> Exchange:
