@@ -168,7 +168,7 @@ class Upstream:
 
     def _headers(self, given: Iterable[Header], length: int | None) -> list[Header]:
         named = _connection(given)
-        sent = [(b"Host", self._authority)]
+        sent = [] if b"host" in self._mine else [(b"Host", self._authority)]
         sized = False
         for name, value in given:
             low = name.lower()

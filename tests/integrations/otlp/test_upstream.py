@@ -286,6 +286,14 @@ async def test_what_concerns_the_applications_connection_is_not_sent_on(to):
         assert up.asked[-1].headers == [host, ("Content-Length", "2")], "a length that is not its own is not believed"
 
 
+async def test_a_host_that_is_configured_is_the_only_one(to):
+    async with upstream() as up:
+        client = Upstream(up.url, timeout_s=30, replaced={"Host": "langfuse.example"})
+        assert await told(client) == (200, b"")
+        client.close()
+        assert [value for name, value in up.asked[0].headers if name.lower() == "host"] == ["langfuse.example"]
+
+
 async def test_who_has_waited_longest_is_next_and_all_come_through(to):
     async with upstream() as up:
         client = to(up.url)
