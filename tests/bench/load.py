@@ -18,7 +18,7 @@ from typing import Any
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 KEPT = Path(__file__).parents[1] / "data" / "otlp"
-"""Recordings of 11 clients that lie in this repository."""
+"""Recordings of real clients that lie in this repository."""
 
 Id = int
 """Which id of the lap stands at a place."""
