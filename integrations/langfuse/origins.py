@@ -9,8 +9,8 @@ Langfuse strikes stays lost: log records, exceptions, and what a span said a sec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 from integrations.raw import AttributeValue, RawEvent
 
@@ -29,6 +29,11 @@ _BY_SIGN: Final = (
     ("langsmith.span.kind", "gen_ai.prompt", "gen_ai.completion"),
 )
 """A sign that Langfuse leaves on the span, and where the contents stand on spans that bear it; in its own order."""
+_BY_SCHEMA: Final = (
+    ("prompt", "all_messages_events"), ("input", "output"), ("pydantic_ai.all_messages", "final_result"),
+    (_ASKED, _ANSWERED), (_ARGUMENTS, _RESULT),
+)  # fmt: skip
+"""Where they may stand on spans that list their attributes, as Logfire and Pydantic AI do; in Langfuse's order."""
 _CONVENTIONS: Final = (
     "gen_ai.", "openinference.", "traceloop.", "langsmith.", "mlflow.", "gcp.vertex.agent.", "logfire.", "haystack.",
     "llm.",
@@ -45,28 +50,40 @@ class Origin:
     name: str | None = None
 
 
+class _Contents(NamedTuple):
+    """Attributes whose values are not written as text yet, None for none; or events."""
+
+    attributes: Mapping[str, Any]
+    events: tuple[RawEvent, ...] = ()
+
+
 def origin(row: Row, kept: Mapping[str, AttributeValue], scope: str, at_ns: int) -> Origin | None:
     """The origin of a row with these attributes and this instrumentation scope.
 
     None for a row of a Langfuse SDK, of a client that used Langfuse's own words, and where nothing tells: such a row is
     read as Langfuse reads it. Events get the time ``at_ns``.
     """
-    if not kept or not scope or scope.startswith(_SDK) or any(key.startswith("langfuse.observation.") for key in kept):
+    if not scope or scope.startswith(_SDK) or any(key.startswith("langfuse.observation.") for key in kept):
         return None
     asked, tools = _without_tools(read(row.get("input")))
     answered = read(row.get("output"))
     if scope == "ai":
-        found: Origin | None = Origin(attributes=_of_vercel(kept, asked, answered, tools))
+        found: _Contents | None = _Contents(_of_vercel(kept, asked, answered, tools))
     elif asked is None and answered is None:
-        found = Origin() if _told(kept) or row.get("type") in (None, "", "SPAN") else None
+        found = _Contents({}) if _told(kept) or row.get("type") in (None, "", "SPAN") else None
     else:
         found = _of_attributes(kept, asked, answered) or _of_conventions(kept, asked, answered, at_ns)
     if found is None:
         return None
-    more: dict[str, AttributeValue] = {**_cost(row, kept), **found.attributes}
+    came = [(each, row.get(side)) for each, side in ((asked, "input"), (answered, "output"))]
+    whole = {id(each): said for each, said in came if isinstance(each, dict | list) and tools is None}
+    # What was not taken apart is the text that came, to the letter: an answer may be an object.
+    written = {key: said if isinstance(said := whole.get(id(value)), str) else text(value)
+               for key, value in found.attributes.items() if value is not None}  # fmt: skip
+    more: dict[str, AttributeValue] = {**_cost(row, kept), **written}
     if tools is not None and scope != "ai":
         more["gen_ai.tool.definitions"] = text(tools)
-    return replace(found, attributes=more, name=_name(row, kept))
+    return Origin(attributes=more, events=found.events, name=_name(row, kept))
 
 
 def _cost(row: Row, kept: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
@@ -79,31 +96,50 @@ def _cost(row: Row, kept: Mapping[str, AttributeValue]) -> dict[str, AttributeVa
     return {} if any("cost" in held for held in kept) else {key: total}
 
 
-def _of_attributes(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) -> Origin | None:
+def _of_attributes(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) -> _Contents | None:
     """Contents in words of the client's own."""
-    keys = next(((one, other) for sign, one, other in _BY_SIGN if sign in kept), None)
-    if keys is not None:
-        return Origin(attributes=texts(dict(zip(keys, (asked, answered), strict=True))))
+    for sign, one, other in _BY_SIGN:
+        if sign in kept:
+            again = _said_again(kept, asked, answered) if one == "input.value" else {}
+            return _Contents({**again, one: asked, other: answered})
     if any(key.startswith("gcp.vertex.agent.") for key in kept):
-        return Origin(attributes=_of_adk(kept, asked, answered))
+        return _Contents(_of_adk(kept, asked, answered))
     if _numbered(asked) or _numbered(answered):
         events = [each for side in (asked, answered) for each in (side if isinstance(side, list) else [side]) if each]
-        return Origin(attributes={"events": text(events)})
-    return None
+        return _Contents({"events": events})
+    schema = read(kept.get("logfire.json_schema"))
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    listed = properties if isinstance(properties, dict) else {}
+    there = {key for key, value in listed.items() if value != {"type": "null"}}
+    keys = next((pair for pair in _BY_SCHEMA if not there.isdisjoint(pair)), None)
+    return None if keys is None else _Contents(dict(zip(keys, (asked, answered), strict=True)))
 
 
-def _of_conventions(kept: Mapping[str, AttributeValue], asked: Any, answered: Any, at_ns: int) -> Origin | None:
+def _said_again(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) -> dict[str, Any]:
+    """In the conventions' words: what a framework said in these, and OpenInference beside it, is kept in the latter's.
+
+    A lone text is a message there.
+    """
+    if "gen_ai.operation.name" not in kept:
+        return {}
+    if _is_tool(kept):
+        return {_ARGUMENTS: asked, _RESULT: answered}
+    sides = ((_ASKED, "user", asked), (_ANSWERED, "assistant", answered))
+    return {key: [{"role": role, "content": said}] if isinstance(said, str) else said for key, role, said in sides}
+
+
+def _of_conventions(kept: Mapping[str, AttributeValue], asked: Any, answered: Any, at_ns: int) -> _Contents | None:
     """Contents in the words of the GenAI conventions, or in the plain ones of spans that do not follow these."""
     if not any(key.startswith("gen_ai.") for key in kept):
-        return Origin(attributes=texts({"input": asked, "output": answered})) if _told(kept) else None
+        return _Contents({"input": asked, "output": answered}) if _told(kept) else None
     if events := _of_events(asked, answered, at_ns):
-        return Origin(events=events)
-    said = texts({_ASKED: asked, _ANSWERED: answered})
+        return _Contents({}, events)
+    said = {_ASKED: asked, _ANSWERED: answered}
     if not _is_tool(kept):
-        return Origin(attributes=said)
+        return _Contents(said)
     if _messages(asked) or _messages(answered):
-        return Origin(events=(RawEvent(name=_DETAILS, time_ns=at_ns, attributes=said),))
-    return Origin(attributes=texts({_ARGUMENTS: asked, _RESULT: answered}))
+        return _Contents({}, (RawEvent(name=_DETAILS, time_ns=at_ns, attributes=texts(said)),))
+    return _Contents({_ARGUMENTS: asked, _RESULT: answered})
 
 
 def _told(kept: Mapping[str, AttributeValue]) -> bool:
@@ -122,11 +158,11 @@ def _is_tool(kept: Mapping[str, AttributeValue]) -> bool:
     return operation == "execute_tool" or (operation is None and "gen_ai.tool.name" in kept)
 
 
-def _of_vercel(kept: Mapping[str, AttributeValue], asked: Any, answered: Any, tools: Any) -> dict[str, AttributeValue]:
+def _of_vercel(kept: Mapping[str, AttributeValue], asked: Any, answered: Any, tools: Any) -> dict[str, Any]:
     """The AI SDK up to version 6, by the operation that the span is of."""
     operation = str(kept.get("ai.operationId") or "")
     if operation == "ai.toolCall":
-        return texts({"ai.toolCall.args": asked, "ai.toolCall.result": answered})
+        return {"ai.toolCall.args": asked, "ai.toolCall.result": answered}
     found: dict[str, Any] = {"ai.prompt.messages" if ".do" in operation else "ai.prompt": asked}
     if isinstance(answered, dict) and answered.keys() == {"role", "content", "tool_calls"}:
         found |= {"ai.response.text": answered["content"], "ai.response.toolCalls": answered["tool_calls"]}
@@ -134,16 +170,16 @@ def _of_vercel(kept: Mapping[str, AttributeValue], asked: Any, answered: Any, to
         found["ai.response.object"] = answered
     else:
         found["ai.response.toolCalls" if isinstance(answered, list) else "ai.response.text"] = answered
-    return texts({**found, "ai.prompt.tools": tools or None})
+    return {**found, "ai.prompt.tools": tools or None}
 
 
-def _of_adk(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) -> dict[str, AttributeValue]:
+def _of_adk(kept: Mapping[str, AttributeValue], asked: Any, answered: Any) -> dict[str, Any]:
     """Schema 1 has words of its own for calls and tools; agents and schema 2 keep to the conventions."""
     if _is_tool(kept):
-        return texts({"gcp.vertex.agent.tool_call_args": asked, "gcp.vertex.agent.tool_response": answered})
+        return {"gcp.vertex.agent.tool_call_args": asked, "gcp.vertex.agent.tool_response": answered}
     if isinstance(asked, dict) or isinstance(answered, dict):
-        return texts({"gcp.vertex.agent.llm_request": asked, "gcp.vertex.agent.llm_response": answered})
-    return texts({_ASKED: asked, _ANSWERED: answered})
+        return {"gcp.vertex.agent.llm_request": asked, "gcp.vertex.agent.llm_response": answered}
+    return {_ASKED: asked, _ANSWERED: answered}
 
 
 def _of_events(asked: Any, answered: Any, at_ns: int) -> tuple[RawEvent, ...]:
