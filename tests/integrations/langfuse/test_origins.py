@@ -185,7 +185,8 @@ def test_what_no_dialect_reads_or_langfuse_itself_sent_is_read_as_langfuse_reads
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
-        ["role", "message", "messages", "tools", "prompt", "event.name", "content", "parts", "properties", "input", "x"]), inner, max_size=3),
+        ["role", "message", "messages", "tools", "prompt", "event.name", "content", "parts", "properties", "input",
+         "x"]), inner, max_size=3),
     max_leaves=12,
 )  # fmt: skip
 
