@@ -108,7 +108,10 @@ def _answered(trace: Trace, root: Span | None, runs: Sequence[Span]) -> Iterator
 
 
 def _first_said(values: Iterator[Json]) -> Json:
-    return next((value for value in values if _said(value)), None)
+    for value in values:
+        if value is not None and _said(value):
+            return value
+    return None
 
 
 def _steps(trace: Trace) -> Iterator[Span]:

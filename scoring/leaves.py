@@ -57,14 +57,13 @@ class _ToldTwice:
     """
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str | None, Usage], dict[str, int]] = {}
+        self._open: dict[tuple[str, int, int], dict[str, int]] = {}
 
     def by_another(self, span: Span) -> bool:
         """Whether the call was told before; spans come in order of start."""
         if span.usage is None or span.kind is not SpanKind.LLM or span.parent_id is None:
             return False
-        plain = Usage(input=span.usage.input, output=span.usage.output)
-        ends = self._open.setdefault((span.parent_id, plain), {})
+        ends = self._open.setdefault((span.parent_id, span.usage.input, span.usage.output), {})
         if span.response_id is None:
             other = next((d for d, end in ends.items() if d != span.dialect and end >= span.end_ns), None)
             if other is not None:
@@ -77,13 +76,13 @@ class _ToldTwice:
 def _lowest(trace: Trace, reporting: Sequence[Span], *, whole: bool = False) -> list[Span]:
     """Spans that report and have none below them that does, one for each response; ``whole`` as in ``_covered``."""
     covered = _covered(trace, reporting, whole=whole)
-    told = _ToldTwice()
+    told = _ToldTwice() if len({span.dialect for span in reporting}) > 1 else None
     seen: set[str] = set()
     found: list[Span] = []
     for span in reporting:
         if span.span_id in covered or (span.response_id is not None and span.response_id in seen):
             continue
-        if told.by_another(span):
+        if told is not None and told.by_another(span):
             continue
         if span.response_id is not None:
             seen.add(span.response_id)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from .span import Json, Message, ToolCall
 from .trace import Trace
@@ -45,7 +47,7 @@ class Answers:
         """
         ids = {ask.call.call_id for ask in asked if ask.call.call_id is not None}
         again = {} if ids <= self._by_id.keys() else self._told_again(ids)
-        asked = [replace(ask, answer=self._under_an_id(ask.call, again)) for ask in asked]
+        asked = [Asked(ask.call, ask.at_ns, self._under_an_id(ask.call, again)) for ask in asked]
         return self._in_order(self._in_order(asked, named=True), named=False)
 
     def _under_an_id(self, call: ToolCall, again: dict[tuple[str, str], deque[str]]) -> Message | None:
@@ -85,6 +87,5 @@ def identity(call: ToolCall) -> tuple[str, str, str]:
     return (call.call_id or "", call.name, canonical(call.arguments))
 
 
-def canonical(arguments: Json) -> str:
-    """Arguments as one text, whatever the order of their keys."""
-    return json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)
+canonical: Final[Callable[[Json], str]] = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=str).encode
+"""Arguments as one text, whatever the order of their keys."""

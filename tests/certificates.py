@@ -38,3 +38,21 @@ def make(folder: Path) -> Made:
             "-addext", "basicConstraints=CA:FALSE",
         )  # fmt: skip
     return Made(folder)
+
+
+def another(made: Made, name: str, names: str, days: int = 2) -> Made:
+    """A further server's certificate of that authority: ``names`` as in subjectAltName; one of ``-1`` has expired."""
+
+    def run(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=made.folder, check=True, capture_output=True)
+
+    run(
+        "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}",
+        "-keyout", f"{name}_key.pem", "-out", f"{name}.csr",
+    )  # fmt: skip
+    (made.folder / f"{name}.ext").write_text(f"subjectAltName={names}\nbasicConstraints=CA:FALSE\n")
+    run(
+        "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca_key.pem", "-CAcreateserial",
+        "-days", str(days), "-extfile", f"{name}.ext", "-out", f"{name}.pem",
+    )  # fmt: skip
+    return made

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from integrations.raw import AttributeValue
 
 from . import unwrap
+
+_DEEPEST: Final = 12
+"""Steps of a path that are followed."""
+_REMEMBERED: Final = 128
+"""Characters of a path up to which its steps are kept: the same few paths come for ever, but clients choose them."""
 
 
 def tree(attributes: Mapping[str, AttributeValue], prefix: str) -> dict[str, Any]:
@@ -16,15 +22,25 @@ def tree(attributes: Mapping[str, AttributeValue], prefix: str) -> dict[str, Any
     for key, value in attributes.items():
         if not key.startswith(prefix):
             continue
-        *path, last = key[len(prefix) :].split(".")[:12]
+        path = key[len(prefix) :]
+        above, last = _steps(path) if len(path) <= _REMEMBERED else _split(path)
         node: Any = tree
-        for step in path:
+        for step in above:
             node = node.setdefault(step, {})
             if not isinstance(node, dict):
                 break
         else:
             node[last] = unwrap.plain(value)
     return tree
+
+
+def _split(path: str) -> tuple[tuple[str, ...], str]:
+    """The steps of a path down to its last, and that."""
+    *above, last = path.split(".")[:_DEEPEST]
+    return tuple(above), last
+
+
+_steps = lru_cache(maxsize=2048)(_split)
 
 
 def listed(node: Any) -> list[dict[str, Any]]:

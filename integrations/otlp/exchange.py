@@ -7,7 +7,7 @@ loop than there are packets. Reading HTTP is the library's part.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import select
 from collections.abc import AsyncIterator
 from typing import Final, cast
 
@@ -16,7 +16,7 @@ import httptools
 from .response import Header
 
 _HEAD: Final = 100_000
-"""Bytes that the head of an answer may have."""
+"""Bytes that the head of an answer may have, and what comes between or after the parts of its body."""
 _AHEAD: Final = 1 << 18
 """Bytes of an answer that are held until somebody takes them; more are left with upstream."""
 
@@ -30,19 +30,25 @@ class UpstreamError(Exception):
         self.reason = reason
 
 
+class _Improper(Exception):  # noqa: N818  # it never leaves this file
+    """What an answer may not hold, though it can be parsed."""
+
+
 class Exchange(asyncio.Protocol):
     """An HTTP/1.1 connection. ``send`` begins an exchange, ``parts`` reads its answer, ``reusable`` ends it.
 
-    ``timeout_s`` is how long nothing may happen while something is waited for.
+    ``timeout_s`` is how long nothing may happen while something is waited for. Only a whole head and a part of a body
+    count as something: what trickles in is not waited for for ever.
     """
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._transport: asyncio.Transport | None = None
+        self._poll: select.poll | None = None
         self._parser: Final = httptools.HttpResponseParser(self)
         self._waiter: asyncio.Future[None] | None = None
-        self._lost = self._paused = self._held = False
-        self._parts: deque[bytes] = deque()
+        self._lost = self._paused = self._held = self._used = False
+        self._parts: list[bytes] = []
         self.idle_s = 0.0
         """Since when it waits for a request, on the event loop's clock."""
         self._begin(bodiless=False)
@@ -50,8 +56,8 @@ class Exchange(asyncio.Protocol):
 
     def _begin(self, *, bodiless: bool) -> None:
         self._open, self._bodiless = True, bodiless
-        self._sent = self._ended = self._keep = self._sized = False
-        self._broken = ""
+        self._sent = self._ended = self._keep = self._sized = self._heard = False
+        self._broken: tuple[str, str] | None = ("reset", "it hung up") if self._lost else None
         self._parts.clear()
         self._size = self._seen = 0
         self.status = 0
@@ -79,24 +85,43 @@ class Exchange(asyncio.Protocol):
     async def parts(self) -> AsyncIterator[bytes]:
         """The body of the answer as it comes. Raises ``UpstreamError`` when it breaks off."""
         while True:
-            while self._parts:
-                part = self._parts.popleft()
-                self._size -= len(part)
-                self._hold(self._size >= _AHEAD)
+            if self._parts:
+                part = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+                self._parts.clear()
+                self._size = 0
+                self._hold(False)
                 yield part
-            if self._ended:
+            elif self._ended:
                 return
-            await self._more()
+            else:
+                await self._more()
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of the answer is here."""
+        return self._ended
 
     @property
     def reusable(self) -> bool:
         """Whether the exchange is over, and another may follow on this connection."""
         over = not self._open or (self._ended and self._sent and self._keep and not self._held)
-        return over and not self._lost and self._transport is not None and not self._transport.is_closing()
+        if not over or self._lost or self._transport is None or self._transport.is_closing():
+            return False
+        return not self._transport.get_write_buffer_size()
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing has come, not even what the event loop has yet to tell: its end, or an answer to nothing."""
+        return self._poll is None or not self._poll.poll(0)
+
+    @property
+    def stale(self) -> bool:
+        """Whether it had waited for this request, and was closed before anything came in answer."""
+        return self._used and self._lost and not self._heard
 
     def rest(self, now_s: float) -> None:
         """The exchange is over: until the next one nothing is to come."""
-        self._open, self.idle_s = False, now_s
+        self._open, self._used, self.idle_s = False, True, now_s
 
     def abort(self) -> None:
         """Hang up."""
@@ -127,8 +152,10 @@ class Exchange(asyncio.Protocol):
 
     async def _more(self) -> None:
         """Until something happens."""
-        if self._broken:
-            raise UpstreamError(502, "reset", f"the connection to it broke ({self._broken})")
+        if self._broken is not None:
+            reason, cause = self._broken
+            what = "the connection to it broke" if reason == "reset" else "its answer is not HTTP"
+            raise UpstreamError(502, reason, f"{what} ({cause})")
         self._waiter = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -144,28 +171,31 @@ class Exchange(asyncio.Protocol):
 
     def _fail(self, cause: str) -> None:
         if not self._ended:
-            self._broken = self._broken or cause
+            self._broken = self._broken or ("protocol", cause)
+        self._wake()
         self.abort()
 
     # What the transport calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        if hasattr(select, "poll"):  # Windows has none
+            self._poll = select.poll()
+            self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
-        if not self._open:  # nobody has asked
+        if not self._open or self._ended:  # nobody has asked
             self.abort()
             return
-        if not self.status:
-            self._seen += len(data)
+        self._heard = True
+        self._seen += len(data)
         try:
             self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(str(error) or type(error).__name__)
-        if not self.status and self._seen > _HEAD:
-            self._fail("the head of its answer does not end")
+        except httptools.HttpParserError as error:
+            self._fail(str(error.__context__ if isinstance(error.__context__, _Improper) else error))
+        if self._seen > _HEAD and not self._ended:
+            self._fail("a head does not end")
         self._hold(self._size >= _AHEAD)
-        self._wake()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost = True
@@ -173,7 +203,7 @@ class Exchange(asyncio.Protocol):
             if error is None and self.status and not self._sized and not self._broken:
                 self._ended = True  # an answer without a length ends with its connection
             else:
-                self._broken = self._broken or (str(error) if error else "it hung up")
+                self._broken = self._broken or ("reset", str(error) if error else "it hung up")
         self._wake()
 
     def pause_writing(self) -> None:
@@ -194,24 +224,32 @@ class Exchange(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.status:  # a trailer
             return
+        low, value = name.lower(), value.rstrip(b" \t")
         self.headers.append((name, value))
-        low = name.lower()
-        if low == b"content-length" or (low == b"transfer-encoding" and b"chunked" in value.lower()):
-            self._sized = True
+        if low == b"transfer-encoding" and (self._sized or value.lower() != b"chunked"):
+            raise _Improper("a transfer coding that nobody asked for")
+        self._sized = self._sized or low in (b"content-length", b"transfer-encoding")
 
     def on_headers_complete(self) -> None:
-        status = self._parser.get_status_code()
-        if self._ended or status < 200:  # what is said in between concerns this connection
+        if self._ended:
             return
-        self.status = status
-        if self._bodiless:
-            self._ended = True
+        status = self._parser.get_status_code()
+        if status == 101 or not 100 <= status < 600:
+            raise _Improper(f"a status of {status}")
+        if status >= 200:
+            self.status, self._ended = status, self._bodiless
+        elif self._sized:  # what is said in between concerns this connection, and has no body
+            raise _Improper(f"a body with status {status}")
+        self._wake()
 
     def on_body(self, part: bytes) -> None:
         if not self._ended:
             self._parts.append(part)
             self._size += len(part)
+            self._seen = 0
+            self._wake()
 
     def on_message_complete(self) -> None:
         if self.status and not self._ended:
             self._ended, self._keep = True, self._parser.should_keep_alive()
+            self._wake()

@@ -13,7 +13,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Sequence
-from typing import Final
+from typing import Any, Final
 
 from .body import Disconnected, Receive, Share, next_part
 from .passing import Passing
@@ -92,18 +92,29 @@ class Forward:
         copied = signal in ("traces", "logs") and scope["method"] == "POST"
         memory = self._receiver.memory
         body = _Body(receive, memory.share() if copied else None, memory.max_bytes)
-        # The answer goes first; but where upstream lets one wait, judging does not wait with it.
-        late = asyncio.get_running_loop().call_later(_PATIENCE_S, self._judge, scope, headers, body)
+
+        def lasts() -> None:
+            # The answer goes first; but where upstream lets one wait, judging does not wait with it.
+            self._judge(scope, headers, body)
+            if body.ended:
+                body.watch(relaying)
+
+        relaying = asyncio.current_task()
+        late = asyncio.get_running_loop().call_later(_PATIENCE_S, lasts)
         self._passing.begin()
         try:
             await self._relay(scope, headers, body, send)
         except Disconnected:
             pass
+        except asyncio.CancelledError:
+            if not body.left or relaying is None:
+                raise
+            relaying.uncancel()  # nobody is there any more to whom this could matter
         finally:
             self._passing.end()
             late.cancel()
             self._judge(scope, headers, body)
-            body.release()
+            body.close()
 
     async def _relay(self, scope: Scope, headers: dict[bytes, bytes], body: _Body, send: Send) -> None:
         first, more = await body.begin()
@@ -133,23 +144,16 @@ class Forward:
 
     async def _return(self, came: Answer, send: Send, body: _Body) -> None:
         """Pass an answer back while it comes. Where it breaks off, so does ours: half of it must not look whole."""
-        gone: asyncio.Task[None] | None = None
         try:
             await send({"type": "http.response.start", "status": came.status, "headers": came.headers})
-            begun = False
+            if not came.whole:  # most are by now, and then nobody goes away
+                body.watch(asyncio.current_task())
             async for part in came.parts():
-                if begun and gone is None:  # most answers are one part, during which nobody goes away
-                    gone = asyncio.create_task(body.gone())
-                if gone is not None and gone.done():
-                    return
                 await send({"type": "http.response.body", "body": part, "more_body": True})
-                begun = True
         except UpstreamError as error:
             self._note(error)
             return
         finally:
-            if gone is not None:
-                gone.cancel()
             came.close()
         await send({"type": "http.response.body", "body": b""})
 
@@ -229,6 +233,9 @@ class _Body:
         self.why = "too_large"
         """Why there is no copy."""
         self.ended = False
+        self.left = False
+        """Whether the application has gone away while its request was watched."""
+        self._watching: asyncio.Task[None] | None = None
 
     async def begin(self) -> tuple[bytes, bool]:
         """The body if it is short, else its beginning; and whether there is more."""
@@ -272,12 +279,24 @@ class _Body:
         self.release()
         return taken
 
+    def watch(self, relaying: asyncio.Task[Any] | None) -> None:
+        """Nothing more of the body is asked for: from now on, end the request when the application goes away."""
+        if self._watching is None and relaying is not None:
+            self._watching = asyncio.create_task(self._watch(relaying))
+
+    async def _watch(self, relaying: asyncio.Task[Any]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.left = True
+        relaying.cancel()
+
     def release(self) -> None:
         """Give back what the copy takes."""
         if self._share is not None:
             self._share.release()
 
-    async def gone(self) -> None:
-        """Return once the application has gone away."""
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+    def close(self) -> None:
+        """The request is over."""
+        self.release()
+        if self._watching is not None:
+            self._watching.cancel()

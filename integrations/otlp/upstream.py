@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from .connecting import connected
 from .exchange import Exchange, UpstreamError
 from .response import Header
 
@@ -51,6 +52,11 @@ class Answer:
         """The body as it comes. Raises ``UpstreamError`` when it breaks off."""
         return self.exchange.parts()
 
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is here."""
+        return self.exchange.ended
+
     def close(self) -> None:
         """Give the connection back, or close it when the body was not read to its end."""
         self.upstream.release(self.exchange)
@@ -74,6 +80,7 @@ class Upstream:
         if self._tls is not None:
             self._tls.set_alpn_protocols(["http/1.1"])
         self._idle: deque[Exchange] = deque()
+        self._closed = False
         self._room = asyncio.Semaphore(_CONNECTIONS)
 
     async def send(
@@ -88,7 +95,8 @@ class Upstream:
         """Send a request on and return its answer once that has begun. Raises ``UpstreamError``.
 
         ``target`` is path and query as the application wrote them. A ``repeatable`` request whose body is all there is
-        sent once more where its connection is closed before anything came back: servers close idle ones at any time.
+        sent once more where a connection that had waited for it is closed before anything came back: servers close
+        idle ones at any time. No other is, for nobody can tell whether it was heard (RFC 9110 §9.2.2).
         """
         sent = self._headers(headers, len(body) if isinstance(body, bytes) else None)
         head = _head(method.encode(), self._base + target, sent)
@@ -98,18 +106,21 @@ class Upstream:
             exchange = await self._connection()
             try:
                 await exchange.send(head, body, chunked=chunked, bodiless=method == "HEAD")
-            except UpstreamError as error:
+            except UpstreamError:
                 self.release(exchange, over=True)
-                if not again or error.reason != "reset":
+                if not again or not exchange.stale:
                     raise
                 again = False
-                self.close()  # a server that closed one while nothing was asked may have closed them all
+                self._hang_up()  # a server that closed one while nothing was asked may have closed them all
             except BaseException:
                 self.release(exchange, over=True)
                 raise
             else:
                 return Answer(
-                    status=exchange.status, headers=passed(exchange.headers), exchange=exchange, upstream=self
+                    status=exchange.status,
+                    headers=passed(exchange.headers, exchange.status),
+                    exchange=exchange,
+                    upstream=self,
                 )
 
     async def _connection(self) -> Exchange:
@@ -124,8 +135,9 @@ class Upstream:
             self._idle.popleft().abort()
         while self._idle:
             exchange = self._idle.pop()
-            if exchange.reusable:
+            if exchange.reusable and exchange.silent:
                 return exchange
+            exchange.abort()
         try:
             return await self._connect()
         except BaseException:
@@ -136,19 +148,19 @@ class Upstream:
         try:
             async with asyncio.timeout(min(_CONNECT_S, self._timeout_s)):
                 _, exchange = await asyncio.get_running_loop().create_connection(
-                    lambda: Exchange(self._timeout_s), self._host, self._port,
+                    lambda: Exchange(self._timeout_s), sock=await connected(self._host, self._port),
                     ssl=self._tls, server_hostname=self._host if self._tls else None,
                 )  # fmt: skip
         except TimeoutError:
             raise UpstreamError(504, "timeout", "it did not answer in time") from None
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # a name that is none is the latter
             raise UpstreamError(502, "connect", f"it cannot be reached ({error})") from error
         return exchange
 
     def release(self, exchange: Exchange, *, over: bool = False) -> None:
         """Take a connection back; it is closed where its exchange has not ended well, or is ``over``."""
         self._room.release()
-        if exchange.reusable and not over:
+        if exchange.reusable and not over and not self._closed:
             exchange.rest(asyncio.get_running_loop().time())
             self._idle.append(exchange)
         else:
@@ -156,7 +168,7 @@ class Upstream:
 
     def _headers(self, given: Iterable[Header], length: int | None) -> list[Header]:
         named = _connection(given)
-        sent = [(b"Host", self._authority)]
+        sent = [] if b"host" in self._mine else [(b"Host", self._authority)]
         sized = False
         for name, value in given:
             low = name.lower()
@@ -172,15 +184,21 @@ class Upstream:
         return sent
 
     def close(self) -> None:
-        """Close the connections that wait for a request."""
+        """Close the connections that wait for a request, and from now on each as soon as it has no more to do."""
+        self._closed = True
+        self._hang_up()
+
+    def _hang_up(self) -> None:
         while self._idle:
             self._idle.pop().abort()
 
 
-def passed(headers: Sequence[Header]) -> list[Header]:
-    """Headers of an answer without those of the connection it came on."""
-    named = _connection(headers)
-    return [(name, value) for name, value in headers if (low := name.lower()) not in _HOP_BY_HOP and low not in named]
+def passed(headers: Sequence[Header], status: int) -> list[Header]:
+    """Headers of an answer without those of the connection it came on, and without a length where there is no body."""
+    gone = _HOP_BY_HOP | _connection(headers)
+    if status in (204, 304):  # 304 may tell the length of what it does not send: ours would have to be sent
+        gone |= {b"content-length"}
+    return [(name, value) for name, value in headers if name.lower() not in gone]
 
 
 def _connection(headers: Iterable[Header]) -> frozenset[bytes]:

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, SecretStr
 
 from .receiving import CertificateFile, Secret
 from .section import GIVEN_AS_LIST, Section
 from .units import PositiveDuration, parse_duration
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OF_CONNECTION: Final = frozenset(
+    {"connection", "content-length", "expect", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+
+
+def _is_value(value: SecretStr) -> SecretStr:
+    if not value.get_secret_value().isprintable():
+        raise ValueError("must be one line without control characters (a line break at the end of a secret's file?)")
+    return value
+
+
+def _are_names(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+    for name in headers:
+        if not _TOKEN.fullmatch(name) or name.lower() in _OF_CONNECTION:
+            raise ValueError(f"{name!r} is no header, or one that concerns the connection and is not for you to set")
+    return headers
 
 
 def _is_base_url(url: str) -> str:
@@ -39,6 +58,7 @@ def _is_prefix(path: str) -> str:
 BaseUrl: TypeAlias = Annotated[str, AfterValidator(_is_base_url)]
 PathPart: TypeAlias = Annotated[str, AfterValidator(_is_path)]
 Prefix: TypeAlias = Annotated[str, AfterValidator(_is_prefix)]
+HeaderValue: TypeAlias = Annotated[Secret, AfterValidator(_is_value)]
 
 
 class Forward(Section):
@@ -51,11 +71,11 @@ class Forward(Section):
     url: BaseUrl = Field(
         description="where to: Langfuse, a Collector, any OTLP endpoint; the path of each request is put after it"
     )
-    authorization: Secret | None = Field(
+    authorization: HeaderValue | None = Field(
         default=None,
         description="the `Authorization` header of what goes on, as `${NAME}`; without it the application's own",
     )
-    headers: Mapping[str, Secret] = Field(
+    headers: Annotated[Mapping[str, HeaderValue], AfterValidator(_are_names)] = Field(
         default_factory=dict, description="further headers of what goes on, in place of the application's"
     )
     signals: Annotated[tuple[Literal["traces", "logs", "metrics"], ...], GIVEN_AS_LIST] = Field(

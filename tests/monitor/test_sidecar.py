@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from integrations.otlp.outcome import Overloaded
-from tests.fakes.upstream import upstream
+from tests.fakes.upstream import OK, upstream
 from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.waiting import until
 
@@ -164,7 +164,7 @@ async def test_what_is_no_http_is_502(sidecar):
     async with upstream(b"\x16\x03\x01 what?\r\n\r\n") as up:
         app = await sidecar(up.url)
         answer = await app.post(one())
-        assert (answer.status_code, len(up.asked)) == (502, 2)
+        assert (answer.status_code, len(up.asked)) == (502, 1), "it has been heard"
 
 
 async def test_a_connection_that_upstream_closed_between_two_requests_costs_none(sidecar):
@@ -177,16 +177,23 @@ async def test_a_connection_that_upstream_closed_between_two_requests_costs_none
         assert app.monitor.front.forward.failed == {}
 
 
-async def test_a_request_that_must_not_be_repeated_is_not(sidecar):
+async def test_a_request_that_upstream_may_have_heard_is_not_sent_again(sidecar):
     async def reset(writer):
         writer.transport.abort()
 
-    async with upstream(reset) as up:
+    async with upstream() as up:
         app = await sidecar(up.url)
+        assert (await app.post(one())).status_code == 200
+        up.answer = reset
         assert (await app.http.post(app.otlp + "/api/public/scores", json={"value": 1})).status_code == 502
-        assert len(up.asked) == 1
-        assert (await app.post(one())).status_code == 502  # an export is: servers know spans by their ids
-        assert len(up.asked) == 3
+        assert len(up.asked) == 2, "on a connection that waited for it"
+        assert (await app.post(one())).status_code == 502
+        assert len(up.asked) == 3, "on a new one"
+        up.answer = OK
+        assert (await app.post(one())).status_code == 200
+        up.answer = reset
+        assert (await app.post(one())).status_code == 502
+        assert len(up.asked) == 6, "an export is, where its connection waited: servers know spans by their ids"
 
 
 async def test_what_cannot_be_read_here_goes_on_and_is_counted(sidecar):
@@ -250,6 +257,84 @@ async def test_an_application_that_goes_away_in_the_middle_leaves_nothing_behind
             await until(lambda: app.monitor.receiver.memory.held == 0)
         assert unjudged(app) == {}
         assert (await app.post(one())).status_code == 200
+
+
+@pytest.mark.parametrize("said", [
+    b"", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\nfirst",
+    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n",
+])  # fmt: skip
+async def test_who_does_not_wait_for_an_answer_ends_its_request_upstream_too(sidecar, said):
+    async def hang(writer):
+        writer.write(said)
+        await asyncio.Event().wait()
+
+    async with upstream(hang) as up:
+        app = await sidecar(up.url)
+        forward = app.monitor.front.forward
+        client = forward.upstream
+        host, port = app.otlp.removeprefix("http://").split(":")
+        for number, path in enumerate(("/v1/traces", "/api/public/slow"), 1):
+            body = one() if path == "/v1/traces" else b""
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n".encode())
+            writer.write(b"content-type: application/x-protobuf\r\n\r\n" + body)
+            if said:
+                await reader.readline()
+            await until(lambda asked=number: len(up.asked) == asked)
+            assert client._room._value < 100
+            writer.close()
+            await until(lambda: client._room._value == 100, 20)  # and not after the 30 s of `forward.timeout`
+            assert len(client._idle) == 0
+        assert forward.failed == {}, "upstream did nothing wrong"
+        assert (await app.settled(1))["ended"]["scored"] == 1
+        up.answer = OK
+        assert (await app.post(one(2))).status_code == 200
+
+
+async def test_an_answer_that_may_have_no_body_keeps_its_connection(sidecar):
+    async with upstream(b"HTTP/1.1 304 Not Modified\r\ncontent-length: 99\r\netag: x\r\n\r\n") as up:
+        app = await sidecar(up.url)
+        for _ in range(3):
+            answer = await app.http.get(app.otlp + "/api/public/v2/prompts/a")
+            assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", "x")
+        assert up.connections == 1
+
+
+async def test_a_status_that_nobody_knows_is_502(sidecar):
+    async with upstream(b"HTTP/1.1 999 Denied\r\ncontent-length: 0\r\n\r\n") as up:
+        app = await sidecar(up.url)
+        answer = await app.http.get(app.otlp + "/api/public/projects")
+        assert (answer.status_code, "a status of 999" in answer.json()["message"]) == (502, True)
+        assert app.monitor.front.forward.failed == {"protocol": 1}
+
+
+async def test_who_expects_to_be_asked_for_its_body_is(sidecar):
+    async with upstream() as up:
+        app = await sidecar(up.url)
+        reader, writer = await asyncio.open_connection(*app.otlp.removeprefix("http://").split(":"))
+        body = one()
+        writer.write(b"POST /v1/traces HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n")
+        writer.write(b"content-type: application/x-protobuf\r\ncontent-length: %d\r\n\r\n" % len(body))
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(body)
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        assert (up.asked[0].body, up.asked[0].header("expect")) == (body, None)
+        writer.close()
+
+
+@pytest.mark.parametrize("lines", [
+    b"content-length: 3\r\ntransfer-encoding: chunked\r\n", b"content-length: 3\r\ncontent-length: 4\r\n",
+    b"transfer-encoding: chunked, identity\r\n", b"a: b\r\n c\r\ncontent-length: 3\r\n", b"a : b\r\n",
+    b"a: b\ncontent-length: 3\r\n",
+])  # fmt: skip
+async def test_a_request_that_could_be_read_in_two_ways_does_not_go_on(sidecar, lines):
+    async with upstream() as up:
+        app = await sidecar(up.url)
+        reader, writer = await asyncio.open_connection(*app.otlp.removeprefix("http://").split(":"))
+        writer.write(b"POST /v1/traces HTTP/1.1\r\nhost: x\r\n" + lines + b"\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n")
+        assert (await reader.readline()).split()[1] == b"400"
+        assert up.asked == []
+        writer.close()
 
 
 async def test_health_is_answered_here_and_nothing_else_of_ours_stands_in_the_way(sidecar):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import select
+import socket
+import threading
 
 import pytest
 
@@ -29,9 +32,10 @@ async def to():
 
 async def told(client, method="POST", body=b"ab", headers=SIZED, **more):
     answer = await client.send(method, b"/x", headers, body, **more)
-    whole = b"".join([part async for part in answer.parts()])
-    answer.close()
-    return answer.status, whole
+    try:
+        return answer.status, b"".join([part async for part in answer.parts()])
+    finally:
+        answer.close()
 
 
 async def in_parts(*parts):
@@ -197,3 +201,137 @@ async def test_connections_that_a_restarted_server_has_closed_cost_no_request(to
         for _ in range(6):
             assert await told(client, repeatable=True) == (200, b"")
         assert len(up.asked) >= 10
+
+
+def behind_its_back(client):
+    """Wait, without letting the event loop look, until the idle connection has something to tell."""
+    (idle,) = client._idle
+    assert select.select([idle._transport.get_extra_info("socket")], [], [], 30)[0]
+
+
+async def test_a_connection_closed_in_the_very_moment_costs_no_request_even_if_it_may_not_be_repeated(to):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        served = []
+
+        def serve():
+            for _ in range(2):
+                connection, _ = listener.accept()
+                with connection:
+                    served.append(connection.recv(1 << 16))
+                    connection.sendall(OK)
+                    if len(served) == 1:
+                        go.wait()
+
+        go = threading.Event()
+        serving = threading.Thread(target=serve)
+        serving.start()
+        client = to(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        assert await told(client) == (200, b"")
+        go.set()
+        behind_its_back(client)
+        assert await told(client) == (200, b"")
+        assert len(served) == 2
+        await asyncio.to_thread(serving.join)
+
+
+async def test_an_answer_to_nothing_is_not_taken_for_that_to_the_next_request(to):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            for said in (b"first", b"second"):
+                connection, _ = listener.accept()
+                held.append(connection)
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(said), said))
+                if said == b"first":
+                    go.wait()
+                    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")
+
+        held, go = [], threading.Event()
+        serving = threading.Thread(target=serve)
+        serving.start()
+        client = to(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        assert await told(client) == (200, b"first")
+        go.set()
+        behind_its_back(client)
+        assert await told(client) == (200, b"second")
+        await asyncio.to_thread(serving.join)
+        for each in held:
+            each.close()
+
+
+async def test_what_is_no_answer_is_not_asked_for_again(to):
+    async with upstream() as up:
+        client = to(up.url)
+        assert await told(client) == (200, b"")
+        up.answer = b"what?\r\n\r\n"
+        with pytest.raises(UpstreamError) as refused:
+            await told(client, repeatable=True)
+        assert (refused.value.reason, len(up.asked)) == ("protocol", 2)
+
+
+async def test_what_concerns_the_applications_connection_is_not_sent_on(to):
+    headers = [(b"Connection", b"close, X-Hop"), (b"X-Hop", b"1"), (b"TE", b"trailers"), (b"Upgrade", b"h2c"),
+               (b"Expect", b"100-continue"), (b"Transfer-Encoding", b"chunked"), (b"Keep-Alive", b"5"),
+               (b"Proxy-Authorization", b"x"), (b"Host", b"theirs"), (b"Cookie", b"a"), (b"Cookie", b"b")]  # fmt: skip
+    async with upstream() as up:
+        client = to(up.url)
+        host = ("Host", up.url.removeprefix("http://"))
+        cookies = [("Cookie", "a"), ("Cookie", "b")]
+        await told(client, headers=headers)
+        assert up.asked[-1].headers == [host, *cookies, ("Content-Length", "2")]
+        await told(client, headers=headers, body=in_parts(b"a", b"b"))
+        assert up.asked[-1].headers == [host, *cookies, ("Transfer-Encoding", "chunked")]
+        await told(client, headers=[(b"Connection", b"content-length"), (b"Content-Length", b"99")])
+        assert up.asked[-1].headers == [host, ("Content-Length", "2")], "a length that is not its own is not believed"
+
+
+async def test_a_host_that_is_configured_is_the_only_one(to):
+    async with upstream() as up:
+        client = Upstream(up.url, timeout_s=30, replaced={"Host": "langfuse.example"})
+        assert await told(client) == (200, b"")
+        client.close()
+        assert [value for name, value in up.asked[0].headers if name.lower() == "host"] == ["langfuse.example"]
+
+
+async def test_who_has_waited_longest_is_next_and_all_come_through(to):
+    async with upstream() as up:
+        client = to(up.url)
+        client._room = asyncio.Semaphore(1)
+        await asyncio.gather(*(told(client, body=b"%02d" % n) for n in range(30)))
+        assert up.connections == 1
+        assert [int(asked.body) for asked in up.asked] == list(range(30))
+
+
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"])
+@pytest.mark.parametrize("turns", [1, 2, 3, 5, 8, 50])
+async def test_whenever_it_is_given_up_nothing_stays_open(to, said, turns):
+    async def hang(writer):
+        writer.write(said)
+        await writer.drain()
+        await asyncio.Event().wait()
+
+    async with upstream(hang) as up:
+        client = to(up.url)
+        asking = asyncio.create_task(told(client))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if turns == 50:
+            await until(lambda: up.asked)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert (client._room._value, len(client._idle)) == (module._CONNECTIONS, 0)
+        up.answer = OK
+        assert await told(client) == (200, b"")
+
+
+async def test_what_ends_after_the_shutdown_is_not_kept(to):
+    async with upstream() as up:
+        client = to(up.url)
+        answer = await client.send("POST", b"/x", SIZED, b"ab")
+        client.close()
+        assert [part async for part in answer.parts()] == []
+        answer.close()
+        assert len(client._idle) == 0
+        assert answer.exchange._transport.is_closing()
