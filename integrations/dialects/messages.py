@@ -1,7 +1,7 @@
 """Messages in any vendor's shape → ``Message``.
 
 Known shapes: OpenAI chat and responses, Anthropic, Gemini, Bedrock, the GenAI conventions' parts, the AI SDK's parts,
-LangChain (plain and ``lc``-serialised), Haystack's and LlamaIndex's printed objects.
+LangChain (plain and ``lc``-serialised), OpenInference's dotted keys, Haystack's and LlamaIndex's printed objects.
 """
 
 from __future__ import annotations
@@ -94,12 +94,7 @@ def _printed(text: str) -> Json:
 
 
 def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
-    if item.get("lc") and isinstance(kwargs := item.get("kwargs"), dict):
-        path = item.get("id")
-        name = path[-1] if isinstance(path, list) and path else ""
-        item = {"type": str(name).lower(), **kwargs}
-    elif isinstance(data := item.get("data"), dict) and "content" in data and isinstance(item.get("type"), str):
-        item = {**data, "type": item["type"]}
+    item = _plain(item)
     if item.get("type") in ("function_call", "function_call_output"):
         found.append(_responses_item(item))
         return
@@ -111,10 +106,35 @@ def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
         if isinstance(inner := item.get(key), dict):
             _read(inner, found, depth - 1)
             return
+    if isinstance(candidate := item.get("content"), dict) and "parts" in candidate:  # one of Gemini's
+        _read(candidate, found, depth - 1)
+        return
     for key in _LISTS:
         if isinstance(held := item.get(key), list):
             _read(held, found, depth - 1)
             return
+
+
+def _plain(item: dict[str, Json]) -> dict[str, Json]:
+    """A message that a framework has serialised, as the map that it was."""
+    if item.get("lc") and isinstance(kwargs := item.get("kwargs"), dict):
+        path = item.get("id")
+        name = path[-1] if isinstance(path, list) and path else ""
+        return {"type": str(name).lower(), **kwargs}
+    if isinstance(data := item.get("data"), dict) and "content" in data and isinstance(item.get("type"), str):
+        return {**data, "type": item["type"]}
+    return _undotted(item) if "message.role" in item else item
+
+
+def _undotted(item: dict[str, Json]) -> dict[str, Json]:
+    """A message under the keys of OpenInference's attributes: ``message.role``, ``tool_call.function.name``."""
+    body = {key.removeprefix("message."): value for key, value in item.items()}
+    for key, *prefixes in (("tool_calls", "tool_call.", "function."), ("contents", "message_content.")):
+        if isinstance(parts := body.get(key), list):
+            for prefix in prefixes:
+                parts = [{k.removeprefix(prefix): v for k, v in p.items()} for p in parts if isinstance(p, dict)]
+            body[key] = parts
+    return {**body, "content": body.get("content") or body.get("contents")}
 
 
 def _role(item: dict[str, Json]) -> str | None:

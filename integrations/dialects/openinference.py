@@ -94,12 +94,12 @@ def _llm(reading: Reading) -> dict[str, Any]:
     answered = tuple(_flattened(reading, "llm.output_messages."))
     raw_in, raw_out = reading.value("input", _IN), reading.value("output", _OUT)
     if asked:
-        asked = _with_ids(asked, raw_in)
+        asked = _completed_by(asked, raw_in)
         reading.note("input", "llm.input_messages")
     elif raw_in is not None:
         asked = messages.read(unwrap.decoded(raw_in))
     if answered:
-        answered = _with_ids(answered, raw_out)
+        answered = _completed_by(answered, raw_out)
         reading.note("output", "llm.output_messages")
     elif raw_out is not None:
         told = unwrap.decoded(raw_out)
@@ -119,9 +119,12 @@ def _llm(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _with_ids(said: tuple[Message, ...], raw: AttributeValue) -> tuple[Message, ...]:
-    """The messages; calls of tools and their answers with the ids that some clients leave in the raw body alone."""
-    if not any((m.role == "tool" and m.tool_call_id is None) or _lacks_ids(m) for m in said):
+def _completed_by(said: tuple[Message, ...], raw: AttributeValue) -> tuple[Message, ...]:
+    """The messages; calls of tools and their answers with what some clients leave in the raw body alone.
+
+    That is ids, and arguments where there are none: an empty map has nothing to flatten.
+    """
+    if not any((m.role == "tool" and m.tool_call_id is None) or _lacks(m) for m in said):
         return said
     told = messages.read(unwrap.decoded(raw))
     if [(m.role, len(m.tool_calls)) for m in told] != [(m.role, len(m.tool_calls)) for m in said]:
@@ -131,26 +134,33 @@ def _with_ids(said: tuple[Message, ...], raw: AttributeValue) -> tuple[Message, 
             m,
             tool_call_id=m.tool_call_id or full.tool_call_id,
             name=m.name or full.name,
-            tool_calls=full.tool_calls if _lacks_ids(m) else m.tool_calls,
+            tool_calls=tuple(map(_completed, m.tool_calls, full.tool_calls)),
         )
         for m, full in zip(said, told, strict=True)
     )
 
 
-def _lacks_ids(message: Message) -> bool:
-    return any(call.call_id is None for call in message.tool_calls)
+def _lacks(message: Message) -> bool:
+    return any(call.call_id is None or call.arguments is None for call in message.tool_calls)
+
+
+def _completed(call: ToolCall, full: ToolCall) -> ToolCall:
+    given = full.arguments if call.arguments is None else call.arguments
+    return replace(call, call_id=call.call_id or full.call_id, arguments=given)
 
 
 def _instructions(request: AttributeValue, response: AttributeValue) -> str | None:
-    """Where messages hold none: Anthropic's requests and OpenAI's responses say them beside the messages."""
-    for body, key in ((request, "system"), (response, "instructions")):
+    """Where messages hold none: Anthropic, Gemini and OpenAI's responses say them beside the messages."""
+    for body, key in ((request, "system"), (request, "system_instruction"), (response, "instructions")):
         if (
             isinstance(body, str)
             and f'"{key}"' in body
             and isinstance(held := unwrap.decoded(body), dict)
             and held.get(key)
         ):
-            return messages.system_text(messages.read({"role": "system", "content": held[key]}))
+            said = held[key]
+            whole = said if isinstance(said, dict) and "parts" in said else {"content": said}
+            return messages.system_text(messages.read({**whole, "role": "system"}))
     return None
 
 
@@ -188,7 +198,8 @@ def _tool(reading: Reading) -> dict[str, Any]:
         arguments=unwrap.arguments(reading.value("tool.arguments", _IN)),
         result=None if told_again else outcome.result,
         error=error,
-        call_id=reading.text("tool.call_id", "tool_call.id", "tool.id") or outcome.call_id,
+        call_id=reading.text("tool.call_id", "tool_call.id", "tool.id", "tool.call_id", "gen_ai.tool.call.id")
+        or outcome.call_id,
     )
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
 

@@ -22,7 +22,7 @@ _CONTENT = re.compile(
 )
 _NO_CONTENT = re.compile(r"^(?:http|url|db|rpc|net|network|messaging|exception|error|otel|aws|faas|k8s)\.|[Mm]etadata")
 """Namespaces that hold no model's contents, though their keys may end alike (``db.query.text``)."""
-_CONTROL_FLOW = re.compile(r"langgraph\.errors\.(?:ParentCommand|GraphBubbleUp|GraphInterrupt|NodeInterrupt)")
+_CONTROL_FLOW = re.compile(r"(?:langgraph\.errors\.)?(?:ParentCommand|GraphBubbleUp|GraphInterrupt|NodeInterrupt)")
 _PRINTED = re.compile(r"(\w+)\((?:'([^'\\]+)'|\"([^\"\\]+)\"),?\)")
 """An exception as Python prints it: ``ValueError('no such order')``."""
 

@@ -34,23 +34,22 @@ FIELDS: dict[tuple[str, str], str] = {
         "langfuse-v3", "langfuse-v5", "langfuse-v5-split", "langsmith-otel", "openllmetry", "openllmetry-legacy",
         "strands", "vercel-ai-v5", "vercel-ai-v7",
     )},
-    **{(client, "tools_used"): ONCE for client in ("openinference-llama-index", "openinference-openai-agents")},
+    ("openinference-llama-index", "tools_used"): ONCE,
     ("openllmetry-langchain", "system_prompt"): STRUCK,
 }  # fmt: skip
 """Client and field of the case that differs in some scenario."""
 FIELDS_KEPT: dict[tuple[str, str], str] = {
     **{("google-adk-2", field): NO_LOGS for field in (*_CONTENTS, "user_id")},
-    **{("openinference-crewai", field): NO_TYPE for field in ("error", "tools_used")},
-    **{(client, "name"): RENAMED for client in ("pydantic-ai-format-1", "pydantic-ai-format-5")},
-}
-"""The same for clients that were recorded in one scenario (`tests/data/otlp`)."""
-
-UNEXAMINED = frozenset({
-    ("google-adk-1", "transfer"), ("logfire-openai-agents", "stream"), ("logfire-pydantic-ai", "delegate"),
-    ("logfire-pydantic-ai", "structured"), ("openinference-agent-framework", "plain"),
-    ("openinference-bedrock", "plain"), ("openinference-gemini", "plain"), ("openinference-langchain", "swarm"),
-    ("openinference-pydantic-ai", "delegate"), ("openinference-strands", "plain"), ("openllmetry-cohere", "plain"),
-    ("openllmetry-langgraph", "swarm"), ("otel-bedrock", "plain"), ("pydantic-ai", "delegate"),
-    ("pydantic-ai", "responses"), ("pydantic-ai", "retry"), ("pydantic-ai", "stream"), ("pydantic-ai", "structured"),
-})  # fmt: skip
-"""Later recordings there, client and scenario, of which it was seen that fields differ, and not yet why."""
+    **{("otel-bedrock", field): NO_LOGS for field in _CONTENTS},
+    **{(client, field): NO_TYPE for client in ("openinference-crewai", "pydantic-ai") for field in (
+        "error", "tools_used",
+    )},
+    ("openllmetry-langgraph", "error"): NO_TYPE,
+    **{(client, "name"): RENAMED for client in (
+        "logfire-pydantic-ai", "openinference-pydantic-ai", "pydantic-ai", "pydantic-ai-format-1",
+        "pydantic-ai-format-5",
+    )},
+    **{(client, "system_prompt"): ONCE for client in ("openinference-bedrock", "openinference-pydantic-ai")},
+    ("openllmetry-langgraph", "system_prompt"): STRUCK,
+}  # fmt: skip
+"""The same for the further recordings (`tests/data/otlp`)."""

@@ -166,6 +166,13 @@ def test_openinference_messages_are_ordered_by_number_and_not_by_letter() -> Non
         ("anthropic", {"system": [{"type": "text", "text": "Be brief."}]}, {}, None, "Be brief."),
         ("openai_agents", [], {"instructions": "Be brief.", "output": []}, None, "Be brief."),
         ("openai_agents", [{"role": "system", "content": "First."}], {"instructions": "Second."}, None, "First."),
+        (
+            "google_genai",
+            {"contents": [], "system_instruction": {"parts": [{"text": "Be brief."}], "role": "user"}},
+            {"candidates": [{"content": {"parts": [{"text": "Hi."}], "role": "model"}, "index": 0}]},
+            "Hi.",
+            "Be brief.",
+        ),
         ("autogen", {}, {"finish_reason": "stop", "content": "Hi."}, "Hi.", None),
         ("llama_index", {}, "assistant: Hi.", "Hi.", None),
         ("llama_index", {}, "assistant: None", "", None),

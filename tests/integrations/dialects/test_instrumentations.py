@@ -10,7 +10,7 @@ import pytest
 from integrations.dialects import lift
 from integrations.raw import RawEvent, RawSpan
 from scoring.extract import extract
-from scoring.span import SpanKind, Usage
+from scoring.span import SpanKind, ToolCall, Usage
 from scoring.trace import Trace
 
 
@@ -373,6 +373,8 @@ def test_what_langgraph_raises_to_go_elsewhere_is_no_error() -> None:
 
     assert error("langgraph.errors.ParentCommand") is None
     assert error("langgraph.errors.GraphRecursionError") == "langgraph.errors.GraphRecursionError: go"
+    told = _raw("step", "", status_code=2, status_message="Command()", attributes={"error.type": "ParentCommand"})
+    assert lift(told).error is None
 
 
 def test_a_response_s_id_is_no_session() -> None:
@@ -381,6 +383,31 @@ def test_a_response_s_id_is_no_session() -> None:
         return lift(_raw("chat", "agent_framework", attributes=told)).session_id
 
     assert (session("resp_123"), session("desk-4")) == (None, "desk-4")
+
+
+def test_what_openinference_s_messages_leave_out_of_a_call_stands_in_the_raw_body() -> None:
+    def call(told: dict[str, str], raw: dict[str, Any]) -> ToolCall:
+        key = "llm.output_messages.0.message."
+        numbered = {f"{key}tool_calls.0.tool_call.{name}": value for name, value in told.items()}
+        body = {"role": "assistant", "tool_calls": [raw]}
+        (message,) = lift(_raw("call", "openinference.instrumentation.langchain", attributes={
+            "openinference.span.kind": "LLM", f"{key}role": "assistant", **numbered, "output.value": json.dumps(body),
+        })).output_messages  # fmt: skip
+        return message.tool_calls[0]
+
+    name = {"function.name": "f"}
+    assert call(name, {"id": "c", "name": "f", "args": {}}) == ToolCall(name="f", arguments={}, call_id="c")
+    assert call({**name, "id": "d"}, {"name": "f", "args": {}}) == ToolCall(name="f", arguments={}, call_id="d")
+    said = {**name, "function.arguments": '{"a": 1}'}
+    assert call(said, {"id": "c", "name": "f", "args": {}}) == ToolCall(name="f", arguments={"a": 1}, call_id="c")
+
+
+def test_a_tool_s_span_that_openinference_translated_keeps_the_id_of_its_call() -> None:
+    for key in ("tool.call_id", "gen_ai.tool.call.id"):
+        attributes = {"openinference.span.kind": "TOOL", "tool.name": "f", key: "c"}
+        tool = lift(_raw("Tool: f", "strands.telemetry.tracer", attributes=attributes)).tool
+        assert tool is not None
+        assert tool.call_id == "c"
 
 
 def test_langchain_s_pairs_are_messages() -> None:

@@ -67,6 +67,19 @@ GEMINI: Json = {
         {"role": "model", "parts": [{"text": "Because."}]},
     ]
 }
+DOTTED: Json = {
+    "messages": [
+        {"message.role": "system", "message.content": "Be brief."},
+        {"message.role": "user", "message.contents": [
+            {"message_content.type": "text", "message_content.text": "Why?"},
+        ]},
+        {"message.role": "assistant", "message.tool_calls": [
+            {"tool_call.id": "c", "tool_call.function.name": "f", "tool_call.function.arguments": '{"q": "x"}'},
+        ]},
+        {"message.role": "tool", "message.tool_call_id": "c", "message.content": "found"},
+        {"message.role": "assistant", "message.content": "Because."},
+    ]
+}  # fmt: skip
 PRINTED_CALL = "ToolCall(tool_name='f', arguments={'q': 'x'}, id='c', extra=None)"
 HAYSTACK: Json = [
     "ChatMessage(_role=<ChatRole.SYSTEM: 'system'>, _content=[TextContent(text='Be brief.')], _name=None, _meta={})",
@@ -79,8 +92,8 @@ HAYSTACK: Json = [
 
 @pytest.mark.parametrize(
     "conversation",
-    [OPENAI, ANTHROPIC, CONVENTIONS, LANGCHAIN, BEDROCK, RESPONSES, GEMINI, HAYSTACK],
-    ids=["openai", "anthropic", "conventions", "langchain", "bedrock", "responses", "gemini", "haystack"],
+    [OPENAI, ANTHROPIC, CONVENTIONS, LANGCHAIN, BEDROCK, RESPONSES, GEMINI, DOTTED, HAYSTACK],
+    ids=["openai", "anthropic", "conventions", "langchain", "bedrock", "responses", "gemini", "dotted", "haystack"],
 )
 def test_every_vendor_s_conversation_reads_alike(conversation: Json) -> None:
     found = messages.read(conversation)

@@ -36,6 +36,13 @@ def back(sent: RawSpan, major: int = 4) -> RawSpan:
 
 CHAT = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "m"}
 RAN = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "search"}
+
+
+def _listing(*keys: str) -> dict[str, str]:
+    """What Logfire and Pydantic AI add: which attributes the span has, and of which type."""
+    return {"logfire.json_schema": json.dumps({"type": "object", "properties": {key: {} for key in keys}})}
+
+
 SENT = {
     "conventions": span("x", **CHAT, gen_ai__input__messages=ASKED, gen_ai__output__messages=ANSWERED),
     "a tool": span("x", **RAN, gen_ai__tool__call__arguments='{"q": 1}', gen_ai__tool__call__result="30"),
@@ -54,6 +61,16 @@ SENT = {
         {"event.name": "gen_ai.user.message", "content": "Where?"},
         {"event.name": "gen_ai.choice", "message": {"content": "There."}},
     ])),
+    "attributes that are listed": span("logfire.x", **CHAT, input='[{"role": "user"}]', output='{"b": 1}',
+                                       **_listing("input", "output")),
+    "a run of Pydantic AI": span("pydantic-ai", gen_ai__operation__name="invoke_agent",
+                                 **{"pydantic_ai.all_messages": ASKED}, final_result='{"b": 1}',
+                                 **_listing("pydantic_ai.all_messages", "final_result")),
+    "flattened messages": span("opentelemetry.instrumentation.cohere.v1", **CHAT, **{
+        "llm.request.type": "chat", "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "a",
+        "gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.tool_calls.0.name": "search",
+        "gen_ai.completion.0.tool_calls.0.arguments": '{"q": 1}', "gen_ai.completion.0.content": '[{"text": "b"}]',
+    }),
     "vercel's call": span("ai", **{"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": ASKED,
                                    "ai.response.text": "There.", "ai.response.toolCalls": '[{"toolName": "a"}]'}),
     "vercel's object": span("ai", **{"ai.operationId": "ai.generateObject", "ai.prompt": '{"prompt": "a"}',
@@ -73,6 +90,30 @@ def test_contents_go_back_to_where_langfuse_took_them_from(sent, major):
     else:
         sent_of = dict(sent.attributes)
     assert {key: _read(value) for key, value in told_of.items()} == {k: _read(v) for k, v in sent_of.items()}
+
+
+def test_what_was_not_taken_apart_comes_back_to_the_letter():
+    said = '{"high":"noon","bft":4}'
+    sent = span("pydantic-ai", final_result=said, **_listing("final_result"))
+    assert back(sent).attributes["final_result"] == said
+    assert back(span("x", **CHAT, gen_ai__output__messages=said)).attributes["gen_ai.output.messages"] == said
+
+
+def test_what_a_framework_said_beside_openinference_s_words_is_said_in_its_own_again():
+    added = {"openinference.span.kind": "LLM", "input.value": "Where?", "output.value": '{"choices": []}'}
+    told = back(span("agent_framework", **CHAT, gen_ai__input__messages=ASKED, **added))
+    assert {key: told.attributes[key] for key in added} == added
+    assert told.attributes["gen_ai.output.messages"] == added["output.value"]
+    (message,) = lift(told).input_messages
+    assert (message.role, message.text) == ("user", "Where?")
+    added = {"openinference.span.kind": "TOOL", "input.value": '{"q": 1}', "output.value": "30"}
+    tool = lift(back(span("agent_framework", **RAN, gen_ai__tool__call__result="30", **added))).tool
+    assert tool is not None
+    assert (tool.arguments, tool.result) == ({"q": 1}, "30")
+
+
+def test_a_span_without_attributes_is_its_client_s_and_not_langfuse_s():
+    assert (lift(back(span("app"))).dialect, lift(back(span("gcp.vertex.agent"))).dialect) == ("generic", "google_adk")
 
 
 def test_messages_that_were_events_are_events_again():
@@ -144,13 +185,15 @@ def test_what_no_dialect_reads_or_langfuse_itself_sent_is_read_as_langfuse_reads
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
-        ["role", "message", "messages", "tools", "prompt", "event.name", "content", "parts", "x"]), inner, max_size=3),
+        ["role", "message", "messages", "tools", "prompt", "event.name", "content", "parts", "properties", "input",
+         "x"]), inner, max_size=3),
     max_leaves=12,
 )  # fmt: skip
 
 
 @given(json_values, json_values, st.dictionaries(st.sampled_from(
-    ["gen_ai.a", "gen_ai.operation.name", "logfire.msg", "ai.operationId", "traceloop.span.kind", "b"]), json_values),
+    ["gen_ai.a", "gen_ai.operation.name", "logfire.msg", "ai.operationId", "traceloop.span.kind", "b",
+     "openinference.span.kind", "llm.request.type", "logfire.json_schema"]), json_values),
     st.sampled_from(["ai", "x", "gcp.vertex.agent"]))  # fmt: skip
 def test_contents_of_any_shape_are_read(asked, answered, kept, scope):
     metadata = {"scope.name": scope, **{f"attributes.{key}": value for key, value in kept.items()}}
