@@ -20,7 +20,7 @@ from .config import Config
 from .config.forwarding import Forward as ForwardSection
 from .config.receiving import Otlp
 from .intake import Counts, Intake
-from .server import DRAIN_S, AddressError
+from .server import DRAIN_S, AddressError, bind
 
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # a name for it, not a bind
 
@@ -106,6 +106,7 @@ class Front:
         wanted = self._config.sources.otlp.grpc
         if self._grpc is None or wanted is None:
             return {}
+        bind(str(wanted), "sources.otlp.grpc").close()  # the library tells less of why it could not, and tells it twice
         try:
             port = await self._grpc.start(str(wanted), self.certificates)
         except OSError as error:

@@ -77,7 +77,7 @@ async def version_of(langfuse: Langfuse) -> str | None:
         health = await langfuse.get("health")
     except LangfuseError as error:
         # A server in trouble names its version in a 503 as well.
-        if error.status != 503 or not isinstance(error.body, Mapping):
+        if error.status != 503 or not isinstance(error.body, Mapping) or "status" not in error.body:
             raise
         health = error.body
     version = health.get("version") if isinstance(health, Mapping) else None

@@ -103,7 +103,7 @@ def _show_pull(pull: Mapping[str, Any]) -> None:
         f" ({pull['reason']})" if pull["reason"] else ""
     )
     lag = "" if pull["lag_s"] is None else f", {pull['lag_s']:.0f} s behind"
-    click.echo(visible(f"\n{told}, {pull['taken']} traces taken, {pull['pending']} not whole or not read yet{lag}"))
+    click.echo(visible(f"{told}, {pull['taken']} traces taken, {pull['pending']} not whole or not read yet{lag}"))
 
 
 def _show_belated(belated: Mapping[str, Any]) -> None:

@@ -33,4 +33,6 @@ def _remedy(key: str, error: LangfuseError) -> str:
         return f"check {key}.public_key and {key}.secret_key, and that base_url is where they belong"
     if error.kind in (Kind.UNREACHABLE, Kind.TIMEOUT):
         return f"check {key}.base_url, and that this machine may reach it"
+    if error.kind in (Kind.SERVER_ERROR, Kind.RATE_LIMITED):
+        return "wait, or ask whoever runs it: nothing here is wrong, and what is to be sent is kept"
     return f"check {key}.base_url: it is the address of Langfuse's web page, without a path"

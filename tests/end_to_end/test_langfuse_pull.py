@@ -73,7 +73,7 @@ def test_every_version_is_read_and_written_back_to(serving, mode):
         assert "sidejudge_pull_lag_seconds" in metrics
         told = cli("status", "--url", monitor.api)
         version = mode.value.split()[0]
-        assert f"reading from Langfuse {version}: ok, 1 traces taken" in told
+        assert f"\nreading from Langfuse {version}: ok, 1 traces taken" in told
         found = cli("doctor", "--config", str(monitor.config))
         assert f"sources.langfuse Langfuse {version} at" in " ".join(found.split())
         shown = cli("check", str(monitor.config))

@@ -10,7 +10,12 @@ import httpx
 import pytest
 
 from integrations.otlp.outcome import Overloaded
+from tests.fakes.langfuse.observations import Observations
+from tests.fakes.langfuse.otel_requests import part
+from tests.fakes.langfuse.server import FakeLangfuse
 from tests.fakes.upstream import OK, upstream
+from tests.integrations.langfuse.test_fake import MODES
+from tests.integrations.langfuse.test_fake_otel import difference, exchanges, sent
 from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.waiting import until
 
@@ -55,6 +60,18 @@ async def test_the_request_goes_on_untouched_and_is_judged(sidecar):
         assert asked.header("host") == up.url.removeprefix("http://")
         assert (await app.settled(1))["ended"]["scored"] == 1
         assert unjudged(app) == {}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_applications_were_recorded_to_send_to_langfuse_is_answered_as_langfuse_answered_it(
+    shared, sidecar, mode
+):
+    made = exchanges(shared, mode)
+    with FakeLangfuse(MODES[mode], parts=[Observations.part, part]) as fake:
+        app = await sidecar(fake.base_url)
+        wrong = [difference(each, await asyncio.to_thread(sent, each, app.otlp)) for each in made]
+    assert not any(wrong), "\n".join(filter(None, wrong))
+    assert len(made) >= 15
 
 
 ODD = bytes(range(256)) * 3

@@ -1,4 +1,4 @@
-"""The fake's OTLP endpoint: what a Langfuse makes of spans, whoever sent them.
+"""What a Langfuse makes of spans, whoever sent them.
 
 `rows_of(spans)` is the mapping alone: as recorded of 4.16 for Langfuse's own SDKs, and for other clients as the
 server's source has it (`OtelIngestionProcessor.processToEvent`, langfuse/langfuse, version 4, summer of 2026). Log
@@ -13,30 +13,18 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from integrations.otlp.decode import decode_spans
 from integrations.raw import RawSpan
-from tests.fakes.langfuse.observations import observations_of
 from tests.fakes.langfuse.otel_contents import Details, contents_of, kept_of
 from tests.fakes.langfuse.otel_tools import with_tools
 from tests.fakes.langfuse.otel_types import type_of
 from tests.fakes.langfuse.otel_usage import cost_of, parameters_of, usage_of
 from tests.fakes.langfuse.otel_values import plain, read, text
-from tests.fakes.langfuse.server import FakeLangfuse, Request, Route, answer
-from tests.fakes.openai import Act
 
 _OBSERVATION, _TRACE, _AI = "langfuse.observation.", "langfuse.trace.", "ai.telemetry.metadata."
 _MODELS = (_OBSERVATION + "model.name", "gen_ai.response.model", "ai.model.id", "gen_ai.request.model",
            "llm.response.model", "llm.model_name", "model")  # fmt: skip
 _OWN = frozenset(_AI + each for each in ("userId", "sessionId", "tags", "langfusePrompt"))
 _LEVELS = {"INFO": "DEFAULT", "WARN": "WARNING", "FATAL": "ERROR"}
-
-
-def part(fake: FakeLangfuse) -> list[Route]:
-    def traces(request: Request) -> Act:
-        observations_of(fake).put(*rows_of(decode_spans(request.raw)))
-        return answer({})
-
-    return [("POST", "/otel/v1/traces", traces)]
 
 
 def rows_of(spans: Iterable[RawSpan], *, major: int = 4, details: Details = "first") -> list[dict[str, Any]]:
