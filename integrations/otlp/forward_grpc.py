@@ -11,7 +11,10 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+import orjson
 from google.protobuf.message import DecodeError
+
+from scoring.label import label
 
 from .envelope import RpcStatus
 from .forward import Forward
@@ -21,6 +24,7 @@ _OWN: Final = ("grpc-", ":", "te", "content-type", "content-length", "user-agent
 """What metadata begin with that are gRPC's own."""
 _MOST: Final = 4 << 20
 """Bytes that an export response may have (the protocol's bound)."""
+_LONGEST_REASON: Final = 300
 
 
 async def export(forward: Forward, signal: Signal, body: bytes, encoding: str, sent: Mapping[str, Any]) -> bytes:
@@ -71,6 +75,18 @@ def _response(told: list[Message], upstream: str) -> bytes:
     if protobuf:
         with contextlib.suppress(DecodeError):
             message = RpcStatus.FromString(body).message.decode("utf-8", "replace") or message
+    elif said := _said(body):
+        message = f"{message}: {said}"
     wait = headers.get(b"retry-after", b"")
     passing = status in (429, 502, 503, 504)
     raise Refusal(status, message, retry_after_s=float(wait[:9]) if wait.isdigit() else 1.0 if passing else None)
+
+
+def _said(body: bytes) -> str:
+    """The reason in a refusal that is JSON, as Langfuse's are; empty where there is none."""
+    try:
+        told = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return ""
+    reasons = (told.get("message"), told.get("error")) if isinstance(told, dict) else ()
+    return next((label(each, _LONGEST_REASON) for each in reasons if isinstance(each, str)), "")

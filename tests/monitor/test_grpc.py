@@ -268,6 +268,27 @@ async def test_what_upstream_refuses_is_told_in_grpcs_words_and_judged(sidecar, 
         assert (await app.settled(1))["ended"]["scored"] == 1
 
 
+@pytest.mark.parametrize(
+    ("body", "ends"),
+    [
+        (b'{"message": "Invalid credentials."}', "HTTP 401: Invalid credentials."),
+        (b'{"error": "Invalid content type"}', "HTTP 401: Invalid content type"),
+        (b'{"message": {"deep": 1}, "error": 3}', "HTTP 401"),
+        (b"[1]", "HTTP 401"),
+        (b"<html>", "HTTP 401"),
+        (b'{"message": "' + b"x" * 10_000 + b'"}', "…"),
+    ],
+)
+async def test_what_a_langfuse_says_in_json_is_told_as_well(sidecar, body, ends):
+    json = answered("401 No", body).replace(b"application/x-protobuf", b"application/json; charset=utf-8")
+    async with upstream(json) as up:
+        _, call = await sidecar(up.url)
+        _, message, _ = await refusal(call, one())
+    assert message.startswith(f"{up.url}: HTTP 401")
+    assert message.endswith(ends)
+    assert len(message) < 400
+
+
 async def test_an_answer_without_end_is_not_held(sidecar):
     async def endless(writer):
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")

@@ -8,7 +8,13 @@ from pydantic import SecretStr
 from monitor.config.langfuse import LangfuseProject
 from monitor.langfuse.introduction import introduction
 from tests.fakes.langfuse.server import (
-    PUBLIC_KEY, SECRET_KEY, FakeLangfuse, database_away, login_page, proxy_page, rate_limited,
+    PUBLIC_KEY,
+    SECRET_KEY,
+    FakeLangfuse,
+    database_away,
+    login_page,
+    proxy_page,
+    rate_limited,
 )  # fmt: skip
 
 
