@@ -38,7 +38,8 @@ class Reference(Section):
     langfuse_dataset: str | None = Field(
         default=None,
         min_length=1,
-        description="name of a dataset in Langfuse: of an item whose source is the trace, or that shares `key` with it",
+        description="name of a dataset in Langfuse: of the item whose source is the trace; with `key`, of the one that "
+        "shares it with the trace (`metadata` of the item), and sources are not looked at",
     )
     langfuse_corrections: bool | None = Field(
         default=None, description="the output as people corrected it in Langfuse (scores of type CORRECTION)"
