@@ -46,6 +46,7 @@ LOOK_AGAIN_NS: Final = (300 * 10**9, 900 * 10**9)
 """After the first minute, how long until the next look."""
 LOOK_HOURLY_NS: Final = 3600 * 10**9
 _COUNTS_EVERY_NS: Final = 5 * 10**9
+_TELL_EVERY_NS: Final = 60 * 10**9
 UNSTORED: Final = "not_stored"
 REASONS: Final = (*(kind.value for kind in Kind), UNSTORED)
 """Why an export may fail, as metrics name it."""
@@ -98,6 +99,7 @@ class Delivery:
         self._success_ns: int | None = None
         self._counts = Counts(waiting=0, oldest_ns=None, unseen=0, dead=0)
         self._counted_ns: int | None = None
+        self._told_dead, self._told_ns = 0, 0
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -288,6 +290,15 @@ class Delivery:
         now_ns = self._clock_ns()
         if self._counted_ns is None or now_ns - self._counted_ns >= _COUNTS_EVERY_NS:
             self._counts, self._counted_ns = await asyncio.to_thread(self._outbox.counts), now_ns
+            self._tell_of_the_dead(now_ns)
+
+    def _tell_of_the_dead(self, now_ns: int) -> None:
+        if self._counts.dead <= self._told_dead:
+            self._told_dead = self._counts.dead  # some may have been sent again
+        elif now_ns - self._told_ns >= _TELL_EVERY_NS:
+            self._told_dead, self._told_ns = self._counts.dead, now_ns
+            said = "scores were given up; 'sidejudge export dead' lists them with the reasons"
+            log.warning(said, extra={"given_up": self._counts.dead})
 
 
 _NOT_THERE: Final = "taken by Langfuse and not stored"

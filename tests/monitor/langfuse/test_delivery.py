@@ -87,6 +87,25 @@ async def test_an_array_with_one_that_is_refused_is_sent_one_by_one_and_only_tha
     assert bench.failed == {"refused": 1}
 
 
+async def test_that_scores_were_given_up_is_logged_once_a_minute_at_most_and_not_again_for_the_same(bench, caplog):
+    bench.fake.mode = Mode.NEW
+
+    async def told_after(seconds: int) -> list[int]:
+        bench.now_ns += seconds * 10**9
+        await bench.step()
+        return [each.given_up for each in caplog.records if "given up" in each.message]
+
+    await bench.end(1, score(1, "much", dataType="NUMERIC"))
+    await bench.settle()
+    assert await told_after(10) == [1]
+    await bench.end(2, score(2, "much", dataType="NUMERIC"))
+    await bench.settle()
+    assert bench.store.outbox.counts().dead == 2
+    assert await told_after(10) == [1]
+    assert await told_after(61) == [1, 2]
+    assert await told_after(61) == [1, 2]
+
+
 async def test_a_server_that_takes_single_scores_is_found_out_though_its_version_promises_arrays(bench, fake):
     fake.mode = Mode.DUAL
     fake.standing_fault = only("GET", "/health", lambda _: faults.answer({"status": "OK", "version": "4.60.0"}))
