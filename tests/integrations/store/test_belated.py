@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import pytest
 
 from integrations.store.sqlite import Store
-from integrations.store.statements import schema
 
 ONE, OTHER = b"1" * 16, b"2" * 16
 BEFORE, AFTER = b"b" * 16, b"a" * 16
@@ -83,12 +80,8 @@ async def test_it_goes_with_what_verdicts_were_held_against(store):
     assert store.belated.of(ONE) is None
 
 
-def test_a_file_of_version_9_is_brought_up_to_date(path):
-    with sqlite3.connect(path) as old:
-        for version in range(1, 10):
-            old.executescript(schema(version))
-        old.execute("PRAGMA user_version = 9")
-    old.close()
+def test_a_file_of_version_9_is_brought_up_to_date(path, left_by):
+    left_by(path, 9)
     store = Store(path)
     assert store.belated.standing().waiting == 0
     store.close()

@@ -10,7 +10,6 @@ from integrations.store.archive import read_dead, read_story, replay_dead
 from integrations.store.errors import StoreError, StoreUnavailable
 from integrations.store.outbox import SETTLES_NS, Outgoing
 from integrations.store.sqlite import Finished, Store
-from integrations.store.statements import schema
 
 TRACE = "0" * 31 + "1"
 
@@ -109,13 +108,9 @@ async def test_the_address_of_a_trace_s_page_is_known_to_who_reads_the_store(sto
     assert read_story(store.path, TRACE)["trace_url"] == f"https://lf.example/project/p/traces/{TRACE}"
 
 
-def test_a_store_of_the_version_before_gets_an_outbox(tmp_path):
+def test_a_store_of_the_version_before_gets_an_outbox(tmp_path, left_by):
     path = tmp_path / "old.sqlite"
-    with sqlite3.connect(path) as old:
-        for version in range(1, 7):
-            old.executescript(schema(version))
-        old.execute("PRAGMA user_version = 6")
-    old.close()
+    left_by(path, 6)
     store = Store(path)
     assert store.outbox.counts().waiting == 0
     store.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 from integrations.store.pulled import Taken
 from integrations.store.sqlite import Finished, Store
-from integrations.store.statements import schema
 
 TRACE, KEY = "1" * 32, b"k" * 16
 
@@ -65,12 +63,8 @@ async def test_what_a_verdict_was_held_against_is_written_with_it_and_replaced_b
     assert list(store.referred(0)) == []
 
 
-def test_a_file_of_version_7_is_brought_up_to_date(path):
-    with sqlite3.connect(path) as old:
-        for version in range(1, 8):
-            old.executescript(schema(version))
-        old.execute("PRAGMA user_version = 7")
-    old.close()
+def test_a_file_of_version_7_is_brought_up_to_date(path, left_by):
+    left_by(path, 7)
     store = Store(path)
     assert store.pulled.known([TRACE]) == {}
     assert list(store.referred(0)) == []
