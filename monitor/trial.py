@@ -202,7 +202,7 @@ class Trials:
             trial.story["reference"] = found.where
         trial.story |= _identity(case)
         trial.service = case.service or trial.service
-        trial.last_span_ns = max([span.end_ns for span in trace.spans])
+        trial.last_span_ns = trace.end_ns
 
         states = [span.trace_state for span in trace.spans]
         decision = self.sampler.decide(case, trial.closing.origin.threshold, trial.trace_id, states)
@@ -211,7 +211,7 @@ class Trials:
         if self.conversations is not None:
             trial.turn = self.conversations.turn(
                 case,
-                started_ns=min(s.start_ns for s in trace.spans),
+                started_ns=trace.start_ns,
                 ended_ns=trial.last_span_ns,
                 thinned=self.sampler.thinned_upstream(trial.trace_id, states),
                 before=trial.before,
@@ -293,8 +293,8 @@ def _assembled(
         "dialects": sorted({span.dialect for span in trace.spans}),
         "complete": trace.complete,
         "missing_parents": len(trace.missing_parents),
-        "first_ns": min(span.start_ns for span in trace.spans),
-        "last_ns": max(span.end_ns for span in trace.spans),
+        "first_ns": trace.start_ns,
+        "last_ns": trace.end_ns,
     }
 
 

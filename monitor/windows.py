@@ -48,8 +48,8 @@ class _Mean:
 
     def move(self, value: float, weight: float, sign: int) -> None:
         self.n += sign
-        self.product.move(value * weight, sign)
-        self.weight.move(weight, sign)
+        self.product.add(value * weight, sign)
+        self.weight.add(weight, sign)
 
     @property
     def value(self) -> float:
@@ -109,14 +109,14 @@ class _Window:
         self.judge_failed += sign * seen.judge_failed
         if seen.passed is None:
             self.incomplete += sign
-            self.incomplete_weight.move(seen.weight, sign)
+            self.incomplete_weight.add(seen.weight, sign)
         else:
             self.n += sign
             self.failures += sign * (not seen.passed)
-            self.weight.move(seen.weight, sign)
-            self.squared_weight.move(seen.weight * seen.weight, sign)
+            self.weight.add(seen.weight, sign)
+            self.squared_weight.add(seen.weight * seen.weight, sign)
             if not seen.passed:
-                self.failed_weight.move(seen.weight, sign)
+                self.failed_weight.add(seen.weight, sign)
         if seen.composite is not None:
             self.composite.move(seen.composite, seen.weight, sign)
         for name, value in zip(seen.metrics, seen.values, strict=True):

@@ -184,7 +184,7 @@ def _elapsed_ms(trace: Trace, root: Span | None) -> float | None:
     if root.parent_id is None or root.root_hint:
         start, end = root.start_ns, root.end_ns
     else:
-        start, end = min(s.start_ns for s in trace.spans), max(s.end_ns for s in trace.spans)
+        start, end = trace.start_ns, trace.end_ns
     return (end - start) / 1e6 if end >= start else None
 
 

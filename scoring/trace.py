@@ -36,6 +36,16 @@ class Trace:
         ordered = sorted(best.values(), key=lambda s: (s.start_ns, -s.end_ns, s.span_id))
         return cls(trace_id=trace_id, spans=tuple(ordered), completion=completion)
 
+    @property
+    def start_ns(self) -> int:
+        """When its first span began, in ns since the epoch. Of a trace with spans."""
+        return self.spans[0].start_ns
+
+    @cached_property
+    def end_ns(self) -> int:
+        """When the span ended that ended last, in ns since the epoch. Of a trace with spans."""
+        return max([span.end_ns for span in self.spans])
+
     @cached_property
     def by_id(self) -> dict[str, Span]:
         return {span.span_id: span for span in self.spans}

@@ -6,7 +6,7 @@ exact: taking away what was added leaves precisely what remains. ``value`` round
 
 >>> total = ExactSum()
 >>> for x in (0.1, 1e16, 0.2): total.add(x)
->>> total.subtract(1e16)
+>>> total.add(1e16, -1)
 >>> total.value == 0.1 + 0.2
 True
 """
@@ -27,20 +27,14 @@ def _in_units(value: float) -> int:
 
 
 class ExactSum:
-    """A sum of finite floats. ``add`` and ``subtract`` are exact; ``value`` is the sum, correctly rounded."""
+    """A sum of finite floats. ``add`` is exact; ``value`` is the sum, correctly rounded."""
 
     __slots__ = ("_units",)
 
     def __init__(self) -> None:
         self._units = 0
 
-    def add(self, value: float) -> None:
-        self._units += _in_units(value)
-
-    def subtract(self, value: float) -> None:
-        self._units -= _in_units(value)
-
-    def move(self, value: float, times: int) -> None:
+    def add(self, value: float, times: int = 1) -> None:
         """Add it so many times: −1 takes it away."""
         self._units += times * _in_units(value)
 
