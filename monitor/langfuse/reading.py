@@ -1,12 +1,10 @@
-"""Reading: rows of Langfuse → our spans, and our trace."""
+"""Reading: rows of Langfuse → our spans."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Final
 
-from integrations.dialects import lift
 from integrations.langfuse import legacy
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import Kind, LangfuseError
@@ -14,8 +12,6 @@ from integrations.langfuse.lift import raw_spans
 from integrations.langfuse.observations import Row, TraceTooLarge, Window, of_trace
 from integrations.langfuse.probe import Server, probe
 from integrations.raw import RawSpan
-from scoring.span import Completion
-from scoring.trace import Trace
 
 from .selecting import all_own
 
@@ -58,9 +54,3 @@ async def spans_of(langfuse: Langfuse, server: Server, trace_id: str, *, window:
     if spans and all_own(spans):
         raise UnreadError("a monitor's own")
     return spans
-
-
-def trace_of(rows: Sequence[Row], completion: Completion = "batch") -> Trace | None:
-    """The trace that rows are of; None when none of them is a span."""
-    spans = raw_spans(rows)
-    return Trace.of(spans[0].trace_id, [lift(span) for span in spans], completion) if spans else None

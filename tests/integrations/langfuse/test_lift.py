@@ -13,9 +13,9 @@ from integrations.langfuse.lift import is_trace_id, nested, raw_span, raw_spans,
 from integrations.langfuse.observations import instant, instant_ns, newest
 from integrations.otlp.decode import decode_spans
 from integrations.otlp.encode import encode_spans
-from monitor.langfuse.reading import trace_of
 from scoring.extract import extract
 from scoring.span import SpanKind
+from tests.rows import trace_of
 
 ROW: dict[str, Any] = {
     "id": "a" * 16, "traceId": "1" * 32, "startTime": "2026-11-21T00:56:39.001Z", "endTime": "2026-11-21T00:56:39.002Z",

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from integrations.langfuse.observations import Row
 from monitor.config import Config
-from monitor.langfuse.reading import trace_of
 from monitor.langfuse.selecting import at_sight, once_settled
 from monitor.langfuse.sighting import Sighting, grouped
 from monitor.ledger import Reason
 from monitor.sampler import Sampler
 from scoring.extract import extract
+from tests.rows import trace_of
 
 MATCHES: list[dict[str, Any]] = [
     {"name": "a*"}, {"tags": ["vip"]}, {"level": "error"}, {"environment": "staging"}, {"feedback": "negative"},

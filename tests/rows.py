@@ -1,0 +1,17 @@
+"""Rows of Langfuse as the trace that a monitor would make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from integrations.dialects import lift
+from integrations.langfuse.lift import raw_spans
+from integrations.langfuse.observations import Row
+from scoring.span import Completion
+from scoring.trace import Trace
+
+
+def trace_of(rows: Sequence[Row], completion: Completion = "batch") -> Trace | None:
+    """The trace that rows are of; None when none of them is a span."""
+    spans = raw_spans(rows)
+    return Trace.of(spans[0].trace_id, [lift(span) for span in spans], completion) if spans else None
