@@ -86,13 +86,19 @@ def away(request):
     return faults.database_away()(request) if request.path.startswith(("/v2/observations", "/traces")) else None
 
 
-async def test_while_langfuse_is_away_it_waits_and_no_trace_is_blamed(opened):
+async def three_owed(opened):
+    """Three traces were judged yesterday; today there are references for them."""
     scene = await opened()
     for number in (1, 2, 3):
         await scene.judge(number)
     await scene.pass_by(hours=26)
     for number in (1, 2, 3):
         scene.expect(scene.right[number], number)
+    return scene
+
+
+async def test_while_langfuse_is_away_it_waits_and_no_trace_is_blamed(opened):
+    scene = await three_owed(opened)
     scene.fake.standing_fault = away
     await scene.look(rounds=40)
     told = (await scene.get("/v1/status"))["belated"]
@@ -174,12 +180,7 @@ async def test_a_trace_whose_contents_are_not_there_any_more_keeps_its_verdict(o
 
 
 async def test_a_trace_that_cannot_be_read_lets_the_others_by(opened):
-    scene = await opened()
-    for number in (1, 2, 3):
-        await scene.judge(number)
-    await scene.pass_by(hours=26)
-    for number in (1, 2, 3):
-        scene.expect(scene.right[number], number)
+    scene = await three_owed(opened)
     broken = faults.error(500, "Internal Server Error")
     bad = scene.verdict(2)["trace_id"]
     scene.fake.standing_fault = lambda request: broken(request) if request.params.get("traceId") == bad else None
