@@ -61,7 +61,7 @@ from .sampler import Sampler
 from .server import AddressError, Server, address, bind
 from .sessions import Sessions
 from .traffic import Traffic
-from .trial import Trials
+from .trials import Trials
 from .view import View
 from .windows import Windows
 

@@ -77,7 +77,7 @@ class Closing:
     """A trace to be evaluated now. ``revision`` counts its closings from 1; ``origin`` has its lowest threshold.
 
     ``whole``: a root has come, and every parent that was named. ``session``: it is a conversation
-    (``monitor.sessions``), and ``trace_id`` its key.
+    (``monitor.sessions``), and ``trace_id`` its key. ``size`` is how many bytes of it are kept, where that is known.
     """
 
     trace_id: bytes
@@ -86,6 +86,7 @@ class Closing:
     origin: Origin
     whole: bool = True
     session: bool = False
+    size: int = 0
 
 
 @dataclass(slots=True)
@@ -293,6 +294,7 @@ class Assembler:
             revision=entry.revision,
             origin=entry.origin,
             whole=entry.whole,
+            size=entry.size,
         )
 
     def forget(self, closed_before_ns: int) -> None:

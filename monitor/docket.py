@@ -21,7 +21,8 @@ from .answerers import OUTAGE, OVER_BUDGET, Judge, PostponedError
 from .assembler import Closing
 from .backlog import Backlog, Place
 from .ending import Ending
-from .trial import Trial, Trials, fail
+from .trial import Trial, fail
+from .trials import Trials
 
 log = logging.getLogger("sidejudge.pipeline")
 

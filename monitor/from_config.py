@@ -13,7 +13,7 @@ from .docket import Docket
 from .pipeline import BATCH
 from .router import Router
 from .sessions import SessionLimits
-from .trial import Trials
+from .trials import Trials
 
 
 def limits(config: Config) -> Limits:

@@ -17,16 +17,19 @@ from typing import TypeAlias
 from .assembler import Closing
 from .docket import Docket
 from .ending import Ending
-from .trial import Trial, Trials
+from .trial import Trial
+from .trials import Trials
 
 Commit: TypeAlias = Callable[[Sequence[Ending]], Awaitable[Mapping[bytes, BaseException]]]
 """Writes endings, each all of it or nothing; those that were refused and why, by trace id."""
 
-BATCH = 16
+BATCH = 32
 """Traces judged in one visit to the worker thread and written in one transaction, as a rule.
 
 Enough to spread the cost of both, few enough to keep the order fair.
 """
+BATCH_BYTES = 1 << 20
+"""Bytes of kept spans above which no further trace is taken: all of a batch is in memory at once, decoded."""
 TOLD = 4
 """Endings that are told in one go in the event loop, where requests wait meanwhile (0.05 ms each)."""
 
@@ -73,7 +76,8 @@ class Pipeline:
     def _next_batch(self, held: list[Closing]) -> list[Closing]:
         """The first that wait, each trace once: a revision is compared with what was said, so that must be on disk."""
         batch: dict[bytes, Closing] = {}
-        while self.waiting and len(batch) < BATCH and self.waiting[0].trace_id not in batch:
+        size = 0
+        while self.waiting and len(batch) < BATCH and size < BATCH_BYTES and self.waiting[0].trace_id not in batch:
             closing = self.waiting.popleft()
             if closing.trace_id in self.docket.backlog:
                 self.docket.backlog.renew(closing)
@@ -81,29 +85,28 @@ class Pipeline:
                 held.append(closing)
             else:
                 batch[closing.trace_id] = closing
+                size += closing.size
         return list(batch.values())
 
     async def _judge(self, batch: Sequence[Closing]) -> None:
         try:
-            trials = await asyncio.to_thread(self._open_all, batch)
-            through = [ending for _, ending in trials if ending is not None]
+            waiting, through = await asyncio.to_thread(self._open_and_end, batch)
             refused = await self.commit(through) if through else {}
         except BaseException:
             self.waiting.extendleft(reversed(batch))  # not ended: they stay open, here and in the store
             raise
-        for trial, ending in trials:
-            if ending is None:
-                self.docket.take(trial)
+        for trial in waiting:
+            self.docket.take(trial)
         self.waiting.extendleft(closing for closing in reversed(batch) if closing.trace_id in refused)
         await self._tell(through, refused)
 
-    def _open_all(self, batch: Sequence[Closing]) -> list[tuple[Trial, Ending | None]]:
-        return [self._open(closing) for closing in batch]
-
-    def _open(self, closing: Closing) -> tuple[Trial, Ending | None]:
-        now_ns = self.clock_ns()
-        trial = self.trials.open(closing)
-        return trial, None if trial.waits else self.trials.end(trial, now_ns)
+    def _open_and_end(self, batch: Sequence[Closing]) -> tuple[list[Trial], list[Ending]]:
+        """The trials that wait for answers, and the endings of the others."""
+        waiting: list[Trial] = []
+        through: list[Trial] = []
+        for trial in self.trials.open_all(batch):
+            (waiting if trial.waits else through).append(trial)
+        return waiting, self.trials.end_all(through, self.clock_ns)
 
     async def _commit_what_is_through(self) -> None:
         through = list(self.docket.through.values())

@@ -171,6 +171,7 @@ class Sessions:
             revision=session.revision,
             origin=Origin(session.identity.service, session.identity.environment, 0),
             session=True,
+            size=session.size,
         )
 
     def _forget(self, now_ns: int) -> None:

@@ -1,59 +1,20 @@
-"""Trial: one closed trace on its way to its ending.
-
-``open`` and ``end`` are the two halves of judging that need no waiting: they run in a worker thread. Between them lies
-whatever asking others takes; a trace that needs nobody's answer goes straight through.
-"""
+"""Trial: one closed trace on its way to its ending, and what is known of it so far."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
-
-from integrations.dialects import lift
-from integrations.otlp.kept import decode_kept
-from scoring.case import Case
-from scoring.extract import extract
-from scoring.trace import Trace
-from scoring.verdict import State, Verdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from .assembler import Closing
 from .config.answerers import Priority
-from .conversations import Conversations, SessionTurn
-from .ending import Ending, reason_of, revise
-from .evaluator import Evaluator
+from .conversations import SessionTurn
 from .hearing import Hearing
-from .instant import written
 from .ledger import Reason
-from .references.book import References
-from .router import Excluded, Router
 from .sampler import Decision
 
 log = logging.getLogger("sidejudge.pipeline")
-
-
-class Archive(Protocol):
-    """What judging reads of a trace: its kept parts, and what was said of it before."""
-
-    def chunks(self, trace_id: bytes) -> list[bytes]:
-        """The kept parts in order of arrival."""
-
-    def story(self, trace_id: bytes) -> dict[str, Any] | None:
-        """What was told when it ended, with its ``verdicts``; None when it has not ended yet."""
-
-    def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
-        """The turns of a session, numbered in order of writing."""
-
-    def holds_judged(self, trace_id: bytes) -> bool:
-        """Whether parts that were judged when it ended are still held."""
-
-
-class Drawing(Protocol):
-    """What decides whether a whole trace is judged, and knows how likely that was: a sampler."""
-
-    def decide(self, case: Case, admission: int, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision: ...
-    def thinned_upstream(self, trace_id: bytes, trace_states: Iterable[str]) -> bool: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,8 +26,8 @@ class Trial:
     """
 
     closing: Closing
-    chunks: int
-    story: dict[str, object]
+    chunks: int = 0
+    story: dict[str, object] = field(default_factory=dict)
     before: Mapping[str, Any] | None = None
     service: str | None = None
     scenario: str | None = None
@@ -115,198 +76,8 @@ class Trial:
         return told if decision.upstream == 1.0 else {**told, "upstream": decision.upstream}
 
 
-def _go_on() -> None:
-    """Nothing is in more of a hurry."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trials:
-    """Opens and ends trials: reading, drawing, routing, and what becomes of the verdicts. Safe in any one thread.
-
-    ``conversations`` is None where sessions are not judged, ``references`` where they are in the traces alone.
-    ``give_way`` is called wherever judging may pause for what is in more of a hurry.
-    """
-
-    archive: Archive
-    sampler: Drawing
-    router: Router
-    evaluator: Evaluator
-    reference_keys: Sequence[str]
-    conversations: Conversations | None = None
-    references: References | None = None
-    give_way: Callable[[], None] = _go_on
-
-    def open(self, closing: Closing) -> Trial:
-        """Everything between a closed trace and the first question to somebody who has to be waited for."""
-        self.give_way()
-        payloads = self.archive.chunks(closing.trace_id)
-        trial = Trial(closing=closing, chunks=len(payloads), story={}, service=closing.origin.service)
-        trial.before = self.archive.story(closing.trace_id)
-        try:
-            if closing.session:
-                self._hear_session(trial)
-                return trial
-            if trial.before is not None and not self.archive.holds_judged(closing.trace_id):
-                # What came is a fragment of a trace that was judged when it was whole: that stands.
-                trial.reason = Reason.LATE
-                return trial
-            self._hear(trial, payloads)
-        except Exception as error:  # noqa: BLE001  # a bug must cost one trace its verdict, not the monitor its life
-            fail(trial, error)
-        return trial
-
-    def end(self, trial: Trial, now_ns: int) -> Ending:
-        """The ending of a trial at which nothing is open, without committing anything."""
-        self.give_way()
-        verdicts: tuple[Verdict, ...] = ()
-        try:
-            if trial.hearing is not None:
-                verdicts = self._verdicts(trial, trial.hearing, now_ns)
-        except Exception as error:  # noqa: BLE001  # as above
-            fail(trial, error)
-        before = trial.before["verdicts"] if trial.before and trial.reason is not Reason.LATE else []
-        current, changed = revise(verdicts, before)
-        return Ending(
-            trace_id=trial.trace_id,
-            service=trial.service,
-            reason=trial.reason or Reason.ERROR,
-            completion=trial.closing.completion,
-            revision=trial.closing.revision,
-            chunks=trial.chunks,
-            ended_ns=now_ns,
-            story=trial.story,
-            verdicts=current,
-            changed=changed,
-            withdrawn=tuple({str(said["rubric"]) for said in before} - {verdict.rubric for verdict in current}),
-            scenario=trial.scenario,
-            last_span_ns=trial.last_span_ns,
-            turn=trial.turn,
-            session=trial.closing.session,
-            lookups=trial.lookups if trial.hearing is not None else (),  # what is not judged needs none
-            root_span_id=trial.hearing.case.root_span_id if trial.hearing is not None else None,
-            said=tuple(verdict.to_json() for verdict in current),
-        )
-
-    def _hear(self, trial: Trial, payloads: Sequence[bytes]) -> None:
-        trace, trial.story = _assembled(trial.closing, payloads, self.give_way)
-        if trace is None:
-            trial.reason = Reason.UNDECODABLE
-            return
-        self.give_way()
-        case = extract(trace, reference_keys=self.reference_keys)
-        if self.references is not None:
-            found = self.references.find(case)
-            if found.value is not case.expected_outcome:
-                case = replace(case, expected_outcome=found.value)
-            trial.lookups = found.lookups
-            trial.story["reference"] = found.where
-        trial.story |= _identity(case)
-        trial.service = case.service or trial.service
-        trial.last_span_ns = trace.end_ns
-
-        states = [span.trace_state for span in trace.spans]
-        decision = self.sampler.decide(case, trial.closing.origin.threshold, trial.trace_id, states)
-        trial.decision = decision
-        trial.story["sampling"] = trial.sampled
-        if self.conversations is not None:
-            trial.turn = self.conversations.turn(
-                case,
-                started_ns=trace.start_ns,
-                ended_ns=trial.last_span_ns,
-                thinned=self.sampler.thinned_upstream(trial.trace_id, states),
-                before=trial.before,
-            )
-        if decision.probability is None:
-            trial.reason = Reason.SAMPLED_OUT
-            return
-        self._refer(trial, case, self.router, decision.probability)
-
-    def _hear_session(self, trial: Trial) -> None:
-        stored = self.archive.turns(trial.trace_id)
-        if self.conversations is None or not stored:
-            trial.reason = Reason.LATE
-            return
-        trial.chunks = max(number for number, _ in stored)
-        case, decision, traces = self.conversations.case(
-            trial.trace_id, [turn for _, turn in stored], trial.closing.completion
-        )
-        trial.story = {"kind": "session", "turns": len(traces), "traces": traces, **_identity(case)}
-        trial.service, trial.decision = case.service, decision
-        trial.story["sampling"] = trial.sampled
-        if decision.kept:
-            self._refer(trial, case, self.conversations.router, case.sampling_probability)
-        else:
-            trial.reason = Reason.SAMPLED_OUT
-
-    def _refer(self, trial: Trial, case: Case, router: Router, probability: float) -> None:
-        """Put a case that was drawn with this probability before the rubrics that its route names."""
-        route = router.route(case)
-        if isinstance(route, Excluded):
-            trial.story["excluded"] = route.reason
-            trial.reason = Reason.EXCLUDED
-            return
-        if route is None:
-            trial.reason = Reason.NO_RUBRIC
-            return
-        trial.story |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
-        trial.scenario, trial.priority = route.scenario_name, route.priority
-        scenario = case.scenario if route.scenario is None else route.scenario
-        case = replace(case, scenario=scenario, sampling_probability=probability)
-        self.give_way()
-        trial.hearing = self.evaluator.open(case, route.rubrics)
-
-    def _verdicts(self, trial: Trial, hearing: Hearing, now_ns: int) -> tuple[Verdict, ...]:
-        selection = trial.decision.selection if trial.decision is not None else "random"
-        verdicts = hearing.verdicts(created_at=written(now_ns), selection=selection)
-        if hearing.dropped:
-            trial.story["sampling"] = {**_told(trial.story.get("sampling")), "over_budget": list(hearing.dropped)}
-        told = any(verdict.state is not State.INCOMPLETE for verdict in verdicts)
-        trial.reason = Reason.OVER_BUDGET if hearing.dropped and not told else reason_of(hearing.case, verdicts)
-        return verdicts
-
-
-def _told(sampling: object) -> dict[str, object]:
-    return dict(sampling) if isinstance(sampling, dict) else {}
-
-
 def fail(trial: Trial, error: Exception) -> None:
     """A bug of ours: it is logged, and the trace ends as an error."""
     log.error("could not judge a trace", extra={"trace_id": trial.trace_id.hex()}, exc_info=error)
     trial.reason, trial.hearing = Reason.ERROR, None
     trial.story["error"] = f"{type(error).__name__}: {error}"
-
-
-def _assembled(
-    closing: Closing, payloads: Sequence[bytes], give_way: Callable[[], None]
-) -> tuple[Trace | None, dict[str, object]]:
-    kept = decode_kept(payloads)
-    if not kept.spans:
-        return None, {"spans": 0, "damaged_chunks": kept.damaged}
-    spans = []
-    for raw in kept.spans:
-        give_way()
-        spans.append(lift(raw))
-    trace = Trace.of(closing.trace_id.hex(), spans, closing.completion)
-    return trace, {
-        "spans": len(trace.spans),
-        "damaged_chunks": kept.damaged,
-        "dialects": sorted({span.dialect for span in trace.spans}),
-        "complete": trace.complete,
-        "missing_parents": len(trace.missing_parents),
-        "first_ns": trace.start_ns,
-        "last_ns": trace.end_ns,
-    }
-
-
-def _identity(case: Case) -> dict[str, object]:
-    """What a reader of the story needs to recognise the trace, and nothing of its contents."""
-    return {
-        "name": case.name,
-        "environment": case.environment,
-        "session_id": case.session_id,
-        "content_captured": case.content_captured,
-        "answered": case.model_output not in (None, ""),
-        "agents": len(case.agents_called or ()),
-        "tools": len(case.tools_used or ()),
-        "capture_switch": case.capture_switch,
-    }

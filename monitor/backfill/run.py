@@ -39,7 +39,7 @@ from monitor.references.book import References
 from monitor.router import Router
 from monitor.sampler import Sampler
 from monitor.sessions import SessionLimits
-from monitor.trial import Trials
+from monitor.trials import Trials
 from scoring.case import Case
 from scoring.export_standing import ExportStanding
 from scoring.extract import extract

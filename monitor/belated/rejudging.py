@@ -23,7 +23,7 @@ from monitor.ending import Ending
 from monitor.instant import written
 from monitor.pipeline import Pipeline, one_by_one
 from monitor.sampler import Decision, Randomness
-from monitor.trial import Trials
+from monitor.trials import Trials
 from scoring.case import Case
 
 from .as_it_was import drawn_as_before, spans_as_they_were

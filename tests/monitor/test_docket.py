@@ -21,7 +21,7 @@ from monitor.ledger import Reason
 from monitor.pipeline import Pipeline, one_by_one
 from monitor.router import Router
 from monitor.sampler import NEVER, Sampler, randomness
-from monitor.trial import Trials
+from monitor.trials import Trials
 from scoring.effects import Answer, GradeAnswer, NoAnswer
 from scoring.metric import Metric
 from scoring.result import Judgement, Method, Scored

@@ -15,10 +15,10 @@ from monitor.config.model import Sampling
 from monitor.docket import Docket
 from monitor.evaluator import Evaluator
 from monitor.ledger import Reason
-from monitor.pipeline import BATCH, Pipeline, one_by_one
+from monitor.pipeline import BATCH, BATCH_BYTES, Pipeline, one_by_one
 from monitor.router import Router
 from monitor.sampler import Sampler
-from monitor.trial import Trials
+from monitor.trials import Trials
 from scoring.metric import Metric
 from scoring.result import Scored, Unavailable
 from scoring.rubric import Criterion, Rubric
@@ -81,15 +81,15 @@ class Bench:
             verdicts=[verdict.to_json() for verdict in ending.verdicts],
         ))  # fmt: skip
 
-    async def close(self, number, *spans: S, tail=HIGH, revision=1, completion="root_ended"):
+    async def close(self, number, *spans: S, tail=HIGH, revision=1, completion="root_ended", size=0):
         """Store a trace's spans (a root by default) and let it wait to be judged."""
         sent = spans or (S(trace_id=trace(number, tail), span_id=span(1)),)
         await self.store.append(split(request(sent), lambda _: ORIGIN).chunks, self.now)
-        self.wait(number, tail=tail, revision=revision, completion=completion)
+        self.wait(number, tail=tail, revision=revision, completion=completion, size=size)
 
-    def wait(self, number, *, tail=HIGH, revision=1, completion="root_ended"):
+    def wait(self, number, *, tail=HIGH, revision=1, completion="root_ended", size=0):
         self.pipeline.waiting.append(
-            Closing(trace_id=trace(number, tail), completion=completion, revision=revision, origin=ORIGIN)
+            Closing(trace_id=trace(number, tail), completion=completion, revision=revision, origin=ORIGIN, size=size)
         )
 
     def waiting(self):
@@ -227,6 +227,23 @@ async def test_more_than_a_batch_is_judged_in_order(bench):
         await b.close(number)
     await b.pipeline.drain()
     assert [ending.trace_id for ending in b.told] == [trace(number) for number in range(2 * BATCH + 3)]
+
+
+async def test_no_more_is_judged_at_once_than_fits_in_memory_beside_each_other(bench):
+    b = bench()
+    at_once = []
+    commit = b.pipeline.commit
+
+    async def counted(endings):
+        at_once.append(len(endings))
+        return await commit(endings)
+
+    b.pipeline.commit = counted
+    for number, size in enumerate((BATCH_BYTES // 2, BATCH_BYTES // 2, 10 * BATCH_BYTES, 1, 1)):
+        await b.close(number, size=size)
+    await b.pipeline.drain()
+    assert at_once == [2, 1, 2], "one that is larger than all of that is judged alone"
+    assert [ending.trace_id for ending in b.told] == [trace(number) for number in range(5)]
 
 
 async def test_a_bug_costs_one_trace_its_verdict_and_no_other(bench, caplog):
