@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import GeneratorType
 from typing import TypeAlias, TypeVar
 
 from scoring.case import Case
-from scoring.effects import Answer, Evaluation, NoAnswer, Question, Reply
-from scoring.result import Judgement
+from scoring.effects import Answer, Evaluation, NoAnswer, Question, Reply, Steps
+from scoring.result import Judgement, Result
 from scoring.rubric import Rubric
 from scoring.verdict import Selection, Verdict, reach_verdict
 
@@ -39,19 +40,24 @@ class Hearing:
         self._passed: dict[Question, NoAnswer] = {}
         self._probability: dict[str, float | None] = {}
         self._earlier: Spent = {}
-        self._evaluation = Evaluation(
-            {
-                (rubric.id, criterion.metric.id): criterion.metric.start(case)
-                for rubric in rubrics
-                for criterion in rubric.criteria
-            }
-        )
+        self._told: dict[str, dict[str, Result]] = {}
+        asking: dict[tuple[str, str], Steps] = {}
+        for rubric in rubrics:
+            told = self._told[rubric.id] = {}
+            for metric in rubric.metrics:
+                begun = metric.start(case)
+                if isinstance(begun, GeneratorType):
+                    asking[rubric.id, metric.id] = begun
+                else:
+                    told[metric.id] = begun  # type: ignore[assignment]  # all steps are generators of Python's own
+        self._evaluation = Evaluation(asking)
         self._advance()
 
     @property
     def open(self) -> tuple[Question, ...]:
         """What has to be asked now, each question once, in the order in which they were first asked."""
-        return () if self.dropped else tuple(q for q in self._evaluation.questions if q not in self._known)
+        asked = self._evaluation.questions
+        return tuple([q for q in asked if q not in self._known]) if asked and not self.dropped else ()
 
     @property
     def undecided(self) -> tuple[str, ...]:
@@ -72,12 +78,14 @@ class Hearing:
     @property
     def dropped(self) -> tuple[str, ...]:
         """Ids of the rubrics that give no verdict, for the case was not drawn for them."""
-        return tuple(rubric for rubric, probability in self._probability.items() if probability is None)
+        return tuple([rubric for rubric, probability in self._probability.items() if probability is None])
 
     @property
     def spent(self) -> Spent:
         """What judges were asked so far, by rubric and metric, that of earlier hearings included."""
         now = self._evaluation.judgements
+        if not now:
+            return self._earlier
         return {
             name: tuple(dict.fromkeys((*self._earlier.get(name, ()), *now.get(name, ()))))
             for name in {**self._earlier, **now}
@@ -106,8 +114,8 @@ class Hearing:
 
     def _advance(self) -> None:
         moved = True
-        while moved:
-            for question in self._evaluation.questions:
+        while moved and (questions := self._evaluation.questions):
+            for question in questions:
                 if question not in self._known and question not in self._passed:
                     reply = self._at_once(self.case, question) if self._at_once is not None else NOBODY
                     if isinstance(reply, Answer) or reply.failed:
@@ -118,21 +126,23 @@ class Hearing:
 
     def verdicts(self, *, created_at: str, selection: Selection = "random", revision: int = 1) -> tuple[Verdict, ...]:
         """A verdict for each rubric that was not dropped, in order. Nothing may be open."""
-        results, spent = _by_rubric(self._evaluation.results), _by_rubric(self.spent)
+        spent = _by_rubric(self.spent)
+        for (rubric_id, metric), result in self._evaluation.results.items():
+            self._told[rubric_id][metric] = result
         dropped = self.dropped
-        return tuple(
+        return tuple([
             reach_verdict(
                 rubric,
                 self._as_drawn_for(rubric),
-                results[rubric.id],
-                judgements=spent.get(rubric.id, {}),
+                self._told[rubric.id],
+                judgements=spent.get(rubric.id),
                 created_at=created_at,
                 selection=selection,
                 revision=revision,
             )
             for rubric in self._rubrics
             if rubric.id not in dropped
-        )
+        ])  # fmt: skip
 
     def _as_drawn_for(self, rubric: Rubric) -> Case:
         probability = self._probability.get(rubric.id)

@@ -28,6 +28,7 @@ _FENCE = re.compile("`{3,}|~{3,}")
 _INFO = re.compile(r"[^\S\n]*[\w./+;=:-]*[^\S\n]*")
 """What may follow the opening fence on its line: a language or a media type."""
 _BYTE_ORDER_MARK = "\ufeff"
+_NOT_YET = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,11 @@ class Case:
 
         ``derive`` is a function of a module, which is also the name that the value is kept under.
         """
-        if derive not in self._derived:
-            self._derived[derive] = derive(self)
-        return cast("T", self._derived[derive])
+        known = self._derived
+        found = known.get(derive, _NOT_YET)
+        if found is _NOT_YET:
+            found = known[derive] = derive(self)
+        return cast("T", found)
 
     @cached_property
     def _derived(self) -> dict[Callable[[Case], object], object]:

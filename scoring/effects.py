@@ -103,6 +103,8 @@ class Evaluation(Generic[K]):
     @property
     def questions(self) -> tuple[Question, ...]:
         """Open questions in the order in which they were first asked."""
+        if not self._running:
+            return ()
         return tuple(dict.fromkeys(q for _, asked in self._running.values() for q in asked))
 
     def give(self, replies: Mapping[Question, Reply]) -> None:

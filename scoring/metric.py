@@ -11,9 +11,9 @@ from .bands import Bands
 from .case import Case
 from .effects import Begun, Steps
 from .label import label
-from .result import Failed, Method, Result
+from .result import Failed, Method
 
-Measure: TypeAlias = Callable[[Case], Result] | Callable[[Case], Steps]
+Measure: TypeAlias = Callable[[Case], Begun]
 """The function of a metric: plain arithmetic, or a generator that asks questions."""
 
 

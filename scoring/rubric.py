@@ -6,11 +6,15 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from .bands import Bands, Blocker
 from .case import Case
 from .metric import Metric
 from .result import Method, Result
+
+if TYPE_CHECKING:
+    from .outcome import Outcome
 
 _VERSION_DIGITS = 8
 
@@ -77,6 +81,21 @@ class Rubric:
             )
         )  # fmt: skip
         return f"{self.id}@{hashlib.sha256(said.encode()).hexdigest()[:_VERSION_DIGITS]}"
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Its metrics, in order."""
+        return tuple(criterion.metric for criterion in self.criteria)
+
+    @cached_property
+    def metric_ids(self) -> tuple[str, ...]:
+        """Their ids."""
+        return tuple(metric.id for metric in self.metrics)
+
+    @cached_property
+    def outcomes(self) -> dict[tuple[int, ...], Outcome]:
+        """Where ``outcome`` remembers what it made of results that come again."""
+        return {}
 
     @cached_property
     def weighed(self) -> tuple[Criterion, ...]:

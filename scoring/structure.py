@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice
 
 from .bands import must_be_one
@@ -76,14 +77,23 @@ def check(output: ParsedOutput, expected: Json) -> Structure:
         raise TooVariedError("the output and the expected outcome are nested too deeply to be compared") from None
 
 
+_NO_REFERENCE = Unavailable("no expected_outcome")
+
+
 def reference(case: Case) -> Json | Unavailable:
     """The expected outcome as JSON; text must parse. Unavailable when there is none."""
     if case.expected_outcome is None:
-        return Unavailable("no expected_outcome")
+        return _NO_REFERENCE
     parsed = case.expected
     if parsed.error:
-        return Unavailable(f"expected_outcome is {parsed.error}")
+        return _unreadable(parsed.error)
     return parsed.value
+
+
+@lru_cache(maxsize=64)
+def _unreadable(error: str) -> Unavailable:
+    """One object for all references that fail alike: prose is not JSON from its first character on."""
+    return Unavailable(f"expected_outcome is {error}")
 
 
 def items(value: Json, key: str) -> list[Json]:

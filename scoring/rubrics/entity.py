@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 
 from scoring.bands import Bands, Blocker, Effect, at_least, count
 from scoring.case import Case
-from scoring.effects import SameEntity, Steps
+from scoring.effects import Begun, SameEntity, Steps
 from scoring.label import MAX_LABELS, label, labels
 from scoring.metric import Metric
 from scoring.result import Method, Result, Scored, Unavailable
@@ -24,6 +24,7 @@ SOURCE = "seed 000, Task 2"
 _PARTS = re.compile("[ _-]")
 _NAMED = 5
 """Entities that a reason names; the details hold more."""
+_NOT_CONFIGURED = Unavailable("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,9 @@ def configured(case: Case) -> frozenset[str] | Unavailable:
 
     A list that is given and is none (``keywords: "loan"``) is a mistake, and never passed over for the next one.
     """
-    truth = reference(case)
+    truth = case.once(reference)
+    if not case.config and not isinstance(truth, dict):
+        return _NOT_CONFIGURED
     sources: tuple[tuple[str, Json, tuple[str, ...]], ...] = (
         ("config", dict(case.config), ("keywords", "topics", "entities")),
         ("expected_outcome", None if isinstance(truth, Unavailable) else truth, ("valid_entity_set",)),
@@ -123,14 +126,19 @@ def configured(case: Case) -> frozenset[str] | Unavailable:
     for name, source, keys in sources:
         for key in keys:
             if isinstance(source, dict) and source.get(key) is not None and not _is_texts(source[key]):
-                return Unavailable(f"{name}.{key} is not a list of strings")
+                return _not_texts(f"{name}.{key}")
     config = sources[0][1]
     listed = names(config, "keywords") | names(config, "topics") or names(config, "entities")
     if listed:
         return listed
     if isinstance(truth, dict) and truth.get("valid_entity_set") is not None:
         return names(truth, "valid_entity_set")
-    return Unavailable("neither config.keywords, config.topics nor expected_outcome.valid_entity_set is given")
+    return _NOT_CONFIGURED
+
+
+@cache
+def _not_texts(field: str) -> Unavailable:
+    return Unavailable(f"{field} is not a list of strings")
 
 
 def _is_texts(value: Json) -> bool:
@@ -138,11 +146,11 @@ def _is_texts(value: Json) -> bool:
 
 
 def _expected(case: Case, key: str) -> frozenset[str] | Unavailable:
-    truth = reference(case)
+    truth = case.once(reference)
     if isinstance(truth, Unavailable):
         return truth
     if not isinstance(truth, dict) or not _is_texts(truth.get(key)):
-        return Unavailable(f"expected_outcome.{key} is not a list of strings")
+        return _not_texts(f"expected_outcome.{key}")
     return names(truth, key)
 
 
@@ -187,7 +195,7 @@ def _compliance(case: Case) -> Result:
 
 
 def _fabricated(case: Case) -> Result:
-    wanted = expected(case)
+    wanted = case.once(expected)
     if isinstance(wanted, Unavailable):
         return wanted
     doubtful = detected(case) - wanted
@@ -215,10 +223,12 @@ class _Spoken:
         return all(map(self._words.has_word, words)) if words else name in self._text
 
 
-def _cross_language(case: Case) -> Steps:
-    wanted = expected(case)
-    if isinstance(wanted, Unavailable):
-        return wanted
+def _cross_language(case: Case) -> Begun:
+    wanted = case.once(expected)
+    return wanted if isinstance(wanted, Unavailable) else _across_languages(case, wanted)
+
+
+def _across_languages(case: Case, wanted: frozenset[str]) -> Steps:
     found = detected(case)
     by_text = wanted & found
     open_ones = tuple(sorted(wanted - found))
@@ -294,12 +304,12 @@ def _f1_family(
 
 
 def _reference_fault(case: Case) -> Unavailable | None:
-    wanted = expected(case)
+    wanted = case.once(expected)
     if isinstance(wanted, Unavailable):
         return wanted
-    truth = reference(case)
+    truth = case.once(reference)
     if isinstance(truth, dict) and not _is_texts(truth.get("valid_entity_set", [])):
-        return Unavailable("expected_outcome.valid_entity_set is not a list of strings")
+        return _not_texts("expected_outcome.valid_entity_set")
     return None
 
 

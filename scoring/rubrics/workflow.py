@@ -22,6 +22,12 @@ SOURCE = "seed 003 §1"
 _MOST = 100
 """Names that one list of the result object shows."""
 _NAMED = 10
+_NO_SCENARIO = Unavailable("no scenario")
+_UNKNOWN_TOOLS = Unavailable("tools_used is not known")
+_NO_ORDER = NotApplicable("the scenario asks for no order")
+_NO_BUDGET = NotApplicable("the scenario sets no call budget")
+_NO_ARGUMENTS = NotApplicable("the scenario expects no arguments")
+_NO_RESULT_USE = NotApplicable("the scenario asks for no result to be used")
 
 
 def read_scenario(case: Case) -> Scenario | Unavailable:
@@ -32,7 +38,7 @@ def read_scenario(case: Case) -> Scenario | Unavailable:
     if not case.complete:
         return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
     stated = stated_scenario(case)
-    return Unavailable("no scenario") if stated is None else stated
+    return _NO_SCENARIO if stated is None else stated
 
 
 def validate(side: Side, called: Sequence[str]) -> dict[str, object]:
@@ -57,10 +63,15 @@ def _shown(names: Sequence[str]) -> list[str]:
     return labels(names, _MOST) if names else []
 
 
+_NOTHING_ASKED = Scored(value=1.0, details=validate(Side(), ()))
+
+
 def _validated(side: Side, called: Sequence[str] | None, field: str) -> Result:
-    if called is None and not side.asks_nothing:
+    if side.asks_nothing:
+        return _NOTHING_ASKED
+    if called is None:
         return Unavailable(f"{field} is not known")
-    found = validate(side, called or ())
+    found = validate(side, called)
     if found["pass"]:
         return Scored(value=1.0, details=found)
     told = [
@@ -79,16 +90,18 @@ def _agents(case: Case, scenario: Scenario) -> Result:
 
 
 def _tools(case: Case, scenario: Scenario) -> Result:
+    if scenario.tools.asks_nothing:
+        return _NOTHING_ASKED
     calls = called_tools(case, scenario)
     return _validated(scenario.tools, None if calls is None else [call.name for call in calls], "tools_used")
 
 
 def _order(case: Case, scenario: Scenario) -> Result:
     if not scenario.tools_in_order:
-        return NotApplicable("the scenario asks for no order")
+        return _NO_ORDER
     calls = called_tools(case, scenario)
     if calls is None:
-        return Unavailable("tools_used is not known")
+        return _UNKNOWN_TOOLS
     remaining = iter(call.name for call in calls)
     # ``in`` consumes the iterator up to the match: each tool is looked for after the one before it.
     broken = next((name for name in scenario.tools_in_order if name not in remaining), None)
@@ -101,10 +114,10 @@ def _order(case: Case, scenario: Scenario) -> Result:
 
 def _call_budget(case: Case, scenario: Scenario) -> Result:
     if not scenario.max_calls:
-        return NotApplicable("the scenario sets no call budget")
+        return _NO_BUDGET
     calls = called_tools(case, scenario)
     if calls is None:
-        return Unavailable("tools_used is not known")
+        return _UNKNOWN_TOOLS
     made = Counter(call.name for call in calls)
     made[ALL_CALLS] = len(calls)
     over = {tool: made[tool] for tool, limit in scenario.max_calls.items() if made[tool] > limit}
@@ -120,10 +133,10 @@ def _call_budget(case: Case, scenario: Scenario) -> Result:
 
 def _arguments(case: Case, scenario: Scenario) -> Result:
     if not scenario.arguments:
-        return NotApplicable("the scenario expects no arguments")
+        return _NO_ARGUMENTS
     calls = called_tools(case, scenario)
     if calls is None:
-        return Unavailable("tools_used is not known")
+        return _UNKNOWN_TOOLS
     concerned = [call for call in calls if scenario.arguments.get(call.name)]
     if not concerned:
         return NotApplicable("no tool with expected arguments was called")
@@ -149,10 +162,10 @@ def _breaches(call: ToolCall, scenario: Scenario) -> list[str]:
 
 def _result_use(case: Case, scenario: Scenario) -> Result:
     if not scenario.result_use:
-        return NotApplicable("the scenario asks for no result to be used")
+        return _NO_RESULT_USE
     calls = called_tools(case, scenario)
     if calls is None:
-        return Unavailable("tools_used is not known")
+        return _UNKNOWN_TOOLS
     concerned = [call for call in calls if call.name in scenario.result_use and call.error is None]
     if not concerned:
         return NotApplicable("no such tool was called with success")
@@ -249,25 +262,23 @@ _EXTENSIONS = (order, call_budget, arguments, result_use)
 
 def _passes(_: float, results: Mapping[str, Result]) -> bool | None:
     """All checks that apply are 1. One that fails decides; one that is unknown leaves the rest undecided."""
-    told = [
-        None if not isinstance(result, Scored) else result.value == 1.0
-        for result in results.values()
-        if not isinstance(result, NotApplicable)
-    ]
-    if False in told:
-        return False
-    return None if None in told else True
+    known = True
+    for result in results.values():
+        if isinstance(result, Scored):
+            if result.value != 1.0:
+                return False
+        elif not isinstance(result, NotApplicable):
+            known = False
+    return True if known else None
 
 
 def _detail(_case: Case, _composite: float | None, results: Mapping[str, Result]) -> dict[str, object]:
     """The seed's result object under ``workflow``; absent when a side, or the pass, cannot be told."""
-    sides = {
-        name: dict(result.details) for name in (agents.id, tools.id) if isinstance(result := results[name], Scored)
-    }
+    called, used = results[agents.id], results[tools.id]
     passed = _passes(1.0, results)
-    if passed is None or len(sides) != 2:
+    if passed is None or not isinstance(called, Scored) or not isinstance(used, Scored):
         return {}
-    return {"workflow": {"pass": passed, **sides}}
+    return {"workflow": {"pass": passed, agents.id: dict(called.details), tools.id: dict(used.details)}}
 
 
 RUBRIC = Rubric(
