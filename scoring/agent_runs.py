@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .span import Span, SpanKind
 from .trace import Trace
 
 
-def agent_runs(trace: Trace) -> tuple[Span, ...]:
-    """The span with which each run of an agent begins, in order of start.
+def agent_runs(trace: Trace, naming: Sequence[Span]) -> tuple[Span, ...]:
+    """The span with which each run of an agent begins, in order of start, among those that name an agent.
 
     Several spans may tell of one run: an agent span in a wrapper of the same name, and steps and calls that carry the
     agent's name. A span begins a run unless the nearest span above it that names an agent names the same one; an agent
     span below a tool begins a run in any case (an agent that calls itself). Steps of one agent that follow each other
     under one parent, without a span for the agent itself, are one run.
     """
+    if not naming:
+        return ()
     above = _Above(trace)
-    return tuple(_without_repeated_steps(span for span in trace.spans if span.agent and above.lets_begin(span)))
+    return tuple(_without_repeated_steps([span for span in naming if above.lets_begin(span)]))
 
 
 class _Above:
@@ -53,7 +55,7 @@ class _Above:
         return self._known[span.span_id]
 
 
-def _without_repeated_steps(runs: Iterator[Span]) -> Iterator[Span]:
+def _without_repeated_steps(runs: Sequence[Span]) -> Iterator[Span]:
     last: dict[str | None, str | None] = {}
     for span in runs:
         repeated = span.kind is not SpanKind.AGENT and last.get(span.parent_id) == span.agent

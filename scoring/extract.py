@@ -9,6 +9,7 @@ from .agent_runs import agent_runs
 from .case import Case, Utterance
 from .jsontext import decoded
 from .span import Json, Span, SpanKind
+from .told import Told
 from .tool_calls import tool_calls
 from .trace import Trace
 
@@ -27,11 +28,13 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
     ``agents_called`` holds one entry an invocation, in order of start. ``tools_used`` holds hand-offs too, flagged:
     whoever compares tools with expectations leaves flagged ones out. ``context`` is what retrievers returned.
     """
+    told = Told(trace)
     root = trace.root or next(iter(trace.tops), None)
-    runs = agent_runs(trace)
-    metadata = _metadata(trace)
-    task_input, answer = _first_said(_asked(trace, root, runs)), _first_said(_answered(trace, root, runs))
-    used = leaves.usage(trace)
+    runs = agent_runs(trace, told.agents)
+    metadata = _metadata(told.metadata)
+    task_input = _first_said(_asked(trace, told, root, runs))
+    answer = _first_said(_answered(trace, told, root, runs))
+    input_tokens, output_tokens = leaves.tokens(trace, told.usage) or (None, None)
     calls = leaves.model_calls(trace)
     captured = answer is not None or any(_has_content(span) for span in trace.spans)
     return Case(
@@ -45,65 +48,55 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
         expected_outcome=_reference(metadata, reference_keys),
         config=_config(metadata),
         scenario=decoded(metadata.get("scenario")),
-        agents_called=tuple(run.agent for run in runs if run.agent),
-        tools_used=tool_calls(trace, runs),
-        context=_context(trace),
-        system_prompt=next((c.system_prompt for c in (*calls, *trace.spans) if c.system_prompt), None),
+        agents_called=tuple([run.agent for run in runs if run.agent]),
+        tools_used=tool_calls(trace, told, runs),
+        context=_context(told.retrievers),
+        system_prompt=told.system_prompt
+        and next((c.system_prompt for c in calls if c.system_prompt), told.system_prompt),
         latency_e2e_ms=_elapsed_ms(trace, root),
         latency_model_ms=leaves.model_ms(trace),
-        input_tokens=used.input if used else None,
-        output_tokens=used.output if used else None,
-        cost_usd=leaves.cost_usd(trace),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cost_usd=leaves.cost_usd(trace, told.costs),
         model=_model(trace, calls or [span for span in trace.spans if span.model]),
-        tags=tuple(dict.fromkeys([tag for span in trace.spans for tag in span.tags])),
+        tags=tuple(dict.fromkeys(told.tags)),
         metadata=metadata,
         evaluation_criteria_override=_text(metadata.get("evaluation_criteria_override")),
-        session_id=_first(trace, "session_id"),
-        user_id=_first(trace, "user_id"),
-        service=_first(trace, "service"),
-        environment=_first(trace, "environment"),
+        session_id=told.session_id,
+        user_id=told.user_id,
+        service=told.service,
+        environment=told.environment,
         sampling_probability=sampling_probability,
-        name=_first(trace, "trace_name") or (root.name if root else None),
-        error=next((span.error for span in trace.spans if span.error is not None), None),
+        name=told.trace_name or (root.name if root else None),
+        error=told.error,
         complete=trace.complete,
         completion=trace.completion,
         content_captured=captured,
         # Contents that may be there need a dialect that reads them, not a switch.
-        capture_switch=None if captured or any(s.unread for s in trace.spans) else _first(trace, "capture_switch"),
+        capture_switch=None if captured or any(s.unread for s in trace.spans) else told.capture_switch,
     )
 
 
-def _first(trace: Trace, field: str) -> str | None:
-    """A field from the highest span that has it."""
-    for span in trace.from_top:
-        value = getattr(span, field)
-        if value:
-            return str(value)
-    return None
-
-
-def _asked(trace: Trace, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
+def _asked(trace: Trace, told: Told, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
     """What was asked: of the trace, else of its root, the topmost agent, the first model call, the topmost step."""
-    for span in trace.spans:
-        yield span.trace_input
+    yield from told.inputs
     if root is not None:
         yield root.input
     for span in (*_topmost_agents(trace, runs)[:1], *trace.models):
         yield span.input
-    for span in _steps(trace):
+    for span in told.chains:
         yield span.input
 
 
-def _answered(trace: Trace, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
+def _answered(trace: Trace, told: Told, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
     """What was answered: by the trace, else by its root, the topmost agent, the last model call, the topmost step."""
-    for span in reversed(trace.spans):
-        yield span.trace_output
+    yield from reversed(told.outputs)
     if root is not None:
         yield root.output
     agents = sorted(_topmost_agents(trace, runs), key=lambda span: span.end_ns)[-1:]
     for span in (*agents, *sorted(trace.models, key=lambda span: span.end_ns, reverse=True)):
         yield span.output
-    for span in _steps(trace):
+    for span in told.chains:
         yield span.output
 
 
@@ -112,10 +105,6 @@ def _first_said(values: Iterator[Json]) -> Json:
         if value is not None and _said(value):
             return value
     return None
-
-
-def _steps(trace: Trace) -> Iterator[Span]:
-    return (span for span in trace.from_top if span.kind is SpanKind.CHAIN)
 
 
 def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
@@ -133,13 +122,11 @@ def _has_content(span: Span) -> bool:
     return bool(span.input_messages or span.output_messages) or _said(span.input) or _said(span.output)
 
 
-def _metadata(trace: Trace) -> dict[str, Json]:
-    """All metadata in one map: what is said of the trace before what is said of a span, higher spans first."""
+def _metadata(said: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+    """All metadata in one map; what comes first goes first."""
     found: dict[str, Json] = {}
-    said = [span.trace_metadata for span in trace.from_top] + [span.metadata for span in trace.from_top]
     for metadata in said:
-        for key, value in metadata.items() if metadata else ():
-            found.setdefault(key, value)
+        found |= metadata if not found else {key: metadata[key] for key in metadata if key not in found}
     return found
 
 
@@ -169,9 +156,8 @@ def _transcript(given: Json, task_input: Json) -> str | tuple[Utterance, ...] | 
     return _text(given) or _text(task_input)
 
 
-def _context(trace: Trace) -> tuple[str, ...] | None:
+def _context(retrievers: Sequence[Span]) -> tuple[str, ...] | None:
     """Retrieved documents in order, each once; None when nothing retrieved."""
-    retrievers = [span for span in trace.spans if span.kind is SpanKind.RETRIEVER or span.documents]
     if not retrievers:
         return None
     return tuple(dict.fromkeys(document for span in retrievers for document in span.documents))

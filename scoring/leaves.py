@@ -8,32 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from .span import Span, SpanKind, Usage
+from .span import Span, SpanKind
 from .trace import Trace
 
 
-def usage(trace: Trace) -> Usage | None:
-    """Tokens of the whole trace, None when no span reports any."""
-    reporting = [span for span in trace.spans if span.usage is not None]
+def tokens(trace: Trace, reporting: Sequence[Span]) -> tuple[int, int] | None:
+    """Tokens of the whole trace, of input and of output, by the spans that report their usage; None without any."""
     counted = [span.usage for span in _lowest(trace, reporting) if span.usage]
-    if not counted:
-        return None
-    return Usage(
-        input=sum(u.input for u in counted),
-        output=sum(u.output for u in counted),
-        cached_input=sum(u.cached_input for u in counted),
-        reasoning_output=sum(u.reasoning_output for u in counted),
-    )
+    return (sum([u.input for u in counted]), sum([u.output for u in counted])) if counted else None
 
 
-def cost_usd(trace: Trace) -> float | None:
-    """US dollars of the whole trace as the emitters reckoned them, None when no span reports any."""
-    reporting = [span for span in trace.spans if span.cost_usd is not None]
+def cost_usd(trace: Trace, reporting: Sequence[Span]) -> float | None:
+    """US dollars of the whole trace as the emitters reckoned them, by the spans that report any; None without any."""
     known = [span.cost_usd for span in _lowest(trace, reporting) if span.cost_usd is not None]
     return sum(known) if known else None
 
 
-def model_calls(trace: Trace) -> list[Span]:
+def model_calls(trace: Trace) -> Sequence[Span]:
     """The model calls proper, in order of start: not the spans that wrap them."""
     return _lowest(trace, trace.models)
 
@@ -73,8 +64,10 @@ class _ToldTwice:
         return False
 
 
-def _lowest(trace: Trace, reporting: Sequence[Span], *, whole: bool = False) -> list[Span]:
+def _lowest(trace: Trace, reporting: Sequence[Span], *, whole: bool = False) -> Sequence[Span]:
     """Spans that report and have none below them that does, one for each response; ``whole`` as in ``_covered``."""
+    if len(reporting) < 2:
+        return reporting
     covered = _covered(trace, reporting, whole=whole)
     told = _ToldTwice() if len({span.dialect for span in reporting}) > 1 else None
     seen: set[str] = set()
@@ -96,8 +89,8 @@ def _covered(trace: Trace, reporting: Sequence[Span], *, whole: bool) -> Collect
     Some clients keep a model call's span open while the tools run, and the agents, that its answer calls: of what is
     beyond a tool or an agent such a span is no roll-up, unless ``whole`` says that nothing may be below it.
     """
-    if len(reporting) < 2 or not any(span.span_id in trace.children for span in reporting):
-        return ()  # of one, or of some that have nothing below them, none covers another: nearly every trace
+    if trace.children.keys().isdisjoint([span.span_id for span in reporting]):
+        return ()  # of some that have nothing below them none covers another: nearly every trace
     covered: set[str] = set()
     passed: set[tuple[str, bool]] = set()
     for span in reporting:

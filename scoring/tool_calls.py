@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from .jsontext import decoded
 from .span import Json, Span, SpanKind, ToolCall
+from .told import Told
 from .tool_answers import Answers, Asked, canonical, identity
 from .tool_spans import sole, tool_spans
 from .trace import Trace
@@ -22,14 +23,14 @@ _VERBS = re.compile(r"^(ask|call|consult|run|invoke|query|use|delegate_to|transf
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
-def tool_calls(trace: Trace, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | None:
+def tool_calls(trace: Trace, told: Told, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | None:
     """Every tool call in order of time, hand-offs flagged; None where models answered without contents being captured.
 
     A hand-off is a pseudo-tool by which one agent passes the work to another: named like one (``transfer_to_…``,
     ``handoff``, ``delegate_…``), or with a run of an agent right below it, or named after an agent that ran.
     """
-    spans, twins = tool_spans(trace)
-    asked = _asked(trace)
+    spans, twins = tool_spans(trace, told.tools)
+    asked = _asked(trace, told.asking)
     if not spans and not asked:
         return None if _contents_unknown(trace) else ()
     matched = _match(spans, asked)
@@ -54,10 +55,8 @@ def _contents_unknown(trace: Trace) -> bool:
     return bool(calls) and not any(span.output_messages or span.output is not None for span in calls)
 
 
-def _asked(trace: Trace) -> list[Asked]:
+def _asked(trace: Trace, asking: Sequence[Span]) -> list[Asked]:
     """Calls that models made in this trace: those in their answers, not those in the history they were given."""
-    speaking = [span for span in trace.spans if span.output_messages]
-    asking = [span for span in speaking if any(message.tool_calls for message in span.output_messages)]
     if not asking:
         return []
     answers = Answers(trace)
@@ -97,7 +96,7 @@ def _above_models(trace: Trace) -> set[str]:
     return found
 
 
-def _match(spans: list[Span], asked: list[Asked]) -> dict[int, Asked]:
+def _match(spans: Sequence[Span], asked: list[Asked]) -> dict[int, Asked]:
     """Which message call each tool span carried out: by call id, else by name and arguments, else by name, in order.
 
     At last by name and arguments where a model is told another spelling: many accept only letters, digits and ``_``.

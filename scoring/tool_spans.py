@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from .span import Json, Span, SpanKind, ToolCall
+from .span import Json, Span, ToolCall
 from .trace import Trace
 
 _WITHIN = 4
 """Steps up within which another span that tells of the same call is looked for."""
 
 
-def tool_spans(trace: Trace) -> tuple[list[Span], dict[str, str]]:
+def tool_spans(trace: Trace, telling: Sequence[Span]) -> tuple[Sequence[Span], Mapping[str, str]]:
     """The spans, in order of start, and by the id of each that was left out the id of the one that stands for it.
+
+    ``telling`` are all that tell of a call, from the top down.
 
     Of two that tell of one call the upper is kept, completed from the lower one, which knows whether the tool raised.
     """
     kept: dict[str, Span] = {}
     twins: dict[str, str] = {}
-    for span in trace.from_top:
-        if span.kind is not SpanKind.TOOL or span.tool is None:
-            continue
+    for span in telling:
         upper = next((above for above in islice(trace.ancestors(span), _WITHIN) if above.tool is not None), None)
         held = kept.get(twins.get(upper.span_id, upper.span_id)) if upper is not None else None
-        if held is None or held.tool is None or not _same_call(held.tool, span.tool):
+        if held is None or held.tool is None or span.tool is None or not _same_call(held.tool, span.tool):
             kept[span.span_id] = span
             continue
         twins[span.span_id] = held.span_id
@@ -36,7 +37,7 @@ def tool_spans(trace: Trace) -> tuple[list[Span], dict[str, str]]:
             error=error,
             call_id=held.tool.call_id or span.tool.call_id,
         ))  # fmt: skip
-    return [kept[span.span_id] for span in trace.spans if span.span_id in kept], twins
+    return [kept[span.span_id] for span in trace.spans if span.span_id in kept] if kept else (), twins
 
 
 def _same_call(upper: ToolCall, lower: ToolCall) -> bool:

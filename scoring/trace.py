@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from itertools import islice
 
+from .record import record
 from .span import Completion, Span, SpanKind
 
+_LLM = SpanKind.LLM
 
-@dataclass(frozen=True, kw_only=True)
+
+@record(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """All spans of one trace id, deduplicated by span id, in order of start.
+    """All spans of one trace id, deduplicated by span id, in order of start; made by ``of``.
 
-    ``complete`` is true when the trace has a root, every parent that was named has arrived, and it was not closed
-    under pressure: only then may absence be held against the application.
+    ``children`` are spans by parent id; under ``None`` stand the roots and the spans whose parent never came.
+    ``root`` is the span that has no parent; else the one marked as the topmost exported; ``None`` where neither exists.
+    ``from_top`` are the spans from the top down, the root first: what stands higher speaks for more of the trace.
+    ``models`` are the model calls, those around others included, in order of start. ``missing_parents`` are the ids
+    that spans name as parent and that never arrived, apart from parents of a marked topmost span. ``end_ns`` is when
+    the span ended that ended last, in ns since the epoch.
     """
 
     trace_id: str
     spans: tuple[Span, ...]
     completion: Completion
+    by_id: Mapping[str, Span] = field(repr=False, compare=False)
+    children: Mapping[str | None, Sequence[Span]] = field(repr=False, compare=False)
+    root: Span | None = field(repr=False, compare=False)
+    from_top: tuple[Span, ...] = field(repr=False, compare=False)
+    models: tuple[Span, ...] = field(repr=False, compare=False)
+    missing_parents: tuple[str, ...] = field(repr=False, compare=False)
+    end_ns: int = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, trace_id: str, spans: Sequence[Span], completion: Completion) -> Trace:
@@ -28,55 +41,49 @@ class Trace:
 
         Between two that are alike in both, their contents decide, so that the order of arrival never does.
         """
-        best: dict[str, Span] = {}
+        by_id: dict[str, Span] = {}
         for span in spans:
-            held = best.get(span.span_id)
+            held = by_id.get(span.span_id)
             if held is None or _precedence(span) > _precedence(held):
-                best[span.span_id] = span
-        ordered = sorted(best.values(), key=lambda s: (s.start_ns, -s.end_ns, s.span_id))
-        return cls(trace_id=trace_id, spans=tuple(ordered), completion=completion)
+                by_id[span.span_id] = span
+        ordered = sorted(by_id.values(), key=lambda s: (s.start_ns, -s.end_ns, s.span_id))
+        children: dict[str | None, list[Span]] = {}
+        missing: set[str] = set()
+        for span in ordered:
+            parent = span.parent_id
+            if parent is not None and parent not in by_id:
+                if not span.root_hint:
+                    missing.add(parent)
+                parent = None
+            if parent in children:
+                children[parent].append(span)
+            else:
+                children[parent] = [span]
+        root = _root(ordered, children)
+        return cls(
+            trace_id=trace_id,
+            spans=tuple(ordered),
+            completion=completion,
+            by_id=by_id,
+            children=children,
+            root=root,
+            from_top=tuple(_from_top(ordered, children, root)),
+            models=tuple([span for span in ordered if span.kind is _LLM]),
+            missing_parents=tuple(sorted(missing)) if missing else (),
+            end_ns=max([span.end_ns for span in ordered], default=0),
+        )
 
     @property
     def start_ns(self) -> int:
         """When its first span began, in ns since the epoch. Of a trace with spans."""
         return self.spans[0].start_ns
 
-    @cached_property
-    def end_ns(self) -> int:
-        """When the span ended that ended last, in ns since the epoch. Of a trace with spans."""
-        return max([span.end_ns for span in self.spans])
-
-    @cached_property
-    def by_id(self) -> dict[str, Span]:
-        return {span.span_id: span for span in self.spans}
-
-    @cached_property
-    def children(self) -> dict[str | None, tuple[Span, ...]]:
-        """Spans by parent id; under ``None`` stand the roots and the spans whose parent never came."""
-        found: dict[str | None, list[Span]] = {}
-        known = self.by_id
-        for span in self.spans:
-            parent = span.parent_id if span.parent_id in known else None
-            if parent in found:
-                found[parent].append(span)
-            else:
-                found[parent] = [span]
-        return {parent: tuple(spans) for parent, spans in found.items()}
-
     @property
-    def tops(self) -> tuple[Span, ...]:
+    def tops(self) -> Sequence[Span]:
         """Spans without a known parent, earliest first."""
         return self.children.get(None, ())
 
-    @cached_property
-    def root(self) -> Span | None:
-        """The span that has no parent; else the one marked as the topmost exported; ``None`` where neither exists."""
-        for span in self.tops:
-            if span.parent_id is None:
-                return span
-        return next((span for span in self.spans if span.root_hint), None)
-
-    @cached_property
+    @property
     def levels(self) -> tuple[tuple[Span, ...], ...]:
         """Spans level by level, the root's first; what a cycle of parents keeps from being reached comes last."""
         found: list[tuple[Span, ...]] = []
@@ -88,36 +95,13 @@ class Trace:
         unreached = tuple(left)
         return (*found, unreached) if unreached else tuple(found)
 
-    @cached_property
-    def from_top(self) -> tuple[Span, ...]:
-        """Spans from the top down: what stands higher speaks for more of the trace."""
-        found = list(self.tops)
-        if found and found[0] is not self.root:
-            found.sort(key=lambda span: span is not self.root)
-        for span in found:  # it grows by what stands below; each span has one parent, so none comes twice
-            found.extend(self.children.get(span.span_id, ()))
-        if len(found) < len(self.spans):  # a cycle of parents keeps some from being reached
-            reached = {span.span_id for span in found}
-            found.extend([span for span in self.spans if span.span_id not in reached])
-        return tuple(found)
-
-    @cached_property
-    def models(self) -> tuple[Span, ...]:
-        """The model calls, those around others included, in order of start."""
-        return tuple([span for span in self.spans if span.kind is SpanKind.LLM])
-
-    @cached_property
-    def missing_parents(self) -> tuple[str, ...]:
-        """Ids that spans name as parent and that never arrived, apart from parents of a marked topmost span."""
-        return tuple(
-            sorted({span.parent_id for span in self.tops if span.parent_id is not None and not span.root_hint})
-        )
-
     @property
     def complete(self) -> bool:
-        if self.completion == "pressure":
-            return False
-        return self.root is not None and not self.missing_parents
+        """Whether it has a root, every parent that was named has arrived, and it was not closed under pressure.
+
+        Only then may absence be held against the application.
+        """
+        return self.root is not None and not self.missing_parents and self.completion != "pressure"
 
     def ancestors(self, span: Span) -> Iterator[Span]:
         """Parent, grandparent, … of ``span``; a cycle of parents ends the walk."""
@@ -133,3 +117,25 @@ class Trace:
 
 def _precedence(span: Span) -> tuple[int, int, str]:
     return span.end_ns, len(span.provenance), repr(span)
+
+
+def _root(ordered: Sequence[Span], children: Mapping[str | None, Sequence[Span]]) -> Span | None:
+    for span in children.get(None, ()):
+        if span.parent_id is None:
+            return span
+    return next((span for span in ordered if span.root_hint), None)
+
+
+def _from_top(
+    ordered: Sequence[Span], children: Mapping[str | None, Sequence[Span]], root: Span | None
+) -> Sequence[Span]:
+    found = list(children.get(None, ()))
+    if found and found[0] is not root:
+        found.sort(key=lambda span: span is not root)
+    for span in found:  # it grows by what stands below; each span has one parent, so none comes twice
+        if span.span_id in children:
+            found += children[span.span_id]
+    if len(found) < len(ordered):  # a cycle of parents keeps some from being reached
+        reached = {span.span_id for span in found}
+        found += [span for span in ordered if span.span_id not in reached]
+    return found
