@@ -222,7 +222,7 @@ class Trials:
         trial.story |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
         trial.scenario, trial.priority = route.scenario_name, route.priority
         scenario = case.scenario if route.scenario is None else route.scenario
-        case = replace(case, scenario=scenario, sampling_probability=probability)
+        case = case.drawn(probability, scenario)
         self.give_way()
         trial.hearing = self.evaluator.open(case, route.rubrics)
 

@@ -96,6 +96,15 @@ class Case:
     content_captured: bool = True
     capture_switch: str | None = None
 
+    def drawn(self, sampling_probability: float, scenario: Scenario | Json) -> Case:
+        """The case as it was drawn and is to be judged: as ``dataclasses.replace``, which looks at each field."""
+        held = {**self.__dict__, "sampling_probability": sampling_probability, "scenario": scenario}
+        for name in _DERIVED:
+            held.pop(name, None)
+        case = object.__new__(Case)
+        case.__dict__ = held
+        return case
+
     @cached_property
     def output(self) -> ParsedOutput:
         """The model's output as JSON; text must parse, one Markdown fence around it is tolerated and reported."""
@@ -169,6 +178,10 @@ class Case:
         if len(text) > MAX_TRANSCRIPT:
             return None
         return Witness(text, [moment for said in stated for moment in (Moment(said), Moment(""), Moment(""))])
+
+
+_DERIVED = tuple(name for name, value in vars(Case).items() if isinstance(value, cached_property))
+"""What a case has found out of its fields so far."""
 
 
 def _texts_in(value: Json) -> Iterator[str]:

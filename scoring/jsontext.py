@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Final
 
 from .span import Json
 
@@ -22,7 +23,7 @@ def decoded(value: Json) -> Json:
     if text[:1] not in {"{", "[", '"'} or "\\ud" in text.lower():
         return value
     try:
-        found: Json = json.loads(text, parse_constant=_refuse, parse_int=_whole)
+        found: Json = _DECODER.decode(text)
     except (ValueError, RecursionError):
         return value
     return found if text.count("[") + text.count("{") <= MAX_DEPTH or _shallow(found, MAX_DEPTH) else value
@@ -38,6 +39,9 @@ def _whole(digits: str) -> int:
 
 def _refuse(constant: str) -> Json:
     raise ValueError(f"{constant} is not a JSON number")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse, parse_int=_whole)
 
 
 def _shallow(value: Json, levels: int) -> bool:

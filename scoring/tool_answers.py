@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
 
+from .record import record
 from .span import Json, Message, ToolCall
 from .trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True, kw_only=False)
 class Asked:
     """A call in a message, when it was made, and the message that answers it."""
 
@@ -30,10 +30,10 @@ class Answers:
         self._by_name: dict[str | None, tuple[list[Message], int]] = {}
         for span in trace.spans:
             named: dict[str | None, list[Message]] = {}
-            for message in (*span.input_messages, *span.output_messages):
-                if message.role == "tool" and message.tool_call_id is not None:
+            for message in [each for each in (*span.input_messages, *span.output_messages) if each.role == "tool"]:
+                if message.tool_call_id is not None:
                     self._by_id.setdefault(message.tool_call_id, message)
-                elif message.role == "tool":
+                else:
                     named.setdefault(message.name, []).append(message)
             for name, said in named.items():  # the longest history holds the others
                 if len(said) >= len(self._by_name.get(name, ((), 0))[0]):
@@ -69,6 +69,8 @@ class Answers:
 
     def _in_order(self, asked: list[Asked], *, named: bool) -> list[Asked]:
         """The calls, those without an answer with the next one: of that tool, or of those that name no tool."""
+        if not self._by_name:
+            return asked
         waiting: dict[str | None, list[int]] = {}
         for index, ask in enumerate(asked):
             if ask.answer is None:
@@ -79,7 +81,7 @@ class Answers:
             before = [index for index in indices if asked[index].at_ns <= at_ns]
             if before:  # of a longer history the last answers are those to the calls of this trace
                 given |= zip(before, said[-len(before) :], strict=False)
-        return [replace(ask, answer=given[i]) if i in given else ask for i, ask in enumerate(asked)]
+        return [Asked(ask.call, ask.at_ns, given[i]) if i in given else ask for i, ask in enumerate(asked)]
 
 
 def identity(call: ToolCall) -> tuple[str, str, str]:

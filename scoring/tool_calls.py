@@ -89,10 +89,10 @@ def _above_models(trace: Trace) -> set[str]:
     """Ids of all spans with a model call below them."""
     found: set[str] = set()
     for span in trace.models:
-        for above in trace.ancestors(span):
-            if above.span_id in found:
-                break
+        above = trace.parent(span)
+        while above is not None and above is not span and above.span_id not in found:
             found.add(above.span_id)
+            above = trace.parent(above)
     return found
 
 
@@ -153,12 +153,13 @@ def _merge(span: Span, ask: Asked | None) -> ToolCall:
     asked = _completed(ask)
     keep = asked.arguments if tool.arguments is None or sole(asked.arguments) == (tool.arguments,) else tool.arguments
     unknown = tool.result is None and tool.error is None
-    return replace(
-        tool,
+    return ToolCall(
+        name=tool.name,
         arguments=keep,
         result=asked.result if unknown else tool.result,
         error=asked.error if unknown else tool.error,
         call_id=asked.call_id or tool.call_id,
+        handoff=tool.handoff,
     )
 
 

@@ -103,6 +103,10 @@ class Trace:
         """
         return self.root is not None and not self.missing_parents and self.completion != "pressure"
 
+    def parent(self, span: Span) -> Span | None:
+        """The span right above; None where there is none, or it never came."""
+        return None if span.parent_id is None else self.by_id.get(span.parent_id)
+
     def ancestors(self, span: Span) -> Iterator[Span]:
         """Parent, grandparent, … of ``span``; a cycle of parents ends the walk."""
         seen = {span.span_id}
