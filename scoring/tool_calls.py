@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from .jsontext import decoded
@@ -34,17 +34,19 @@ def tool_calls(trace: Trace, told: Told, runs: tuple[Span, ...]) -> tuple[ToolCa
     if not spans and not asked:
         return None if _contents_unknown(trace) else ()
     matched = _match(spans, asked)
+    if not _all_told(spans, asked, matched):
+        asked = Answers(trace).to(asked)
     agents = {run.agent.lower().replace(" ", "_") for run in runs if run.agent}
     above_runs = (_nearest(trace, run) for run in runs)
     delegating = {twins.get(above.span_id, above.span_id) for above in above_runs if above is not None}
     found: list[tuple[int, ToolCall]] = []
     for index, span in enumerate(spans):
-        call = _merge(span, matched.get(index))
+        call = _merge(span, asked[matched[index]] if index in matched else None)
         handoff = call.handoff or _is_handoff(call, agents) or span.span_id in delegating
         found.append((span.start_ns, _flagged(call, handoff)))
-    used = {id(ask) for ask in matched.values()}
-    for ask in asked:
-        if id(ask) not in used:
+    used = set(matched.values())
+    for index, ask in enumerate(asked):
+        if index not in used:
             call = _completed(ask)
             found.append((ask.at_ns, _flagged(call, call.handoff or _is_handoff(call, agents))))
     return tuple(call for _, call in sorted(found, key=lambda pair: pair[0]))
@@ -59,7 +61,6 @@ def _asked(trace: Trace, asking: Sequence[Span]) -> list[Asked]:
     """Calls that models made in this trace: those in their answers, not those in the history they were given."""
     if not asking:
         return []
-    answers = Answers(trace)
     covered = _above_models(trace)
     found: list[Asked] = []
     seen: set[tuple[str, str, str]] = set()
@@ -82,7 +83,7 @@ def _asked(trace: Trace, asking: Sequence[Span]) -> list[Asked]:
             seen.add(told)
             made.add(told[1:])
             found.append(Asked(call, span.end_ns, None))
-    return answers.to(found)
+    return found
 
 
 def _above_models(trace: Trace) -> set[str]:
@@ -96,12 +97,12 @@ def _above_models(trace: Trace) -> set[str]:
     return found
 
 
-def _match(spans: Sequence[Span], asked: list[Asked]) -> dict[int, Asked]:
+def _match(spans: Sequence[Span], asked: Sequence[Asked]) -> dict[int, int]:
     """Which message call each tool span carried out: by call id, else by name and arguments, else by name, in order.
 
     At last by name and arguments where a model is told another spelling: many accept only letters, digits and ``_``.
     """
-    matched: dict[int, Asked] = {}
+    matched: dict[int, int] = {}
     taken: set[int] = set()
     for keys in (_by_id, _by_arguments, _by_name, _by_words):
         if len(matched) == min(len(spans), len(asked)):
@@ -117,8 +118,17 @@ def _match(spans: Sequence[Span], asked: list[Asked]) -> dict[int, Asked]:
                     waiting.popleft()
                 if waiting:
                     taken.add(waiting[0])
-                    matched[number] = asked[waiting.popleft()]
+                    matched[number] = waiting.popleft()
     return matched
+
+
+def _all_told(spans: Sequence[Span], asked: Sequence[Asked], matched: Mapping[int, int]) -> bool:
+    """Whether the spans themselves tell what came of every call: then no message has to be looked for."""
+    return len(matched) == len(asked) and not any(_untold(spans[number]) for number in matched)
+
+
+def _untold(span: Span) -> bool:
+    return span.tool is None or (span.tool.result is None and span.tool.error is None)
 
 
 def _by_id(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
@@ -150,14 +160,14 @@ def _merge(span: Span, ask: Asked | None) -> ToolCall:
     tool = span.tool or ToolCall(name=span.name)
     if ask is None:
         return tool
-    asked = _completed(ask)
+    asked = ask.call
     keep = asked.arguments if tool.arguments is None or sole(asked.arguments) == (tool.arguments,) else tool.arguments
-    unknown = tool.result is None and tool.error is None
+    told = _completed(ask) if _untold(span) else tool
     return ToolCall(
         name=tool.name,
         arguments=keep,
-        result=asked.result if unknown else tool.result,
-        error=asked.error if unknown else tool.error,
+        result=told.result,
+        error=told.error,
         call_id=asked.call_id or tool.call_id,
         handoff=tool.handoff,
     )

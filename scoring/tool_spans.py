@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from .span import Json, Span, ToolCall
 from .trace import Trace
@@ -23,7 +22,7 @@ def tool_spans(trace: Trace, telling: Sequence[Span]) -> tuple[Sequence[Span], M
     kept: dict[str, Span] = {}
     twins: dict[str, str] = {}
     for span in telling:
-        upper = next((above for above in islice(trace.ancestors(span), _WITHIN) if above.tool is not None), None)
+        upper = _upper(trace, span)
         held = kept.get(twins.get(upper.span_id, upper.span_id)) if upper is not None else None
         if held is None or held.tool is None or span.tool is None or not _same_call(held.tool, span.tool):
             kept[span.span_id] = span
@@ -38,6 +37,18 @@ def tool_spans(trace: Trace, telling: Sequence[Span]) -> tuple[Sequence[Span], M
             call_id=held.tool.call_id or span.tool.call_id,
         ))  # fmt: skip
     return [kept[span.span_id] for span in trace.spans if span.span_id in kept] if kept else (), twins
+
+
+def _upper(trace: Trace, span: Span) -> Span | None:
+    """The nearest span above, within reach, that tells of a call too."""
+    above = trace.parent(span)
+    for _ in range(_WITHIN):
+        if above is None or above is span:
+            return None
+        if above.tool is not None:
+            return above
+        above = trace.parent(above)
+    return None
 
 
 def _same_call(upper: ToolCall, lower: ToolCall) -> bool:
