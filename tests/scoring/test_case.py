@@ -25,10 +25,10 @@ def test_a_drawn_case_has_another_probability_and_scenario_and_is_otherwise_the_
 
 def test_what_was_found_out_of_a_case_is_found_out_anew_of_the_drawn_one():
     seen = replace(CASE)
+    found = (seen.output, seen.expected, seen.transcript_text, seen.spoken_text, seen.witness, seen.reference_witness)
+    assert None not in found
     assert seen.once(scenario_of) == "named"
-    assert seen.output.value == {"a": 1} and seen.expected.error and seen.transcript_text and seen.spoken_text
-    assert seen.witness is not None and seen.reference_witness is not None
     drawn = seen.drawn(1.0, "other")
     assert vars(drawn).keys() == {field.name for field in fields(Case)}
     assert drawn.once(scenario_of) == "other"
-    assert drawn.output == seen.output and seen.once(scenario_of) == "named"
+    assert seen.once(scenario_of) == "named"
