@@ -7,22 +7,15 @@ import gc
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
 
 from .allocator import keep_freed_memory
 from .app import Monitor
 from .config import Config
 from .logs import set_up
+from .turns import take_short_turns
 
 Companion = Callable[[Monitor, Mapping[str, str]], Awaitable[None]]
 """What runs beside a monitor and is told its addresses. The monitor ends when it does."""
-
-_TURN_S: Final = 0.0005
-"""How long one thread computes before another that waits gets its turn (CPython's own: 5 ms).
-
-A request wakes the event loop several times, and while a trace is judged each time waits so long; where requests go
-on, judging gives way (``giving_way.py``). Shorter turns cost CPU: at 0.1 ms a tenth more in all.
-"""
 
 
 def run_until_signal(config: Config, beside: Companion) -> None:
@@ -48,7 +41,7 @@ async def _run(config: Config, beside: Companion) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    sys.setswitchinterval(_TURN_S)
+    take_short_turns()
     monitor = Monitor(config)
     companion: asyncio.Future[None] | None = None
     try:
