@@ -78,9 +78,13 @@ RETRY_S = 2.0
 class Monitor:
     """One monitor: a store, a pipeline and two listeners. ``start`` makes it ready, ``stop`` ends it without loss."""
 
-    def __init__(self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns, at_rest: Callable[[], None] = lambda: None
+    ) -> None:
+        """``at_rest`` is called regularly, in the event loop, while nothing is judged and no request is on its way."""
         self.config = config
         self.clock_ns = clock_ns
+        self._at_rest = at_rest
         self.version = version("sidejudge")
         self.store = Store(config.store.path, max_bytes=config.store.max_bytes)
         self.assembler = Assembler(limits(config))
@@ -110,7 +114,7 @@ class Monitor:
             config, self.langfuse, self.store, self.assembler, clock_ns,
             under_way=self._judges, belated=self.store.belated,
         )  # fmt: skip
-        passing = Passing()
+        self._passing = passing = Passing()
         trials = Trials(
             archive=self.store,
             sampler=self.sampler,
@@ -346,6 +350,8 @@ class Monitor:
             except Exception:
                 log.exception("judging has ended; this process is not live any more")
                 raise
+            if not self._passing.left_s:
+                self._at_rest()
             await self.pipeline.pause(TICK_S)
 
     async def _watch_alerts(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from .allocator import keep_freed_memory
 from .app import Monitor
 from .config import Config
+from .garbage import look, look_rarely
 from .logs import set_up
 from .turns import take_short_turns
 
@@ -42,12 +42,11 @@ async def _run(config: Config, beside: Companion) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     take_short_turns()
-    monitor = Monitor(config)
+    monitor = Monitor(config, at_rest=look)
     companion: asyncio.Future[None] | None = None
     try:
         addresses = await monitor.start()
-        gc.collect()
-        gc.freeze()  # what start-up made lives for ever: the collector need not look at it again
+        look_rarely()
         companion = asyncio.ensure_future(beside(monitor, addresses))
         companion.add_done_callback(lambda _: stop.set())
         await stop.wait()
