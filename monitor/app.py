@@ -76,15 +76,15 @@ RETRY_S = 2.0
 
 
 class Monitor:
-    """One monitor: a store, a pipeline and two listeners. ``start`` makes it ready, ``stop`` ends it without loss."""
+    """One monitor: a store, a pipeline and two listeners. ``start`` makes it ready, ``stop`` ends it without loss.
+
+    ``at_rest`` is called several times a second, in the event loop, while nothing is judged and no request goes on.
+    """
 
     def __init__(
         self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns, at_rest: Callable[[], None] = lambda: None
     ) -> None:
-        """``at_rest`` is called regularly, in the event loop, while nothing is judged and no request is on its way."""
-        self.config = config
-        self.clock_ns = clock_ns
-        self._at_rest = at_rest
+        self.config, self.clock_ns, self._at_rest = config, clock_ns, at_rest
         self.version = version("sidejudge")
         self.store = Store(config.store.path, max_bytes=config.store.max_bytes)
         self.assembler = Assembler(limits(config))

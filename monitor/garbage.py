@@ -29,5 +29,5 @@ def look() -> None:
     """Look for garbage where there may be any; here and now nobody is kept waiting by that."""
     if gc.get_count()[0] > _YOUNG:
         gc.set_threshold(_YOUNG, *_OLDER)
-        set()  # Python compares with the threshold when something is made
+        _ = {None}  # Python compares with the threshold when something is made
         gc.set_threshold(_ANYWHERE, *_OLDER)

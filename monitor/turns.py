@@ -1,8 +1,8 @@
 """Turns: how soon the event loop computes once there is something to do, though judging computes as well.
 
 There are two queues. The kernel's: a thread that wakes may find every processor taken, and Linux then lets the one that
-computes go on to its next tick (4 ms at 250 Hz) unless the other asks for short turns (EEVDF, from 6.12). The
-interpreter's: of several threads one computes at a time, and the others wait for its turn to end.
+computes go on to the next tick (4 ms at 250 Hz) unless the other asks for shorter turns than it (EEVDF, from 6.12).
+The interpreter's: of several threads one computes at a time, and the others wait for its turn to end.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ _INTERPRETER_S: Final = 0.0005
 A request wakes the event loop several times, and while a trace is judged each time waits so long; where requests go
 on, judging gives way (``giving_way.py``). Shorter turns cost CPU: at 0.1 ms a tenth more in all.
 """
-_KERNEL_NS: Final = 100_000
-"""The shortest turns that Linux grants; the thread's share of the processors stays what it is."""
+_KERNEL_NS: Final = 300_000
+"""About what the loop computes when it is woken: a shorter turn comes sooner (0.1 ms is Linux's shortest), and ends so.
+
+Threads usually have 0.7 to 2.8 ms, by the number of processors. A thread's share of them stays what it is.
+"""
 _SCHED_SETATTR: Final = {"x86_64": 314, "aarch64": 274}
 """Number of the system call; the C library has a function for it only from glibc 2.41 on."""
 _RESET_ON_FORK: Final = 0x01

@@ -226,6 +226,14 @@ async def test_every_verdict_is_a_line_in_the_file_and_a_revision_is_another(sta
     assert total(found, "sidejudge_verdicts_revised_total") == 1
 
 
+async def test_between_two_rounds_of_judging_there_is_rest(configured):
+    rested = []
+    monitor = Monitor(configured(), at_rest=lambda: rested.append(monitor.ledger.open))
+    await monitor.start()
+    await until(lambda: len(rested) >= 2)
+    await monitor.stop()
+
+
 async def test_a_file_that_cannot_be_appended_to_is_told_at_the_start(configured, tmp_path):
     monitor = Monitor(configured(sinks={"jsonl": {"path": str(tmp_path / "absent" / "v.jsonl")}}))
     with pytest.raises(SinkError, match="cannot append"):
