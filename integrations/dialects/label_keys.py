@@ -62,25 +62,27 @@ class Metadata:
 class LabelKeys:
     """The keys that are there, for each field those that may hold it, the most trusted first.
 
-    ``of_trace`` are told by spans, ``of_process`` by spans and by the resource, which alone names the service.
+    ``of_trace`` are told by spans; ``of_process`` by spans too, though mostly by the resource, which alone names the
+    service.
     ``listed`` are, in the order of the attributes, those that may hold tags, metadata, or tags where no other holds
     some and metadata otherwise. ``feedback`` tells whether any may hold what a user said of an answer.
     """
 
     of_trace: tuple[tuple[str, tuple[str, ...]], ...]
-    of_process: tuple[tuple[str, ...], ...]
+    of_process: dict[str, tuple[str, ...]]
     listed: tuple[tuple[str, bool, Metadata | None], ...]
     feedback: bool
 
 
 @ByNames
 def label_keys(keys: tuple[str, ...]) -> LabelKeys:
-    """The labels among these keys, of a span or of a resource."""
+    """The labels among these keys of a span."""
     places = ((key, _holds_tags(key), _metadata(key)) for key in keys if key not in _CONTEXT)
     of_trace = ((field, _among(keys, names)) for field, names in _OF_TRACE.items())
+    of_process = ((field, _among(keys, names)) for field, names in OF_PROCESS.items() if field != "service")
     return LabelKeys(
         of_trace=tuple((field, there) for field, there in of_trace if there),
-        of_process=tuple(_among(keys, names) for names in OF_PROCESS.values()),
+        of_process={field: there for field, there in of_process if there},
         listed=tuple((key, tags, metadata) for key, tags, metadata in places if tags or metadata),
         feedback=feedback.may_hold(keys),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from integrations.raw import AttributeValue, RawSpan
@@ -16,21 +17,19 @@ from scoring.span import Json
 from . import feedback, unwrap
 from .label_keys import NOISE, OF_PROCESS, LabelKeys, Metadata, label_keys
 
-_OWN_TAG = re.compile(r"(?:seq:step|graph:step|map:key|langsmith):")
+_OWN_TAGS = ("seq:step:", "graph:step:", "map:key:", "langsmith:")
+"""How tags begin that LangChain and LangGraph add."""
 _MODERN = re.compile(r"([5-9]|\d\d)\.")
 
 
 def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
     """The shared fields of a span, as keyword arguments; what was read is noted in ``provenance``."""
-    attributes, resource = raw.attributes, raw.resource
-    own, shared = label_keys(tuple(attributes.keys())), label_keys(tuple(resource.keys()))
+    attributes = raw.attributes
+    own = label_keys(tuple(attributes))
     found: dict[str, Any] = {"root_hint": attributes.get("langfuse.internal.is_app_root") is True}
     for field, keys in own.of_trace:
         found[field] = _first(field, keys, attributes, provenance)
-    for field, here, there in zip(OF_PROCESS, own.of_process, shared.of_process, strict=True):
-        if here or there:
-            named = None if field == "service" else _first(field, here, attributes, provenance)
-            found[field] = named or _first(field, there, resource, provenance)
+    _of_process(own, raw, found, provenance)
     trace_metadata: dict[str, Json] = {}
     metadata: dict[str, Json] = {}
     tags, sources = _listed(raw, own, trace_metadata, metadata, provenance) if own.listed else ((), ())
@@ -40,12 +39,63 @@ def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
         if left and not tags:
             tags = left
             provenance["tags"] = "langfuse.observation.metadata.langfuse_tags"
-    said = (feedback.in_attributes(attributes) if own.feedback else None) or feedback.in_events(raw.events)
-    if said is not None and "feedback" not in metadata:
-        provenance["feedback"], metadata["feedback"] = said
+    if own.feedback or raw.events:
+        said = (feedback.in_attributes(attributes) if own.feedback else None) or feedback.in_events(raw.events)
+        if said is not None and "feedback" not in metadata:
+            provenance["feedback"], metadata["feedback"] = said
     if sources:
         provenance["metadata"] = ", ".join(sources)
     found["trace_metadata"], found["metadata"], found["tags"] = trace_metadata, metadata, tags
+    return found
+
+
+def _of_process(own: LabelKeys, raw: RawSpan, found: dict[str, Any], provenance: dict[str, str]) -> None:
+    """What the resource tells, but for what the span itself does."""
+    told = _resources.told(raw.resource)
+    if not own.of_process:
+        found |= told.fields
+        provenance |= told.provenance
+        return
+    for field in OF_PROCESS:
+        named = _first(field, own.of_process[field], raw.attributes, provenance) if field in own.of_process else None
+        if named is not None:
+            found[field] = named
+        elif field in told.fields:
+            found[field], provenance[field] = told.fields[field], told.provenance[field]
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Fields of a span, and where each stands."""
+
+    fields: dict[str, str]
+    provenance: dict[str, str]
+
+
+class _Resources:
+    """What resources tell. The spans of a process have one in common: that which was asked for last is remembered."""
+
+    __slots__ = ("_latest",)
+
+    def __init__(self) -> None:
+        self._latest: tuple[Mapping[str, AttributeValue], _Told] | None = None
+
+    def told(self, resource: Mapping[str, AttributeValue]) -> _Told:
+        latest = self._latest
+        if latest is None or latest[0] is not resource:
+            latest = self._latest = (resource, _read_resource(resource))
+        return latest[1]
+
+
+_resources = _Resources()
+
+
+def _read_resource(resource: Mapping[str, AttributeValue]) -> _Told:
+    found = _Told({}, {})
+    for field, names in OF_PROCESS.items():
+        there = tuple(name for name in names if name in resource)
+        if (value := _first(field, there, resource, found.provenance)) is not None:
+            found.fields[field] = value
     return found
 
 
@@ -102,11 +152,10 @@ def _first(
 
 def tags_of(value: unwrap.Content) -> tuple[str, ...]:
     """Tags from an array, from JSON text, or from text with commas; those that LangGraph adds are left out."""
+    if value is None:
+        return ()
     found = unwrap.decoded(value)
     if isinstance(found, str):
         found = [part.strip() for part in found.split(",")]
-    return (
-        tuple(dict.fromkeys(str(tag) for tag in found if tag and not _OWN_TAG.match(str(tag))))
-        if isinstance(found, list)
-        else ()
-    )
+    tags = [str(tag) for tag in found if tag] if isinstance(found, list) else []
+    return tuple(dict.fromkeys([tag for tag in tags if not tag.startswith(_OWN_TAGS)]))

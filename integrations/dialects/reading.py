@@ -14,6 +14,7 @@ from . import labels, unwrap
 from .by_names import ByNames
 from .usage import real, whole
 
+_TAKEN_FROM = (("system_prompt", "input"), ("documents", "output"))
 _TRACEBACK = "Traceback (most recent call last)"
 _LONGEST_ERROR = 2000
 _CONTENT = re.compile(
@@ -108,41 +109,40 @@ class Reading:
 
     def span(self, dialect: str, kind: SpanKind, **fields: Any) -> Span:
         """The span in normal form: ``fields`` as the dialect read them, the rest from what all dialects share."""
-        found = labels.read(self.raw, self.provenance)
-        found["error"] = failure(self.raw)
+        provenance = self.provenance
+        found = labels.read(self.raw, provenance)
+        if (failed := failure(self.raw)) is not None:
+            found["error"] = failed
         for name, value in fields.items():
             if value is not None:
                 found[name] = value
-        self._note_derived(found)
-        found |= self._place(dialect, kind)
-        return Span(**found)
-
-    def _note_derived(self, fields: Mapping[str, Any]) -> None:
-        """What has no attribute of its own stands where the contents do that it was taken from."""
-        if fields.get("error") is not None:
-            self.provenance.setdefault("error", "status")
-        for field, source in (("system_prompt", "input"), ("documents", "output")):
-            if fields.get(field) and source in self.provenance:
-                self.provenance.setdefault(field, self.provenance[source])
+        # What has no attribute of its own stands where the contents do that it was taken from.
+        if "error" in found:
+            provenance.setdefault("error", "status")
+        for field, source in _TAKEN_FROM:
+            if found.get(field) and source in provenance:
+                provenance.setdefault(field, provenance[source])
+        return self._span(dialect, kind, found)
 
     def bare(self, dialect: str, kind: SpanKind = SpanKind.OTHER) -> Span:
         """The span's identity, place and times; nothing is read."""
-        return Span(**self._place(dialect, kind))
+        return self._span(dialect, kind, {})
 
-    def _place(self, dialect: str, kind: SpanKind) -> dict[str, Any]:
+    def _span(self, dialect: str, kind: SpanKind, fields: dict[str, Any]) -> Span:
         raw = self.raw
-        return {
-            "trace_id": raw.trace_id,
-            "span_id": raw.span_id,
-            "parent_id": raw.parent_id,
-            "name": raw.name,
-            "kind": kind,
-            "dialect": dialect,
-            "start_ns": raw.start_ns,
-            "end_ns": raw.end_ns,
-            "trace_state": raw.trace_state,
-            "provenance": self.provenance,
-        }
+        return Span(
+            trace_id=raw.trace_id,
+            span_id=raw.span_id,
+            parent_id=raw.parent_id,
+            name=raw.name,
+            kind=kind,
+            dialect=dialect,
+            start_ns=raw.start_ns,
+            end_ns=raw.end_ns,
+            trace_state=raw.trace_state,
+            provenance=self.provenance,
+            **fields,
+        )
 
 
 @ByNames
