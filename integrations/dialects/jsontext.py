@@ -18,6 +18,8 @@ MAX_DEPTH = 60
 _FOLDED = bytes.maketrans(b"123456789E{", b"000000000e[")
 _LONG, _STEEP = b"0" * 19, b"0e000"
 """What numbers that may be beyond 64 bits look like when all digits are alike: found faster than by a pattern."""
+_STEEP_ENDED = re.compile(rb"0e0000*+(?:[^-\"'A-Za-df-z]|\Z)")
+"""The latter where it may end, as it does not within an identifier; found fast too, for it begins with plain bytes."""
 
 _HUGE = re.compile(r"[0-9](?:[eE]\+?[0-9]{3,}+|(?<![0-9]{2})[0-9]{18,}+)(?:[\s.,eE\]}]|\Z)")
 """Such numbers themselves, which the fast reader would round, some of them to infinity.
@@ -26,6 +28,8 @@ Digits in the midst of an identifier, as in ``"4e1867d4-…"``, are none.
 """
 _NO_JSON = re.compile(r"[\[{\s]*+[^\s\[\]{}\"\-0-9tfnNI]")
 """What opens lists and maps, and then a character that opens nothing in JSON: a text as Python prints it, or prose."""
+_PRINTED = ("{'", "[{'", "['")
+"""How most texts begin that Python printed, and none in JSON."""
 _WORDS = frozenset({"true", "false", "null", "NaN", "Infinity"})
 _REMEMBERED = range(100, 65_536)
 """Lengths of texts of which it pays, and does not cost too much memory, to keep what was read of them for a while."""
@@ -43,8 +47,10 @@ def loads(text: str, *, scalars: bool = False) -> Json:
 def _loads(text: str) -> Json:
     nested = False
     if text[0] != '"':  # a quoted text holds no numbers, and nothing is nested in it
+        if text.startswith(_PRINTED):
+            return _printed(text)
         folded = text.encode("utf-8", "surrogatepass").translate(_FOLDED, b"+")
-        if (_LONG in folded or _STEEP in folded) and _HUGE.search(text):
+        if _may_hold_huge(folded) and _HUGE.search(text):
             return _loads_untidy(text)
         nested = folded.count(b"[") > MAX_DEPTH
     try:
@@ -56,6 +62,10 @@ def _loads(text: str) -> Json:
 
 _loads_once = lru_cache(maxsize=8)(_loads)
 """One attribute is read several times in a row, as what was asked, as messages, as the state of a graph."""
+
+
+def _may_hold_huge(folded: bytes) -> bool:
+    return _LONG in folded or (_STEEP in folded and _STEEP_ENDED.search(folded) is not None)
 
 
 def _loads_untidy(text: str) -> Json:

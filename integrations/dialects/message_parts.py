@@ -18,37 +18,51 @@ _ANSWERS = ("function_response", "functionResponse", "toolResult", "tool_result"
 _CALLS = ("function_call", "functionCall", "toolUse", "tool_call")
 """Keys under which a part holds what it is, where it does not say its type."""
 _ANY_ANSWER, _ANY_CALL = frozenset(_ANSWERS), frozenset(_CALLS)
+_NO_TEXT = frozenset((*_ANSWERS, *_CALLS, pyrepr.CLASS))
+"""Keys by which a part that calls itself a text may be more."""
 
+_ARGUMENTS = ("arguments", "args", "input", "tool_kwargs")
 _TEXT_PARTS = (None, "text", "output_text", "input_text")
 _ANSWER_PARTS = ("tool_call_response", "tool_result", "tool-result")
 _CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_tool_call")
 """Compared, not looked up: what stands there may be anything, a list too."""
 
 
-def said(parts: list[Json]) -> tuple[list[str], list[Message]]:
-    """The texts of a content's parts, and the messages that answer tool calls, whoever's message they travel in."""
+def said(parts: list[Json]) -> tuple[list[str], list[Message], list[Json]]:
+    """The texts of a content's parts, the messages that answer tool calls, and which parts may be such calls.
+
+    An answer is one whoever's message it travels in.
+    """
     texts: list[str] = []
     answers: list[Message] = []
+    others: list[Json] = []
     for part in parts:
         if isinstance(part, str):
             text: str | None = part
         elif not isinstance(part, dict):
             continue
-        elif (answered := _answer(part)) is not None:
-            answers.append(answered)
-            continue
+        elif part.get("type") == "text" and _NO_TEXT.isdisjoint(part):
+            text = _held(part)
         else:
+            others.append(part)
+            if (answered := _answer(part)) is not None:
+                answers.append(answered)
+                continue
             text = _text(part)
         if text:
             texts.append(text)
-    return texts, answers
+    return texts, answers, others
 
 
 def _text(part: dict[str, Json]) -> str | None:
     """A part's text, None for one that is something else: a call, an image, the model's reasoning."""
     if part.get("type") not in _TEXT_PARTS or "function_call" in part:
         return None
-    text = part.get("text", part.get("content"))
+    return _held(part)
+
+
+def _held(part: dict[str, Json]) -> str | None:
+    text = part["text"] if "text" in part else part.get("content")
     if isinstance(text, dict):  # some clients wrap once more: {"type": "text", "text": {"value": …}}
         text = text.get("value")
     return text if isinstance(text, str) else None
@@ -92,7 +106,11 @@ def calls(items: list[Json], *, mixed: bool = False) -> tuple[ToolCall, ...]:
         name = _first(body, "name", "tool_name", "toolName")
         if not name:
             continue
-        raw = next((body[key] for key in ("arguments", "args", "input", "tool_kwargs") if key in body), None)
+        raw = None
+        for key in _ARGUMENTS:
+            if key in body:
+                raw = body[key]
+                break
         call_id = _first(call, "id", "tool_call_id", "toolCallId", "toolUseId", "call_id")
         found.append(ToolCall(name=name, arguments=unwrap.arguments(raw), call_id=call_id))
     return tuple(found)

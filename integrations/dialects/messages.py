@@ -16,6 +16,8 @@ _ROLES = {
     "humanmessage": "user", "aimessage": "assistant", "systemmessage": "system", "toolmessage": "tool",
     "aimessagechunk": "assistant", "chatbot": "assistant",
 }  # fmt: skip
+_MORE = frozenset({"tool_call_id", "name", "_name", "status"})
+"""What a message may tell beside its content and its calls."""
 _LISTS = ("messages", "choices", "generations", "replies", "candidates", "output", "contents", "input")
 """Keys under which a request, a response or a state holds its messages, in order of preference."""
 
@@ -73,7 +75,7 @@ def _read(value: Json, found: list[Message], depth: int) -> None:
         _read_map(value, found, depth)
     elif isinstance(value, list):
         for item in value:
-            if not _pair(item, found):
+            if isinstance(item, dict) or not _pair(item, found):
                 _read(item, found, depth - 1)
 
 
@@ -94,7 +96,8 @@ def _printed(text: str) -> Json:
 
 
 def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
-    item = _plain(item)
+    if "lc" in item or "data" in item or "message.role" in item:
+        item = _plain(item)
     if item.get("type") in ("function_call", "function_call_output"):
         found.append(_responses_item(item))
         return
@@ -163,17 +166,20 @@ def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
     text, answers = content or "", list[Message]()
     if not isinstance(text, str):
         parts: list[Json] = content if isinstance(content, list) else [content]
-        texts, answers = message_parts.said(parts)
-        calls = calls or message_parts.calls(parts, mixed=True)
+        texts, answers, others = message_parts.said(parts)
+        calls = calls or (message_parts.calls(others, mixed=True) if others else ())
         if role == "tool" and not texts and not answers:
             texts = [message_parts.joined(content)]  # a result that was left as an object
         text = "\n".join(texts)
     if text or calls or not answers:
-        found.append(Message(
-            role=role, text=text, tool_calls=calls, tool_call_id=message_parts.string(item.get("tool_call_id")),
-            name=message_parts.string(item.get("name")) or message_parts.string(item.get("_name")),
-            error=item.get("status") == "error",
-        ))  # fmt: skip
+        if _MORE.isdisjoint(item):
+            found.append(Message(role=role, text=text, tool_calls=calls))
+        else:
+            found.append(Message(
+                role=role, text=text, tool_calls=calls, tool_call_id=message_parts.string(item.get("tool_call_id")),
+                name=message_parts.string(item.get("name")) or message_parts.string(item.get("_name")),
+                error=item.get("status") == "error",
+            ))  # fmt: skip
     found += answers
 
 

@@ -76,11 +76,11 @@ def decoded(value: Content, *, scalars: bool = False) -> Json:
     Numbers and the like stay text (an answer ``30`` is a text) unless ``scalars`` says that all of it is JSON.
     """
     if isinstance(value, str):
-        if not scalars and value[:1].isalnum():  # most contents are prose
+        if not scalars and (not value or value[0].isalnum()):  # most contents are prose
             return value
-    elif value is None:
-        return None
-    found = plain(value)
+        found: Json = None if value.startswith(REDACTED) else value
+    else:
+        found = None if value is None else plain(value)
     if not isinstance(found, str) or (read := jsontext.loads(found, scalars=scalars)) is None:
         return found
     again = jsontext.loads(read, scalars=scalars) if isinstance(read, str) and read != found else None
@@ -141,7 +141,7 @@ def arguments(value: Content) -> Json:
         elif found.keys() == {"input"}:
             found = decoded(found["input"])
     if isinstance(found, dict):
-        return {k: v for k, v in found.items() if not (isinstance(v, str) and _OBJECT_REPR.fullmatch(v))}
+        return {k: v for k, v in found.items() if not (isinstance(v, str) and v[:1] == "<" and _OBJECT_REPR.fullmatch(v))}
     return found
 
 
