@@ -21,9 +21,13 @@ _SPACE = re.compile(r"\s*+")
 _STRING = re.compile(r"""[bBrRuUfF]{0,2}(?:'([^'\\]*+(?:\\.[^'\\]*+)*+)'|"([^"\\]*+(?:\\.[^"\\]*+)*+)")""", re.DOTALL)
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?")
 _NAME = re.compile(r"[^\W\d]\w*+(?:\.[^\W\d]\w*+)*+")
-_ENTRY = re.compile(r"\s*+'([^'\\]*+)':\s*+(?:'([^'\\]*+)')?")
-_ARGUMENT = re.compile(rf"\s*+({_NAME.pattern})=")
-"""Nearly all entries of a map, with their value where that is a plain text, and what named arguments begin with."""
+_PLAIN = r"(?:'([^'\\]*+)'|(None|True|False)|(-?[0-9]{1,18}))(?:,[ ]|(?=[})]))"
+"""Nearly all values that hold no others, each with what parts it from the next."""
+_ENTRY = re.compile(rf"\s*+'([^'\\]*+)':\s*+(?:{_PLAIN})?")
+_ARGUMENT = re.compile(rf"\s*+({_NAME.pattern})=(?:{_PLAIN})?")
+"""Nearly all entries of a map, and the named arguments of a call, with their value where that is a plain one."""
+_TEXT, _WORD = 2, 3
+"""Which group of these holds the value; the next one holds digits."""
 _ENUM = re.compile(r"<[\w.]++:\s*+([^<>]*+)>")
 _OPAQUE = re.compile(r"<[^<>]*+(?:<[^<>]*+>[^<>]*+)*+>")
 """``<object at 0x…>``, and ``<function outer.<locals>.inner at 0x…>``."""
@@ -60,8 +64,10 @@ def _skip(text: str, at: int) -> int:
 def _value(text: str, at: int, depth: int) -> tuple[Json, int]:
     if depth <= 0:
         raise UnreadableError("nested too deep")
-    at = _skip(text, at)
     first = text[at : at + 1]
+    if first.isspace():
+        at = _skip(text, at)
+        first = text[at : at + 1]
     if first in _STRING_STARTS and (string := _STRING.match(text, at)):
         return _unescape(string[1] if string[1] is not None else string[2]), string.end()
     if first == "{":
@@ -128,9 +134,7 @@ def _map(text: str, at: int, depth: int) -> tuple[Json, int]:
     members: list[Json] = []
     while True:
         if depth > 1 and (entry := _ENTRY.match(text, at)):
-            key, string = entry.groups()
-            found[key], at = (string, entry.end()) if string is not None else _value(text, entry.end(), depth - 1)
-            at = _separator(text, at, "}")
+            at = _named(text, entry, found, "}", depth)
             continue
         at = _skip(text, at)
         if text[at : at + 1] == "}":
@@ -148,15 +152,26 @@ def _call(text: str, at: int, name: str, depth: int) -> tuple[Json, int]:
     found: dict[str, Json] = {CLASS: name.rpartition(".")[2]}
     position = 0
     while True:
-        if argument := _ARGUMENT.match(text, at):
-            found[argument[1]], at = _value(text, argument.end(), depth - 1)
-        else:
-            at = _skip(text, at)
-            if text[at : at + 1] == ")":
-                return found, at + 1
-            found[str(position)], at = _value(text, at, depth - 1)
-            position += 1
+        if depth > 1 and (argument := _ARGUMENT.match(text, at)):
+            at = _named(text, argument, found, ")", depth)
+            continue
+        at = _skip(text, at)
+        if text[at : at + 1] == ")":
+            return found, at + 1
+        found[str(position)], at = _value(text, at, depth - 1)
+        position += 1
         at = _separator(text, at, ")")
+
+
+def _named(text: str, entry: re.Match[str], found: dict[str, Json], closing: str, depth: int) -> int:
+    """Put what an entry or an argument names into ``found``; returns where the next one begins."""
+    group, at = entry.lastindex, entry.end()
+    if group == 1:
+        found[entry[1]], at = _value(text, at, depth - 1)
+        return _separator(text, at, closing)
+    held = entry[group or 0]
+    found[entry[1]] = held if group == _TEXT else _WORDS[held] if group == _WORD else int(held)
+    return at
 
 
 def _separator(text: str, at: int, closing: str) -> int:
