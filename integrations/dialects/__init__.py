@@ -78,10 +78,10 @@ def _candidates(names: tuple[str, ...]) -> tuple[tuple[Dialect, bool], ...]:
     )  # fmt: skip
     found: list[tuple[Dialect, bool]] = []
     for dialect in DIALECTS:
+        if dialect.speaks(bare):
+            return (*found, (dialect, True))
         if not dialect.by_names:
             found.append((dialect, False))
-        elif dialect.speaks(bare):
-            return (*found, (dialect, True))
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ from integrations.raw import RawSpan
 from scoring.span import Json, Span, SpanKind, ToolCall, Usage
 
 from . import genai_events, messages, unwrap
-from .reading import Dialect, Reading, failure
+from .reading import Dialect, OwnMetadata, Reading, failure
 from .usage import usage
 
 NAME = "genai"
@@ -51,9 +51,16 @@ Adapt: TypeAlias = Callable[[Reading, SpanKind, dict[str, Any]], SpanKind]
 """Corrects, in place, the fields that were read of a span, and returns the span's true kind."""
 
 
-def lift(raw: RawSpan, *, name: str = NAME, switch: str | None = SWITCH, adapt: Adapt | None = None) -> Span:
+def lift(
+    raw: RawSpan,
+    *,
+    name: str = NAME,
+    switch: str | None = SWITCH,
+    adapt: Adapt | None = None,
+    own_metadata: OwnMetadata | None = None,
+) -> Span:
     """A GenAI span in normal form; ``adapt`` is how a dialect that builds on the conventions departs from them."""
-    reading = Reading(raw)
+    reading = Reading(raw, own_metadata)
     operation = reading.text("kind", "gen_ai.operation.name")
     kind = _kind(reading, operation)
     told = genai_events.Told() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
@@ -82,11 +89,18 @@ def lift(raw: RawSpan, *, name: str = NAME, switch: str | None = SWITCH, adapt: 
         fields |= _retrieval(reading)
     if adapt is not None:
         kind = adapt(reading, kind, fields)
-    if not any(fields.get(field) not in (None, ()) for field in _CONTENTS):
+    if _is_silent(fields):
         fields["unread"] = reading.unread()
         if kind in {SpanKind.LLM, SpanKind.TOOL}:
             fields["capture_switch"] = switch
     return reading.span(name, kind, **fields)
+
+
+def _is_silent(fields: dict[str, Any]) -> bool:
+    for field in _CONTENTS:  # noqa: SIM110 - a generator would cost more than the search
+        if fields.get(field) not in (None, ()):
+            return False
+    return True
 
 
 def _kind(reading: Reading, operation: str | None) -> SpanKind:
@@ -104,7 +118,7 @@ def _read(reading: Reading) -> genai_events.Told:
     """Messages from the span, else from its events; instructions from wherever they are."""
     asked = messages.read(unwrap.decoded(reading.value("input", genai_events.MESSAGES_IN)))
     answered = messages.read(_spoken(unwrap.decoded(reading.value("output", genai_events.MESSAGES_OUT))))
-    told = genai_events.Told(asked, answered)
+    told = genai_events.Told(asked=asked, answered=answered)
     if not asked and not answered and reading.raw.events:
         told = genai_events.read(reading, reading.raw.events)
     instructions = unwrap.decoded(reading.value("system_prompt", genai_events.INSTRUCTIONS))

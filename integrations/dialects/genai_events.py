@@ -7,10 +7,10 @@ Two forms: to 1.36 an event a message, named after its role, and ``gen_ai.choice
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from integrations.raw import AttributeValue, RawEvent
+from scoring.record import record
 from scoring.span import Json, Message
 
 from . import messages, unwrap
@@ -28,7 +28,7 @@ _ROLES = {
 _MESSAGE_KEYS = frozenset({"role", "content", "tool_calls", "parts"})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Told:
     """Messages in and out, and the instructions (a list of parts, or text) where they stand apart from them."""
 
@@ -72,7 +72,7 @@ def read(reading: Reading, events: Iterable[RawEvent], source: str = "event") ->
         elif event.name == CHOICE and (said := _said(_choice(event.attributes))):
             old_out += said
             reading.note("output", f"{source} {event.name}")
-    return Told(asked or tuple(old_in), answered or tuple(old_out), instructions)
+    return Told(asked=asked or tuple(old_in), answered=answered or tuple(old_out), instructions=instructions)
 
 
 def _details(reading: Reading, field: str, value: AttributeValue) -> tuple[Message, ...]:

@@ -7,7 +7,6 @@ metadata of all its steps; LangChain puts settings of the model among the metada
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from integrations.raw import RawSpan
@@ -39,6 +38,8 @@ def lift(raw: RawSpan) -> Span:
     """A LangSmith run in normal form."""
     reading = Reading(raw)
     kind = _KINDS.get(reading.text("kind", _KIND) or "", SpanKind.OTHER)
+    if kind is SpanKind.LLM:
+        reading.own_metadata = _without_settings
     given, returned = unwrap.decoded(reading.value("input", _IN)), unwrap.decoded(reading.value("output", _OUT))
     fields: dict[str, Any] = {
         "agent": reading.text("agent", "langsmith.metadata.lc_agent_name", "gen_ai.agent.name"),
@@ -56,10 +57,11 @@ def lift(raw: RawSpan) -> Span:
             fields["documents"] = unwrap.documents(returned)
     if given is None and returned is None and kind in {SpanKind.LLM, SpanKind.TOOL}:
         fields["capture_switch"] = SWITCH
-    span = reading.span(NAME, kind, **fields)
-    if kind is not SpanKind.LLM:
-        return span
-    return replace(span, metadata={key: value for key, value in span.metadata.items() if key not in _SETTINGS})
+    return reading.span(NAME, kind, **fields)
+
+
+def _without_settings(metadata: dict[str, Json]) -> dict[str, Json]:
+    return {key: value for key, value in metadata.items() if key not in _SETTINGS}
 
 
 def _error(raw: RawSpan) -> str | None:

@@ -15,6 +15,7 @@ from integrations.raw import RawSpan
 from scoring.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import genai, langfuse, messages, unwrap
+from .by_names import ByNames
 from .reading import Dialect, Reading, as_text
 from .usage import from_details, usage
 
@@ -35,15 +36,23 @@ def speaks(raw: RawSpan) -> bool:
 
 def lift(raw: RawSpan) -> Span:
     """A LiteLLM span in normal form."""
-    if any(_RAW.fullmatch(key) for key in raw.attributes):
-        span = _raw_call(raw)
-    elif langfuse.speaks(raw):
-        span = _both(raw)
-    else:
-        span = genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt)
-    # What stands there is LiteLLM's own bookkeeping, but for what the caller of its proxy gave.
-    given = unwrap.decoded(span.metadata.get("requester_metadata"))
-    return replace(span, metadata=given if isinstance(given, dict) else {})
+    if provider := _provider(tuple(raw.attributes)):
+        return _raw_call(raw, provider)
+    if langfuse.speaks(raw):
+        return _both(raw)
+    return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt, own_metadata=_given_to_proxy)
+
+
+@ByNames
+def _provider(keys: tuple[str, ...]) -> str:
+    """Whose raw request the keys are of; empty where they are of none."""
+    return next((found[1] for key in keys if (found := _RAW.fullmatch(key))), "")
+
+
+def _given_to_proxy(metadata: dict[str, Json]) -> dict[str, Json]:
+    """What stands there is LiteLLM's own bookkeeping, but for what the caller of its proxy gave."""
+    given = unwrap.decoded(metadata.get("requester_metadata"))
+    return given if isinstance(given, dict) else {}
 
 
 def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -86,14 +95,14 @@ def _both(raw: RawSpan) -> Span:
         requested_model=reading.text("requested_model", "llm.model_name"),
         response_id=reading.text("response_id", "llm.response.id") or span.response_id,
         cost_usd=reading.real("cost_usd", "llm.cost.total", "llm.response.cost"),
+        metadata=_given_to_proxy(dict(span.metadata)),
         provenance=reading.provenance,
     )
 
 
-def _raw_call(raw: RawSpan) -> Span:
+def _raw_call(raw: RawSpan, provider: str) -> Span:
     """The request and the response by the provider's own names, each value as Python prints it."""
-    reading = Reading(raw)
-    provider = next(found[1] for key in raw.attributes if (found := _RAW.fullmatch(key)))
+    reading = Reading(raw, _given_to_proxy)
     body: dict[str, Json] = {}
     for key in (*_GIVEN, "choices", "output", "candidates", "content", "role"):
         name = f"llm.{provider}.{key}"

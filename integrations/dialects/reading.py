@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json, Span, SpanKind
@@ -32,7 +32,8 @@ _PRINTED = re.compile(r"(\w+)\((?:'([^'\\]+)'|\"([^\"\\]+)\"),?\)")
 class Dialect:
     """One instrumentation family. ``speaks`` tells its spans, ``lift`` brings one into normal form.
 
-    ``by_names`` says that the name of the scope and the keys of the attributes are all that ``speaks`` looks at.
+    What ``speaks`` makes of the name of the scope and the keys of the attributes, without their values, holds where it
+    is yes; ``by_names`` says that it looks at nothing else, and so where it is no.
     ``switch`` is the setting that makes the family send contents, None where it has none: it sends them always.
     """
 
@@ -43,11 +44,20 @@ class Dialect:
     switch: str | None = None
 
 
-class Reading:
-    """One raw span being read. Every getter notes, under the field's name, which attribute answered."""
+OwnMetadata: TypeAlias = Callable[[dict[str, Json]], dict[str, Json]]
 
-    def __init__(self, raw: RawSpan) -> None:
+
+class Reading:
+    """One raw span being read. Every getter notes, under the field's name, which attribute answered.
+
+    ``own_metadata`` takes out of a span's metadata what is the client's own bookkeeping.
+    """
+
+    __slots__ = ("attributes", "own_metadata", "provenance", "raw")
+
+    def __init__(self, raw: RawSpan, own_metadata: OwnMetadata | None = None) -> None:
         self.raw = raw
+        self.own_metadata = own_metadata
         self.attributes: Mapping[str, AttributeValue] = raw.attributes
         self.provenance: dict[str, str] = {}
 
@@ -66,9 +76,11 @@ class Reading:
             found = self.attributes.get(key)
             if found is None:
                 continue
-            if isinstance(found, int | float) and not isinstance(found, bool):
+            if not isinstance(found, str):
+                if isinstance(found, bool) or not isinstance(found, int | float):
+                    continue
                 found = str(found)
-            if isinstance(found, str) and found.strip() and not found.startswith(unwrap.REDACTED):
+            if found and not found.isspace() and not found.startswith(unwrap.REDACTED):
                 self.provenance[field] = key
                 return found
         return None
@@ -113,6 +125,8 @@ class Reading:
         found = labels.read(self.raw, provenance)
         if (failed := failure(self.raw)) is not None:
             found["error"] = failed
+        if self.own_metadata is not None:
+            found["metadata"] = self.own_metadata(found["metadata"])
         for name, value in fields.items():
             if value is not None:
                 found[name] = value

@@ -17,12 +17,13 @@ from .reading import Dialect, Reading
 
 NAME = "strands"
 
-_SYSTEM = ("gen_ai.system", "gen_ai.provider.name")
+_SYSTEM, _PROVIDER = "gen_ai.system", "gen_ai.provider.name"
 
 
 def speaks(raw: RawSpan) -> bool:
     """Whether Strands made the span."""
-    return raw.scope_name.startswith("strands.") or any(raw.attributes.get(key) == "strands-agents" for key in _SYSTEM)
+    told = raw.attributes
+    return raw.scope_name.startswith("strands.") or "strands-agents" in (told.get(_SYSTEM), told.get(_PROVIDER))
 
 
 def lift(raw: RawSpan) -> Span:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
 import orjson
 
 from integrations.raw import AttributeValue
+from scoring.record import record
 from scoring.span import Json
 
 from . import jsontext
@@ -32,7 +32,7 @@ _ANSWER_KEYS = frozenset({"raw", "output", "result", "response", "content", "tex
 _OBJECT_REPR = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     """What came back from a tool: a result or an error, and the call it answers where that is said."""
 
