@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from integrations.raw import RawSpan
-from scoring.span import Json, Span, SpanKind, ToolCall, Usage
+from scoring.span import Json, Span, SpanKind, ToolCall
 
 from . import genai_events, messages, unwrap
 from .reading import Dialect, OwnMetadata, Reading, failure
-from .usage import usage
+from .told import Told, real, text, tokens
 
 NAME = "genai"
 SWITCH = (
@@ -35,6 +35,21 @@ _KEYS = (
     ("gen_ai.response.model", SpanKind.LLM),
 )
 """By what else a span tells, where it does not tell its operation."""
+
+_TOLD = Told(
+    agent=text("gen_ai.agent.name"),
+    model=text("gen_ai.response.model"),
+    requested_model=text("gen_ai.request.model"),
+    response_id=text("gen_ai.response.id"),
+    usage=tokens(
+        prompt=("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+        completion=("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+        cached=("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
+        reasoning=("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens"),
+    ),
+    cost_usd=real("operation.cost", "gen_ai.usage.cost", "gen_ai.cost.total_cost"),
+)
+"""Input tokens include cached ones, as the conventions say."""
 
 _NO_ROLE = (None, "", "unknown")
 _CONTENTS = ("input", "output", "input_messages", "output_messages")
@@ -65,14 +80,11 @@ def lift(
     kind = _kind(reading, operation)
     told = genai_events.Told() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
     asked, answered = told.asked, told.answered
-    fields: dict[str, Any] = {
-        # To make an agent is not yet to run it.
-        "agent": None if operation == "create_agent" else reading.text("agent", "gen_ai.agent.name"),
-        "model": reading.text("model", "gen_ai.response.model"),
-        "requested_model": reading.text("requested_model", "gen_ai.request.model"),
-        "response_id": reading.text("response_id", "gen_ai.response.id"),
-        "usage": _usage(reading),
-        "cost_usd": reading.real("cost_usd", "operation.cost", "gen_ai.usage.cost", "gen_ai.cost.total_cost"),
+    fields = _TOLD.read(reading)
+    if operation == "create_agent":  # which is not yet to run it
+        fields["agent"] = None
+        reading.provenance.pop("agent", None)
+    fields |= {
         "input_messages": asked,
         "output_messages": answered,
         "input": messages.last_text(asked, "user"),
@@ -201,20 +213,6 @@ def _retrieval(reading: Reading) -> dict[str, object]:
         "input": reading.text("input", "gen_ai.retrieval.query.text"),
         "documents": unwrap.documents(held) if held is not None else (),
     }
-
-
-def _usage(reading: Reading) -> Usage | None:
-    """Input tokens include cached ones, as the conventions say."""
-    return usage(
-        reading.whole("usage", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
-        reading.whole("usage", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
-        reading.whole(
-            "usage.cached_input", "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"
-        ),
-        reading.whole(
-            "usage.reasoning_output", "gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens"
-        ),
-    )
 
 
 DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)

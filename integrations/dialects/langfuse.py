@@ -6,11 +6,15 @@ An observation is a span with ``langfuse.observation.*``. The agent is the span'
 
 from __future__ import annotations
 
-from integrations.raw import RawSpan
+from collections.abc import Callable
+from typing import Any
+
+from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import messages, unwrap
 from .reading import Dialect, Reading, as_text, failure
+from .told import Told, text, value
 from .usage import from_details, real
 
 NAME = "langfuse"
@@ -44,16 +48,8 @@ def lift(raw: RawSpan) -> Span:
         agent = raw.name
         reading.note("agent", "span name")
     asked, answered = reading.value("input", _IN), reading.value("output", _OUT)
-    fields: dict[str, object] = {
-        "agent": agent,
-        "error": _error(reading),
-        "model": reading.text("model", "langfuse.observation.model.name", "gen_ai.response.model"),
-        "usage": _usage(reading),
-        "cost_usd": _cost(reading),
-        "response_id": reading.text("response_id", "gen_ai.response.id"),
-        "trace_input": unwrap.task(reading.value("trace_input", "langfuse.trace.input")),
-        "trace_output": unwrap.answer(reading.value("trace_output", "langfuse.trace.output")),
-    }
+    fields: dict[str, object] = {"agent": agent, "error": _error(reading)}
+    fields |= _told(reading)
     if asked is None and answered is None and kind in {SpanKind.LLM, SpanKind.TOOL, SpanKind.AGENT}:
         fields["capture_switch"] = SWITCH
     if kind is SpanKind.TOOL:
@@ -112,12 +108,20 @@ def _error(reading: Reading) -> str | None:
     return reading.text("error", "langfuse.observation.status_message") or "error"
 
 
-def _usage(reading: Reading) -> Usage | None:
-    return from_details(unwrap.decoded(reading.value("usage", "langfuse.observation.usage_details")))
+def _told(reading: Reading) -> dict[str, object]:
+    found = _TOLD.read(reading)
+    for field, read in _READ_FURTHER:
+        if found[field] is not None:
+            found[field] = read(found[field])
+    return found
 
 
-def _cost(reading: Reading) -> float | None:
-    details = unwrap.decoded(reading.value("cost_usd", "langfuse.observation.cost_details"))
+def _usage(details: AttributeValue) -> Usage | None:
+    return from_details(unwrap.decoded(details))
+
+
+def _cost(given: AttributeValue) -> float | None:
+    details = unwrap.decoded(given)
     if not isinstance(details, dict):
         return None
     if (total := real(details.get("total"))) is not None:
@@ -126,4 +130,15 @@ def _cost(reading: Reading) -> float | None:
     return sum(parts) if parts else None
 
 
+_TOLD = Told(
+    model=text("langfuse.observation.model.name", "gen_ai.response.model"),
+    usage=value("langfuse.observation.usage_details"),
+    cost_usd=value("langfuse.observation.cost_details"),
+    response_id=text("gen_ai.response.id"),
+    trace_input=value("langfuse.trace.input"),
+    trace_output=value("langfuse.trace.output"),
+)
+_READ_FURTHER: tuple[tuple[str, Callable[[Any], object]], ...] = (
+    ("usage", _usage), ("cost_usd", _cost), ("trace_input", unwrap.task), ("trace_output", unwrap.answer),
+)  # fmt: skip
 DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)

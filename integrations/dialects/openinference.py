@@ -15,7 +15,7 @@ from scoring.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import flattened, messages, openinference_frameworks, unwrap
 from .reading import Dialect, Reading, as_text, failure
-from .usage import usage
+from .told import Told, real, text, tokens
 
 NAME = "openinference"
 SWITCH = "OPENINFERENCE_HIDE_INPUTS=false and OPENINFERENCE_HIDE_OUTPUTS=false (TraceConfig hide_inputs, hide_outputs)"
@@ -26,6 +26,17 @@ _KINDS = {
     "GUARDRAIL": SpanKind.GUARDRAIL, "EVALUATOR": SpanKind.EVALUATOR, "PROMPT": SpanKind.CHAIN,
 }  # fmt: skip
 _IN, _OUT = "input.value", "output.value"
+_TOLD = Told(
+    model=text("llm.response.model_name", "llm.model_name"),
+    requested_model=text("llm.request.model_name"),
+    usage=tokens(
+        prompt=("llm.token_count.prompt",),
+        completion=("llm.token_count.completion",),
+        cached=("llm.token_count.prompt_details.cache_read",),
+        reasoning=("llm.token_count.completion_details.reasoning",),
+    ),
+    cost_usd=real("llm.cost.total"),
+)
 _REPORTING_THEMSELVES = frozenset({"pydantic-ai", "agent_framework"})
 _RESPONSE_ID = re.compile(r'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')
 
@@ -43,18 +54,8 @@ def lift(raw: RawSpan) -> Span:
     """An OpenInference span in normal form."""
     reading = Reading(raw)
     kind = _KINDS.get((reading.text("kind", "openinference.span.kind") or "").upper(), SpanKind.OTHER)
-    fields: dict[str, Any] = {
-        "agent": _agent(reading, kind),
-        "model": reading.text("model", "llm.response.model_name", "llm.model_name"),
-        "requested_model": reading.text("requested_model", "llm.request.model_name"),
-        "usage": usage(
-            reading.whole("usage", "llm.token_count.prompt"),
-            reading.whole("usage", "llm.token_count.completion"),
-            reading.whole("usage.cached_input", "llm.token_count.prompt_details.cache_read"),
-            reading.whole("usage.reasoning_output", "llm.token_count.completion_details.reasoning"),
-        ),
-        "cost_usd": reading.real("cost_usd", "llm.cost.total"),
-    }
+    fields: dict[str, Any] = {"agent": _agent(reading, kind)}
+    fields |= _TOLD.read(reading)
     asked, answered = reading.value("input", _IN), reading.value("output", _OUT)
     if kind is SpanKind.TOOL:
         fields |= _tool(reading)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from integrations.raw import AttributeValue, RawSpan
-from scoring.span import Json, Span, SpanKind
+from scoring.span import Json, Span, SpanKind, Usage
 
 from . import labels, unwrap
 from .by_names import ByNames
-from .usage import real, whole
+from .usage import real, usage, whole
 
 _TAKEN_FROM = (("system_prompt", "input"), ("documents", "output"))
 _TRACEBACK = "Traceback (most recent call last)"
@@ -102,6 +102,16 @@ class Reading:
                 self.provenance[field] = key
                 return found
         return None
+
+    def tokens(self, field: str, *counts: tuple[str, ...]) -> Usage | None:
+        """Usage from the attributes that count a prompt, a completion, what was cached and what was reasoned."""
+        prompt, completion, cached, reasoning = counts
+        return usage(
+            self.whole(field, *prompt),
+            self.whole(field, *completion),
+            self.whole(f"{field}.cached_input", *cached) if cached else None,
+            self.whole(f"{field}.reasoning_output", *reasoning) if reasoning else None,
+        )
 
     def model_asked_for(self, fields: dict[str, Any]) -> None:
         """The model that was read is the one that was asked for; which one answered is not said there."""
