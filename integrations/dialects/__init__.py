@@ -29,7 +29,7 @@ from . import (
     strands,
     vercel_ai,
 )
-from .by_names import ByNames
+from .by_names import by_names
 from .reading import Dialect, Reading
 
 __all__ = ["DIALECTS", "Dialect", "lift"]
@@ -68,7 +68,7 @@ def lift(raw: RawSpan, *, dialects: tuple[Dialect, ...] = DIALECTS) -> Span:
     return _generic(raw, "detection: no dialect speaks for it")
 
 
-@ByNames
+@by_names
 def _candidates(names: tuple[str, ...]) -> tuple[tuple[Dialect, bool], ...]:
     """The dialects in question for a span of this scope and these keys; True marks one that these tell for sure."""
     scope, *keys = names

@@ -6,7 +6,7 @@ Names come from clients. What is remembered is bounded in number and in size; wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 _MOST, _MOST_NAMES, _LONGEST = 512, 256, 8192
 """Sets of names that are remembered, and of one of them the names and their characters altogether."""
@@ -14,22 +14,22 @@ _MOST, _MOST_NAMES, _LONGEST = 512, 256, 8192
 Answer = TypeVar("Answer")
 
 
-class ByNames(Generic[Answer]):
-    """A function of names, in their order, that remembers what it answered; with too much in mind it starts anew."""
+def by_names(answer: Callable[[tuple[str, ...]], Answer]) -> Callable[[tuple[str, ...]], Answer]:
+    """The same function of names, in their order, that remembers what it answered."""
+    return _Remembered(answer).__getitem__
 
-    __slots__ = ("_answer", "_known")
+
+class _Remembered(dict[tuple[str, ...], Answer]):
+    """What was answered; with too much in mind it starts anew."""
 
     def __init__(self, answer: Callable[[tuple[str, ...]], Answer]) -> None:
+        super().__init__()
         self._answer = answer
-        self._known: dict[tuple[str, ...], Answer] = {}
 
-    def __call__(self, names: tuple[str, ...]) -> Answer:
-        """The answer for these names."""
-        found = self._known.get(names)
-        if found is None:
-            found = self._answer(names)
-            if len(names) <= _MOST_NAMES and sum(map(len, names)) <= _LONGEST:
-                if len(self._known) >= _MOST:
-                    self._known.clear()
-                self._known[names] = found
+    def __missing__(self, names: tuple[str, ...]) -> Answer:
+        found = self._answer(names)
+        if len(names) <= _MOST_NAMES and sum(map(len, names)) <= _LONGEST:
+            if len(self) >= _MOST:
+                self.clear()
+            self[names] = found
         return found

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from . import feedback
-from .by_names import ByNames
+from .by_names import by_names
 
 _SESSION = (
     "session.id", "langfuse.session.id", "gen_ai.conversation.id", "traceloop.association.properties.session_id",
@@ -74,7 +74,7 @@ class LabelKeys:
     feedback: bool
 
 
-@ByNames
+@by_names
 def label_keys(keys: tuple[str, ...]) -> LabelKeys:
     """The labels among these keys of a span."""
     places = ((key, _holds_tags(key), _metadata(key)) for key in keys if key not in _CONTEXT)
@@ -86,6 +86,13 @@ def label_keys(keys: tuple[str, ...]) -> LabelKeys:
         listed=tuple((key, tags, metadata) for key, tags, metadata in places if tags or metadata),
         feedback=feedback.may_hold(keys),
     )
+
+
+@by_names
+def process_keys(keys: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The labels among these keys of a resource, by field."""
+    found = ((field, _among(keys, names)) for field, names in OF_PROCESS.items())
+    return tuple((field, there) for field, there in found if there)
 
 
 def _among(keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json
 
 from . import feedback, unwrap
-from .label_keys import NOISE, OF_PROCESS, LabelKeys, Metadata, label_keys
+from .label_keys import NOISE, OF_PROCESS, LabelKeys, Metadata, label_keys, process_keys
 
 _OWN_TAGS = ("seq:step:", "graph:step:", "map:key:", "langsmith:")
 """How tags begin that LangChain and LangGraph add."""
@@ -92,8 +92,7 @@ _resources = _Resources()
 
 def _read_resource(resource: Mapping[str, AttributeValue]) -> _Told:
     found = _Told({}, {})
-    for field, names in OF_PROCESS.items():
-        there = tuple(name for name in names if name in resource)
+    for field, there in process_keys(tuple(resource.keys())):
         if (value := _first(field, there, resource, found.provenance)) is not None:
             found.fields[field] = value
     return found

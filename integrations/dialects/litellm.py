@@ -15,7 +15,7 @@ from integrations.raw import RawSpan
 from scoring.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import genai, langfuse, messages, unwrap
-from .by_names import ByNames
+from .by_names import by_names
 from .reading import Dialect, Reading, as_text
 from .usage import from_details, usage
 
@@ -43,7 +43,7 @@ def lift(raw: RawSpan) -> Span:
     return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt, own_metadata=_given_to_proxy)
 
 
-@ByNames
+@by_names
 def _provider(keys: tuple[str, ...]) -> str:
     """Whose raw request the keys are of; empty where they are of none."""
     return next((found[1] for key in keys if (found := _RAW.fullmatch(key))), "")

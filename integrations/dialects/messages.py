@@ -48,7 +48,7 @@ def last_text(messages: tuple[Message, ...], role: str) -> str | None:
 
 def said(value: Json, role: str) -> Json:
     """What a role said last, where the value holds messages (a state, a request, an answer); else the value itself."""
-    text = last_text(read(unwrap.decoded(value)), role) if isinstance(value, dict | list) else None
+    text = last_text(read(unwrap.decoded(value)), role) if isinstance(value, (dict, list)) else None
     return value if text is None else text
 
 

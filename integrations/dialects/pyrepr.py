@@ -64,10 +64,8 @@ def _skip(text: str, at: int) -> int:
 def _value(text: str, at: int, depth: int) -> tuple[Json, int]:
     if depth <= 0:
         raise UnreadableError("nested too deep")
+    at = _skip(text, at)
     first = text[at : at + 1]
-    if first.isspace():
-        at = _skip(text, at)
-        first = text[at : at + 1]
     if first in _STRING_STARTS and (string := _STRING.match(text, at)):
         return _unescape(string[1] if string[1] is not None else string[2]), string.end()
     if first == "{":

@@ -11,7 +11,7 @@ from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json, Span, SpanKind, Usage
 
 from . import labels, unwrap
-from .by_names import ByNames
+from .by_names import by_names
 from .usage import real, usage, whole
 
 _TAKEN_FROM = (("system_prompt", "input"), ("documents", "output"))
@@ -169,7 +169,7 @@ class Reading:
         )
 
 
-@ByNames
+@by_names
 def _named_like_contents(keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(key for key in keys if _CONTENT.search(key) and not _NO_CONTENT.search(key))
 

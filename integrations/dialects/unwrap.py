@@ -25,11 +25,9 @@ Content: TypeAlias = "Json | AttributeValue"
 REDACTED = ("__REDACTED__", "[Scrubbed due to ", "<elided>")
 """Marks that a client puts where it removed the value; such a value is absent."""
 
-_MARKS = tuple(mark.encode() for mark in REDACTED)
-
 _TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
 _ANSWER_KEYS = frozenset({"raw", "output", "result", "response", "content", "text", "return_value"})
-_OBJECT_REPR = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
+_OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -45,7 +43,7 @@ def plain(value: Content) -> Json:
     """The value as JSON data, nothing taken off: bytes become text, redacted texts None."""
     if isinstance(value, str):
         return None if value.startswith(REDACTED) else value
-    if isinstance(value, dict | list):
+    if isinstance(value, (dict, list)):
         return value if _is_plain(value) else _cleaned(value)
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
@@ -53,10 +51,10 @@ def plain(value: Content) -> Json:
 def _is_plain(value: Content) -> TypeGuard[Json]:
     """Whether JSON can hold all of it, and no mark stands anywhere in it; to write it is quicker than to look."""
     try:
-        written = orjson.dumps(value)
+        written = orjson.dumps(value).decode()  # in a text a search costs a fraction of one in bytes
     except orjson.JSONEncodeError:
         return False
-    for mark in _MARKS:  # noqa: SIM110 - a generator would cost more than the search
+    for mark in REDACTED:  # noqa: SIM110 - a generator would cost more than the search
         if mark in written:
             return False
     return True
@@ -141,7 +139,7 @@ def arguments(value: Content) -> Json:
         elif found.keys() == {"input"}:
             found = decoded(found["input"])
     if isinstance(found, dict):
-        return {k: v for k, v in found.items() if not (isinstance(v, str) and v[:1] == "<" and _OBJECT_REPR.fullmatch(v))}
+        return {k: v for k, v in found.items() if not (isinstance(v, str) and v[:1] == "<" and _OBJECT.fullmatch(v))}
     return found
 
 
