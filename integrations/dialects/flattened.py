@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from integrations.raw import AttributeValue
 
 from . import unwrap
+from .by_names import by_names
 
 _DEEPEST: Final = 12
 """Steps of a path that are followed."""
@@ -17,11 +18,9 @@ _REMEMBERED: Final = 128
 
 
 def tree(attributes: Mapping[str, AttributeValue], prefix: str) -> dict[str, Any]:
-    """The keys under a prefix as nested maps, numbers still as keys."""
+    """The keys under a prefix, which is one of a few, as nested maps, numbers still as keys."""
     tree: dict[str, Any] = {}
-    for key, value in attributes.items():
-        if not key.startswith(prefix):
-            continue
+    for key in _under(prefix)(tuple(attributes)):
         path = key[len(prefix) :]
         above, last = _steps(path) if len(path) <= _REMEMBERED else _split(path)
         node: Any = tree
@@ -30,8 +29,14 @@ def tree(attributes: Mapping[str, AttributeValue], prefix: str) -> dict[str, Any
             if not isinstance(node, dict):
                 break
         else:
-            node[last] = unwrap.plain(value)
+            node[last] = unwrap.plain(attributes[key])
     return tree
+
+
+@cache
+def _under(prefix: str) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
+    """Which of the keys lie under the prefix."""
+    return by_names(lambda keys: tuple(key for key in keys if key.startswith(prefix)))
 
 
 def _split(path: str) -> tuple[tuple[str, ...], str]:

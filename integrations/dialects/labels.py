@@ -15,7 +15,7 @@ from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json
 
 from . import feedback, unwrap
-from .label_keys import NOISE, OF_PROCESS, LabelKeys, Metadata, label_keys, process_keys
+from .label_keys import NOISE, OF_PROCESS, LabelKeys, label_keys, process_keys
 
 _OWN_TAGS = ("seq:step:", "graph:step:", "map:key:", "langsmith:")
 """How tags begin that LangChain and LangGraph add."""
@@ -106,25 +106,26 @@ def _listed(
     scalars = raw.scope_name == "langfuse-sdk" and bool(_MODERN.match(raw.scope_version))
     tags: tuple[str, ...] = ()
     sources: list[str] = []
-    for key, may_be_tags, metadata in keys.listed:
+    for key, may_be_tags, place in keys.listed:
         value = raw.attributes[key]
         if may_be_tags and not tags:
             tags = tags_of(value)
             provenance["tags"] = key
-        elif metadata and _collect(metadata, value, of_trace if metadata.of_trace else of_span, scalars=scalars):
-            sources.append(key)
+        elif place is not None:
+            target = of_trace if place.of_trace else of_span
+            if place.name is not None:
+                target[place.name] = unwrap.decoded(value, scalars=scalars and place.sdk)
+                sources.append(key)
+            elif kept := _entries(value):
+                target |= kept
+                sources.append(key)
     return tags, sources
 
 
-def _collect(place: Metadata, value: AttributeValue, target: dict[str, Json], *, scalars: bool) -> bool:
-    """Put one attribute where it belongs. Returns whether anything was taken from it."""
-    if place.name is not None:
-        target[place.name] = unwrap.decoded(value, scalars=scalars and place.sdk)
-        return True
-    entries = unwrap.decoded(value)
-    kept = {key: held for key, held in entries.items() if not NOISE.match(key)} if isinstance(entries, dict) else {}
-    target.update(kept)
-    return bool(kept)
+def _entries(value: AttributeValue) -> dict[str, Json]:
+    """The entries of a map of metadata, as text or as it is, but for what frameworks write there themselves."""
+    found = unwrap.decoded(value)
+    return {key: held for key, held in found.items() if not NOISE.match(key)} if isinstance(found, dict) else {}
 
 
 def _from_langchain(metadata: dict[str, Json], found: dict[str, Any], provenance: dict[str, str]) -> None:

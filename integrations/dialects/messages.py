@@ -26,6 +26,8 @@ MAX_DEPTH = 6
 
 def read(value: Json) -> tuple[Message, ...]:
     """The messages in a decoded content; empty when it holds none."""
+    if value is None:
+        return ()
     found: list[Message] = []
     _read(value, found, MAX_DEPTH)
     return tuple(found)
