@@ -71,14 +71,14 @@ def system_text(messages: tuple[Message, ...]) -> str | None:
 def _read(value: Json, found: list[Message], depth: int) -> None:
     if depth <= 0:
         return
-    if isinstance(value, str) and value[:1].isalpha() and "(" in value[:40]:
-        value = _printed(value)
     if isinstance(value, dict):
         _read_map(value, found, depth)
     elif isinstance(value, list):
         for item in value:
             if isinstance(item, dict) or not _pair(item, found):
                 _read(item, found, depth - 1)
+    elif isinstance(value, str) and value[:1].isalpha() and "(" in value[:40]:
+        _read(_printed(value), found, depth)
 
 
 def _pair(item: Json, found: list[Message]) -> bool:
@@ -103,7 +103,8 @@ def _read_map(item: dict[str, Json], found: list[Message], depth: int) -> None:
     if item.get("type") in ("function_call", "function_call_output"):
         found.append(_responses_item(item))
         return
-    role = _role(item)
+    named = item.get("role")
+    role = (_ROLES.get(named) if isinstance(named, str) else None) or _role(item)
     if role is not None:
         _message(item, role, found)
         return

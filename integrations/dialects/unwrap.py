@@ -76,10 +76,15 @@ def decoded(value: Content, *, scalars: bool = False) -> Json:
     if isinstance(value, str):
         if not scalars and (not value or value[0].isalnum()):  # most contents are prose
             return value
-        found: Json = None if value.startswith(REDACTED) else value
+        if value.startswith(REDACTED):
+            return None
+        found: Json = value
     else:
         found = None if value is None else plain(value)
-    if not isinstance(found, str) or (read := jsontext.loads(found, scalars=scalars)) is None:
+        if not isinstance(found, str):
+            return found
+    read = jsontext.loads(found, scalars=scalars)
+    if read is None:
         return found
     again = jsontext.loads(read, scalars=scalars) if isinstance(read, str) and read != found else None
     return read if again is None else again
