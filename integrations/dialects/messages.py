@@ -166,7 +166,8 @@ def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
         return
     listed = item.get("tool_calls") or item.get("function_call")
     calls = message_parts.calls(_calls(item)) if listed else ()
-    text, answers = content or "", list[Message]()
+    text = content or ""
+    answers: list[Message] = []
     if not isinstance(text, str):
         parts: list[Json] = content if isinstance(content, list) else [content]
         texts, answers, others = message_parts.said(parts)
