@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from integrations.raw import AttributeValue
-
 from . import unwrap
 from .by_names import by_names
+from .reading import Reading
 
 _DEEPEST: Final = 12
 """Steps of a path that are followed."""
@@ -17,10 +16,10 @@ _REMEMBERED: Final = 128
 """Characters of a path up to which its steps are kept: the same few paths come for ever, but clients choose them."""
 
 
-def tree(attributes: Mapping[str, AttributeValue], prefix: str) -> dict[str, Any]:
+def tree(reading: Reading, prefix: str) -> dict[str, Any]:
     """The keys under a prefix, which is one of a few, as nested maps, numbers still as keys."""
     tree: dict[str, Any] = {}
-    for key in _under(prefix)(tuple(attributes)):
+    for key in _under(prefix)(reading.names):
         path = key[len(prefix) :]
         above, last = _steps(path) if len(path) <= _REMEMBERED else _split(path)
         node: Any = tree
@@ -29,7 +28,7 @@ def tree(attributes: Mapping[str, AttributeValue], prefix: str) -> dict[str, Any
             if not isinstance(node, dict):
                 break
         else:
-            node[last] = unwrap.plain(attributes[key])
+            node[last] = unwrap.plain(reading.attributes[key])
     return tree
 
 

@@ -22,10 +22,13 @@ _OWN_TAGS = ("seq:step:", "graph:step:", "map:key:", "langsmith:")
 _MODERN = re.compile(r"([5-9]|\d\d)\.")
 
 
-def read(raw: RawSpan, provenance: dict[str, str]) -> dict[str, Any]:
-    """The shared fields of a span, as keyword arguments; what was read is noted in ``provenance``."""
+def read(raw: RawSpan, names: tuple[str, ...], provenance: dict[str, str]) -> dict[str, Any]:
+    """The shared fields of a span, whose attributes have these names, as keyword arguments.
+
+    What was read is noted in ``provenance``.
+    """
     attributes = raw.attributes
-    own = label_keys(tuple(attributes))
+    own = label_keys(names)
     found: dict[str, Any] = {"root_hint": attributes.get("langfuse.internal.is_app_root") is True}
     for field, keys in own.of_trace:
         found[field] = _first(field, keys, attributes, provenance)

@@ -167,7 +167,7 @@ def _instructions(request: AttributeValue, response: AttributeValue) -> str | No
 
 def _flattened(reading: Reading, prefix: str) -> Iterator[Message]:
     """Messages from keys such as ``llm.input_messages.0.message.tool_calls.1.tool_call.function.name``."""
-    for entry in flattened.listed(flattened.tree(reading.attributes, prefix)):
+    for entry in flattened.listed(flattened.tree(reading, prefix)):
         body = entry.get("message")
         if not isinstance(body, dict):
             continue
@@ -208,7 +208,7 @@ def _tool(reading: Reading) -> dict[str, Any]:
 def _documents(reading: Reading) -> tuple[str, ...]:
     for prefix in ("reranker.output_documents.", "retrieval.documents."):
         texts: list[str] = []
-        for entry in flattened.listed(flattened.tree(reading.attributes, prefix)):
+        for entry in flattened.listed(flattened.tree(reading, prefix)):
             document = entry.get("document")
             text: AttributeValue = document.get("content") if isinstance(document, dict) else None
             if isinstance(text, str) and text:

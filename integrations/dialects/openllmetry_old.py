@@ -47,7 +47,7 @@ def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind
 
 def _messages(reading: Reading, field: str, prefix: str, role: str) -> tuple[Message, ...]:
     found: list[Json] = []
-    for entry in flattened.listed(flattened.tree(reading.attributes, prefix)):
+    for entry in flattened.listed(flattened.tree(reading, prefix)):
         calls: list[Json] = [*flattened.listed(entry.get("tool_calls"))]
         found.append({
             "role": entry.get("role") or role, "content": messages.content(entry.get("content")), "tool_calls": calls,

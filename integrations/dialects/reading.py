@@ -53,12 +53,13 @@ class Reading:
     ``own_metadata`` takes out of a span's metadata what is the client's own bookkeeping.
     """
 
-    __slots__ = ("attributes", "own_metadata", "provenance", "raw")
+    __slots__ = ("attributes", "names", "own_metadata", "provenance", "raw")
 
     def __init__(self, raw: RawSpan, own_metadata: OwnMetadata | None = None) -> None:
         self.raw = raw
         self.own_metadata = own_metadata
         self.attributes: Mapping[str, AttributeValue] = raw.attributes
+        self.names = tuple(raw.attributes)
         self.provenance: dict[str, str] = {}
 
     def value(self, field: str, *keys: str) -> AttributeValue:
@@ -122,7 +123,7 @@ class Reading:
     def unread(self) -> tuple[str, ...]:
         """Attributes that look like contents by the last word of their key, and that nothing was read from."""
         used = set(self.provenance.values())
-        named = _named_like_contents(tuple(self.attributes))
+        named = _named_like_contents(self.names)
         return tuple(key for key in named if key not in used and _may_be_content(self.attributes[key]))
 
     def note(self, field: str, source: str) -> None:
@@ -132,7 +133,7 @@ class Reading:
     def span(self, dialect: str, kind: SpanKind, **fields: Any) -> Span:
         """The span in normal form: ``fields`` as the dialect read them, the rest from what all dialects share."""
         provenance = self.provenance
-        found = labels.read(self.raw, provenance)
+        found = labels.read(self.raw, self.names, provenance)
         if (failed := failure(self.raw)) is not None:
             found["error"] = failed
         if self.own_metadata is not None:

@@ -53,7 +53,7 @@ class Told:
     def read(self, reading: Reading) -> dict[str, Any]:
         """All of the fields, None where nothing tells one."""
         found = self._nothing.copy()
-        for field, read, keys in self._there(tuple(reading.attributes)):
+        for field, read, keys in self._there(reading.names):
             found[field] = read(reading, field, *keys)
         return found
 
