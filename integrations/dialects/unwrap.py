@@ -78,15 +78,16 @@ def decoded(value: Content, *, scalars: bool = False) -> Json:
             return value
         if value.startswith(REDACTED):
             return None
-        found: Json = value
+        text: str = value
     else:
         found = None if value is None else plain(value)
         if not isinstance(found, str):
             return found
-    read = jsontext.loads(found, scalars=scalars)
+        text = found
+    read = jsontext.loads(text, scalars=scalars)
     if read is None:
-        return found
-    again = jsontext.loads(read, scalars=scalars) if isinstance(read, str) and read != found else None
+        return text
+    again = jsontext.loads(read, scalars=scalars) if isinstance(read, str) and read != text else None
     return read if again is None else again
 
 
