@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from integrations.dialects import DIALECTS, Dialect, generic, lift
-from integrations.raw import RawEvent, RawSpan
+from integrations.raw import AttributeValue, RawEvent, RawSpan
 from scoring.case import Case
 from scoring.extract import extract
 from scoring.span import Span, SpanKind
@@ -134,6 +134,27 @@ def test_the_order_in_which_spans_arrive_changes_nothing(raws: list[RawSpan], ra
     shuffled = list(spans)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert extract(Trace.of("1" * 32, spans, "batch")) == extract(Trace.of("1" * 32, shuffled, "batch"))
+
+
+def test_each_span_has_the_service_and_the_environment_of_its_own_process() -> None:
+    resources: list[dict[str, AttributeValue]] = [
+        {"service.name": "shop", "deployment.environment": "test"}, {"service.name": "stock"}, {},
+    ]  # fmt: skip
+    told = [("shop", "test"), ("stock", None), (None, None)]
+    for number in (0, 0, 1, 2, 0, 2, 1):
+        span = lift(_raw({"input": "x"}, resources[number]))
+        assert (span.service, span.environment) == told[number]
+    own = lift(_raw({"langfuse.environment": "live", "service.name": "no label of a span"}, resources[0]))
+    assert (own.service, own.environment, own.provenance["environment"]) == ("shop", "live", "langfuse.environment")
+    empty = lift(_raw({"langfuse.environment": ""}, resources[0]))
+    assert (empty.environment, empty.provenance["environment"]) == ("test", "deployment.environment")
+
+
+def _raw(attributes: dict[str, AttributeValue], resource: dict[str, AttributeValue]) -> RawSpan:
+    return RawSpan(
+        trace_id="1" * 32, span_id="a" * 16, parent_id=None, name="n", start_ns=1, end_ns=2, attributes=attributes,
+        resource=resource,
+    )  # fmt: skip
 
 
 def test_a_failing_dialect_leaves_the_span_to_the_generic_one_with_a_note() -> None:

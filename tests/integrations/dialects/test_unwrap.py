@@ -49,9 +49,24 @@ def test_printed_objects_become_maps_and_enums_their_values() -> None:
     }  # fmt: skip
 
 
+def test_plain_values_are_read_alike_beside_their_names_and_alone() -> None:
+    values = ("'x'", "None", "True", "-0", "007", "1_0", "+1", "1.5", "9" * 18, "9" * 19, "'it\\'s'", "b'x'", "null")
+    for value in values:
+        alone = pyrepr.read(f"[{value}]")
+        assert isinstance(alone, list)
+        for text in (f"{{'k': {value}}}", f"{{'k':{value} }}", f"{{'k': {value},}}", f"{{'k': {value}, }}"):
+            assert pyrepr.read(text) == {"k": alone[0]}, text
+        for text in (f"C(k={value})", f"C(k={value} )", f"C(k={value}, )"):
+            assert pyrepr.read(text) == {"__class__": "C", "k": alone[0]}, text
+
+
 @pytest.mark.parametrize(
-    "text", ["", "word", "f(", "{'a': }", "['a' 'b']", "[...]", "[" * 200, "{'a': 1", "StopEvent(x='cut..."]
-)
+    "text",
+    [
+        "", "word", "f(", "{'a': }", "['a' 'b']", "[...]", "[" * 200, "{'a': 1", "StopEvent(x='cut...", "{'a': 1]",
+        "{'a': None)", "C(a=1}", "C(a='x']", "{'a': None 'b': 1}",
+    ],
+)  # fmt: skip
 def test_what_was_cut_or_never_was_a_value_is_refused(text: str) -> None:
     with pytest.raises(pyrepr.UnreadableError):
         pyrepr.read(text)
@@ -69,7 +84,8 @@ def test_a_long_unfinished_string_is_refused_in_linear_time() -> None:
         ("{'query': 'x', 'n': None}", {"query": "x", "n": None}), ('{"a": NaN}', {"a": "NaN"}),
         ('["\\ud83d"]', ["\ufffd"]), ('["\\ud83d\\ude00"]', ["\U0001f600"]), ("[1e999]", ["1e999"]),
         ("[123456789012345678901234]", ["123456789012345678901234"]), ("__REDACTED__", None),
-        ('["4e1867d4-1", 1e1867]', ["4e1867d4-1", "1e1867"]), ("{'a': 1, 'b': [None]", "{'a': 1, 'b': [None]"),
+        ('["4e1867d4-1", 1e1867]', ["4e1867d4-1", "1e1867"]), ("[1e300]", [1e300]),
+        ('["id-%s"]' % ("1" * 30), ["id-" + "1" * 30]), ("{'a': 1, 'b': [None]", "{'a': 1, 'b': [None]"),
         ('{"a": 9223372036854775807, "b" : -9223372036854775809 }',
          {"a": 9223372036854775807, "b": "-9223372036854775809"}),
         ("[Scrubbed due to 'session']", None), (b"\xffab", "\ufffdab"), (None, None), (4, 4),
@@ -86,6 +102,10 @@ def test_scalars_are_decoded_where_the_client_writes_everything_as_json() -> Non
         "a",
         "plain",
     ]
+
+
+def test_a_whole_number_that_not_all_readers_can_hold_stays_its_digits() -> None:
+    assert [unwrap.decoded("9" * digits, scalars=True) for digits in (18, 19, 400)] == [10**18 - 1, "9" * 19, "9" * 400]
 
 
 def test_json_nested_beyond_what_can_be_written_again_is_cut() -> None:
