@@ -68,8 +68,8 @@ def _of_process(own: LabelKeys, raw: RawSpan, found: dict[str, Any], provenance:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """Fields of a span, and where each stands."""
+class _Process:
+    """What a resource tells of the process that its spans come from, and where each of it stands."""
 
     fields: dict[str, str]
     provenance: dict[str, str]
@@ -81,9 +81,9 @@ class _Resources:
     __slots__ = ("_latest",)
 
     def __init__(self) -> None:
-        self._latest: tuple[Mapping[str, AttributeValue], _Told] | None = None
+        self._latest: tuple[Mapping[str, AttributeValue], _Process] | None = None
 
-    def told(self, resource: Mapping[str, AttributeValue]) -> _Told:
+    def told(self, resource: Mapping[str, AttributeValue]) -> _Process:
         latest = self._latest
         if latest is None or latest[0] is not resource:
             latest = self._latest = (resource, _read_resource(resource))
@@ -93,8 +93,8 @@ class _Resources:
 _resources = _Resources()
 
 
-def _read_resource(resource: Mapping[str, AttributeValue]) -> _Told:
-    found = _Told({}, {})
+def _read_resource(resource: Mapping[str, AttributeValue]) -> _Process:
+    found = _Process({}, {})
     for field, there in process_keys(tuple(resource.keys())):
         if (value := _first(field, there, resource, found.provenance)) is not None:
             found.fields[field] = value
