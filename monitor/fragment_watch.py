@@ -35,7 +35,8 @@ class FragmentWatch:
     """Looks at traces as they are closed for the first time."""
 
     def __init__(self) -> None:
-        self._latest: deque[Kind | None] = deque(maxlen=_LATEST)
+        self._latest: deque[Kind | None] = deque()
+        self._count = dict.fromkeys(_CAUSES, 0)
         self._raised: set[Kind] = set()
 
     def saw(self, closing: Closing) -> None:
@@ -43,18 +44,25 @@ class FragmentWatch:
         if closing.revision > 1 or closing.completion == "pressure":
             return
         fragment = None if closing.whole else Kind.SPLIT_TRACES
-        self._latest.append(Kind.ROOTLESS_TRACES if closing.completion == "pseudo_root" else fragment)
+        self._move(Kind.ROOTLESS_TRACES if closing.completion == "pseudo_root" else fragment)
         if len(self._latest) >= _ENOUGH:
-            for kind in _CAUSES:
-                share = self._latest.count(kind) / len(self._latest)
+            for kind, count in self._count.items():
+                share = count / len(self._latest)
                 if share >= RAISED:
                     self._raised.add(kind)
                 elif share < LET_GO:
                     self._raised.discard(kind)
 
+    def _move(self, kind: Kind | None) -> None:
+        self._latest.append(kind)
+        if kind is not None:
+            self._count[kind] += 1
+        if len(self._latest) > _LATEST and (gone := self._latest.popleft()) is not None:
+            self._count[gone] -= 1
+
     @property
     def suspicions(self) -> Iterator[Suspicion]:
         """What is suspected now."""
         for kind in sorted(self._raised):
-            cause = f"{self._latest.count(kind)} of the last {len(self._latest)} traces {_CAUSES[kind]}"
+            cause = f"{self._count[kind]} of the last {len(self._latest)} traces {_CAUSES[kind]}"
             yield Suspicion(kind=kind, service=None, cause=cause, remedy=_REMEDIES[kind])
