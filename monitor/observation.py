@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import field
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from scoring.record import record
 from scoring.result import Failed, Scored
 from scoring.standing import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from scoring.verdict import Selection, Verdict
@@ -23,7 +24,7 @@ class Key(NamedTuple):
     rubric: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Observation:
     """One verdict in a window.
 
@@ -97,4 +98,4 @@ def _observation(said: Mapping[str, object]) -> tuple[Key, Observation]:
 @lru_cache(maxsize=16)  # all verdicts on a trace are of one moment
 def _nanoseconds(created_at: str) -> int:
     since = datetime.fromisoformat(created_at) - _EPOCH
-    return since // timedelta(microseconds=1) * 1000
+    return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1000

@@ -7,6 +7,7 @@ soon as it is first seen.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -139,6 +140,7 @@ class Exporter:
         self._pairs: set[tuple[str, str]] = set()
         self._watched: Callable[[], Snapshot] = Snapshot
         self._series: dict[tuple[f.Family, tuple[str, ...]], Instrument] = {}
+        self._moved: defaultdict[tuple[f.Family, tuple[str, ...]], float] = defaultdict(float)
         self._counted: dict[f.Family, Instrument] = {
             family: instrument(family)
             for family in f.FAMILIES
@@ -179,11 +181,11 @@ class Exporter:
 
     def trace_kept(self, service: str | None, selection: str) -> None:
         """Sampling has chosen a trace."""
-        self._counter(f.TRACES_KEPT, self._service(service), selection).inc()
+        self._moved[f.TRACES_KEPT, (self._service(service), selection)] += 1
 
     def ledger_ended(self, service: str | None, reason: str, count: int = 1) -> None:
         """Traces have ended with this reason; the ledger's ``on_ended``."""
-        self._counter(f.TRACES, self._service(service), self._label("reason", reason)).inc(count)
+        self._moved[f.TRACES, (self._service(service), self._label("reason", reason))] += count
 
     def requests_refused(self, code: int, count: int) -> None:
         """Requests were answered with this HTTP status."""
@@ -270,16 +272,17 @@ class Exporter:
             self._counter(f.VERDICTS_REVISED, service, rubric).inc()
             return
         self._scores(verdict, service, rubric)
-        exemplar = _exemplar(verdict.trace_id)
+        violating = any(violations(verdict))
+        exemplar = _exemplar(verdict.trace_id) if verdict.blockers or violating or not verdict.passed else None
         for metric in verdict.blockers:
             self._counter(f.BLOCKERS, rubric, self._label("metric", metric)).inc(1, exemplar)
         if verdict.state is State.INCOMPLETE or verdict.passed is None:
-            self._counter(f.VERDICTS_INCOMPLETE, service, rubric, _why_incomplete(verdict)).inc()
+            self._moved[f.VERDICTS_INCOMPLETE, (service, rubric, _why_incomplete(verdict))] += 1
             return
         who, weight = (service, environment, rubric), 1.0 / verdict.sampling_probability
-        self._counter(f.VERDICTS, *who, verdict.selection).inc()
-        self._counter(f.VERDICT_WEIGHT, *who).inc(weight)
-        self._counter(f.VERDICT_WEIGHT_SQUARED, *who).inc(weight * weight)
+        self._moved[f.VERDICTS, (*who, verdict.selection)] += 1
+        self._moved[f.VERDICT_WEIGHT, who] += weight
+        self._moved[f.VERDICT_WEIGHT_SQUARED, who] += weight * weight
         if not verdict.passed:
             self._counter(f.VERDICTS_FAILED, *who, verdict.selection).inc(1, exemplar)
             self._counter(f.VERDICT_FAILED_WEIGHT, *who).inc(weight, exemplar)
@@ -287,15 +290,18 @@ class Exporter:
             blocked = (*who, self._label("metric", metric))
             self._counter(f.VERDICTS_BLOCKED, *blocked).inc(1, exemplar)
             self._counter(f.VERDICT_BLOCKED_WEIGHT, *blocked).inc(weight)
-        if any(violations(verdict)):
+        if violating:
             self._counter(f.VERDICTS_VIOLATING, *who).inc(1, exemplar)
             self._counter(f.VERDICT_VIOLATING_WEIGHT, *who).inc(weight)
 
     def _scores(self, verdict: Verdict, service: str, rubric: str) -> None:
         for score in verdict.scores:
+            result = score.result
+            if not isinstance(result, Scored):
+                continue
             low, high = self._bounds.get((verdict.rubric, score.metric), (0.0, None))
-            if isinstance(score.result, Scored) and high is not None:
-                share = (score.result.value - low) / (high - low)
+            if high is not None:
+                share = (result.value - low) / (high - low)
                 # 9 decimals: 0.7 of the scale belongs to the bucket 0.7 however it was computed.
                 self._histogram(f.METRIC_SCORE, service, rubric, score.metric).observe(round(share, 9))
 
@@ -360,7 +366,14 @@ class Exporter:
                 self._counter(f.VERDICTS, *who, selection)
                 self._counter(f.VERDICTS_FAILED, *who, selection)
 
+    def _settle(self) -> None:
+        """Hand over what every trace moves: it is added up here, for the library's counters take several times as long."""
+        for (family, labels), amount in self._moved.items():
+            self._counter(family, *labels).inc(amount)
+        self._moved.clear()
+
     def _sample(self) -> Sampled:
+        self._settle()
         seen = self._watched()
         sampled: dict[f.Family, list[tuple[tuple[str, ...], float]]] = {family: [] for family in f.FAMILIES}
         sampled[f.TRACES_OPEN].append(((), seen.traces_open))
