@@ -46,7 +46,7 @@ class Origin:
 
 @record(frozen=True, slots=True, kw_only=True)
 class SpanHeader:
-    """What the assembler knows of a span. ``parent_id`` is empty where none is named; times are ns since the epoch.
+    """What the assembler knows of a span. ``parent_id`` is empty where none is named.
 
     ``root_hint`` marks the topmost span that the application exported; its parent will never come. ``remote_parent``
     says that the parent is a span of another process, as far as the exporter tells (most do since 2024).
@@ -55,8 +55,6 @@ class SpanHeader:
     span_id: bytes
     parent_id: bytes = b""
     trace_state: str = ""
-    start_ns: int = 0
-    end_ns: int = 0
     root_hint: bool = False
     remote_parent: bool = False
 

@@ -8,12 +8,14 @@ behind them are all that has to be read. What is legal and laid out otherwise is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
 from .envelope import Envelope
+from .rpc_status import size_of
 
 FIRST, ROW, LAST = b"\n\x12\x1a"
 """Tags of fields 1 to 3, of which the length follows: what a resource or scope is, what it holds, its schema URL."""
@@ -107,18 +109,32 @@ def last(body: bytes, at: int, end: int) -> bytes:
     return url
 
 
-def pack(items: Iterable[tuple[Place, bytes]]) -> bytes:
-    """A request that holds these spans or log records, in order of their places, and nothing else."""
-    packed = Envelope()
+def pack(parts: Iterable[tuple[Place, Sequence[bytes]]]) -> bytes:
+    """A request that holds these spans or log records, in the order of their places, and nothing else."""
+    resources: list[bytes] = []
+    held: list[bytes] = []
     before: Place | None = None
-    resource_spans: Any = None
-    scope_spans: Any = None
-    for place, item in items:
-        if place is not before:
-            number, _, resource, url, scope, scope_url = place
-            if before is None or number != before[0]:
-                resource_spans = packed.resource_spans.add(resource=resource, schema_url=url)
-            scope_spans = resource_spans.scope_spans.add(scope=scope, schema_url=scope_url)
-            before = place
-        scope_spans.spans.append(item)
-    return bytes(packed.SerializeToString())
+    for place, items in parts:
+        if before is not None and place[0] != before[0]:
+            resources.append(_message(before[2], held, before[3]))
+            held = []
+        held.append(_message(place[4], items, place[5]))
+        before = place
+    if before is not None:
+        resources.append(_message(before[2], held, before[3]))
+    return b"".join(part for each in resources for part in (_head(FIRST, len(each)), each))
+
+
+def _message(what: bytes, held: Sequence[bytes], url: bytes) -> bytes:
+    parts = [_head(FIRST, len(what)), what] if what else []
+    for each in held:
+        parts += (_head(ROW, len(each)), each)
+    if url:
+        parts += (_head(LAST, len(url)), url)
+    return b"".join(parts)
+
+
+@lru_cache(maxsize=4096)  # most are of some hundred bytes
+def _head(tag: int, size: int) -> bytes:
+    """Tag and length of a field."""
+    return bytes((tag,)) + size_of(size)

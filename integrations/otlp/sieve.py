@@ -34,8 +34,10 @@ _IDS: Final = Struct("<H16s10sB")
 """What a span begins with: fields 1 and 2, and the tag of the next."""
 _SPAN: Final = Struct("<BBBH16s10sB")
 """The same behind the tag of the span, and its length where that takes two bytes."""
-Kept: TypeAlias = dict[bytes, list[tuple[Place, bytes, Origin]]]
-"""What is kept of each trace of a request: spans as bytes, and where each stands."""
+Part: TypeAlias = tuple[Place, Origin, list[bytes]]
+"""What is kept of a trace in one scope of a request: spans as bytes."""
+Kept: TypeAlias = dict[bytes, list[Part]]
+"""What is kept of each trace of a request, scope by scope."""
 
 
 class Sieve:
@@ -70,12 +72,15 @@ class Sieve:
                     start, at = field(body, at)
                     others.append((start, at))
             place = (number, s, resource, url, scope, last(body, at, end) if at != end else b"")
+            held: dict[bytes, list[bytes]] = {}
             for trace_id, start, stop in drawn:
-                self.kept.setdefault(trace_id, []).append((place, body[start:stop], origin))
+                held.setdefault(trace_id, []).append(body[start:stop])
             if own:
                 self.result.pass_over([body[start:stop] for start, stop in others], origin)
             elif others:
-                self._slowly(others, place, origin, ids)
+                self._slowly(others, origin, ids, held)
+            for trace_id, spans in held.items():
+                self.kept.setdefault(trace_id, []).append((place, origin, spans))
         self.result.dropped = {origin: ids for origin, ids in dropped.items() if ids}
 
     def _quickly(
@@ -115,7 +120,7 @@ class Sieve:
         self.result.spans += spans
         return at
 
-    def _slowly(self, spans: list[Bounds], place: Place, origin: Origin, dropped: set[bytes]) -> None:
+    def _slowly(self, spans: list[Bounds], origin: Origin, dropped: set[bytes], held: dict[bytes, list[bytes]]) -> None:
         """Decide with the ids parsed: for spans in an unusual layout, and for those that may state their randomness."""
         result = self.result
         result.spans += len(spans)
@@ -133,4 +138,4 @@ class Sieve:
             elif not origin.draws(trace_id, ids.trace_state.decode("ascii", "replace")):
                 dropped.add(trace_id)
             else:
-                self.kept.setdefault(trace_id, []).append((place, span, origin))
+                held.setdefault(trace_id, []).append(span)

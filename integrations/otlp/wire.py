@@ -10,7 +10,8 @@ not merged. ``sieve`` names two more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -20,7 +21,7 @@ from .chunk import Chunk, Origin, SpanHeader
 from .envelope import Delivery, Resource
 from .layout import Place, pack, usual
 from .outcome import Undecodable
-from .sieve import Kept, Sieve
+from .sieve import Kept, Part, Sieve
 from .split import Admit, Split
 
 __all__ = ["Admit", "Chunk", "Kept", "Origin", "SpanHeader", "Split", "identify", "keep", "read_headers", "split"]
@@ -61,44 +62,51 @@ def _split(body: bytes, admit: Admit) -> Split:
     if sieve.states and _RANDOM_VALUE in body:  # what was decided by the ids may have to be decided otherwise
         sieve = Sieve(body, explicit=True)
         sieve.sift(admit)
-    for trace_id, spans in sieve.kept.items():
-        keep(trace_id, spans, sieve.result)
+    for trace_id, parts in sieve.kept.items():
+        keep(trace_id, parts, sieve.result)
     return sieve.result
 
 
-def keep(trace_id: bytes, spans: list[tuple[Place, bytes, Origin]], result: Split) -> None:
+def keep(trace_id: bytes, parts: list[Part], result: Split) -> None:
     """Copy a trace's spans into a request of their own, without those that turn out to be damaged."""
+    spans = sum(len(held) for _, _, held in parts)
     if result.copied > _COPIED:
-        result.crowded += len(spans)
+        result.crowded += spans
         return
-    payload = _pack(spans)
     try:
-        headers = tuple(_headers(payload, trace_id))
+        payload, headers = _packed(trace_id, parts)
     except DecodeError:
-        sound = [span for span in spans if _is_sound(span, trace_id)]
-        result.damaged += len(spans) - len(sound)
+        parts = [(place, origin, [s for s in held if _is_sound(place, s, trace_id)]) for place, origin, held in parts]
+        parts = [part for part in parts if part[2]]
+        sound = sum(len(held) for _, _, held in parts)
+        result.damaged += spans - sound
         if not sound:
             return
-        spans, payload = sound, _pack(sound)
         try:
-            headers = tuple(_headers(payload, trace_id))
+            payload, headers = _packed(trace_id, parts)
         except DecodeError:  # each for itself is sound, but together they hold too much
-            result.damaged += len(sound)
+            result.damaged += sound
             return
-    origin = min((origin for _, _, origin in spans), key=lambda o: o.threshold)
+    origin = min((origin for _, origin, _ in parts), key=lambda o: o.threshold) if len(parts) > 1 else parts[0][1]
     result.chunks.append(Chunk(trace_id=trace_id, payload=payload, headers=headers, origin=origin))
     result.kept += len(headers)
     result.copied += len(payload)
 
 
-def _pack(spans: Iterable[tuple[Place, bytes, Origin]]) -> bytes:
-    return pack((place, span) for place, span, _ in spans)
+def _packed(trace_id: bytes, parts: list[Part]) -> tuple[bytes, tuple[SpanHeader, ...]]:
+    payload = pack([(place, held) for place, _, held in parts])
+    marked: Iterator[bool] = repeat(False)
+    if _APP_ROOT in payload:
+        marked = (_APP_ROOT in span for _, _, held in parts for span in held)
+    return payload, tuple(_headers(payload, trace_id, marked))
 
 
-def _headers(payload: bytes, trace_id: bytes) -> Iterator[SpanHeader]:
-    """Read every span of ``payload`` to its end. Raises ``DecodeError`` on damage and on ids that are contradictory."""
+def _headers(payload: bytes, trace_id: bytes, marked: Iterator[bool]) -> Iterator[SpanHeader]:
+    """Read every span of ``payload`` to its end. Raises ``DecodeError`` on damage and on ids that are contradictory.
+
+    ``marked`` tells of each whether it may be the topmost one that was exported.
+    """
     bounds.check(payload, "Delivery")
-    hinted = _APP_ROOT in payload
     for resource_spans in Delivery.FromString(payload).resource_spans:
         for scope_spans in resource_spans.scope_spans:
             for span in scope_spans.spans:
@@ -109,16 +117,14 @@ def _headers(payload: bytes, trace_id: bytes) -> Iterator[SpanHeader]:
                     span_id=span_id,
                     parent_id=parent_id if parent_id.strip(b"\0") else b"",
                     trace_state=state.decode("ascii", "replace") if state else "",
-                    start_ns=span.start_time_unix_nano,
-                    end_ns=span.end_time_unix_nano,
                     remote_parent=span.flags & _REMOTE == _REMOTE,
-                    root_hint=hinted and any(a.key == _APP_ROOT and a.value.bool_value for a in span.attributes),
+                    root_hint=next(marked) and any(a.key == _APP_ROOT and a.value.bool_value for a in span.attributes),
                 )
 
 
-def _is_sound(span: tuple[Place, bytes, Origin], trace_id: bytes) -> bool:
+def _is_sound(place: Place, span: bytes, trace_id: bytes) -> bool:
     try:
-        return len(tuple(_headers(_pack([span]), trace_id))) == 1
+        return len(tuple(_headers(pack([(place, [span])]), trace_id, repeat(False)))) == 1
     except DecodeError:
         return False
 
@@ -126,7 +132,7 @@ def _is_sound(span: tuple[Place, bytes, Origin], trace_id: bytes) -> bool:
 def read_headers(payload: bytes, trace_id: bytes) -> tuple[SpanHeader, ...]:
     """The headers of a chunk's payload, as they were when it was made (a restart reads them again)."""
     try:
-        return tuple(_headers(payload, trace_id))
+        return tuple(_headers(payload, trace_id, repeat(_APP_ROOT in payload)))
     except DecodeError as error:
         raise Undecodable(f"a stored chunk of trace {trace_id.hex()} cannot be read: {error}") from None
 

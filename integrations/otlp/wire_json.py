@@ -42,6 +42,7 @@ def split_json(body: bytes, admit: Admit) -> Split:
             if is_own_telemetry(origin, scope):
                 result.pass_over([_ids_alone(span) for span in sent], origin)
                 continue
+            held: dict[bytes, list[bytes]] = {}
             for span in sent:
                 result.spans += 1
                 ids = identifier(span.get("traceId"), 16), identifier(span.get("spanId"), 8)
@@ -54,10 +55,11 @@ def split_json(body: bytes, admit: Admit) -> Split:
                 if not origin.draws(trace_id, trace_state):
                     result.dropped.setdefault(origin, set()).add(trace_id)
                 else:
-                    encoded = encode_span(span, trace_id, bytes.fromhex(ids[1]))
-                    kept.setdefault(trace_id, []).append((place, encoded, origin))
-    for trace_id, spans in kept.items():
-        keep(trace_id, spans, result)
+                    held.setdefault(trace_id, []).append(encode_span(span, trace_id, bytes.fromhex(ids[1])))
+            for trace_id, spans in held.items():
+                kept.setdefault(trace_id, []).append((place, origin, spans))
+    for trace_id, parts in kept.items():
+        keep(trace_id, parts, result)
     return result
 
 

@@ -86,7 +86,7 @@ class _Sieve:
 
     def finish(self) -> LogSplit:
         for trace_id, (origin, records) in self._kept.items():
-            payload = bytes(Logs(request=pack((_NOWHERE, record) for record in records)).SerializeToString())
+            payload = bytes(Logs(request=pack([(_NOWHERE, records)])).SerializeToString())
             chunk = Chunk(trace_id=trace_id, payload=payload, headers=(), origin=origin, records=len(records))
             self.result.chunks.append(chunk)
         return self.result

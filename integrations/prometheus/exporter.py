@@ -367,7 +367,7 @@ class Exporter:
                 self._counter(f.VERDICTS_FAILED, *who, selection)
 
     def _settle(self) -> None:
-        """Hand over what every trace moves: it is added up here, for the library's counters take several times as long."""
+        """Hand over what every trace moves: added up here, for the library's counters take several times as much."""
         for (family, labels), amount in self._moved.items():
             self._counter(family, *labels).inc(amount)
         self._moved.clear()

@@ -83,10 +83,10 @@ def sift(body: bytes) -> Split:
 def test_what_encoders_write_is_read_in_place_and_packed_to_the_same_bytes(body):
     found = read(body)
     assert read(usual(body)) == found
-    holding = [(place, item) for place, items in found for item in items]
-    assert [(place[2:], items) for place, items in read(pack(holding))] == [
-        (place[2:], items) for place, items in found if items
-    ]
+    holding = [(place, items) for place, items in found if items]
+    packed = pack(holding)
+    assert usual(packed) == packed
+    assert [(place[2:], items) for place, items in read(packed)] == [(place[2:], items) for place, items in holding]
 
 
 @given(requests(disorder=True))

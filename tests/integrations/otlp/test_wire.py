@@ -44,7 +44,6 @@ def test_a_chunk_holds_one_traces_spans_with_their_resource_and_scope():
     assert [rs.schema_url for rs in message.resource_spans] == ["urn:resource"] * 2
     assert [ss.scope.name for rs in message.resource_spans for ss in rs.scope_spans] == ["tests"] * 2
     assert [h.parent_id for h in found.chunks[0].headers] == [b"", span(1)]
-    assert (found.chunks[0].headers[0].start_ns, found.chunks[0].headers[0].end_ns) == (1_000, 2_000)
 
 
 def test_what_is_below_the_threshold_is_dropped_and_its_trace_counted_once():
