@@ -27,6 +27,7 @@ from enum import StrEnum
 from typing import Final
 
 from integrations.otlp.wire import Chunk, Origin
+from scoring.record import record
 from scoring.span import Completion
 
 from .rhythm import Rhythm
@@ -72,7 +73,7 @@ class Limits:
     """How many ids of traces past their late window are remembered at least (at most twice as many)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Closing:
     """A trace to be evaluated now. ``revision`` counts its closings from 1; ``origin`` has its lowest threshold.
 
@@ -163,8 +164,7 @@ class Assembler:
             if chunk.trace_id in self._gone or chunk.trace_id in self._long_gone:
                 return Arrival.TOO_LATE
             return Arrival.OPENS if chunk.headers else Arrival.HELD
-        known = _unpacked(entry.ids)
-        if chunk.headers and all(header.span_id in known for header in chunk.headers):
+        if chunk.headers and _unpacked(entry.ids).issuperset([header.span_id for header in chunk.headers]):
             return Arrival.DUPLICATE
         return Arrival.EXTENDS if entry.closed_ns is None else Arrival.REOPENS
 
@@ -187,18 +187,19 @@ class Assembler:
         return arrival
 
     def _extend(self, entry: _Entry, chunk: Chunk, now_ns: int) -> None:
-        ids = _unpacked(entry.ids)
+        ids, missing = _unpacked(entry.ids), entry.missing
         if ids and not entry.whole:
             entry.pause_ns = max(entry.pause_ns, now_ns - entry.last_ns)
         for header in chunk.headers:
-            ids.add(header.span_id)
-            entry.missing.discard(header.span_id)
-            if not header.parent_id or header.root_hint:
+            span_id, parent_id = header.span_id, header.parent_id
+            ids.add(span_id)
+            missing.discard(span_id)
+            if not parent_id or header.root_hint:
                 entry.rooted = True
-            elif header.parent_id not in ids:
-                entry.missing.add(header.parent_id)
+            elif parent_id not in ids:
+                missing.add(parent_id)
                 if header.remote_parent:
-                    entry.remote = {header.parent_id, *(entry.remote or ())}
+                    entry.remote = {parent_id, *(entry.remote or ())}
         entry.ids = ids
         entry.last_ns = max(entry.last_ns, now_ns)
         entry.size += len(chunk.payload)
@@ -227,28 +228,28 @@ class Assembler:
             entry.queued_ns = due_ns
             heapq.heappush(self._heap, (due_ns, trace_id))
 
-    def _settle(self, now_ns: int) -> _Entry | None:
-        """Put the top of the heap right; return its entry when it closes by ``now_ns``."""
+    def _settle(self, now_ns: int) -> Completion | None:
+        """Put the top of the heap right; return why it closes, if it does by ``now_ns``."""
         while self._heap:
             queued_ns, trace_id = self._heap[0]
             entry = self._open.get(trace_id)
             if entry is None or entry.queued_ns != queued_ns:
                 heapq.heappop(self._heap)
                 continue
-            due_ns, _ = self._when(entry)
+            due_ns, completion = self._when(entry)
             if due_ns != queued_ns:
                 entry.queued_ns = due_ns
                 heapq.heapreplace(self._heap, (due_ns, trace_id))
                 continue
-            return entry if due_ns <= now_ns else None
+            return completion if due_ns <= now_ns else None
         return None
 
     def due(self, now_ns: int) -> list[Closing]:
         """Close what is due, then the oldest while too much is open; forget what is past its late window."""
         closings = []
-        while (entry := self._settle(now_ns)) is not None:
+        while (completion := self._settle(now_ns)) is not None:
             _, trace_id = heapq.heappop(self._heap)
-            closings.append(self._close(trace_id, self._when(entry)[1], now_ns))
+            closings.append(self._close(trace_id, completion, now_ns))
         while self.open_limit_reached:
             closings.append(self._close(next(iter(self._open)), "pressure", now_ns))
         self._prune(now_ns)

@@ -41,8 +41,9 @@ class Rhythm:
             if len(self._pauses) >= _SERVICES or len(service or "") > _NAME_LENGTH:
                 return
             pauses = self._pauses[service] = deque(maxlen=REMEMBERED)
+        alike = len(pauses) == REMEMBERED and pauses[0] == pause_ns  # it takes the place of an equal one
         pauses.append(pause_ns)
-        if len(pauses) >= _ENOUGH:
+        if len(pauses) >= _ENOUGH and not alike:
             ranked = sorted(pauses)
             usual = ranked[(19 * len(ranked) - 1) // 20]
             self._idle_ns[service] = min(self._ceiling_ns, max(self._floor_ns, _FACTOR * usual))

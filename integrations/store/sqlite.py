@@ -19,6 +19,8 @@ from typing import Any, Final, Literal, Protocol
 
 import orjson
 
+from scoring.record import record
+
 from .belated import BelatedTraces
 from .capacity import Capacity
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
@@ -76,7 +78,7 @@ class StoredChunk:
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Finished:
     """The end of a trace. ``trace_id`` is 16 bytes or their hex; ``closed_ns`` ns since the epoch, when it was closed.
 
