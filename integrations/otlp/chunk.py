@@ -44,7 +44,7 @@ class Origin:
         return randomness(trace_id, trace_state) >= self.threshold
 
 
-@record(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=False)
 class SpanHeader:
     """What the assembler knows of a span. ``parent_id`` is empty where none is named.
 

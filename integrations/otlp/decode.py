@@ -58,13 +58,14 @@ def _decode_usual(payload: bytes) -> Decoded:
     """First try: in the layout that encoders write nearly all can be read without a message for it."""
     request: Any = flat_classes()["Request"].FromString(payload)
     found: list[RawSpan | None] = []
-    for resource_spans in request.resource_spans:
+    # [:] makes lists: protobuf's own rows end with an exception that is made, and worded, each time.
+    for resource_spans in request.resource_spans[:]:
         raw = resource_spans.resource
         resource = _resource(raw) if len(raw) <= _REMEMBERED else _read_resource(raw)
-        for scope_spans in resource_spans.scope_spans:
+        for scope_spans in resource_spans.scope_spans[:]:
             raw = scope_spans.scope
             scope = _scope(raw) if len(raw) <= _REMEMBERED else _read_scope(raw)
-            found += [_span(span, pairs, resource, scope) for span in scope_spans.spans]
+            found += [_span(span, pairs, resource, scope) for span in scope_spans.spans[:]]
     decoded = _decoded(found)
     if decoded.skipped:
         raise IndexError  # what a span without valid ids holds was not looked at, and may be damaged
@@ -139,8 +140,8 @@ def _span(span: Any, read: Read, resource: Mapping[str, AttributeValue], scope: 
         end_ns=span.end,
         trace_state=text(state) if (state := span.trace_state) else "",
         kind=span.kind,
-        attributes=read(span.attributes),
-        events=tuple(_event(event, read) for event in events) if events else (),
+        attributes=read(span.attributes[:]),
+        events=tuple([_event(event, read) for event in events[:]]) if events else (),
         status_code=status.code,
         status_message=text(message) if (message := status.message) else "",
         scope_name=scope[0],

@@ -71,16 +71,17 @@ class Sieve:
                 while (at := self._quickly(at, end, origin, ids, drawn)) < end and body[at] == ROW:
                     start, at = field(body, at)
                     others.append((start, at))
-            place = (number, s, resource, url, scope, last(body, at, end) if at != end else b"")
-            held: dict[bytes, list[bytes]] = {}
-            for trace_id, start, stop in drawn:
-                held.setdefault(trace_id, []).append(body[start:stop])
+            scope_url = last(body, at, end) if at != end else b""
             if own:
                 self.result.pass_over([body[start:stop] for start, stop in others], origin)
-            elif others:
+            elif drawn or others:
+                held: dict[bytes, list[bytes]] = {}
+                for trace_id, start, stop in drawn:
+                    held.setdefault(trace_id, []).append(body[start:stop])
                 self._slowly(others, origin, ids, held)
-            for trace_id, spans in held.items():
-                self.kept.setdefault(trace_id, []).append((place, origin, spans))
+                place = (number, s, resource, url, scope, scope_url)
+                for trace_id, spans in held.items():
+                    self.kept.setdefault(trace_id, []).append((place, origin, spans))
         self.result.dropped = {origin: ids for origin, ids in dropped.items() if ids}
 
     def _quickly(
