@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter as Totals
-from collections.abc import Iterable, Iterator, Mapping
-from typing import cast
-
-from prometheus_client import Counter
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from scoring.belated_standing import BelatedStanding
 
 from . import families as f
-from .collect import Instrument
+from .counted import Counted
 from .judge_metrics import Series
 
 
 class BelatedMetrics:
     """Counters that follow what a standing says since the start. ``reasons`` are all that a failure may have."""
 
-    def __init__(self, counted: Mapping[f.Family, Instrument], reasons: Iterable[str]) -> None:
+    def __init__(self, counted: Counted, reasons: Iterable[str]) -> None:
         self._counted = counted
-        self._told: Totals[tuple[f.Family, str]] = Totals()
+        self._told: Counter[tuple[f.Family, str]] = Counter()
         known = tuple(reasons)
         for family, labels in ((f.BELATED, ("revised", "unchanged") if known else ()), (f.BELATED_FAILED, known)):
             for label in labels:
-                cast("Counter", counted[family]).labels(label)
+                counted.number(family, label)
 
     def follow(self, standing: BelatedStanding) -> None:
         """Bring the counters up to date."""
@@ -34,7 +31,7 @@ class BelatedMetrics:
             self._follow(f.BELATED_FAILED, reason, total)
 
     def _follow(self, family: f.Family, label: str, total: int) -> None:
-        cast("Counter", self._counted[family]).labels(label).inc(total - self._told[family, label])
+        self._counted.number(family, label).inc(total - self._told[family, label])
         self._told[family, label] = total
 
 

@@ -7,13 +7,11 @@ soon as it is first seen.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import cast
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry
 
 from scoring.agreement_standing import AgreementStanding
 from scoring.alerts.board import Posted
@@ -34,7 +32,8 @@ from . import families as f
 from .agreement_metrics import agreement_gauges, corrected_gauges
 from .alert_metrics import alert_gauges, watch_gauges
 from .belated_metrics import BelatedMetrics, belated_gauges
-from .collect import Families, Instrument, Sampled, instrument
+from .collect import Families, Sampled
+from .counted import Counted
 from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
 from .judge_metrics import JudgeMetrics, KnownJudge, Series, gauges
@@ -139,13 +138,12 @@ class Exporter:
         self._services: set[str] = set()
         self._pairs: set[tuple[str, str]] = set()
         self._watched: Callable[[], Snapshot] = Snapshot
-        self._series: dict[tuple[f.Family, tuple[str, ...]], Instrument] = {}
-        self._moved: defaultdict[tuple[f.Family, tuple[str, ...]], float] = defaultdict(float)
-        self._counted: dict[f.Family, Instrument] = {
-            family: instrument(family)
+        self._counted = Counted(
+            family
             for family in f.FAMILIES
             if family.kind in ("counter", "histogram") or family is f.EXPORT_LAST_SUCCESS
-        }
+        )
+        self._counter, self._histogram = self._counted.number, self._counted.spread
         infos = {
             f.BUILD_INFO: {"version": known.version, "revision": known.revision, "python": known.python},
             f.CONFIG_INFO: {"fingerprint": known.fingerprint},
@@ -181,11 +179,11 @@ class Exporter:
 
     def trace_kept(self, service: str | None, selection: str) -> None:
         """Sampling has chosen a trace."""
-        self._moved[f.TRACES_KEPT, (self._service(service), selection)] += 1
+        self._counter(f.TRACES_KEPT, self._service(service), selection).inc()
 
     def ledger_ended(self, service: str | None, reason: str, count: int = 1) -> None:
         """Traces have ended with this reason; the ledger's ``on_ended``."""
-        self._moved[f.TRACES, (self._service(service), self._label("reason", reason))] += count
+        self._counter(f.TRACES, self._service(service), self._label("reason", reason)).inc(count)
 
     def requests_refused(self, code: int, count: int) -> None:
         """Requests were answered with this HTTP status."""
@@ -245,7 +243,7 @@ class Exporter:
         label = self._label("destination", destination)
         self._counter(f.EXPORTS, label).inc(count)
         if at_s is not None:
-            cast("Gauge", self._counted[f.EXPORT_LAST_SUCCESS]).labels(label).set(at_s)
+            self._counter(f.EXPORT_LAST_SUCCESS, label).value = at_s
 
     def export_failed(self, destination: str, reason: str, count: int = 1) -> None:
         """``count`` of what was handed over was not accepted, or not stored."""
@@ -277,12 +275,12 @@ class Exporter:
         for metric in verdict.blockers:
             self._counter(f.BLOCKERS, rubric, self._label("metric", metric)).inc(1, exemplar)
         if verdict.state is State.INCOMPLETE or verdict.passed is None:
-            self._moved[f.VERDICTS_INCOMPLETE, (service, rubric, _why_incomplete(verdict))] += 1
+            self._counter(f.VERDICTS_INCOMPLETE, service, rubric, _why_incomplete(verdict)).inc()
             return
         who, weight = (service, environment, rubric), 1.0 / verdict.sampling_probability
-        self._moved[f.VERDICTS, (*who, verdict.selection)] += 1
-        self._moved[f.VERDICT_WEIGHT, who] += weight
-        self._moved[f.VERDICT_WEIGHT_SQUARED, who] += weight * weight
+        self._counter(f.VERDICTS, *who, verdict.selection).inc()
+        self._counter(f.VERDICT_WEIGHT, *who).inc(weight)
+        self._counter(f.VERDICT_WEIGHT_SQUARED, *who).inc(weight * weight)
         if not verdict.passed:
             self._counter(f.VERDICTS_FAILED, *who, verdict.selection).inc(1, exemplar)
             self._counter(f.VERDICT_FAILED_WEIGHT, *who).inc(weight, exemplar)
@@ -366,14 +364,7 @@ class Exporter:
                 self._counter(f.VERDICTS, *who, selection)
                 self._counter(f.VERDICTS_FAILED, *who, selection)
 
-    def _settle(self) -> None:
-        """Hand over what every trace moves: added up here, for the library's counters take several times as much."""
-        for (family, labels), amount in self._moved.items():
-            self._counter(family, *labels).inc(amount)
-        self._moved.clear()
-
     def _sample(self) -> Sampled:
-        self._settle()
         seen = self._watched()
         sampled: dict[f.Family, list[tuple[tuple[str, ...], float]]] = {family: [] for family in f.FAMILIES}
         sampled[f.TRACES_OPEN].append(((), seen.traces_open))
@@ -441,20 +432,6 @@ class Exporter:
 
     def _label(self, label: str, value: str) -> str:
         return self._caps[label].bound(value, "unknown")
-
-    def _counter(self, family: f.Family, *labels: str) -> Counter:
-        return cast("Counter", self._one(family, labels))
-
-    def _histogram(self, family: f.Family, *labels: str) -> Histogram:
-        return cast("Histogram", self._one(family, labels))
-
-    def _one(self, family: f.Family, labels: tuple[str, ...]) -> Instrument:
-        """One series. The library keeps it for good and looks it up at some cost; a verdict moves two dozen of them."""
-        series = self._series.get((family, labels))
-        if series is None:
-            counted = self._counted[family]
-            series = self._series[family, labels] = counted.labels(*labels) if labels else counted
-        return series
 
 
 def _gauges(who: tuple[str, str, str], standing: Standing) -> Iterator[Series]:

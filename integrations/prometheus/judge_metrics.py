@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias, cast
-
-from prometheus_client import Counter, Histogram
+from typing import TypeAlias
 
 from integrations.consumed import Consumed
 from scoring.judge_standing import CIRCUITS, JudgeStanding
 
 from . import families as f
-from .collect import Instrument
+from .counted import Counted
 from .labels import LabelCap
 
 _DIRECTIONS = ("input", "output")
@@ -31,19 +29,19 @@ class KnownJudge:
 class JudgeMetrics:
     """Hears of everything that judging does. Lives on the event loop."""
 
-    def __init__(self, counted: Mapping[f.Family, Instrument], known: KnownJudge, *, label_cap: int) -> None:
+    def __init__(self, counted: Counted, known: KnownJudge, *, label_cap: int) -> None:
         self._counted = counted
         self._reasons = LabelCap("reason", label_cap, known.failures)
         for model in known.models:
             for family in (f.JUDGE_REQUESTS, f.JUDGE_COST):
-                self._counter(family, model)
+                self._counted.number(family, model)
             for direction in _DIRECTIONS:
-                self._counter(f.JUDGE_TOKENS, model, direction)
+                self._counted.number(f.JUDGE_TOKENS, model, direction)
             for failure in known.failures:
-                self._counter(f.JUDGE_REQUESTS_FAILED, model, failure)
+                self._counted.number(f.JUDGE_REQUESTS_FAILED, model, failure)
             for flag in known.flags:
-                self._counter(f.JUDGE_FLAGS, model, flag)
-            cast("Histogram", counted[f.JUDGE_DURATION]).labels(model)
+                self._counted.number(f.JUDGE_FLAGS, model, flag)
+            counted.spread(f.JUDGE_DURATION, model)
 
     def hearing(self, case: object) -> None:
         """Which case a request is for is not counted."""
@@ -58,26 +56,22 @@ class JudgeMetrics:
         completion: object = None,  # noqa: ARG002  # what was said is not counted
     ) -> None:
         """One request to a model is over; ``failure`` says why it brought nothing, None when it did."""
-        self._counter(f.JUDGE_REQUESTS, model).inc()
+        self._counted.number(f.JUDGE_REQUESTS, model).inc()
         if failure is not None:
-            self._counter(f.JUDGE_REQUESTS_FAILED, model, self._reasons.bound(failure, "unknown")).inc()
-        cast("Histogram", self._counted[f.JUDGE_DURATION]).labels(model).observe(max(0.0, duration_s))
-        self._counter(f.JUDGE_TOKENS, model, "input").inc(usage.input_tokens)
-        self._counter(f.JUDGE_TOKENS, model, "output").inc(usage.output_tokens)
-        self._counter(f.JUDGE_COST, model).inc(usage.cost_usd or 0.0)
+            self._counted.number(f.JUDGE_REQUESTS_FAILED, model, self._reasons.bound(failure, "unknown")).inc()
+        self._counted.spread(f.JUDGE_DURATION, model).observe(max(0.0, duration_s))
+        self._counted.number(f.JUDGE_TOKENS, model, "input").inc(usage.input_tokens)
+        self._counted.number(f.JUDGE_TOKENS, model, "output").inc(usage.output_tokens)
+        self._counted.number(f.JUDGE_COST, model).inc(usage.cost_usd or 0.0)
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         """So many questions were answered by the cache, so many not."""
-        self._counter(f.JUDGE_CACHE_HITS).inc(hits)
-        self._counter(f.JUDGE_CACHE_MISSES).inc(misses)
+        self._counted.number(f.JUDGE_CACHE_HITS).inc(hits)
+        self._counted.number(f.JUDGE_CACHE_MISSES).inc(misses)
 
     def flagged(self, model: str, flag: str) -> None:
         """An answer is doubtful."""
-        self._counter(f.JUDGE_FLAGS, model, flag).inc()
-
-    def _counter(self, family: f.Family, *labels: str) -> Counter:
-        counter = cast("Counter", self._counted[family])
-        return counter.labels(*labels) if labels else counter
+        self._counted.number(f.JUDGE_FLAGS, model, flag).inc()
 
 
 def gauges(standing: JudgeStanding) -> Iterator[Series]:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter as Totals
-from collections.abc import Iterable, Iterator, Mapping
-from typing import cast
-
-from prometheus_client import Counter
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from scoring.pull_standing import PullStanding
 
 from . import families as f
-from .collect import Instrument
+from .counted import Counted
 from .judge_metrics import Series
 
 
 class PullMetrics:
     """Counters that follow what a standing says since the start. ``reasons`` are all that an error may have."""
 
-    def __init__(self, counted: Mapping[f.Family, Instrument], reasons: Iterable[str]) -> None:
+    def __init__(self, counted: Counted, reasons: Iterable[str]) -> None:
         self._counted = counted
-        self._told: Totals[tuple[f.Family, str]] = Totals()
+        self._told: Counter[tuple[f.Family, str]] = Counter()
         for reason in reasons:
-            cast("Counter", counted[f.PULL_ERRORS]).labels(reason)
+            counted.number(f.PULL_ERRORS, reason)
 
     def follow(self, standing: PullStanding) -> None:
         """Bring the counters up to date."""
@@ -32,9 +29,8 @@ class PullMetrics:
             self._follow(f.PULL_ERRORS, total, reason)
 
     def _follow(self, family: f.Family, total: int, *labels: str) -> None:
-        counter = cast("Counter", self._counted[family])
         key = (family, "".join(labels))
-        (counter.labels(*labels) if labels else counter).inc(total - self._told[key])
+        self._counted.number(family, *labels).inc(total - self._told[key])
         self._told[key] = total
 
 
