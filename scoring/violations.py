@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from .result import Scored
 from .verdict import Verdict
 
@@ -14,14 +12,16 @@ KINDS = (*(f"{side}_{departure}" for side in SIDES for departure in DEPARTURES),
 """Every kind of violation, a closed list: missing and unexpected agents and tools, and each check beyond them."""
 
 
-def violations(verdict: Verdict) -> Iterator[str]:
+def violations(verdict: Verdict) -> list[str]:
     """The kinds of violation in a ``workflow`` verdict, each at most once; nothing for any other rubric."""
+    found: list[str] = []
     if verdict.rubric != "workflow":
-        return
+        return found
     for score in verdict.scores:
         if not isinstance(score.result, Scored) or score.result.value == 1.0:
             continue
         if score.metric in SIDES:
-            yield from (f"{score.metric}_{what}" for what in DEPARTURES if score.result.details.get(what))
+            found += [f"{score.metric}_{what}" for what in DEPARTURES if score.result.details.get(what)]
         elif score.metric in CHECKS:
-            yield score.metric
+            found.append(score.metric)
+    return found

@@ -166,6 +166,8 @@ class Exporter:
 
     def bounded(self, service: str | None, environment: str | None) -> tuple[str, str]:
         """The label values of a service and an environment; its zeros appear when it is new."""
+        if service and environment and (service, environment) in self._pairs:
+            return service, environment  # what was made fit to be a label stays what it is
         where = self._place(service, environment)
         if where not in self._pairs:
             self._pairs.add(where)
@@ -270,8 +272,8 @@ class Exporter:
             self._counter(f.VERDICTS_REVISED, service, rubric).inc()
             return
         self._scores(verdict, service, rubric)
-        violating = any(violations(verdict))
-        exemplar = _exemplar(verdict.trace_id) if verdict.blockers or violating or not verdict.passed else None
+        violating = violations(verdict)
+        exemplar = _exemplar(verdict.trace_id) if verdict.blockers or violating or verdict.passed is False else None
         for metric in verdict.blockers:
             self._counter(f.BLOCKERS, rubric, self._label("metric", metric)).inc(1, exemplar)
         if verdict.state is State.INCOMPLETE or verdict.passed is None:
