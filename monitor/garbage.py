@@ -14,8 +14,8 @@ _OLDER: Final = (10, 10)
 """After how many looks at young objects those that survived one are looked at, and so on: CPython's own numbers."""
 _YOUNG: Final = 700
 """New objects from which on a look is worth it: CPython's own number."""
-_ANYWHERE: Final = 50_000
-"""New objects from which on Python looks wherever it is: some 5 MB."""
+_ANYWHERE: Final = 20_000
+"""New objects from which on Python looks wherever it is: some 8 ms, for which requests may have to wait."""
 
 
 def look_rarely() -> None:

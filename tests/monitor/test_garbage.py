@@ -26,7 +26,7 @@ def gone(things):
     return by_itself, knot() is None
 
 look_rarely()
-print(json.dumps([gone(100), gone(20_000), gone(60_000), gc.get_freeze_count() > 1_000]))
+print(json.dumps([gone(100), gone(15_000), gone(25_000), gc.get_freeze_count() > 1_000]))
 """
 
 
