@@ -23,7 +23,7 @@ from .trials import Trials
 Commit: TypeAlias = Callable[[Sequence[Ending]], Awaitable[Mapping[bytes, BaseException]]]
 """Writes endings, each all of it or nothing; those that were refused and why, by trace id."""
 
-BATCH = 32
+BATCH = 64
 """Traces judged in one visit to the worker thread and written in one transaction, as a rule.
 
 Enough to spread the cost of both, few enough to keep the order fair.
