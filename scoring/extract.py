@@ -96,7 +96,8 @@ def _answered(trace: Trace, told: Told, root: Span | None, runs: Sequence[Span])
     agents = sorted(_topmost_agents(trace, runs), key=lambda span: span.end_ns)[-1:]
     for span in (*agents, *sorted(trace.models, key=lambda span: span.end_ns, reverse=True)):
         yield span.output
-    for span in told.chains:
+    # Where models told what they said, and it was no text, steps below them tell of their own affairs.
+    for span in told.chains if not any(call.output_messages for call in trace.models) else ():
         yield span.output
 
 

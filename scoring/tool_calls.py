@@ -7,48 +7,53 @@ tool span is made for it), the message that answers the call gives the result.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from .jsontext import decoded
 from .span import Json, Span, SpanKind, ToolCall
 from .told import Told
-from .tool_answers import Answers, Asked, canonical, identity
+from .tool_answers import Answers, Asked, identity
+from .tool_matching import in_order, match
 from .tool_spans import sole, tool_spans
 from .trace import Trace
 
 _HANDOFF = re.compile(r"(transfer[_\W]to|delegate|hand[_\W]?off)(?:[_\W]|$)", re.IGNORECASE)
 _VERBS = re.compile(r"^(ask|call|consult|run|invoke|query|use|delegate_to|transfer_to|hand_?off_to)_|_(agent|tool)$")
-_NOT_WORDS = re.compile(r"[\W_]+")
 
 
 def tool_calls(trace: Trace, told: Told, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | None:
     """Every tool call in order of time, hand-offs flagged; None where models answered without contents being captured.
 
+    Calls that one answer asked for side by side stand in the order in which it asked, whichever began first.
     A hand-off is a pseudo-tool by which one agent passes the work to another: named like one (``transfer_to_…``,
-    ``handoff``, ``delegate_…``), or with a run of an agent right below it, or named after an agent that ran.
+    ``handoff``, ``delegate_…``), or with a run of an agent right below it, or named after an agent that ran, or, where
+    it has no span, answered with what an agent returned that ran right below another.
     """
     spans, twins = tool_spans(trace, told.tools)
     asked = _asked(trace, told.asking)
     if not spans and not asked:
         return None if _contents_unknown(trace) else ()
-    matched = _match(spans, asked)
+    matched = match(spans, asked)
     if not _all_told(spans, asked, matched):
         asked = Answers(trace).to(asked)
     agents = {run.agent.lower().replace(" ", "_") for run in runs if run.agent}
-    above_runs = (_nearest(trace, run) for run in runs)
-    delegating = {twins.get(above.span_id, above.span_id) for above in above_runs if above is not None}
-    found: list[tuple[int, ToolCall]] = []
+    above_runs = [(run, above) for run in runs if (above := _nearest(trace, run)) is not None]
+    delegating = {twins.get(above.span_id, above.span_id) for _, above in above_runs}
+    returned = {run.output for run, above in above_runs if above.agent and isinstance(run.output, str) and run.output}
+    found: list[tuple[tuple[int, int], ToolCall]] = []
+    order = in_order(spans, matched, asked)
     for index, span in enumerate(spans):
         call = _merge(span, asked[matched[index]] if index in matched else None)
         handoff = call.handoff or _is_handoff(call, agents) or span.span_id in delegating
-        found.append((span.start_ns, _flagged(call, handoff)))
+        found.append((order[index], _flagged(call, handoff)))
     used = set(matched.values())
     for index, ask in enumerate(asked):
         if index not in used:
             call = _completed(ask)
-            found.append((ask.at_ns, _flagged(call, call.handoff or _is_handoff(call, agents))))
+            passed_on = ask.answer is not None and ask.answer.text in returned
+            flag = call.handoff or passed_on or _is_handoff(call, agents)
+            found.append(((ask.at_ns, index), _flagged(call, flag)))
     return tuple(call for _, call in sorted(found, key=lambda pair: pair[0]))
 
 
@@ -97,31 +102,6 @@ def _above_models(trace: Trace) -> set[str]:
     return found
 
 
-def _match(spans: Sequence[Span], asked: Sequence[Asked]) -> dict[int, int]:
-    """Which message call each tool span carried out: by call id, else by name and arguments, else by name, in order.
-
-    At last by name and arguments where a model is told another spelling: many accept only letters, digits and ``_``.
-    """
-    matched: dict[int, int] = {}
-    taken: set[int] = set()
-    for keys in (_by_id, _by_arguments, _by_name, _by_words):
-        if len(matched) == min(len(spans), len(asked)):
-            break
-        free: dict[tuple[str, ...], deque[int]] = {}
-        for index, ask in enumerate(asked):
-            for key in keys(ask.call, asked=True) if index not in taken else ():
-                free.setdefault(key, deque()).append(index)
-        for number, span in enumerate(spans):
-            for key in keys(span.tool, asked=False) if span.tool and number not in matched else ():
-                waiting = free.get(key, deque())
-                while waiting and waiting[0] in taken:
-                    waiting.popleft()
-                if waiting:
-                    taken.add(waiting[0])
-                    matched[number] = waiting.popleft()
-    return matched
-
-
 def _all_told(spans: Sequence[Span], asked: Sequence[Asked], matched: Mapping[int, int]) -> bool:
     """Whether the spans themselves tell what came of every call: then no message has to be looked for."""
     return len(matched) == len(asked) and not any(_untold(spans[number]) for number in matched)
@@ -131,37 +111,13 @@ def _untold(span: Span) -> bool:
     return span.tool is None or (span.tool.result is None and span.tool.error is None)
 
 
-def _by_id(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
-    del asked
-    return [(call.call_id,)] if call.call_id is not None else []
-
-
-def _by_arguments(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
-    """A call also goes by its only argument's value: some clients send that bare."""
-    keys = [(call.name, canonical(call.arguments))]
-    return [*keys, *((call.name, canonical(value)) for value in sole(call.arguments) if asked)]
-
-
-def _by_name(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
-    """The name alone suffices where one of the two has no arguments to compare."""
-    none = call.arguments in (None, {})
-    if asked:
-        return [("any", call.name), *([("bare", call.name)] if none else [])]
-    return [("any" if none else "bare", call.name)]
-
-
-def _by_words(call: ToolCall, *, asked: bool) -> list[tuple[str, ...]]:
-    name = _NOT_WORDS.sub("_", call.name).casefold()
-    return _by_arguments(replace(call, name=name), asked=asked) if call.arguments else []
-
-
 def _merge(span: Span, ask: Asked | None) -> ToolCall:
     """The span knows what happened, the message what was asked."""
     tool = span.tool or ToolCall(name=span.name)
     if ask is None:
         return tool
     asked = ask.call
-    keep = asked.arguments if tool.arguments is None or sole(asked.arguments) == (tool.arguments,) else tool.arguments
+    keep = asked.arguments if _leaves_out(tool, asked) else tool.arguments
     told = _completed(ask) if _untold(span) else tool
     return ToolCall(
         name=tool.name,
@@ -171,6 +127,16 @@ def _merge(span: Span, ask: Asked | None) -> ToolCall:
         call_id=asked.call_id or tool.call_id,
         handoff=tool.handoff,
     )
+
+
+def _leaves_out(tool: ToolCall, asked: ToolCall) -> bool:
+    """Whether the span tells less of its arguments than the message: none, the only one bare, or not all of them."""
+    a, b = tool.arguments, asked.arguments
+    if a is None or sole(b) == (a,):
+        return True
+    if not isinstance(a, dict) or not isinstance(b, dict) or tool.call_id is None or tool.call_id != asked.call_id:
+        return False
+    return all(key in b and b[key] == value for key, value in a.items())
 
 
 def _completed(ask: Asked) -> ToolCall:

@@ -98,6 +98,19 @@ def test_a_tool_span_and_the_call_in_the_message_are_one_call() -> None:
         ), spanned  # fmt: skip
 
 
+def test_arguments_that_a_span_leaves_out_are_those_of_the_call_that_it_carried_out() -> None:
+    asked = {"q": "x", "options": {"n": [1]}}
+    for told, call_id, wanted in (
+        ({"q": "x"}, "c", asked), ({}, "c", asked), ({"q": "y"}, "c", {"q": "y"}), ({"q": "x"}, None, {"q": "x"}),
+        ({**asked, "more": 1}, "c", {**asked, "more": 1}),
+    ):  # fmt: skip
+        case = _case(
+            _span("llm", None, L, 0, 1, output_messages=_asks(_call("find", asked, "c"))),
+            _span("tool", None, T, 2, 3, tool=_call("find", told, call_id)),
+        )
+        assert case.tools_used[-1].arguments == wanted, told
+
+
 def test_equal_calls_are_paired_in_order_and_each_counts() -> None:
     calls = [_call("find", {"q": "x"}, f"c{n}") for n in range(3)]
     case = _case(
@@ -105,6 +118,18 @@ def test_equal_calls_are_paired_in_order_and_each_counts() -> None:
         *(_span(f"t{n}", "llm", T, n + 2, n + 3, tool=_call("find", {"q": "x"})) for n in range(3)),
     )
     assert [call.call_id for call in case.tools_used] == ["c0", "c1", "c2"]
+
+
+def test_calls_that_one_answer_asks_for_side_by_side_stand_as_it_asked_whichever_began_first() -> None:
+    for first, second in ((2, 3), (3, 2), (2, 2)):
+        case = _case(
+            _span("llm", None, L, 0, 1, output_messages=_asks(_call("find", {}, "c0"), _call("weigh", {}, "c1"))),
+            _span("weighing", None, T, second, 9, tool=_call("weigh", {})),
+            _span("finding", None, T, first, 8, tool=_call("find", {})),
+            _span("next", None, L, 10, 11, output_messages=_asks(_call("add", {}, "c2"))),
+            _span("adding", None, T, 12, 13, tool=_call("add", {})),
+        )
+        assert [call.name for call in case.tools_used] == ["find", "weigh", "add"]
 
 
 def test_a_call_without_a_tool_span_gets_its_result_from_the_message_that_answers_it() -> None:
@@ -237,6 +262,17 @@ def test_an_agent_as_a_tool_is_flagged_by_the_run_below_it_or_by_its_name() -> N
     assert {call.name: call.handoff for call in case.tools_used} == {
         "ask_research": True, "ask_price": False, "expert": True, "lookup": False,
     }  # fmt: skip
+
+
+def test_a_call_without_a_span_is_a_hand_off_where_an_agent_right_below_the_asking_one_gave_its_answer() -> None:
+    for returned, handoff in (("Part 7.", True), ("Part 8.", False)):
+        case = _case(
+            _span("boss", None, A, 0, 99, agent="boss", output_messages=(
+                *_asks(_call("search", {"q": 1}, "c1")), Message(role="tool", text="Part 7.", tool_call_id="c1"),
+            )),
+            _span("clerk", "boss", A, 3, 50, agent="clerk", output=returned),
+        )  # fmt: skip
+        assert [call.handoff for call in case.tools_used] == [handoff]
 
 
 def test_tokens_count_where_nothing_below_reports_them_and_once_a_response() -> None:
