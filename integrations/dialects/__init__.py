@@ -22,6 +22,7 @@ from . import (
     logfire,
     mlflow,
     openinference,
+    openlit,
     openllmetry,
     openllmetry_old,
     pydantic_ai,
@@ -50,6 +51,7 @@ DIALECTS: tuple[Dialect, ...] = (
     haystack.DIALECT,
     pydantic_ai.DIALECT,
     logfire.DIALECT,
+    openlit.DIALECT,
     genai.DIALECT,
     generic.DIALECT,
 )

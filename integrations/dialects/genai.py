@@ -91,10 +91,11 @@ def lift(
         "output": messages.last_text(answered, "assistant"),
         "system_prompt": _system(told.instructions) or messages.system_text(asked),
     }
-    if kind is SpanKind.AGENT and fields["agent"] is None:
-        named = raw.name.removeprefix("invoke_agent").strip()
-        fields["agent"] = named or raw.name
+    if kind is SpanKind.AGENT and fields["agent"] is None and (named := raw.name.removeprefix("invoke_agent").strip()):
+        fields["agent"] = named
         reading.note("agent", "span name")
+    if kind is SpanKind.CHAIN:  # a workflow's state stands in its messages as JSON
+        fields["input"] = messages.said_in(unwrap.task(fields["input"]), "user")
     if kind is SpanKind.TOOL:
         fields |= _tool(reading)
     if kind is SpanKind.RETRIEVER:
@@ -173,7 +174,7 @@ def _tool(reading: Reading) -> dict[str, object]:
     tool = ToolCall(
         name=name or reading.raw.name.removeprefix("execute_tool").strip() or reading.raw.name,
         arguments=unwrap.arguments(given),
-        result=_only_text(outcome.result),
+        result=outcome.result,
         error=error or outcome.error,
         call_id=reading.text("tool.call_id", "gen_ai.tool.call.id") or outcome.call_id,
     )
@@ -197,14 +198,6 @@ def _own_events(raw: RawSpan) -> bool:
     There they are no conversation: the tool's message is what went in, the choice is what came out.
     """
     return any(event.name in (genai_events.TOOL, genai_events.CHOICE) for event in raw.events)
-
-
-def _only_text(result: Json) -> Json:
-    """Some wrap what a tool returns in parts, ``[{"text": …}]``; of a lone text the wrapper comes off."""
-    match result:
-        case [{"text": str(text), **others}] if not others:
-            return text
-    return result
 
 
 def _retrieval(reading: Reading) -> dict[str, object]:

@@ -25,6 +25,8 @@ SWITCH = (
 _REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
 _RUN = re.compile(r"agent_run \[(.+)\]")
 """What older versions call the run of an agent, of which they tell nothing else."""
+_MERGED = "(merged tools)"
+"""What ADK names, beside the spans of tools that ran side by side, the one in which it puts their results together."""
 _ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"
 
 
@@ -44,6 +46,10 @@ def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind
     fields["user_id"] = next((as_text(unwrap.plain(e.attributes.get("user.id"))) for e in reading.raw.events), None)
     if fields["user_id"]:
         reading.note("user_id", "event user.id")
+    if kind is SpanKind.TOOL and fields["tool"].name == _MERGED:
+        for field in ("tool", "input", "output"):
+            del fields[field]
+        return SpanKind.CHAIN
     if kind is SpanKind.TOOL:
         genai.complete_tool(reading, fields, _ARGUMENTS, _RESULT)
     elif kind is SpanKind.LLM:

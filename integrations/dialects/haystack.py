@@ -41,8 +41,8 @@ def lift(raw: RawSpan) -> Span:
     asked_raw, answered_raw = unwrap.decoded(given), unwrap.decoded(returned)
     asked, answered = _messages(asked_raw, "user"), _messages(answered_raw, "assistant")
     fields: dict[str, Any] = {
-        "input": messages.last_text(asked, "user") or _sole_text(asked_raw),
-        "output": messages.last_text(answered, "assistant") or _sole_text(answered_raw),
+        "input": messages.last_text(asked, "user") or haystack_shapes.sole_text(asked_raw),
+        "output": messages.last_text(answered, "assistant") or haystack_shapes.sole_text(answered_raw),
     }
     if kind is SpanKind.LLM:
         fields |= {"input_messages": asked, "output_messages": answered} | _reply(reading, answered_raw)
@@ -80,17 +80,6 @@ def _messages(value: Json, role: str) -> tuple[Message, ...]:
     texts = held.get("replies") if role == "assistant" else [held.get("prompt")]
     texts = texts if isinstance(texts, list) else []
     return tuple(Message(role=role, text=text) for text in texts if isinstance(text, str) and text)
-
-
-def _sole_text(value: Json) -> str | None:
-    """The one text that is given to a pipeline's components, however many of them it is given to."""
-    held = [item for part in value.values() for item in _texts(part)] if isinstance(value, dict) else []
-    return held[0] if held and len(set(held)) == 1 else None
-
-
-def _texts(part: Json) -> list[str]:
-    values = list(part.values()) if isinstance(part, dict) else [part]
-    return [text for text in values if isinstance(text, str) and text]
 
 
 def _reply(reading: Reading, output: Json) -> dict[str, Any]:

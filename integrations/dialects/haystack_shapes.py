@@ -29,3 +29,16 @@ def introduced(reading: Reading, system_prompt: str | None) -> str | None:
         return None
     reading.note("agent", "opening of the system prompt")
     return found[1]
+
+
+def sole_text(value: Json) -> str | None:
+    """The one text that is given to a pipeline's components, or to one of them, however many times it is given."""
+    if isinstance(value, dict) and isinstance(held := value.get("data"), dict):
+        value = held
+    texts = [text for part in value.values() for text in _texts(part)] if isinstance(value, dict) else []
+    return texts[0] if texts and len(set(texts)) == 1 else None
+
+
+def _texts(part: Json) -> list[str]:
+    values = list(part.values()) if isinstance(part, dict) else [part]
+    return [text for text in values if isinstance(text, str) and text]

@@ -12,7 +12,7 @@ from typing import Any
 from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
-from . import messages, unwrap
+from . import langgraph_nodes, messages, unwrap
 from .reading import Dialect, Reading, as_text, failure
 from .told import Told, text, value
 from .usage import from_details, real
@@ -45,8 +45,7 @@ def lift(raw: RawSpan) -> Span:
     named = reading.value("agent", "langfuse.observation.metadata.lc_agent_name", "gen_ai.agent.name")
     agent = as_text(unwrap.decoded(named, scalars=True))
     if agent is None and kind is SpanKind.AGENT:
-        agent = raw.name
-        reading.note("agent", "span name")
+        kind, agent = _run(reading)
     asked, answered = reading.value("input", _IN), reading.value("output", _OUT)
     fields: dict[str, object] = {"agent": agent, "error": _error(reading)}
     fields |= _told(reading)
@@ -64,6 +63,19 @@ def lift(raw: RawSpan) -> Span:
         if kind is SpanKind.RETRIEVER and answered is not None:
             fields["documents"] = unwrap.documents(answered)
     return reading.span(NAME, kind, **fields)
+
+
+def _run(reading: Reading) -> tuple[SpanKind, str | None]:
+    """An agent by its span's name, unless that is a step of LangGraph: all with *agent* in their names are told so."""
+    name, path = reading.raw.name, reading.attributes.get("langfuse.observation.metadata.langgraph_checkpoint_ns")
+    if path is None or name not in {langgraph_nodes.NODE, *langgraph_nodes.OWN_STEPS}:
+        reading.note("agent", "span name")
+        return SpanKind.AGENT, name
+    if name in langgraph_nodes.OWN_STEPS:
+        return SpanKind.CHAIN, None
+    graph = langgraph_nodes.graph(unwrap.decoded(path, scalars=True))
+    reading.note("agent", "langfuse.observation.output: name, or the checkpoint namespace")
+    return SpanKind.CHAIN, langgraph_nodes.speaker(reading.attributes.get(_OUT)) or graph or name
 
 
 def _generation(reading: Reading) -> dict[str, object]:

@@ -49,15 +49,30 @@ def last_text(messages: tuple[Message, ...], role: str) -> str | None:
 
 
 def said(value: Json, role: str) -> Json:
-    """What a role said last, where the value holds messages (a state, a request, an answer); else the value itself."""
-    text = last_text(read(unwrap.decoded(value)), role) if isinstance(value, (dict, list)) else None
-    return value if text is None else text
+    """What a role said last, where the value holds messages (a state, a request, an answer); else the value itself.
+
+    Where it holds nothing but messages, and none in which the role says anything, that is nothing; of an agent's state
+    it is the answer in the form that was asked for.
+    """
+    if not isinstance(value, (dict, list)):
+        return value
+    found = read(unwrap.decoded(value))
+    text = last_text(found, role)
+    if text is not None or not found:
+        return value if text is None else text
+    if isinstance(value, list):
+        return None
+    others = {key: held for key, held in value.items() if key not in _LISTS and held not in (None, "", [], {})}
+    if role == "assistant" and "structured_response" in others:
+        return others["structured_response"]
+    return None if not others or _role(_plain(value)) is not None else value
 
 
 def said_in(value: Json, role: str) -> Json:
     """The same of a value that may be JSON text: LangGraph's state is sent so, as a list of messages."""
-    found = said(unwrap.decoded(value), role)
-    return found if isinstance(found, str) else value
+    held = unwrap.decoded(value)
+    found = said(held, role)
+    return value if found is held else found
 
 
 def system_text(messages: tuple[Message, ...]) -> str | None:

@@ -27,7 +27,7 @@ _KINDS = {
 }  # fmt: skip
 _IN, _OUT = "input.value", "output.value"
 _TOLD = Told(
-    model=text("llm.response.model_name", "llm.model_name"),
+    model=text("llm.response.model_name", "gen_ai.response.model", "llm.model_name"),
     requested_model=text("llm.request.model_name"),
     usage=tokens(
         prompt=("llm.token_count.prompt",),
@@ -38,6 +38,11 @@ _TOLD = Told(
     cost_usd=real("llm.cost.total"),
 )
 _REPORTING_THEMSELVES = frozenset({"pydantic-ai", "agent_framework"})
+_TRANSLATED = "opentelemetry.instrumentation."
+_OWN_CONTENTS = (
+    "gen_ai.prompt", "gen_ai.completion", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call.",
+    "traceloop.entity.",
+)  # fmt: skip
 _RESPONSE_ID = re.compile(r'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')
 
 
@@ -46,14 +51,20 @@ def speaks(raw: RawSpan) -> bool:
 
     Not where one only added its words to the richer ones of a framework that reports itself.
     """
-    told = "openinference.span.kind" in raw.attributes and raw.scope_name not in _REPORTING_THEMSELVES
-    return told or raw.scope_name.startswith("openinference.")
+    if raw.scope_name.startswith("openinference."):
+        return True
+    if "openinference.span.kind" not in raw.attributes or raw.scope_name in _REPORTING_THEMSELVES:
+        return False
+    if raw.scope_name.startswith(_TRANSLATED):
+        return not any(key.startswith(_OWN_CONTENTS) for key in raw.attributes)
+    return not raw.scope_name.startswith("openlit.")
 
 
 def lift(raw: RawSpan) -> Span:
     """An OpenInference span in normal form."""
     reading = Reading(raw)
     kind = _KINDS.get((reading.text("kind", "openinference.span.kind") or "").upper(), SpanKind.OTHER)
+    reading.provenance.setdefault("kind", "scope")
     fields: dict[str, Any] = {"agent": _agent(reading, kind)}
     fields |= _TOLD.read(reading)
     asked, answered = reading.value("input", _IN), reading.value("output", _OUT)
@@ -61,6 +72,8 @@ def lift(raw: RawSpan) -> Span:
         fields |= _tool(reading)
     elif kind is SpanKind.LLM:
         fields |= _llm(reading)
+        if fields.get("model") is None and fields.get("requested_model") is None:
+            fields["requested_model"] = _asked_model(reading)
     else:
         fields["input"] = messages.said_in(unwrap.task(asked), "user")
         fields["output"] = messages.said_in(unwrap.answer(answered), "assistant")
@@ -88,6 +101,12 @@ def _agent(reading: Reading, kind: SpanKind) -> str | None:
         if isinstance(metadata, dict) and (named := as_text(metadata.get("lc_agent_name"))):
             reading.note("agent", "metadata.lc_agent_name")
     return named
+
+
+def _asked_model(reading: Reading) -> str | None:
+    """Of a call that failed the model stands among its parameters alone."""
+    given = unwrap.decoded(reading.value("requested_model", "llm.invocation_parameters"))
+    return as_text(given.get("model")) if isinstance(given, dict) else None
 
 
 def _llm(reading: Reading) -> dict[str, Any]:
@@ -196,7 +215,7 @@ def _tool(reading: Reading) -> dict[str, Any]:
     told_again = error is not None and isinstance(outcome.result, str) and outcome.result in error
     tool = ToolCall(
         name=name,
-        arguments=unwrap.arguments(reading.value("tool.arguments", _IN)),
+        arguments=unwrap.arguments(reading.value("tool.arguments", _IN, "gen_ai.tool.call.arguments")),
         result=None if told_again else outcome.result,
         error=error,
         call_id=reading.text("tool.call_id", "tool_call.id", "tool.id", "tool.call_id", "gen_ai.tool.call.id")

@@ -1,13 +1,14 @@
-"""Where frameworks bend OpenInference: Haystack, LlamaIndex, the OpenAI Agents SDK, LiteLLM.
+"""Where frameworks bend OpenInference: Haystack, LlamaIndex, the OpenAI Agents SDK, LiteLLM, ADK.
 
 CrewAI and AutoGen stand in ``openinference_teams``, LangChain and LangGraph in ``openinference_langchain``, smolagents
-in ``openinference_smolagents``, DSPy in ``openinference_dspy``.
+in ``openinference_smolagents``, DSPy in ``openinference_dspy``, BeeAI in ``openinference_beeai``.
 Each function looks at one framework's span and corrects what was read of it; the scope tells the framework.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from scoring.span import Json, SpanKind, ToolCall
@@ -15,6 +16,7 @@ from scoring.span import Json, SpanKind, ToolCall
 from . import (
     haystack_shapes,
     messages,
+    openinference_beeai,
     openinference_dspy,
     openinference_langchain,
     openinference_smolagents,
@@ -47,11 +49,12 @@ def _haystack(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
         messages.read(haystack_shapes.component(asked_raw)),
         messages.read(haystack_shapes.component(answered_raw)),
     )
-    if task := messages.last_text(asked, "user"):
+    if task := messages.last_text(asked, "user") or haystack_shapes.sole_text(asked_raw):
         fields["input"] = task
     if answer := messages.last_text(answered, "assistant"):
         fields["output"] = answer
-    if reading.raw.name != "Agent.run":
+    name = reading.raw.name.removesuffix("_async")
+    if name != "Agent.run":
         return kind
     # The run's output repeats its input; only what comes after it was said in this run.
     said = tuple(m for m in answered if m not in asked or m.role == "system")
@@ -63,7 +66,9 @@ def _haystack(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
         fields["usage"] = used
         reading.note("usage", "output.value: token_usage")
     fields["agent"] = haystack_shapes.introduced(reading, fields["system_prompt"])
-    fields["agent"] = fields["agent"] or reading.raw.name.removesuffix(".run")
+    if fields["agent"] is None:
+        fields["agent"] = name.removesuffix(".run")
+        reading.note("agent", "span name")
     return SpanKind.AGENT
 
 
@@ -138,6 +143,20 @@ def _strands(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKi
     return kind
 
 
+def _google_adk(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """A run's input is all that it was called with; a tool's output is the answer that Gemini gets to its call."""
+    given = unwrap.decoded(reading.attributes.get("input.value")) if kind is SpanKind.CHAIN else None
+    if isinstance(given, dict) and isinstance(said := given.get("new_message"), dict):
+        fields["input"] = messages.said(said, "user")
+    if kind is SpanKind.TOOL:
+        tool: ToolCall = fields["tool"]
+        match tool.result:
+            case {"name": tool.name, "response": held}:
+                fields["tool"] = replace(tool, result=unwrap.result(held).result)
+                fields["output"] = fields["tool"].result
+    return kind
+
+
 _FRAMEWORKS = {
     "haystack": _haystack,
     "llama_index": _llama_index,
@@ -146,8 +165,10 @@ _FRAMEWORKS = {
     "dspy": openinference_dspy.adapt,
     "litellm": _litellm,
     "langchain": openinference_langchain.adapt,
+    "beeai": openinference_beeai.adapt,
     "crewai": openinference_teams.crewai,
     "autogen_agentchat": openinference_teams.autogen,
     "strands": _strands,
+    "google_adk": _google_adk,
 }
 """By the last word of the scope."""

@@ -1,7 +1,8 @@
 """Where LangChain and LangGraph bend OpenInference: an AGENT is whatever has *agent* in its name.
 
-That is a node ``agent`` of each graph that LangGraph made of an agent, and not the graph; the path of graphs that it
-lies in is in the metadata. A stream's model is the one that was asked for.
+That is a node ``agent`` of each graph that LangGraph made of an agent, and not the graph; what that was called stands
+in the node's message, and in the metadata the path of graphs that it lies in. A stream's model is the one that was
+asked for.
 """
 
 from __future__ import annotations
@@ -11,14 +12,9 @@ from typing import Any
 
 from scoring.span import SpanKind
 
-from . import unwrap
+from . import langgraph_nodes, unwrap
 from .reading import Reading
 
-_NODE = "agent"
-"""What LangGraph calls the node that asks the model, in every graph that it makes of an agent."""
-_NO_AGENTS = frozenset({"tools", "__start__"})
-_OWN_STEPS = frozenset({"call_agent", "route_to_active_agent"})
-"""Functions of ``langgraph_supervisor`` and ``langgraph_swarm``."""
 _MODEL = re.compile(r'"response_metadata": ?\{[^{}]*"model_name": ?"([^"\\]{1,100})"')
 
 
@@ -33,27 +29,27 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
                 reading.note("requested_model", source)
             fields["model"] = answering[1]
             reading.note("model", "output.value: response_metadata")
-    elif kind is SpanKind.AGENT and reading.raw.name in _OWN_STEPS:
-        return _step(reading, fields, None)
-    elif (
-        kind is SpanKind.AGENT and reading.raw.name == _NODE and reading.provenance.get("agent") in (None, "span name")
-    ):
-        return _step(reading, fields, _graph(reading) or _NODE)
+    elif kind is SpanKind.AGENT and reading.raw.name in langgraph_nodes.OWN_STEPS:
+        fields["agent"] = None
+        reading.provenance.pop("agent", None)
+        return SpanKind.CHAIN
+    elif kind is SpanKind.AGENT and reading.raw.name == langgraph_nodes.NODE and _named_by_span(reading):
+        _name(reading, fields)
+        return SpanKind.CHAIN
     return kind
 
 
-def _step(reading: Reading, fields: dict[str, Any], agent: str | None) -> SpanKind:
-    fields["agent"] = agent
-    if agent is None:
-        reading.provenance.pop("agent", None)
+def _named_by_span(reading: Reading) -> bool:
+    return reading.provenance.get("agent") in (None, "span name")
+
+
+def _name(reading: Reading, fields: dict[str, Any]) -> None:
+    """The agent by its message, else by the graph that the node lies in, else by the node."""
+    if (named := langgraph_nodes.speaker(reading.attributes.get("output.value"))) is not None:
+        source = "output.value: name"
     else:
-        reading.note("agent", "metadata: langgraph_checkpoint_ns" if agent != _NODE else "span name")
-    return SpanKind.CHAIN
-
-
-def _graph(reading: Reading) -> str | None:
-    """The name of the graph that a node lies in: ``supervisor:…|research:…|agent:…``; None for the outermost."""
-    metadata = unwrap.decoded(reading.attributes.get("metadata"))
-    path = metadata.get("langgraph_checkpoint_ns") if isinstance(metadata, dict) else None
-    nodes = [part.partition(":")[0] for part in path.split("|")] if isinstance(path, str) else []
-    return nodes[-2] if len(nodes) > 1 and nodes[-2] not in _NO_AGENTS and nodes[-2] else None
+        metadata = unwrap.decoded(reading.attributes.get("metadata"))
+        path = metadata.get("langgraph_checkpoint_ns") if isinstance(metadata, dict) else None
+        named, source = langgraph_nodes.graph(path), "metadata: langgraph_checkpoint_ns"
+    fields["agent"] = named or langgraph_nodes.NODE
+    reading.note("agent", source if named else "span name")

@@ -84,6 +84,9 @@ def _tool(reading: Reading, fields: dict[str, Any]) -> None:
         reading.note("tool.result", _OUT)
     fields["tool"] = replace(tool, name=name)
     genai.complete_tool(reading, fields, _IN, _OUT)
+    match fields["tool"].arguments:
+        case {"tool_name": named, "arguments": dict(given), **others} if named == name and not others:  # MCP's request
+            fields |= {"tool": replace(fields["tool"], arguments=given), "input": given}
 
 
 DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)

@@ -17,7 +17,7 @@ from integrations.raw import AttributeValue
 from scoring.record import record
 from scoring.span import Json
 
-from . import jsontext
+from . import jsontext, result_parts
 
 Content: TypeAlias = "Json | AttributeValue"
 """A value as it came, or one that was taken out of it."""
@@ -27,6 +27,8 @@ REDACTED = ("__REDACTED__", "[Scrubbed due to ", "<elided>")
 
 _TASK_KEYS = frozenset({"task", "input", "question", "query", "prompt", "user_input", "text", "message"})
 _ANSWER_KEYS = frozenset({"raw", "output", "result", "response", "content", "text", "return_value"})
+_NONE = ("None", "null", "")
+"""What is written where a tool takes no arguments."""
 _OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
 
 
@@ -117,8 +119,8 @@ def _peel(value: Content, keys: frozenset[str]) -> Json:
             kwargs = found["kwargs"]
             if len(args) == 1:
                 return _peel_inner(args[0], keys)
-            if not args and isinstance(kwargs, dict) and len(kwargs) == 1:
-                return _peel_inner(next(iter(kwargs.values())), keys)
+            if not args and isinstance(kwargs, dict) and len(kwargs) < 2:
+                return _peel_inner(next(iter(kwargs.values()), None), keys)
         elif len(found) == 1 and (key := next(iter(found))) in keys:
             return _peel_inner(found[key], keys)
         elif keys is _ANSWER_KEYS and isinstance(found.get("raw"), str) and "tasks_output" in found:
@@ -134,7 +136,7 @@ def _peel_inner(value: Json, keys: frozenset[str]) -> Json:
 
 def arguments(value: Content) -> Json:
     """A tool's arguments: a map where it can be had, without the live objects that frameworks pass along."""
-    found = decoded(value)
+    found = None if value in _NONE else decoded(value)
     if isinstance(found, dict):
         args, kwargs = found.get("args"), found.get("kwargs")
         if isinstance(kwargs, dict) and not (found.keys() - {"args", "kwargs"}):
@@ -150,8 +152,10 @@ def arguments(value: Content) -> Json:
 
 
 def result(value: Content) -> ToolResult:
-    """A tool's result: off come LangChain's ToolMessage, LlamaIndex's ToolOutput and one-key wrappers."""
+    """A tool's result: off come LangChain's ToolMessage, LlamaIndex's ToolOutput, MCP's parts and one-key wrappers."""
     found = decoded(value)
+    if isinstance(found, str) and found.startswith("content="):
+        found = result_parts.printed_message(found) or found
     for _ in range(3):
         if not isinstance(found, dict):
             break
@@ -162,17 +166,25 @@ def result(value: Content) -> ToolResult:
             text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
             failed = body.get("status") == "error"
             return ToolResult(
-                result=None if failed else decoded(content),
+                result=None if failed else _lone_text(decoded(content)),
                 error=text if failed else None,
                 call_id=call_id if isinstance(call_id, str) else None,
             )
         if "raw_output" in body and "tool_name" in body:
             raw = body["raw_output"]
             return ToolResult(error=str(raw)) if body.get("is_error") is True else ToolResult(result=decoded(raw))
+        if (told := result_parts.of_mcp(body)) is not None:
+            said = _lone_text(told[0])
+            return ToolResult(error=str(said)) if told[1] else ToolResult(result=said)
         if len(body) != 1 or next(iter(body)) not in {"output", "result"}:
             break
         found = decoded(next(iter(body.values())))
-    return ToolResult(result=found)
+    return ToolResult(result=_lone_text(found))
+
+
+def _lone_text(result: Json) -> Json:
+    text = result_parts.lone_text(result)
+    return result if text is None else decoded(text)
 
 
 def documents(value: Content) -> tuple[str, ...]:

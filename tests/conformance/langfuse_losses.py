@@ -14,6 +14,10 @@ EVENTS = (
 NO_TYPE = "the type of the exception stands in a span event, and Langfuse keeps the status' message alone"
 ONCE = "messages are kept once, as the raw request and response; what these do not hold, or hold besides, differs"
 RENAMED = "Langfuse calls the span by its message (`logfire.msg`), and its name stands nowhere else"
+SHADOWED = (
+    "attributes under `gen_ai.prompt.` are taken for messages of the older form, and those of the newer are struck"
+)
+UNTOLD = "a protocol's requests become the input and output of a trace, and nothing tells any more what they were"
 STRUCK = "instructions on a span without messages are struck from its attributes, and put nowhere"
 
 _OF_MESSAGES = ("s1_plain", "s3_callcentre", "s5_stream", "s6_session")
@@ -39,17 +43,27 @@ FIELDS: dict[tuple[str, str], str] = {
 }  # fmt: skip
 """Client and field of the case that differs in some scenario."""
 FIELDS_KEPT: dict[tuple[str, str], str] = {
-    **{("google-adk-2", field): NO_LOGS for field in (*_CONTENTS, "user_id")},
-    **{("otel-bedrock", field): NO_LOGS for field in _CONTENTS},
-    **{(client, field): NO_TYPE for client in ("openinference-crewai", "pydantic-ai") for field in (
-        "error", "tools_used",
+    ("google-adk-2", "user_id"): NO_LOGS,
+    **{(client, field): NO_LOGS for field in _CONTENTS for client in (
+        "google-adk-2", "otel-bedrock", "otel-genai-anthropic", "otel-genai-openai",
+        "otel-genai-openai-agents", "otel-openai-v2",
+    )},
+    **{("otel-genai-langchain", field): SHADOWED for field in ("model_output", "system_prompt", "tools_used")},
+    **{("openllmetry-mcp", field): UNTOLD for field in ("content_captured", "input", "model_output", "transcript")},
+    **{(client, "tools_used"): ONCE for client in (
+        "openinference-beeai", "openinference-google-adk", "openinference-openllmetry",
+    )},
+    **{(client, field): NO_TYPE for field in ("error", "tools_used") for client in (
+        "openinference-crewai", "openinference-langchain", "pydantic-ai",
     )},
     ("openllmetry-langgraph", "error"): NO_TYPE,
     **{(client, "name"): RENAMED for client in (
         "logfire-pydantic-ai", "openinference-pydantic-ai", "pydantic-ai", "pydantic-ai-format-1",
         "pydantic-ai-format-5",
     )},
-    **{(client, "system_prompt"): ONCE for client in ("openinference-bedrock", "openinference-pydantic-ai")},
-    ("openllmetry-langgraph", "system_prompt"): STRUCK,
+    **{(client, "system_prompt"): ONCE for client in (
+        "openinference-bedrock", "openinference-google-adk", "openinference-pydantic-ai",
+    )},
+    **{(client, "system_prompt"): STRUCK for client in ("openllmetry-langgraph", "openlit-openai-agents")},
 }  # fmt: skip
 """The same for the further recordings (`tests/data/otlp`)."""

@@ -44,6 +44,11 @@ def _raw(name: str, scope: str, /, *, number: int = 1, parent: int | None = None
     ("litellm", {"langfuse.observation.type": "generation", "openinference.span.kind": "LLM"}, "litellm"),
     ("com.anthropic.sdk.python", {"gen_ai.operation.name": "chat"}, "genai"),
     ("", {"gen_ai.system": "openai"}, "genai"),
+    ("openlit.instrumentation.openai", {"gen_ai.operation.name": "chat"}, "openlit"),
+    ("openlit.instrumentation.openai", {"openinference.span.kind": "TOOL"}, "openlit"),
+    ("opentelemetry.instrumentation.openai.v1",
+     {"openinference.span.kind": "LLM", "llm.request.type": "chat", "gen_ai.prompt.0.role": "user"}, "openllmetry_old"),
+    ("opentelemetry.instrumentation.openai.v1", {"openinference.span.kind": "LLM", "input.value": ""}, "openinference"),
     ("opentelemetry.instrumentation.httpx", {"http.method": "GET"}, "generic"),
 ])  # fmt: skip
 def test_each_span_is_told_by_its_own_signs(scope: str, attributes: dict[str, Any], dialect: str) -> None:
@@ -69,6 +74,7 @@ CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
     ("langsmith", {"langsmith.span.kind": "llm"}, "LANGSMITH_HIDE_INPUTS"),
     ("litellm", CHAT, "turn_off_message_logging"),
     ("haystack", {"haystack.component.type": "OpenAIChatGenerator"}, "HAYSTACK_CONTENT_TRACING_ENABLED"),
+    ("openlit.instrumentation.openai", CHAT, "capture_message_content"),
 ])  # fmt: skip
 def test_a_model_call_without_contents_names_the_switch(scope: str, attributes: dict[str, Any], switch: str) -> None:
     span = lift(_raw("step", scope, attributes=attributes))
@@ -224,6 +230,105 @@ def test_mlflow_s_usage_is_the_response_s_own_before_mlflow_s(returned: dict[str
         "mlflow.chat.tokenUsage": '{"input_tokens": 7, "output_tokens": 1, "cache_read_input_tokens": 3}',
     }))  # fmt: skip
     assert span.usage == wanted
+
+
+@pytest.mark.parametrize(("given", "wanted"), [
+    ({"tool_name": "look_up", "arguments": {"n": 1}}, {"n": 1}),
+    ({"tool_name": "other", "arguments": {"n": 1}}, {"tool_name": "other", "arguments": {"n": 1}}),
+])  # fmt: skip
+def test_openllmetry_s_mcp_puts_the_request_of_a_tool_around_its_arguments(given: Any, wanted: object) -> None:
+    span = lift(_raw("look_up.tool", "opentelemetry.instrumentation.mcp.instrumentation", attributes={
+        "traceloop.span.kind": "tool", "traceloop.entity.name": "look_up", "traceloop.entity.input": json.dumps(given),
+    }))  # fmt: skip
+    assert span.tool == ToolCall(name="look_up", arguments=wanted)  # type: ignore[arg-type]
+
+
+def test_a_workflow_s_state_in_its_message_is_unwrapped_and_what_a_person_said_is_not() -> None:
+    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": '{"question": "Where?"}'}]}])
+    for operation, wanted in (("invoke_workflow", "Where?"), ("chat", '{"question": "Where?"}')):
+        attributes = {"gen_ai.operation.name": operation, "gen_ai.input.messages": said}
+        assert lift(_raw("step", "", attributes=attributes)).input == wanted
+
+
+def test_an_agent_of_which_only_the_operation_is_told_has_no_name() -> None:
+    for name, wanted in (("invoke_agent", None), ("invoke_agent scout", "scout"), ("the scout", "the scout")):
+        span = lift(_raw(name, "", attributes={"gen_ai.operation.name": "invoke_agent"}))
+        assert (span.kind, span.agent) == (SpanKind.AGENT, wanted)
+
+
+def test_openlit_s_functions_say_what_they_return_and_anthropic_s_tokens_include_cached_ones() -> None:
+    function = lift(_raw("desk", "openlit", attributes={"gen_ai.output.messages": "Here."}))
+    assert function.output == "Here."
+    counts = {"input_tokens": 5, "output_tokens": 2, "cache_read.input_tokens": 3, "cache_creation.input_tokens": 4}
+    for provider, wanted in (("anthropic", 12), ("openai", 5)):
+        span = lift(_raw("chat m", f"openlit.instrumentation.{provider}", attributes=CHAT | {
+            "gen_ai.provider.name": provider, **{f"gen_ai.usage.{key}": count for key, count in counts.items()},
+        }))  # fmt: skip
+        assert span.usage == Usage(input=wanted, output=2, cached_input=3)
+
+
+@pytest.mark.parametrize(("path", "named", "wanted"), [
+    ("tools:1|agent:2", "scout", "scout"), ("research:1|agent:2", None, "research"), ("agent:2", None, "agent"),
+    ("tools:1|agent:2", None, "agent"),
+])  # fmt: skip
+def test_a_node_of_langgraph_is_a_step_of_the_agent_that_it_speaks_for(
+    path: str, named: str | None, wanted: str
+) -> None:
+    said = json.dumps({"messages": [{"type": "ai", "content": "", "name": named, "tool_calls": []}]})
+    spans = (
+        lift(_raw("agent", "openinference.instrumentation.langchain", attributes={
+            "openinference.span.kind": "AGENT", "metadata": json.dumps({"langgraph_checkpoint_ns": path}),
+            "output.value": said,
+        })),
+        lift(_raw("agent", "langfuse-sdk", attributes={
+            "langfuse.observation.type": "agent", "langfuse.observation.output": said,
+            "langfuse.observation.metadata.langgraph_checkpoint_ns": path,
+        })),
+    )  # fmt: skip
+    assert [(span.kind, span.agent, span.output) for span in spans] == [(SpanKind.CHAIN, wanted, None)] * 2
+
+
+def test_the_model_of_a_call_that_failed_is_the_one_among_its_parameters() -> None:
+    attributes = {"openinference.span.kind": "LLM", "llm.invocation_parameters": '{"model": "m", "top_p": 1}'}
+    span = lift(_raw("ChatCompletion", "openinference.instrumentation.openai", attributes=attributes))
+    assert (span.model, span.requested_model) == (None, "m")
+    assert span.provenance["requested_model"] == "llm.invocation_parameters"
+
+
+def test_adk_s_requests_and_answers_of_tools_are_unwrapped_in_openinference() -> None:
+    asked = {"user_id": "u", "new_message": {"role": "user", "parts": [{"text": "Where?"}]}, "state_delta": None}
+    run = lift(_raw("invocation", "openinference.instrumentation.google_adk", attributes={
+        "openinference.span.kind": "CHAIN", "input.value": json.dumps(asked),
+    }))  # fmt: skip
+    assert run.input == "Where?"
+    for returned, wanted in (({"result": "here"}, "here"), ({"rows": 3, "left": 0}, {"rows": 3, "left": 0})):
+        answer = {"id": "c", "name": "look_up", "response": returned}
+        span = lift(_raw("execute_tool look_up", "openinference.instrumentation.google_adk", attributes={
+            "openinference.span.kind": "TOOL", "tool.name": "look_up", "output.value": json.dumps(answer),
+            "gen_ai.tool.call.arguments": "{}",
+        }))  # fmt: skip
+        assert span.tool == ToolCall(name="look_up", arguments={}, result=wanted)  # type: ignore[arg-type]
+
+
+def test_what_adk_puts_together_of_tools_side_by_side_is_no_tool() -> None:
+    span = lift(_raw("execute_tool (merged)", "gcp.vertex.agent", attributes={
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "(merged tools)",
+        "gcp.vertex.agent.tool_call_args": "N/A", "gcp.vertex.agent.tool_response": "{}",
+    }))  # fmt: skip
+    assert (span.kind, span.tool, span.input, span.output) == (SpanKind.CHAIN, None, None, None)
+
+
+def test_beeai_s_answers_in_a_schema_are_said_and_calls_that_run_together_have_no_arguments() -> None:
+    calls = {"final_answer": '{"high": "noon", "bft": 4}', "tide": '{"day": 1}{"day": 2}'}
+    flat = {
+        f"llm.output_messages.0.message.tool_calls.{n}.tool_call.function.{key}": value
+        for n, (name, given) in enumerate(calls.items()) for key, value in (("name", name), ("arguments", given))
+    }  # fmt: skip
+    span = lift(_raw("OpenAIChatModel", "openinference.instrumentation.beeai", attributes={
+        "openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant", **flat,
+    }))  # fmt: skip
+    assert span.output == calls["final_answer"]
+    assert span.output_messages[0].tool_calls == (ToolCall(name="tide"),)
 
 
 def test_mlflow_s_texts_are_unquoted_once() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from integrations.dialects import messages
@@ -168,3 +170,15 @@ def test_usage_is_read_in_every_vendor_s_words(details: Json, wanted: Usage | No
 )
 def test_a_count_is_a_count_or_unknown(value: object, wanted: int | None) -> None:
     assert whole(value) == wanted
+
+
+def test_a_state_in_which_nothing_is_said_says_nothing_and_one_that_holds_more_is_itself() -> None:
+    asks = {"type": "ai", "content": "", "tool_calls": [{"name": "look_up", "args": {}, "id": "c"}]}
+    for held in ({"messages": [asks]}, [asks], asks, {"messages": [asks], "remaining": None}):
+        assert messages.said(held, "assistant") is None
+        assert messages.said_in(json.dumps(held), "assistant") is None
+    kept = {"messages": [asks], "topic": "ships"}
+    assert messages.said(kept, "assistant") == kept
+    assert messages.said({"messages": [asks], "structured_response": {"n": 1}}, "assistant") == {"n": 1}
+    for value in ("{}", {"n": 1}, {"messages": []}, [1]):
+        assert messages.said_in(value, "user") == value

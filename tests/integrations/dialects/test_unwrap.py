@@ -146,6 +146,7 @@ def test_an_answer_loses_its_wrappers_and_nothing_else(value: object, wanted: ob
         ('{"args": ["x"], "kwargs": {}}', "x"), ('{"args": [1, 2], "kwargs": {}}', {"args": [1, 2], "kwargs": {}}),
         ('{"input": "{\\"q\\": 1}"}', {"q": 1}), ('{"q": 1, "ctx": "<workflows.Context object at 0x7f68>"}', {"q": 1}),
         ("{'q': 'x'}", {"q": "x"}), ("{}", {}), (None, None),
+        ("None", None), ("null", None), ("", None),
     ],
 )  # fmt: skip
 def test_arguments_are_a_map_where_they_can_be(value: object, wanted: object) -> None:
@@ -165,6 +166,37 @@ def test_results_lose_the_wrappers_of_frameworks_and_keep_their_errors() -> None
     assert unwrap.result('{"result": {"rows": 3}}') == unwrap.ToolResult(result={"rows": 3})
     assert unwrap.result('{"data": {"output": 1}}') == unwrap.ToolResult(result={"data": {"output": 1}})
     assert unwrap.result("30") == unwrap.ToolResult(result="30")
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ({"type": "text", "text": '{"rows": 3}'}, {"rows": 3}), ([{"type": "text", "text": "x", "id": "lc_1"}], "x"),
+        ({"type": "text", "text": "x", "annotations": None, "meta": None}, "x"), ([{"text": "x"}], "x"),
+        ({"content": [{"type": "text", "text": "x"}], "isError": False}, "x"),
+        ({"text": "x"}, {"text": "x"}), ({"type": "text", "text": "x", "n": 4}, {"type": "text", "text": "x", "n": 4}),
+        ([{"text": "x", "page": 4}], [{"text": "x", "page": 4}]), ({"content": ["x"]}, {"content": ["x"]}),
+        ([{"type": "text", "text": "x"}] * 2, [{"type": "text", "text": "x"}] * 2),
+    ],
+)  # fmt: skip
+def test_a_lone_text_loses_the_wrapper_of_a_part_and_a_map_that_is_none_keeps_all(
+    value: object, wanted: object
+) -> None:
+    assert unwrap.result(value) == unwrap.ToolResult(result=wanted)  # type: ignore[arg-type]
+
+
+def test_a_message_of_langchain_s_is_read_as_it_is_printed() -> None:
+    printed = """content='{"rows": "it\\'s 3"}' name='sql' id='m1' tool_call_id='c1'"""
+    assert unwrap.result(printed) == unwrap.ToolResult(result={"rows": "it's 3"}, call_id="c1")
+    failed = """content="no such table" name='sql' tool_call_id='c1' status='error'"""
+    assert unwrap.result(failed) == unwrap.ToolResult(error="no such table", call_id="c1")
+    for other in ("content='x'", "content='x' of a book", "content=3 tool_call_id='c1'", "content='x tool_call_id='c'"):
+        assert unwrap.result(other) == unwrap.ToolResult(result=other)
+
+
+def test_a_failed_result_of_mcp_is_an_error() -> None:
+    failed = {"content": [{"type": "text", "text": "no such row"}], "isError": True, "structuredContent": None}
+    assert unwrap.result(failed) == unwrap.ToolResult(error="no such row")
 
 
 @pytest.mark.parametrize(

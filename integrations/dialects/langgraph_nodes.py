@@ -1,0 +1,29 @@
+"""LangGraph's nodes: which agent a step is of, told the same way whoever reports it."""
+
+from __future__ import annotations
+
+from scoring.span import Json
+
+from . import messages
+from .unwrap import Content, decoded
+
+NODE = "agent"
+"""What LangGraph calls the node that asks the model, in every graph that it makes of an agent."""
+OWN_STEPS = frozenset({"call_agent", "route_to_active_agent"})
+"""Functions of ``langgraph_supervisor`` and ``langgraph_swarm``, which only have *agent* in their names."""
+_NO_AGENTS = frozenset({"tools", "__start__", ""})
+
+
+def speaker(output: Content) -> str | None:
+    """The name under which a node's message is said: that which the graph was given when it was made of an agent."""
+    said = (message for message in messages.read(decoded(output)) if message.role == "assistant")
+    return next((message.name for message in said if message.name), None)
+
+
+def graph(path: Json) -> str | None:
+    """The graph that a node lies in, by its checkpoint namespace ``supervisor:…|research:…|agent:…``.
+
+    None for the outermost, and for one that a tool runs.
+    """
+    nodes = [part.partition(":")[0] for part in path.split("|")] if isinstance(path, str) else []
+    return nodes[-2] if len(nodes) > 1 and nodes[-2] not in _NO_AGENTS else None

@@ -1,0 +1,98 @@
+"""Where BeeAI bends OpenInference: events are spans of their own, and answers are given to a pseudo-tool."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+from scoring.span import Message, SpanKind, ToolCall, Usage
+
+from . import messages, unwrap
+from .reading import Reading, failure
+
+_FINAL_ANSWER = "final_answer"
+_CAUSE = re.compile(r"^ {0,40}(\w{1,100})\(([\w.]{1,200})\): ", re.MULTILINE)
+"""How BeeAI prints an exception and its causes, each below the one that it led to."""
+
+
+def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    """Correct ``fields`` in place, and return the span's true kind."""
+    told = reading.attributes
+    held = unwrap.decoded(told.get("metadata"))
+    given = held if isinstance(held, dict) else {}
+    # What it notes of a run, under keys that begin like metadata, is none of the application's.
+    reading.own_metadata = lambda found: {key: found[key] for key in given if key in found}
+    if "metadata.path" in told and "metadata.class_name" not in told:
+        for field in ("agent", "tool", "input", "output"):
+            fields.pop(field, None)
+        reading.provenance.pop("agent", None)
+        return SpanKind.CHAIN
+    if kind is SpanKind.LLM:
+        _call(reading, fields)
+        return kind
+    _contents(reading, kind, fields)
+    return _tool(fields) if kind is SpanKind.TOOL else kind
+
+
+def _contents(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> None:
+    """Inputs are all arguments of the run; a failure's output is the exception."""
+    match unwrap.decoded(reading.attributes.get("input.value")):
+        case {"input": held, **others} if not isinstance(held, list) and (others or kind is SpanKind.TOOL):
+            fields["input"] = held
+        case {"state": {"inputs": [{"prompt": str(asked)}, *_]}}:
+            fields["input"] = asked
+    match unwrap.decoded(reading.attributes.get("output.value")):
+        case {"final_answer": str(answer)} if kind is SpanKind.CHAIN:
+            fields["output"] = answer
+    if (cause := _cause(reading)) is not None:
+        fields |= {"error": cause, "output": None}
+
+
+def _tool(fields: dict[str, Any]) -> SpanKind:
+    tool: ToolCall = fields["tool"]
+    if tool.name == _FINAL_ANSWER:
+        del fields["tool"]
+        return SpanKind.CHAIN
+    if (cause := fields.get("error")) is not None:
+        tool = replace(tool, result=None, error=cause)
+    fields["tool"] = replace(tool, arguments=fields["input"])
+    return SpanKind.TOOL
+
+
+def _call(reading: Reading, fields: dict[str, Any]) -> None:
+    """The model is the one that was asked for; cached tokens stand in BeeAI's own notes."""
+    reading.model_asked_for(fields)
+    used: Usage | None = fields.get("usage")
+    cached = reading.whole("usage.cached_input", "metadata.usage.cached_prompt_tokens")
+    if used is not None and cached:
+        fields["usage"] = replace(used, cached_input=cached)
+    fields["output_messages"] = tuple(map(_said, fields["output_messages"]))
+    fields["output"] = messages.last_text(fields["output_messages"], "assistant") or fields.get("output")
+
+
+def _said(message: Message) -> Message:
+    """What is given to the pseudo-tool is said; arguments that run into another call's are told by the tool's span."""
+    calls = tuple(
+        replace(call, arguments=None) if isinstance(call.arguments, str) else call
+        for call in message.tool_calls if call.name != _FINAL_ANSWER
+    )  # fmt: skip
+    text = message.text
+    for call in message.tool_calls:
+        match call.arguments if call.name == _FINAL_ANSWER else None:
+            case {"response": str(answer), **others} if not others:
+                text = answer
+            case dict(answer):
+                text = json.dumps(answer, ensure_ascii=False)
+    return replace(message, tool_calls=calls, text=text)
+
+
+def _cause(reading: Reading) -> str | None:
+    """What a run failed of in the end: the last exception of those that its output prints."""
+    printed = reading.attributes.get("output.value")
+    if not isinstance(printed, str) or failure(reading.raw) is None or not (found := list(_CAUSE.finditer(printed))):
+        return None
+    kind, module = found[-1].groups()
+    reading.note("error", "output.value")
+    return f"{kind if module == 'builtins' else f'{module}.{kind}'}: {printed[found[-1].end() :].strip()}"

@@ -1,0 +1,54 @@
+"""OpenLIT: the GenAI conventions, with what it makes of hand-offs, of LangGraph's nodes and of Anthropic's tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from integrations.raw import RawSpan
+from scoring.span import Span, SpanKind, Usage
+
+from . import genai
+from .reading import Dialect, Reading
+
+NAME = "openlit"
+SWITCH = "capture_message_content=True (openlit.init)"
+
+_NODES = frozenset({"model", "agent"})
+"""What LangGraph calls the node that asks the model, in every graph that it makes of an agent."""
+_UNNAMED = "LangGraph"
+"""What LangGraph calls a graph that was not given a name."""
+
+
+def speaks(raw: RawSpan) -> bool:
+    """Whether OpenLIT made the span."""
+    return raw.scope_name == "openlit" or raw.scope_name.startswith("openlit.")
+
+
+def lift(raw: RawSpan) -> Span:
+    """An OpenLIT span in normal form."""
+    return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt)
+
+
+def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+    told = reading.attributes
+    of_langgraph = reading.raw.scope_name.endswith(".langgraph")
+    if kind is SpanKind.AGENT and ("gen_ai.agent.source" in told or (of_langgraph and fields["agent"] in _NODES)):
+        # A hand-off is told as a run of the agent that it goes to, which has one of its own; a node is no agent.
+        fields["agent"] = None
+        reading.provenance.pop("agent", None)
+        return SpanKind.CHAIN
+    if of_langgraph and told.get("gen_ai.workflow.name", _UNNAMED) != _UNNAMED:
+        fields["agent"] = reading.text("agent", "gen_ai.workflow.name")
+        kind = SpanKind.CHAIN
+    if reading.raw.scope_name == NAME and not fields["output_messages"]:
+        # A function of the application's: its result stands where messages do.
+        fields["output"] = reading.text("output", "gen_ai.output.messages")
+    used: Usage | None = fields["usage"]
+    if used is not None and told.get("gen_ai.provider.name") == "anthropic":
+        written = reading.whole("usage.cache_creation", "gen_ai.usage.cache_creation.input_tokens") or 0
+        fields["usage"] = replace(used, input=used.input + used.cached_input + written)
+    return kind
+
+
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
