@@ -55,15 +55,25 @@ def test_texts_of_any_length_are_read(length):
     assert pairs(raws) == pairs(raws) == {"key": "x" * length}
 
 
-def test_a_list_belongs_to_whoever_was_given_it():
-    raws = [written("key", AnyValue(array_value=ArrayValue(values=[AnyValue(string_value="one")])))]
-    first = pairs(raws)
-    first["key"].append("two")
-    assert pairs(raws) == {"key": ["one"]}
+def listed(*texts: str) -> AnyValue:
+    return AnyValue(array_value=ArrayValue(values=[AnyValue(string_value=text) for text in texts]))
 
 
-def test_more_than_is_remembered_is_read_as_well():
-    for n in range(20_000):
+@pytest.mark.parametrize("value", [listed("one"), AnyValue(array_value=ArrayValue(values=[listed("one")]))])
+def test_a_list_belongs_to_whoever_was_given_it(value):
+    raws = [written("key", value)]
+    read = pairs(raws)
+    for _ in range(3):
+        changed = pairs(raws)["key"]
+        (changed if changed == ["one"] else changed[0]).append("two")
+        assert pairs(raws) == read
+        assert read["key"] in (["one"], [["one"]])
+
+
+@pytest.mark.parametrize("value", [AnyValue(string_value="short"), AnyValue(string_value="x" * 200), listed("a", "b")])
+def test_more_than_is_remembered_is_read_as_well(value):
+    for n in range(10_000):
+        assert pairs([written(f"key.{n}", value)]) == parsed([written(f"key.{n}", value)])
         assert pairs([written("key", AnyValue(int_value=n))]) == {"key": n}
 
 
