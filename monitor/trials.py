@@ -34,11 +34,11 @@ from .trial import Trial, fail
 class Archive(Protocol):
     """What judging reads of a trace: its kept parts, and what was said of it before."""
 
-    def chunks(self, trace_id: bytes) -> list[bytes]:
-        """The kept parts in order of arrival."""
+    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
+        """Of each of these: the kept parts in order of arrival, and what was told when it ended, with its ``verdicts``.
 
-    def story(self, trace_id: bytes) -> dict[str, Any] | None:
-        """What was told when it ended, with its ``verdicts``; None when it has not ended yet."""
+        The latter is None where a trace has not ended yet.
+        """
 
     def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
         """The turns of a session, numbered in order of writing."""
@@ -82,7 +82,9 @@ class Trials:
     def open_all(self, closings: Iterable[Closing]) -> list[Trial]:
         """Open several, each of another trace."""
         trials = [Trial(closing=closing, service=closing.origin.service) for closing in closings]
-        in_step([self._opening(trial) for trial in trials])
+        self.give_way()
+        read = self.archive.chunks_and_stories([trial.trace_id for trial in trials])
+        in_step([self._opening(trial, *of_it) for trial, of_it in zip(trials, read, strict=True)])
         return trials
 
     def end(self, trial: Trial, now_ns: int) -> Ending:
@@ -127,13 +129,10 @@ class Trials:
             said=tuple(verdict.to_json() for verdict in current),
         )
 
-    def _opening(self, trial: Trial) -> Iterator[None]:
+    def _opening(self, trial: Trial, payloads: list[bytes], before: dict[str, Any] | None) -> Iterator[None]:
         self.give_way()
         closing = trial.closing
-        payloads = self.archive.chunks(closing.trace_id)
-        trial.chunks = len(payloads)
-        trial.before = self.archive.story(closing.trace_id)
-        yield
+        trial.chunks, trial.before = len(payloads), before
         try:
             if closing.session:
                 self._hear_session(trial)

@@ -4,6 +4,13 @@ INSERT INTO chunks (trace_id, received_ns, held, service, environment, threshold
 -- name: chunks
 SELECT payload FROM chunks WHERE trace_id = ? ORDER BY seq;
 
+-- name: chunks_and_whether_ended
+-- Whether the trace has ended is asked once, not with each chunk.
+SELECT payload, EXISTS (SELECT 1 FROM traces WHERE trace_id = :trace_id) FROM chunks WHERE trace_id = :trace_id ORDER BY seq;
+
+-- name: begin
+BEGIN;
+
 -- name: recover
 SELECT c.trace_id, c.received_ns, c.held OR c.seq <= ifnull(t.last_chunk, 0), c.service, c.environment, c.threshold, t.revision, t.closed_ns, c.payload
 FROM chunks AS c LEFT JOIN traces AS t ON t.trace_id = c.trace_id

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -143,7 +143,7 @@ class Store:
             writing.close()
             self._one.release()
             raise (explain(error, self.path) if isinstance(error, sqlite3.Error) else error) from error
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._write_connection = writing
         self._writer = Writer(writing, self.path)
         self.judged: Final = Judged(write=self._writer.do, read=self._read)
@@ -291,6 +291,21 @@ class Store:
     def chunks(self, trace_id: bytes | str) -> list[bytes]:
         """The payloads of a trace in order of arrival, those of earlier revisions included."""
         return [payload for (payload,) in self._read("chunks", (_id(trace_id),))]
+
+    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
+        """Of each of these traces what ``chunks`` and ``story`` say, read at one time, which takes half as long."""
+        with self._lock:
+            self._read("begin", ())
+            try:
+                return [self._chunks_and_story(trace_id) for trace_id in trace_ids]
+            finally:
+                if self._reading.in_transaction:  # an error may have ended it
+                    self._reading.execute("COMMIT")
+
+    def _chunks_and_story(self, trace_id: bytes) -> tuple[list[bytes], dict[str, Any] | None]:
+        rows = self._read("chunks_and_whether_ended", {"trace_id": trace_id})
+        ended = not rows or rows[0][1]  # where nothing is held there is no row to tell
+        return [payload for payload, _ in rows], self.story(trace_id) if ended else None
 
     def referred(self, since_ns: int) -> Iterator[tuple[int, bytes, bytes, bytes | None]]:
         """When closed, key, trace and what was found there, of every trace closed since then, the oldest first."""

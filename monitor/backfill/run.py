@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -191,7 +191,7 @@ class Backfill:
             self._skip(OTHER)
             return
         trace_id = bytes.fromhex(sighting.trace_id)
-        before = self.story(trace_id)
+        before = self._store.story(trace_id)
         self._held[trace_id] = await asyncio.to_thread(encode_spans, spans)
         revision = int(before["revision"]) + 1 if before is not None else 1
         self._pipeline.waiting.append(
@@ -209,7 +209,7 @@ class Backfill:
 
     async def _take_session(self, past: PastSession) -> None:
         key = past.closing.trace_id
-        before = await asyncio.to_thread(self.story, key)
+        before = await asyncio.to_thread(self._store.story, key)
         if before is not None and _same(before, past, self._job):
             return
         revision = int(before["revision"]) + 1 if before is not None else 1
@@ -277,13 +277,10 @@ class Backfill:
         told = self._store.story(trace_id)
         return told is not None and told.get("backfill") == self._job
 
-    def chunks(self, trace_id: bytes) -> list[bytes]:
-        """What is held of a trace, for its trial."""
-        return [self._held[trace_id]] if trace_id in self._held else []
-
-    def story(self, trace_id: bytes) -> dict[str, Any] | None:
-        """What an earlier job said of it."""
-        return self._store.story(trace_id)
+    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
+        """What is held of traces, for their trials, and what an earlier job said of them."""
+        held = ((trace_id, self._held.get(trace_id)) for trace_id in trace_ids)
+        return [([] if payload is None else [payload], self._store.story(trace_id)) for trace_id, payload in held]
 
     def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
         """The turns of a session that is being judged."""

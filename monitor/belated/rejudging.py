@@ -140,13 +140,10 @@ class Rejudging:
         same = now is not None and now["revision"] == held.before["revision"]
         return same and self._still_owed(held.due.trace_id)
 
-    def chunks(self, trace_id: bytes) -> list[bytes]:
-        """What was read of a trace, for its trial."""
-        return [self._held[trace_id].payload]
-
-    def story(self, trace_id: bytes) -> dict[str, Any] | None:
-        """What was said of it before."""
-        return dict(self._held[trace_id].before)
+    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
+        """What was read of traces, for their trials, and what was said of them before."""
+        held = map(self._held.__getitem__, trace_ids)
+        return [([each.payload], dict(each.before)) for each in held]
 
     def turns(self, _key: bytes) -> list[tuple[int, dict[str, Any]]]:
         """None: sessions are not held against references."""

@@ -204,6 +204,34 @@ async def test_what_came_after_everything_before_was_purged_is_not_taken_for_wha
     assert (store.open_traces(), store.holds_judged(A)) == ({A}, False)
 
 
+async def test_several_traces_are_read_at_once_as_each_by_itself(store):
+    c, purged, unknown = b"c" * 16, b"d" * 16, b"e" * 16
+    await store.append([Chunk(purged, b"0")], 1)
+    await store.finish(finished(trace_id=purged, verdicts=[verdict()]))
+    await store.purge(0, chunks_before_ns=200)
+    await store.append([Chunk(A, b"1"), Chunk(B, b"2"), Chunk(A, b"3"), Chunk(c, b"4")], 300)
+    await store.finish(finished(verdicts=[verdict(), verdict("entity")]))
+    await store.append([Chunk(A, b"late")], 301)
+    wanted = [A, unknown, B, purged, c]
+    read = store.chunks_and_stories(wanted)
+    assert read == [(store.chunks(each), store.story(each)) for each in wanted]
+    assert [len(chunks) for chunks, _ in read] == [3, 0, 1, 0, 1]
+    assert [story is not None for _, story in read] == [True, False, False, True, False]
+    assert store.chunks_and_stories([]) == []
+
+
+async def test_after_a_failure_several_are_read_again(store):
+    await store.append([Chunk(A, b"1")], 1)
+    with pytest.raises(StoreError):
+        store.chunks_and_stories([A, object()])
+    assert store.chunks_and_stories([A]) == [([b"1"], None)]
+    await store.append([Chunk(A, b"2")], 2)
+    assert store.chunks_and_stories([A]) == [([b"1", b"2"], None)]
+    store.close()
+    with pytest.raises(StoreUnavailable):
+        store.chunks_and_stories([A])
+
+
 async def test_a_store_of_the_version_before_chunks_were_written_once_is_taken_up_as_it_was(tmp_path):
     path, c, d = tmp_path / "s.sqlite", b"c" * 16, b"d" * 16
     with sqlite3.connect(path) as before:
