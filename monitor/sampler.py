@@ -196,17 +196,19 @@ class Sampler:
 
         base, stratum = self._stratum(case)
         base = max(base, gate)
-        matching = [(granted, rule.name) for rule, granted in self._content if rule.match.matches(case)]
-        forced, forcing = min(matching, default=(NEVER, None))
-        forced = max(forced, gate)
-
-        lowest = min(base, forced)
+        lowest, forcing = base, None
+        if self._content:
+            matching = [(granted, rule.name) for rule, granted in self._content if rule.match.matches(case)]
+            forced, forcing = min(matching, default=(NEVER, None))
+            lowest = min(base, max(forced, gate))
         kept = bits >= lowest
         at_random = bits >= base or not kept
+        by_base = probability(base) * upstream
+        by_any = by_base if lowest == base else probability(lowest) * upstream
         return Decision(
             kept=kept,
-            probability=probability(lowest) * upstream if kept else None,
-            base_probability=probability(base) * upstream,
+            probability=by_any if kept else None,
+            base_probability=by_base,
             selection="random" if at_random else "forced",
             randomness=bits,
             rule=stratum if at_random else forcing,
