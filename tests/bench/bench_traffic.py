@@ -6,8 +6,9 @@ Not a test: it prints two tables. The first is CPU of the whole process until it
 first and works later pays for it: bare servers that read a body, parse it, or walk through it; Rotel, a collector in
 Rust that decodes, batches and drops; and the whole monitor, where what is drawn is judged by `workflow` and `entity`
 and committed; servers take turns in every round and the best of the rounds counts, for other work on the machine only
-ever adds. The second is what forwarding adds to the latency of a request, over the requests of all rounds together, for
-a p99 of one round is what befell its ten slowest. Absolute numbers are this machine's; ratios travel.
+ever adds. The second is what forwarding adds to the latency of a request, with one monitor running at a time, in turns
+with requests that go directly; over the requests of all rounds together, for a p99 of one round is what befell its ten
+slowest. Absolute numbers are this machine's; ratios travel.
 """
 
 # ruff: noqa: T201  # a script prints
@@ -38,8 +39,7 @@ WARM_UP = 2000
 _HEAD = "POST /v1/traces HTTP/1.1\r\nHost: bench\r\nContent-Type: application/x-protobuf\r\nContent-Length: {}\r\n\r\n"
 _IDLE_S = 2.0
 """Connections idle for longer are not used again: a server may close them."""
-_WAYS = (None, 0.01, 1.0)
-"""Ways to a server: directly, and through a monitor at these rates."""
+FORWARDING_RATES = (0.01, 1.0)
 
 Start = Callable[[Path], AbstractContextManager[Served]]
 
@@ -135,21 +135,18 @@ async def paced(ports: list[int], bodies: list[bytes], per_second: float) -> lis
     return took
 
 
-def latencies(load: Load, requests: int, per_second: float, rounds: int) -> list[list[list[float]]]:
-    """What each request took in ms, by round and way."""
-    found = []
+def latencies(load: Load, rate: float, requests: int, per_second: float, rounds: int) -> list[list[list[float]]]:
+    """What each request took in ms, by round: directly, and through a monitor at this rate."""
     with ExitStack() as stack:
         upstream = stack.enter_context(bare("read"))
-        ports = []
-        for rate in _WAYS:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            way = upstream if rate is None else stack.enter_context(monitor(rate, folder, upstream.port))
-            ports.append(way.port)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        ports = [upstream.port, stack.enter_context(monitor(rate, folder, upstream.port)).port]
+        found = []
         for _ in range(rounds):
             source = load.bodies(10**9, random.Random())
             bodies = [next(source)[0] for _ in range(requests)]
             found.append(uvloop.run(paced(ports, bodies, per_second)))
-    return found
+        return found
 
 
 def _at(values: list[float], share: float) -> float:
@@ -204,18 +201,16 @@ def _costs(args: argparse.Namespace) -> None:
 
 def _latencies(args: argparse.Namespace) -> None:
     load = Load(args.recordings, 20, random.Random(1), laps=3)
-    rounds = latencies(load, args.requests, args.per_second, args.rounds)
     print(f"\n{args.requests} requests of 20 spans on each way, {args.per_second:g} a second, {args.rounds} rounds")
-    print(f"{'way':<26}{'p50 ms':>8}{'p99 ms':>8}{'added p50':>11}{'added p99':>11}  added p99 in each round")
-    p50s, p99s = (
-        [_at([each for took in rounds for each in took[way]], share) for way in range(len(_WAYS))]
-        for share in (0.5, 0.99)
-    )
-    for way, rate in enumerate(_WAYS):
-        name = "direct" if rate is None else f"through sidejudge at {rate:.0%}"
-        added = [_at(took[way], 0.99) - _at(took[0], 0.99) for took in rounds]
-        print(f"{name:<26}{p50s[way]:>8.2f}{p99s[way]:>8.2f}{p50s[way] - p50s[0]:>11.2f}{p99s[way] - p99s[0]:>11.2f}  "
-              f"{', '.join(f'{each:.2f}' for each in added)}")  # fmt: skip
+    print(f"{'way':<26}{'p50 ms':>8}{'p99 ms':>8}{'directly':>18}{'added p50':>11}{'added p99':>11}  and in each round")
+    for rate in FORWARDING_RATES:
+        rounds = latencies(load, rate, args.requests, args.per_second, args.rounds)
+        (p50, p99), (p50_through, p99_through) = (
+            [_at([each for took in rounds for each in took[way]], share) for share in (0.5, 0.99)] for way in (0, 1)
+        )
+        each = ", ".join(f"{_at(through, 0.99) - _at(direct, 0.99):.2f}" for direct, through in rounds)
+        print(f"{f'through sidejudge at {rate:.0%}':<26}{p50_through:>8.2f}{p99_through:>8.2f}{p50:>9.2f} {p99:>8.2f}"
+              f"{p50_through - p50:>11.2f}{p99_through - p99:>11.2f}  {each}")  # fmt: skip
 
 
 if __name__ == "__main__":
