@@ -14,8 +14,8 @@ from integrations.raw import RawSpan
 from scoring.span import Json, Span, SpanKind, ToolCall
 
 from . import genai_events, messages, unwrap
+from .fields import Fields, real, text, tokens
 from .reading import Dialect, OwnMetadata, Reading, failure
-from .told import Told, real, text, tokens
 
 NAME = "genai"
 SWITCH = (
@@ -36,7 +36,7 @@ _KEYS = (
 )
 """By what else a span tells, where it does not tell its operation."""
 
-_TOLD = Told(
+_FIELDS = Fields(
     agent=text("gen_ai.agent.name"),
     model=text("gen_ai.response.model"),
     requested_model=text("gen_ai.request.model"),
@@ -80,7 +80,7 @@ def lift(
     kind = _kind(reading, operation)
     told = genai_events.Told() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
     asked, answered = told.asked, told.answered
-    fields = _TOLD.read(reading)
+    fields = _FIELDS.read(reading)
     if operation == "create_agent":  # which is not yet to run it
         fields["agent"] = None
         reading.provenance.pop("agent", None)

@@ -13,8 +13,8 @@ from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import langgraph_nodes, messages, unwrap
+from .fields import Fields, text, value
 from .reading import Dialect, Reading, as_text, failure
-from .told import Told, text, value
 from .usage import from_details, real
 
 NAME = "langfuse"
@@ -121,7 +121,7 @@ def _error(reading: Reading) -> str | None:
 
 
 def _told(reading: Reading) -> dict[str, object]:
-    found = _TOLD.read(reading)
+    found = _FIELDS.read(reading)
     for field, read in _READ_FURTHER:
         if found[field] is not None:
             found[field] = read(found[field])
@@ -142,7 +142,7 @@ def _cost(given: AttributeValue) -> float | None:
     return sum(parts) if parts else None
 
 
-_TOLD = Told(
+_FIELDS = Fields(
     model=text("langfuse.observation.model.name", "gen_ai.response.model"),
     usage=value("langfuse.observation.usage_details"),
     cost_usd=value("langfuse.observation.cost_details"),

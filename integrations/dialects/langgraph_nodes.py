@@ -9,6 +9,8 @@ from .unwrap import Content, decoded
 
 NODE = "agent"
 """What LangGraph calls the node that asks the model, in every graph that it makes of an agent."""
+UNNAMED = "LangGraph"
+"""What LangGraph calls a graph that was not given a name."""
 OWN_STEPS = frozenset({"call_agent", "route_to_active_agent"})
 """Functions of ``langgraph_supervisor`` and ``langgraph_swarm``, which only have *agent* in their names."""
 _NO_AGENTS = frozenset({"tools", "__start__", ""})

@@ -14,8 +14,8 @@ from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import flattened, messages, openinference_frameworks, unwrap
+from .fields import Fields, real, text, tokens
 from .reading import Dialect, Reading, as_text, failure
-from .told import Told, real, text, tokens
 
 NAME = "openinference"
 SWITCH = "OPENINFERENCE_HIDE_INPUTS=false and OPENINFERENCE_HIDE_OUTPUTS=false (TraceConfig hide_inputs, hide_outputs)"
@@ -26,7 +26,7 @@ _KINDS = {
     "GUARDRAIL": SpanKind.GUARDRAIL, "EVALUATOR": SpanKind.EVALUATOR, "PROMPT": SpanKind.CHAIN,
 }  # fmt: skip
 _IN, _OUT = "input.value", "output.value"
-_TOLD = Told(
+_FIELDS = Fields(
     model=text("llm.response.model_name", "gen_ai.response.model", "llm.model_name"),
     requested_model=text("llm.request.model_name"),
     usage=tokens(
@@ -66,7 +66,7 @@ def lift(raw: RawSpan) -> Span:
     kind = _KINDS.get((reading.text("kind", "openinference.span.kind") or "").upper(), SpanKind.OTHER)
     reading.provenance.setdefault("kind", "scope")
     fields: dict[str, Any] = {"agent": _agent(reading, kind)}
-    fields |= _TOLD.read(reading)
+    fields |= _FIELDS.read(reading)
     asked, answered = reading.value("input", _IN), reading.value("output", _OUT)
     if kind is SpanKind.TOOL:
         fields |= _tool(reading)

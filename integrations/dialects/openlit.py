@@ -9,15 +9,14 @@ from integrations.raw import RawSpan
 from scoring.span import Span, SpanKind, Usage
 
 from . import genai
+from .langgraph_nodes import NODE, UNNAMED
 from .reading import Dialect, Reading
 
 NAME = "openlit"
 SWITCH = "capture_message_content=True (openlit.init)"
 
-_NODES = frozenset({"model", "agent"})
-"""What LangGraph calls the node that asks the model, in every graph that it makes of an agent."""
-_UNNAMED = "LangGraph"
-"""What LangGraph calls a graph that was not given a name."""
+_NODES = frozenset({NODE, "model"})
+"""The node that asks the model, as LangGraph and LangChain's ``create_agent`` call it."""
 
 
 def speaks(raw: RawSpan) -> bool:
@@ -38,7 +37,7 @@ def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind
         fields["agent"] = None
         reading.provenance.pop("agent", None)
         return SpanKind.CHAIN
-    if of_langgraph and told.get("gen_ai.workflow.name", _UNNAMED) != _UNNAMED:
+    if of_langgraph and told.get("gen_ai.workflow.name", UNNAMED) != UNNAMED:
         fields["agent"] = reading.text("agent", "gen_ai.workflow.name")
         kind = SpanKind.CHAIN
     if reading.raw.scope_name == NAME and not fields["output_messages"]:

@@ -12,12 +12,12 @@ from typing import Any
 from scoring.span import Json, SpanKind, ToolCall
 
 from . import labels, messages, unwrap
+from .langgraph_nodes import UNNAMED
 from .reading import Reading, as_text, failure
 
 _IN, _OUT = "traceloop.entity.input", "traceloop.entity.output"
 _AGENT = "traceloop.association.properties.lc_agent_name"
 _NODES = frozenset({"agent", "tools", "pre_model_hook", "post_model_hook", "generate_structured_response"})
-_UNNAMED = "LangGraph"
 _CONTEXT = frozenset({"session_id", "user_id"})
 _OWN_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint_", "__")
 
@@ -54,7 +54,7 @@ def _graph_of_an_agent(reading: Reading) -> str | None:
     named = as_text(unwrap.plain(reading.attributes.get("gen_ai.agent.name")))
     if not isinstance(nodes, list) or "agent" not in nodes:
         return None
-    if not _NODES.issuperset(map(str, nodes)) or named == _UNNAMED:
+    if not _NODES.issuperset(map(str, nodes)) or named == UNNAMED:
         return None
     reading.note("agent", "gen_ai.agent.name")
     return named

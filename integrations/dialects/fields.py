@@ -40,7 +40,7 @@ def tokens(prompt: Keys, completion: Keys, cached: Keys, reasoning: Keys) -> Sou
     return Source(Reading.tokens, (prompt, completion, cached, reasoning))
 
 
-class Told:
+class Fields:
     """Fields, in the order in which they are read and noted, and what tells each."""
 
     __slots__ = ("_fields", "_nothing", "_there")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from integrations.dialects.fields import Fields, real, text, tokens, value
 from integrations.dialects.reading import Reading
-from integrations.dialects.told import Told, real, text, tokens, value
 from integrations.raw import AttributeValue, RawSpan
 from scoring.span import Usage
 
-FIELDS = Told(
+FIELDS = Fields(
     model=text("answering", "asked"),
     usage=tokens(prompt=("in",), completion=("out",), cached=("cached",), reasoning=("reasoned",)),
     cost_usd=real("cost"),
