@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from dashboards.grafana.forms import config_map, dashboards, data_source, provider
+from dashboards.rules.forms import inhibit_rules, prometheus_rule, rule_file
+from dashboards.runbooks.pages import pages
 from scoring.alerts.declaration import Declaration
-
-from .grafana.forms import config_map, dashboards, data_source, provider
-from .rules.forms import inhibit_rules, prometheus_rule, rule_file
-from .runbooks.pages import pages
 
 FOLDER = Path(__file__).parent
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from dashboards.grafana.forms import dashboards
+from dashboards.rules.forms import rules
 from scoring.alerts.declaration import Declaration
-
-from .grafana.forms import dashboards
-from .rules.forms import rules
 
 
 def mixin(declared: Declaration, runbooks: str | None = None) -> Mapping[str, str]:

@@ -17,8 +17,8 @@ from typing import TypeAlias
 
 import orjson
 
-from scoring.case import Case, Utterance
-from scoring.span import Json, ToolCall
+from scoring.case.case import Case, Utterance
+from scoring.trace.span import Json, ToolCall
 
 _NEAR = 0.82
 _TOOL_FIELDS = ("name", "arguments", "result", "error", "call_id", "handoff")

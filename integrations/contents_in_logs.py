@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from integrations.raw import RawEvent, RawLogRecord, RawSpan
-from scoring.jsontext import decoded
+from scoring.trace.jsontext import decoded
+
+from .raw import RawEvent, RawLogRecord, RawSpan
 
 
 def join(spans: Iterable[RawSpan], records: Iterable[RawLogRecord]) -> list[RawSpan]:

@@ -13,10 +13,11 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from integrations.delivery import RefusedError, UnreachableError
-from integrations.outgoing import is_local, why_not
-from scoring.label import label
-from scoring.secrets import struck
+from scoring.lexical.label import label
+from scoring.lexical.secrets import struck
+
+from .addresses import is_local, why_not
+from .delivery_errors import RefusedError, UnreachableError
 
 if TYPE_CHECKING:
     import httpx

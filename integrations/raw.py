@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeAlias
 
-from scoring.record import record
+from scoring.trace.record import record
 
 AttributeValue: TypeAlias = "bool | int | float | str | bytes | list[AttributeValue] | dict[str, AttributeValue] | None"
 """Any OTLP AnyValue: scalars, bytes, lists (mixed, nested), maps, or None for an empty one."""

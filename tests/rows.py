@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from integrations.dialects import lift
-from integrations.langfuse.lift import raw_spans
+from integrations.langfuse.normalise import raw_spans
 from integrations.langfuse.observations import Row
-from scoring.span import Completion
-from scoring.trace import Trace
+from scoring.trace.span import Completion
+from scoring.trace.trace import Trace
 
 
 def trace_of(rows: Sequence[Row], completion: Completion = "batch") -> Trace | None:

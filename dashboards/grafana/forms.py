@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from dashboards.written import written
+from dashboards.yaml_text import written
 from scoring.alerts.declaration import Declaration
 
 from .board import Board

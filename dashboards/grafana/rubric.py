@@ -9,17 +9,7 @@ from scoring.alerts.declaration import Declaration
 
 from .agreement import agreement
 from .board import BLUE, GREEN, GREY, YELLOW, Board, Panel, Query, Row, Variable
-from .words import (
-    LANGFUSE,
-    SERVICE,
-    STATUS_WORDS,
-    TRACE,
-    WHERE,
-    per_minute,
-    per_second,
-    ratio_steps,
-    site_variables,
-)
+from .words import LANGFUSE, SERVICE, STATUS_WORDS, TRACE, WHERE, per_minute, per_second, ratio_steps, site_variables
 
 _HERE = f'{WHERE},rubric=~"$rubric"'
 _SERVICE = f'{SERVICE},rubric=~"$rubric"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dashboards.written import written
+from dashboards.yaml_text import written
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
 

@@ -1,4 +1,4 @@
-"""Looks: the status of the whole fleet, look by look, as ``scoring.hysteresis`` has it in process.
+"""Looks: the status of the whole fleet, look by look, as ``scoring.status.hysteresis`` has it in process.
 
 An evaluation of the group is a look. *Worse* takes ``needed`` of the last ``looks`` looks, as in process. *Better* is
 left to ``keep_firing_for``: Prometheus keeps an alert for the declared hold, and knows no recovery margin.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import integrations.prometheus.families as f
 from scoring.alerts.declaration import Declaration
-from scoring.status import Status
+from scoring.status.status import Status
 
 from .promql import SITE, fleet
 from .recordings import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from scoring.label import label
+from scoring.lexical.label import label
 from scoring.runs.cells import Cell
 from scoring.runs.scorecard import Scorecard
 from scoring.runs.template import LEGEND, SHOWN, Kind, Row

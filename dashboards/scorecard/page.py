@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from dashboards.html import escape, standalone
+from dashboards.pages.html import escape, standalone
 from scoring.runs.cells import Cell
 from scoring.runs.scorecard import Scorecard
 from scoring.runs.template import LEGEND, SHOWN, Kind, Row

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from scoring.runs.cells import Cell, criterion_of
 from scoring.runs.scorecard import Scorecard
 from scoring.runs.template import Kind, Row, Unit
-from scoring.verdict import State
+from scoring.verdict.verdict import State
 
 UNKNOWN = "—"
 MARKS = {"good": "✓", "pass": "✓", "acceptable": "~", "warning": "~", "fail": "✗", "blocker": "[!]"}

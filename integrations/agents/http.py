@@ -16,9 +16,9 @@ from typing import Self
 
 import httpx
 
-from integrations.outgoing import is_local, why_not
-from scoring.label import label
-from scoring.secrets import struck
+from integrations.addresses import is_local, why_not
+from scoring.lexical.label import label
+from scoring.lexical.secrets import struck
 
 from .reply import AgentError, NoSuchAgentError, Reply, Request
 

@@ -20,9 +20,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
-from scoring.label import label
-from scoring.nearest import nearest
-from scoring.secrets import struck
+from scoring.lexical.label import label
+from scoring.lexical.nearest import nearest
+from scoring.lexical.secrets import struck
 
 from .reply import AgentError, NoSuchAgentError, Reply, Request
 

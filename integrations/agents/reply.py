@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoring.span import Json
+from scoring.trace.span import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

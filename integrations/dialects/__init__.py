@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from integrations.raw import RawSpan
-from scoring.span import Span
-
-from . import (
+from integrations.dialects import (
     agent_framework,
     genai,
     generic,
@@ -30,6 +27,9 @@ from . import (
     strands,
     vercel_ai,
 )
+from integrations.raw import RawSpan
+from scoring.trace.span import Span
+
 from .by_names import by_names
 from .reading import Dialect, Reading
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from integrations.raw import RawSpan
-from scoring.span import Span
+from scoring.trace.span import Span
 
 from . import genai
 from .reading import Dialect

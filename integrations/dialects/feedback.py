@@ -17,8 +17,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from integrations.raw import AttributeValue, RawEvent
-from scoring.feedback import KEYS
-from scoring.span import Json
+from scoring.case.feedback import KEYS
+from scoring.trace.span import Json
 
 from . import unwrap
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from integrations.raw import RawSpan
-from scoring.span import Json, Span, SpanKind, ToolCall
+from scoring.trace.span import Json, Span, SpanKind, ToolCall
 
 from . import genai_events, messages, unwrap
 from .fields import Fields, real, text, tokens

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from integrations.raw import AttributeValue, RawEvent
-from scoring.record import record
-from scoring.span import Json, Message
+from scoring.trace.record import record
+from scoring.trace.span import Json, Message
 
 from . import messages, unwrap
 from .reading import Reading

@@ -7,7 +7,7 @@ names. What it did is not guessed.
 from __future__ import annotations
 
 from integrations.raw import RawSpan
-from scoring.span import Span, SpanKind
+from scoring.trace.span import Span, SpanKind
 
 from . import unwrap
 from .reading import Dialect, Reading

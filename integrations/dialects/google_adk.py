@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Json, Message, Span, SpanKind
+from scoring.trace.span import Json, Message, Span, SpanKind
 
 from . import genai, message_parts, messages, unwrap
 from .reading import Dialect, Reading, as_text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Json, Message, Span, SpanKind, Usage
+from scoring.trace.span import Json, Message, Span, SpanKind, Usage
 
 from . import haystack_shapes, messages, unwrap
 from .reading import Dialect, Reading

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import orjson
 
-from scoring.span import Json
+from scoring.trace.span import Json
 
 from . import pyrepr
 

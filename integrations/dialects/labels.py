@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from integrations.raw import AttributeValue, RawSpan
-from scoring.span import Json
+from scoring.trace.span import Json
 
 from . import feedback, unwrap
 from .label_keys import NOISE, OF_PROCESS, LabelKeys, label_keys, process_keys

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from integrations.raw import AttributeValue, RawSpan
-from scoring.span import Json, Message, Span, SpanKind, ToolCall, Usage
+from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import langgraph_nodes, messages, unwrap
 from .fields import Fields, text, value

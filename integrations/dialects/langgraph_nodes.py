@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.span import Json
+from scoring.trace.span import Json
 
 from . import messages
 from .unwrap import Content, decoded

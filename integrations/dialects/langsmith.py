@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Json, Span, SpanKind, ToolCall, Usage
+from scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
 
 from . import messages, unwrap
 from .reading import Dialect, Reading, failure

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Json, Message, Span, SpanKind, ToolCall
+from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import genai, langfuse, messages, unwrap
 from .by_names import by_names

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Span, SpanKind, ToolCall
+from scoring.trace.span import Span, SpanKind, ToolCall
 
 from . import genai, messages, pydantic_ai, unwrap
 from .reading import Dialect, Reading, as_text, failure

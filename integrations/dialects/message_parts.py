@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from scoring.span import Json, Message, ToolCall
+from scoring.trace.span import Json, Message, ToolCall
 
 from . import pyrepr, unwrap
 

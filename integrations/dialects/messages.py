@@ -6,7 +6,7 @@ LangChain (plain and ``lc``-serialised), OpenInference's dotted keys, Haystack's
 
 from __future__ import annotations
 
-from scoring.span import Json, Message
+from scoring.trace.span import Json, Message
 
 from . import message_parts, pyrepr, unwrap
 

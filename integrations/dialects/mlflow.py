@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Json, Span, SpanKind, ToolCall, Usage
+from scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
 
 from . import genai, messages, unwrap
 from .reading import Dialect, Reading, as_text, failure

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from integrations.raw import AttributeValue, RawSpan
-from scoring.span import Json, Message, Span, SpanKind, ToolCall
+from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import flattened, messages, openinference_frameworks, unwrap
 from .fields import Fields, real, text, tokens

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from scoring.span import Message, SpanKind, ToolCall, Usage
+from scoring.trace.span import Message, SpanKind, ToolCall, Usage
 
 from . import messages, unwrap
 from .reading import Reading, failure

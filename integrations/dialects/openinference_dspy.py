@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from scoring.span import Json, SpanKind, ToolCall
+from scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import unwrap
 from .reading import Reading, as_text

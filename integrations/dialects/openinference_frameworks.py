@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from scoring.span import Json, SpanKind, ToolCall
+from scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import (
     haystack_shapes,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from scoring.span import SpanKind
+from scoring.trace.span import SpanKind
 
 from . import langgraph_nodes, unwrap
 from .reading import Reading

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from integrations.raw import AttributeValue
-from scoring.span import Json, Message, SpanKind, ToolCall
+from scoring.trace.span import Json, Message, SpanKind, ToolCall
 
 from . import messages, pyrepr, unwrap
 from .reading import Reading

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from scoring.span import Json, SpanKind, ToolCall
+from scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import pyrepr, unwrap
 from .reading import Reading, as_text

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Span, SpanKind, Usage
+from scoring.trace.span import Span, SpanKind, Usage
 
 from . import genai
 from .langgraph_nodes import NODE, UNNAMED

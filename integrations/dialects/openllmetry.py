@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Span, SpanKind, ToolCall
+from scoring.trace.span import Span, SpanKind, ToolCall
 
 from . import genai, messages, openllmetry_crewai, openllmetry_langchain, openllmetry_llamaindex, unwrap
 from .reading import Dialect, Reading, failure

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scoring.span import SpanKind
+from scoring.trace.span import SpanKind
 
 from . import unwrap
 from .reading import Reading, as_text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from scoring.span import Json, SpanKind, ToolCall
+from scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import labels, messages, unwrap
 from .langgraph_nodes import UNNAMED

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Json, Message, Span, SpanKind
+from scoring.trace.span import Json, Message, Span, SpanKind
 
 from . import flattened, genai, messages, openllmetry
 from .reading import Dialect, Reading

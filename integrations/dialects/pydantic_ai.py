@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Message, Span, SpanKind
+from scoring.trace.span import Message, Span, SpanKind
 
 from . import genai, genai_events, messages, unwrap
 from .reading import Dialect, Reading

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 
-from scoring.span import Json
+from scoring.trace.span import Json
 
 CLASS = "__class__"
 """Key under which a printed object's class name stands."""

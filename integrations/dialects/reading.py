@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from integrations.raw import AttributeValue, RawSpan
-from scoring.span import Json, Span, SpanKind, Usage
+from scoring.trace.span import Json, Span, SpanKind, Usage
 
 from . import labels, unwrap
 from .by_names import by_names

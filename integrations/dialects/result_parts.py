@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from scoring.span import Json
+from scoring.trace.span import Json
 
 from . import pyrepr
 

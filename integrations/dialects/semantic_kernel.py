@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Message, Span, SpanKind, ToolCall
+from scoring.trace.span import Message, Span, SpanKind, ToolCall
 
 from . import genai
 from .reading import Dialect, Reading

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Span, SpanKind
+from scoring.trace.span import Span, SpanKind
 
 from . import genai
 from .reading import Dialect, Reading

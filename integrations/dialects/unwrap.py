@@ -14,8 +14,8 @@ from typing import TypeAlias, TypeGuard
 import orjson
 
 from integrations.raw import AttributeValue
-from scoring.record import record
-from scoring.span import Json
+from scoring.trace.record import record
+from scoring.trace.span import Json
 
 from . import jsontext, result_parts
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from integrations.raw import RawSpan
-from scoring.span import Json, Message, Span, SpanKind, ToolCall, Usage
+from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import genai, message_parts, messages, unwrap
 from .reading import Dialect, Reading, failure

@@ -16,9 +16,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from scoring.label import label
-from scoring.secrets import struck
-from scoring.vector import Vector
+from scoring.embedding.vector import Vector
+from scoring.lexical.label import label
+from scoring.lexical.secrets import struck
 
 from .errors import INSTALL, EmbeddingError
 

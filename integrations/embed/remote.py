@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from integrations.provider.errors import Kind, ProviderError, read_error
 from integrations.provider.library import LiteLLM
-from scoring.vector import Vector
+from scoring.embedding.vector import Vector
 
 
 class RemoteModel:

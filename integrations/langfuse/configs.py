@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from scoring.label import label
+from scoring.lexical.label import label
 
 from .client import Langfuse
 from .errors import LangfuseError

@@ -13,8 +13,8 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from scoring.label import label
-from scoring.secrets import struck
+from scoring.lexical.label import label
+from scoring.lexical.secrets import struck
 
 _LONGEST_MESSAGE: Final = 300
 

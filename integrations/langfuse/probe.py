@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from scoring.label import label
+from scoring.lexical.label import label
 
 from .client import Langfuse
 from .errors import Kind, LangfuseError

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from scoring.span import Json
+from scoring.trace.span import Json
 
 from .client import Langfuse
 from .errors import Kind, LangfuseError

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
 
-from scoring.label import label
-from scoring.metric import Metric
-from scoring.result import Judgement, Scored
-from scoring.rubric import Rubric
-from scoring.score_name import composite_name, pass_name, score_name, state_name
-from scoring.verdict import Score, State, Verdict
+from scoring.lexical.label import label
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Judgement, Scored
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
+from scoring.verdict.verdict import Score, State, Verdict
 
 DataType: TypeAlias = Literal["NUMERIC", "BOOLEAN", "CATEGORICAL"]
 MAX_COMMENT: Final = 1000

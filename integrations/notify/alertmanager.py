@@ -17,7 +17,7 @@ from scoring.alerts.condition import alert_name
 from scoring.alerts.event import AlertEvent
 from scoring.alerts.lifecycle import Turn
 from scoring.notices.notice import Kind, Notice
-from scoring.notices.told import Wording, plain
+from scoring.notices.text import Wording, plain
 from scoring.notices.wording import tell, tell_event
 
 REFRESH_S: Final = 60.0

@@ -13,9 +13,9 @@ from typing import Any, Final
 from integrations.post import Poster
 from scoring.alerts.condition import Severity
 from scoring.alerts.lifecycle import Turn
-from scoring.label import label
+from scoring.lexical.label import label
 from scoring.notices.notice import Kind, Notice
-from scoring.notices.told import Line, Told, Wording
+from scoring.notices.text import Line, Told, Wording
 from scoring.notices.wording import tell
 
 _HEADER: Final = 148

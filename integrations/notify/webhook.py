@@ -18,7 +18,7 @@ from typing import Any
 from integrations.post import Poster
 from scoring.alerts.event import AlertEvent
 from scoring.notices.notice import Notice
-from scoring.notices.told import Wording
+from scoring.notices.text import Wording
 from scoring.notices.wording import tell
 
 VERSION = 1

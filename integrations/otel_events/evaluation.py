@@ -15,11 +15,11 @@ from opentelemetry._logs import Logger, SeverityNumber
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
-from scoring.label import label
-from scoring.result import Failed, Judgement, Scored
-from scoring.rubric import Rubric
-from scoring.score_name import composite_name, score_name
-from scoring.verdict import Score, Verdict
+from scoring.lexical.label import label
+from scoring.metrics.result import Failed, Judgement, Scored
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.score_name import composite_name, score_name
+from scoring.verdict.verdict import Score, Verdict
 
 from .judged import Judged
 

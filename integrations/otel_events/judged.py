@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, SpanContext, TraceFlags
 
-from scoring.label import label
+from scoring.lexical.label import label
 
 _TRACE_HEX, _SPAN_HEX = 32, 16
 _HEX = frozenset("0123456789abcdef")

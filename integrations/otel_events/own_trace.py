@@ -17,8 +17,8 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from integrations.consumed import Consumed
-from scoring.label import label
-from scoring.loop_guard import OWN_TAG
+from scoring.lexical.label import label
+from scoring.trace.loop_guard import OWN_TAG
 
 from .judged import Judged
 

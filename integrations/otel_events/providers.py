@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import NoOpTracer, Tracer
 
-from scoring.loop_guard import OWN_SCOPE, OWN_SERVICE
+from scoring.trace.loop_guard import OWN_SCOPE, OWN_SERVICE
 
 from .queue import EventsInto, Queue, SpansInto
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scoring.agreement_standing import AgreementStanding
 from scoring.runs.calibrated import Calibrated, Rate
-from scoring.standing import Standing
 from scoring.statistics.agreement import Kappa
+from scoring.status.agreement_snapshot import AgreementStanding
+from scoring.status.service_status import Standing
 
 from . import families as f
 from .judge_metrics import Series

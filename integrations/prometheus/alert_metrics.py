@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
 from scoring.alerts.lifecycle import Stage
-from scoring.standing import Standing
+from scoring.status.service_status import Standing
 
 from . import families as f
 from .judge_metrics import Series

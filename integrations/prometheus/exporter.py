@@ -13,31 +13,31 @@ from itertools import chain
 
 from prometheus_client import CollectorRegistry
 
-from scoring.agreement_standing import AgreementStanding
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
 from scoring.alerts.lifecycle import Turn
-from scoring.belated_standing import BelatedStanding
-from scoring.export_standing import ExportStanding
-from scoring.judge_standing import JudgeStanding
-from scoring.pull_standing import PullStanding
-from scoring.result import Failed, NotApplicable, Scored
-from scoring.rubric import Rubric
-from scoring.standing import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, Standing
-from scoring.status import Status, Thresholds
-from scoring.verdict import State, Verdict
-from scoring.violations import violations
+from scoring.metrics.result import Failed, NotApplicable, Scored
+from scoring.status.agreement_snapshot import AgreementStanding
+from scoring.status.export_snapshot import ExportStanding
+from scoring.status.judge_snapshot import JudgeStanding
+from scoring.status.late_reference_snapshot import BelatedStanding
+from scoring.status.pull_snapshot import PullStanding
+from scoring.status.service_status import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, Standing
+from scoring.status.status import Status, Thresholds
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.verdict import State, Verdict
+from scoring.verdict.violations import violations
 
 from . import families as f
 from .agreement_metrics import agreement_gauges, corrected_gauges
 from .alert_metrics import alert_gauges, watch_gauges
-from .belated_metrics import BelatedMetrics, belated_gauges
 from .collect import Families, Sampled
 from .counted import Counted
 from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
 from .judge_metrics import JudgeMetrics, KnownJudge, Series, gauges
 from .labels import LabelCap
+from .late_reference_metrics import BelatedMetrics, belated_gauges
 from .pull_metrics import PullMetrics, pull_gauges
 
 SELECTIONS = ("random", "forced")

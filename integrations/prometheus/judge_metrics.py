@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from integrations.consumed import Consumed
-from scoring.judge_standing import CIRCUITS, JudgeStanding
+from scoring.status.judge_snapshot import CIRCUITS, JudgeStanding
 
 from . import families as f
 from .counted import Counted

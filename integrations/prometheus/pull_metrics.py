@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from scoring.pull_standing import PullStanding
+from scoring.status.pull_snapshot import PullStanding
 
 from . import families as f
 from .counted import Counted

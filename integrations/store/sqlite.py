@@ -19,16 +19,16 @@ from typing import Any, Final, Literal, Protocol
 
 import orjson
 
-from scoring.record import record
+from scoring.trace.record import record
 
-from .belated import BelatedTraces
 from .capacity import Capacity
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
-from .judged import Judged
-from .kept import Kept
+from .judge_cache import Judged
+from .late_references import BelatedTraces
 from .lock import Lock
 from .lru import Lru
-from .mail import Mail
+from .memory import Kept
+from .notification_outbox import Mail
 from .outbox import Outbox, Outgoing, replace_scores
 from .pulled import Pulled
 from .statements import VERSION, queries, schema

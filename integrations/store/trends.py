@@ -7,8 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from .courses import Sums
 from .errors import explain
+from .period_sums import Sums
 from .statements import queries
 
 MOST = 100_000

@@ -131,7 +131,7 @@ def main(debug: bool) -> None:  # noqa: FBT001, ARG001  # taken before parsing, 
 
     Exit codes: 0 done and good, 1 done and something is wrong with the data, 2 the call or the configuration is wrong.
     """
-    from monitor.origin import shadowed  # noqa: PLC0415
+    from monitor.runtime.package_check import shadowed  # noqa: PLC0415
 
     for name, folder in shadowed().items():
         raise CommandError(

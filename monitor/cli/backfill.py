@@ -14,12 +14,12 @@ from .settings import runnable
 
 if TYPE_CHECKING:
     from integrations.langfuse.observations import Window
-    from monitor.backfill.estimate import Estimate
-    from monitor.backfill.job import Job
-    from monitor.backfill.listing import Listing
-    from monitor.backfill.run import Progress
     from monitor.config import Config
     from monitor.config.match import Match
+    from monitor.offline.backfill.estimate import Estimate
+    from monitor.offline.backfill.job import Job
+    from monitor.offline.backfill.listing import Listing
+    from monitor.offline.backfill.run import Progress
 
 _WHOLE_NS = 30 * 60 * 10**9
 """Traces that began this long ago are taken for whole."""
@@ -65,11 +65,11 @@ def backfill(  # noqa: PLR0917  # click passes options by name
 
 
 async def _run(config: Config, window: Window, wanted: Match, path: Path, *, dry_run: bool, yes: bool) -> int:
+    from integrations.langfuse.connections import Connections  # noqa: PLC0415
     from integrations.langfuse.errors import LangfuseError  # noqa: PLC0415
     from integrations.store.sqlite import Store, StoreError  # noqa: PLC0415
-    from monitor.backfill.job import Job, NoReferencesError  # noqa: PLC0415
-    from monitor.backfill.run import StoppedError  # noqa: PLC0415
-    from monitor.langfuse.connections import Connections  # noqa: PLC0415
+    from monitor.offline.backfill.job import Job, NoReferencesError  # noqa: PLC0415
+    from monitor.offline.backfill.run import StoppedError  # noqa: PLC0415
 
     sink = config.sinks.langfuse
     if sink is None:

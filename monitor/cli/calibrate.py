@@ -52,7 +52,7 @@ def calibrate(labels: Path, verdicts: Path | None, form: str) -> int:
 
 def _read(labels: Path, verdicts: Path | None, calibration: Calibration) -> bool:
     """Have labels and verdicts compared; whether every line was one."""
-    from monitor.batch.label_source import read_labels  # noqa: PLC0415
+    from monitor.offline.score.label_source import read_labels  # noqa: PLC0415
 
     total = None if verdicts is None else _READINGS * verdicts.stat().st_size
     with progress(total, "bytes") as shown:
@@ -81,7 +81,7 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration) -> bool
 
 
 def _read_verdicts(verdicts: Path, calibration: Calibration, shown: Shown) -> int:
-    from monitor.batch.verdict_source import VerdictSource  # noqa: PLC0415
+    from monitor.offline.score.verdict_source import VerdictSource  # noqa: PLC0415
 
     source = VerdictSource(path=verdicts, complain=lambda text: shown.say(f"{verdicts}, {text}"))
     source.read_into(calibration, lambda read: shown.step(read, None))
@@ -89,7 +89,7 @@ def _read_verdicts(verdicts: Path, calibration: Calibration, shown: Shown) -> in
 
 
 def _show(found: Calibrated) -> None:
-    from scoring.label import label  # noqa: PLC0415
+    from scoring.lexical.label import label  # noqa: PLC0415
     from scoring.statistics.agreement import Confusion  # noqa: PLC0415
 
     from .table import table, visible  # noqa: PLC0415
@@ -113,7 +113,7 @@ def _name(category: Said | bool) -> str:  # noqa: FBT001  # a category, not a sw
 
 
 def _cells(figure: Figure) -> tuple[str, str, str, str]:
-    from scoring.result import Unavailable  # noqa: PLC0415
+    from scoring.metrics.result import Unavailable  # noqa: PLC0415
     from scoring.statistics.rogan_gladen import Corrected  # noqa: PLC0415
 
     if isinstance(figure, Unavailable):

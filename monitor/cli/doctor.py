@@ -17,8 +17,8 @@ from .settings import config_option
 def doctor(config: Path | None, *, notify: bool) -> int:
     """Examine the installation, the configuration, ports, store, disk and clock. Exit 1 when something fails."""
     from monitor.config import ConfigError, Loaded, resolve  # noqa: PLC0415
-    from monitor.machine import examine  # noqa: PLC0415
 
+    from .doctor_checks import examine  # noqa: PLC0415
     from .table import table  # noqa: PLC0415
 
     loaded: Loaded | None = None

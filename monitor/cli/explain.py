@@ -14,7 +14,7 @@ from .errors import DATA, CommandError
 from .settings import config_option, loaded
 
 if TYPE_CHECKING:
-    from monitor.catalogue import Card
+    from monitor.config.rubrics import Card
     from scoring.runs.scores import RunScore
 
 _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
@@ -33,7 +33,7 @@ def explain(what: str, store: Path | None, url: str, config: Path | None) -> int
     """
     if _TRACE_ID.fullmatch(what):
         return _trace(what.lower(), store, url, config)
-    from monitor.catalogue import cards  # noqa: PLC0415
+    from monitor.config.rubrics import cards  # noqa: PLC0415
     from scoring.runs.scores import FINAL, RUN_SCORES  # noqa: PLC0415
 
     found = [_card(card) for card in cards() if card.id == what]
@@ -45,7 +45,7 @@ def explain(what: str, store: Path | None, url: str, config: Path | None) -> int
 
 
 def _trace(trace_id: str, store: Path | None, url: str, config: Path | None) -> int:
-    from monitor.story import sampling_forecast, told  # noqa: PLC0415
+    from monitor.api.explain import sampling_forecast, told  # noqa: PLC0415
 
     from .table import visible  # noqa: PLC0415
 
@@ -78,8 +78,8 @@ def _near(what: str) -> str:
 
     if what in RUBRICS:
         return f"it is a rubric: 'sidejudge metrics --rubric {what}' shows its metrics"
-    from monitor.catalogue import cards  # noqa: PLC0415
     from monitor.config.errors import nearest  # noqa: PLC0415
+    from monitor.config.rubrics import cards  # noqa: PLC0415
     from scoring.runs.scores import FINAL, RUN_SCORES  # noqa: PLC0415
 
     near = nearest(what, [*(card.id for card in cards()), FINAL, *(score.id for score in RUN_SCORES)])
@@ -109,7 +109,7 @@ def _card(card: Card) -> Iterator[str]:
 
 
 def _run_score(score: RunScore) -> Iterator[str]:
-    from monitor.catalogue import range_text  # noqa: PLC0415
+    from monitor.config.rubrics import range_text  # noqa: PLC0415
 
     from .table import paragraph  # noqa: PLC0415
 

@@ -28,7 +28,7 @@ _folder = click.option(
 def rules(form: str, runbooks: str | None, config: Path | None) -> None:
     """Print recording and alerting rules with the guards, windows and mode of the configuration."""
     from dashboards.rules.forms import inhibit_rules, prometheus_rule, rule_file  # noqa: PLC0415
-    from monitor.alerts.declared import declaration  # noqa: PLC0415
+    from monitor.alerting.build import declaration  # noqa: PLC0415
 
     declared = declaration(loaded(config).config)
     if form == "inhibit":
@@ -47,7 +47,7 @@ def dashboards(folder: Path, config: Path | None) -> None:
     They ask for what the rules under the same configuration record: window and thresholds are those of --config.
     """
     from dashboards.grafana import forms  # noqa: PLC0415
-    from monitor.alerts.declared import declaration  # noqa: PLC0415
+    from monitor.alerting.build import declaration  # noqa: PLC0415
 
     declared = declaration(loaded(config).config)
     more = {
@@ -65,7 +65,7 @@ def dashboards(folder: Path, config: Path | None) -> None:
 def mixin(folder: Path, runbooks: str | None, config: Path | None) -> None:
     """Write rules and dashboards as a mixin for jsonnet."""
     from dashboards.mixin import mixin as files  # noqa: PLC0415
-    from monitor.alerts.declared import declaration  # noqa: PLC0415
+    from monitor.alerting.build import declaration  # noqa: PLC0415
 
     _write(folder, files(declaration(loaded(config).config), runbooks))
 

@@ -12,8 +12,8 @@ import click
 from .errors import DATA, CommandError
 
 if TYPE_CHECKING:
-    from monitor.batch.runs import Runs
-    from scoring.result import Unavailable
+    from monitor.offline.score.runs import Runs
+    from scoring.metrics.result import Unavailable
     from scoring.runs.metadata import MetadataReport
     from scoring.runs.release import Release, RunReport
     from scoring.statistics.spread import Spread
@@ -41,7 +41,7 @@ def gate(
     run must meet every gate. From three runs on, mean and standard deviation are told. What cannot be computed meets no
     gate. Exit 0 when release-ready, 1 when not, 2 when the input is unusable.
     """
-    from monitor.batch.runs import Runs  # noqa: PLC0415
+    from monitor.offline.score.runs import Runs  # noqa: PLC0415
     from scoring.runs.release import decide  # noqa: PLC0415
 
     runs = Runs()
@@ -68,8 +68,8 @@ def gate(
 
 
 def _read(runs: Runs, files: tuple[Path, ...]) -> None:
-    from monitor.batch.lines import lines  # noqa: PLC0415
-    from monitor.batch.runs import UnusableError  # noqa: PLC0415
+    from monitor.offline.score.lines import lines  # noqa: PLC0415
+    from monitor.offline.score.runs import UnusableError  # noqa: PLC0415
 
     known: set[Path] = set()
     for path in files:
@@ -84,7 +84,7 @@ def _read(runs: Runs, files: tuple[Path, ...]) -> None:
 
 
 def _metadata(path: Path) -> MetadataReport:
-    from monitor.batch.run_metadata import MetadataError, read_metadata  # noqa: PLC0415
+    from monitor.offline.score.run_metadata import MetadataError, read_metadata  # noqa: PLC0415
     from scoring.runs.metadata import check_metadata  # noqa: PLC0415
 
     try:
@@ -144,7 +144,7 @@ def _figures(runs: Sequence[tuple[str, RunReport]]) -> tuple[tuple[str, ...], li
 
 
 def _spread(figure: str, found: Spread | Unavailable) -> tuple[str, ...]:
-    from scoring.result import Unavailable  # noqa: PLC0415
+    from scoring.metrics.result import Unavailable  # noqa: PLC0415
 
     if isinstance(found, Unavailable):
         return figure, "-", "-", found.reason

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from monitor.catalogue import Card
+    from monitor.config.rubrics import Card
 
 
 @click.command()
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def metrics(only: str | None, form: str) -> None:
     """List every metric by rubric: weight, who decides it, bands, blocker. 'explain METRIC' shows one in full."""
-    from monitor.catalogue import cards, run_score_json  # noqa: PLC0415
+    from monitor.config.rubrics import cards, run_score_json  # noqa: PLC0415
     from scoring.rubrics import RUBRICS  # noqa: PLC0415
     from scoring.runs.scores import FINAL, RUN_SCORES  # noqa: PLC0415
 
@@ -48,7 +48,7 @@ def metrics(only: str | None, form: str) -> None:
 
 def _section(cards: list[Card]) -> Iterator[str]:
     """One rubric: what it is and when a case passes, then its metrics."""
-    from monitor.catalogue import weight_text  # noqa: PLC0415
+    from monitor.config.rubrics import weight_text  # noqa: PLC0415
 
     from .table import table  # noqa: PLC0415
 

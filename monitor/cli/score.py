@@ -16,7 +16,7 @@ from .progress import progress
 from .settings import config_option, runnable
 
 if TYPE_CHECKING:
-    from monitor.batch.tally import Tally
+    from monitor.offline.score.tally import Tally
 
 _IN_FLIGHT = 8
 """Cases under way at a time where only embeddings are waited for: what they compare is embedded together."""
@@ -57,16 +57,16 @@ def score(
     and score each run's cases to a file of its own: 'gate' takes both.
     """
     from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
-    from monitor.answering import answering  # noqa: PLC0415
-    from monitor.batch.append_file import AnotherRunError  # noqa: PLC0415
-    from monitor.batch.expense import Expense  # noqa: PLC0415
-    from monitor.batch.in_flight import JudgeOutError  # noqa: PLC0415
-    from monitor.batch.lines import lines  # noqa: PLC0415
-    from monitor.batch.run import Batch  # noqa: PLC0415
-    from monitor.batch.transient import MOST_VECTORS, Transient, TransientShelf  # noqa: PLC0415
-    from monitor.batch.verdict_file import VerdictFile, VerdictStream  # noqa: PLC0415
-    from monitor.catalogue import configured  # noqa: PLC0415
-    from monitor.router import Router  # noqa: PLC0415
+    from monitor.config.rubrics import configured  # noqa: PLC0415
+    from monitor.evaluate.build import answering  # noqa: PLC0415
+    from monitor.evaluate.router import Router  # noqa: PLC0415
+    from monitor.offline.score.append_file import AnotherRunError  # noqa: PLC0415
+    from monitor.offline.score.expense import Expense  # noqa: PLC0415
+    from monitor.offline.score.in_flight import JudgeOutError  # noqa: PLC0415
+    from monitor.offline.score.lines import lines  # noqa: PLC0415
+    from monitor.offline.score.run import Batch  # noqa: PLC0415
+    from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf  # noqa: PLC0415
+    from monitor.offline.score.verdict_file import VerdictFile, VerdictStream  # noqa: PLC0415
 
     settings = runnable(config).config
     rubrics = configured(settings)

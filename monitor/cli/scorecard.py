@@ -133,7 +133,7 @@ def _read(files: Mapping[str, Path]) -> tuple[dict[str, ModelTally], bool]:
 
 
 def _read_one(name: str, file: Path, tally: ModelTally, shown: Shown, before: int) -> bool:
-    from monitor.batch.verdict_source import VerdictSource  # noqa: PLC0415
+    from monitor.offline.score.verdict_source import VerdictSource  # noqa: PLC0415
 
     from .table import visible  # noqa: PLC0415
 

@@ -13,7 +13,7 @@ from .settings import config_option, runnable
 
 if TYPE_CHECKING:
     from monitor.config import Config
-    from monitor.process import Companion
+    from monitor.runtime.process import Companion
 
 
 @click.command()
@@ -22,7 +22,7 @@ def serve(config: Path | None) -> None:
     """Take traces in, judge a sample of them, and say how the applications do. Runs until SIGTERM or Ctrl-C."""
     import asyncio  # noqa: PLC0415 - what runs is imported here and not before
 
-    from monitor.app import Monitor  # noqa: PLC0415
+    from monitor.runtime.app import Monitor  # noqa: PLC0415
 
     async def announce(_: Monitor, addresses: Mapping[str, str]) -> None:
         for line in where_to_look(addresses):
@@ -36,9 +36,9 @@ def run(config: Config, beside: Companion) -> None:
     """Run a monitor in this process; what keeps it from starting is an error with its remedy."""
     from integrations.jsonl import SinkError  # noqa: PLC0415
     from integrations.store.sqlite import StoreError  # noqa: PLC0415
-    from monitor.certificates import CertificateError  # noqa: PLC0415
-    from monitor.process import run_until_signal  # noqa: PLC0415
-    from monitor.server import AddressError  # noqa: PLC0415
+    from monitor.ingest.server import AddressError  # noqa: PLC0415
+    from monitor.ingest.tls import CertificateError  # noqa: PLC0415
+    from monitor.runtime.process import run_until_signal  # noqa: PLC0415
 
     try:
         run_until_signal(config, beside)

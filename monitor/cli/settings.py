@@ -44,7 +44,7 @@ def loaded(path: Path | None) -> Loaded:
 
 def runnable(path: Path | None) -> Loaded:
     """The same for a command that judges: refused as well when a part that it needs is not installed."""
-    from monitor.extras import missing  # noqa: PLC0415
+    from monitor.config.extras import missing  # noqa: PLC0415
 
     found = loaded(path)
     for cause, remedy in missing(found.config):

@@ -15,9 +15,9 @@ from .settings import loaded
 
 if TYPE_CHECKING:
     from monitor.config import Config
-    from monitor.replay.cost import Judging
-    from monitor.replay.past import Past
-    from monitor.replay.replay import Replayed
+    from monitor.offline.simulate.cost import Judging
+    from monitor.offline.simulate.past import Past
+    from monitor.offline.simulate.replay import Replayed
     from scoring.alerts.incident import Incident
 
 
@@ -76,7 +76,7 @@ def _length(since: str) -> int:
 
 
 def _filed(path: Path) -> Any:
-    from monitor.replay.past import FiledPast  # noqa: PLC0415
+    from monitor.offline.simulate.past import FiledPast  # noqa: PLC0415
 
     if not path.is_file():
         cause = "is no regular file" if path.exists() else "does not exist"
@@ -86,17 +86,17 @@ def _filed(path: Path) -> Any:
 
 
 def _stored(path: Path) -> Any:
-    from monitor.replay.past import StoredPast  # noqa: PLC0415
+    from monitor.offline.simulate.past import StoredPast  # noqa: PLC0415
 
     return StoredPast(path)
 
 
 def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replayed:
-    from monitor.alerts.declared import declaration  # noqa: PLC0415
-    from monitor.alerts.details import Watched  # noqa: PLC0415
-    from monitor.catalogue import configured  # noqa: PLC0415
-    from monitor.replay.cost import Costs  # noqa: PLC0415
-    from monitor.replay.replay import Replay  # noqa: PLC0415
+    from monitor.alerting.build import declaration  # noqa: PLC0415
+    from monitor.alerting.details import Watched  # noqa: PLC0415
+    from monitor.config.rubrics import configured  # noqa: PLC0415
+    from monitor.offline.simulate.cost import Costs  # noqa: PLC0415
+    from monitor.offline.simulate.replay import Replay  # noqa: PLC0415
 
     declared, judge = declaration(settings), settings.answerers.judge
     costs = Costs(
@@ -111,8 +111,8 @@ def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replaye
 
 
 def _show(replayed: Replayed, settings: Config) -> None:
-    from monitor.catalogue import configured  # noqa: PLC0415
-    from scoring.status import Status  # noqa: PLC0415
+    from monitor.config.rubrics import configured  # noqa: PLC0415
+    from scoring.status.status import Status  # noqa: PLC0415
 
     from .table import share, table, visible  # noqa: PLC0415
 

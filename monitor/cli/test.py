@@ -17,7 +17,7 @@ from .progress import Shown, progress
 from .settings import config_option, runnable
 
 if TYPE_CHECKING:
-    from monitor.testing.run import Agent, Finished, Results
+    from monitor.offline.test.run import Agent, Finished, Results
     from scoring.runs.test_set import TestSet
 
 
@@ -53,7 +53,7 @@ def test(  # noqa: PLR0917  # click passes options by name
     """Put every test of TESTSET (YAML, JSON or JSON Lines) to an agent and judge what it answers.
 
     An agent at http://… gets POST {"input", "test_id", "metadata"} and answers text or {"output": …, …}; one at
-    python:module:function is called with the input. monitor/testing/TEST_SETS.md describes tests and answers.
+    python:module:function is called with the input. monitor/offline/test/TEST_SETS.md describes tests and answers.
 
     Rubrics are those of --rubric, else of the configured routes, else of the test's task, else 'dimensions' (with
     'workflow' where a test has a scenario). Called again with the same --out, tests that were answered and have not
@@ -62,14 +62,14 @@ def test(  # noqa: PLR0917  # click passes options by name
     import asyncio  # noqa: PLC0415  # not for --help
 
     from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
-    from monitor.answering import answering  # noqa: PLC0415
-    from monitor.batch.append_file import AnotherRunError  # noqa: PLC0415
-    from monitor.batch.expense import Expense  # noqa: PLC0415
-    from monitor.batch.in_flight import JudgeOutError  # noqa: PLC0415
-    from monitor.batch.transient import MOST_VECTORS, Transient, TransientShelf  # noqa: PLC0415
-    from monitor.catalogue import configured  # noqa: PLC0415
-    from monitor.testing.judge import Judge  # noqa: PLC0415
-    from monitor.testing.run import Runner, UnreachableError  # noqa: PLC0415
+    from monitor.config.rubrics import configured  # noqa: PLC0415
+    from monitor.evaluate.build import answering  # noqa: PLC0415
+    from monitor.offline.score.append_file import AnotherRunError  # noqa: PLC0415
+    from monitor.offline.score.expense import Expense  # noqa: PLC0415
+    from monitor.offline.score.in_flight import JudgeOutError  # noqa: PLC0415
+    from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf  # noqa: PLC0415
+    from monitor.offline.test.judge import Judge  # noqa: PLC0415
+    from monitor.offline.test.run import Runner, UnreachableError  # noqa: PLC0415
     from scoring.runs.summary import repeats, summarize  # noqa: PLC0415
 
     from .test_report import report  # noqa: PLC0415
@@ -134,8 +134,8 @@ def test(  # noqa: PLR0917  # click passes options by name
 
 
 def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Sequence[str]) -> TestSet:
-    from monitor.testing.select import SelectionError, selected  # noqa: PLC0415
-    from monitor.testing.test_file import TestSetError, read_test_set  # noqa: PLC0415
+    from monitor.offline.test.select import SelectionError, selected  # noqa: PLC0415
+    from monitor.offline.test.test_file import TestSetError, read_test_set  # noqa: PLC0415
 
     pairs = []
     for text in where:
@@ -148,7 +148,7 @@ def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Seq
         found = selected(tests, tags, pairs)
     except TestSetError as error:
         remedy = "mend all of these" if len(error.problems) > 1 else "mend it"
-        remedy += "; monitor/testing/TEST_SETS.md describes test sets"
+        remedy += "; monitor/offline/test/TEST_SETS.md describes test sets"
         if any(problem.unreadable for problem in error.problems):
             remedy = "check the path and the permissions"
         raise CommandError(str(error), remedy) from None
@@ -190,7 +190,7 @@ def _seconds(text: str) -> float:
 
 @contextlib.contextmanager
 def _results(out: Path | None, agent: str) -> Iterator[Results]:
-    from monitor.testing.results_file import NoResults, ResultsFile  # noqa: PLC0415
+    from monitor.offline.test.results_file import NoResults, ResultsFile  # noqa: PLC0415
 
     if out is None:
         yield NoResults()

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from monitor.batch.gaps import Gaps
-from monitor.batch.tally import Count, Tally
-from monitor.testing.run import Finished
-from scoring.label import label
+from monitor.offline.score.gaps import Gaps
+from monitor.offline.score.tally import Count, Tally
+from monitor.offline.test.run import Finished
+from scoring.lexical.label import label
 from scoring.runs.test_set import TestSet, complexity_of, tags_of
 
 from .table import number, paragraph, share, table, visible

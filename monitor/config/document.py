@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from scoring.span import Json
+from scoring.trace.span import Json
 
 from .errors import Problem, path_of
 

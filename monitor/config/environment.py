@@ -14,7 +14,7 @@ from typing import Literal, get_origin
 
 from pydantic import BaseModel, SecretStr
 
-from scoring.span import Json
+from scoring.trace.span import Json
 
 from .document import Document, read_document
 from .errors import Problem, nearest

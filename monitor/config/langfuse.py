@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from .annotating import AnnotationQueue, Annotations
+from .annotations import AnnotationQueue, Annotations
 from .section import Section
 from .units import PositiveDuration, parse_duration
 

@@ -9,14 +9,14 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from scoring.span import Json
+from scoring.trace.span import Json
 
 from .document import Document, Location, read_document
 from .environment import Overrides, read_environment
 from .errors import UNREADABLE, ConfigError, Problem
 from .model import Config
-from .refusals import problem_of, told_once
 from .scenarios import read_scenarios
+from .validation_messages import problem_of, told_once
 
 Origin = Literal["default", "file", "environment"]
 

@@ -10,9 +10,9 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from scoring.case import Case
-from scoring.feedback import negative
-from scoring.span import Json
+from scoring.case.case import Case
+from scoring.case.feedback import negative
+from scoring.trace.span import Json
 
 _LATENCY = re.compile(r"\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*")
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}

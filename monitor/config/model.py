@@ -21,17 +21,17 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
-from scoring.span import Json
+from scoring.trace.span import Json
 
 from .alerts import Alerts
-from .answerers import Answerers, Priority
-from .forwarding import Forward
+from .evaluators import Answerers, Priority
+from .forward import Forward
 from .langfuse import LangfuseProject, LangfuseSink
 from .match import Match
 from .otel_events import OtelEventsSink
-from .receiving import Sources
 from .references import Reference
 from .section import GIVEN_AS_LIST, Section
+from .sources import Sources
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
 from .values import Rate, RubricName, Share
 
@@ -210,7 +210,7 @@ class RubricOverride(Section):
     @field_validator("judge_config")
     @classmethod
     def _can_be_used(cls, given: dict[str, Json] | None) -> dict[str, Json] | None:
-        from scoring.judge_config import JudgeConfigError, parse_judge_config  # noqa: PLC0415  # only where given
+        from scoring.metrics.judge_config import JudgeConfigError, parse_judge_config  # noqa: PLC0415  # only where given
 
         try:
             if given is not None:

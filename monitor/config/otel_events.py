@@ -8,9 +8,9 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 
-from .forwarding import BaseUrl
-from .receiving import Secret
+from .forward import BaseUrl
 from .section import GIVEN_AS_LIST, Section
+from .sources import Secret
 from .units import PositiveDuration, parse_duration
 
 _ENVIRONMENT = re.compile(r"[a-z0-9_-]{1,40}")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, SecretStr
 from pydantic.json_schema import GenerateJsonSchema
 
-from scoring.span import Json
+from scoring.trace.span import Json
 
 from .load import Loaded
 from .model import Config

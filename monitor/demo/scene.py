@@ -21,15 +21,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from monitor.ending import Ending
-from monitor.report import Report
-from scoring.standing import Standing
-from scoring.status import Status
+from monitor.api.report import Report
+from monitor.evaluate.result import Ending
+from scoring.status.service_status import Standing
+from scoring.status.status import Status
 
 from .traffic import Traffic
 
 if TYPE_CHECKING:
-    from monitor.app import Monitor
+    from monitor.runtime.app import Monitor
 
 CONFIG = Path(str(files(__package__) / "demo.yaml"))
 TRACES_PER_S = 12

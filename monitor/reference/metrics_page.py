@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from monitor.catalogue import Card, cards, range_text, weight_text
-from scoring.rubric import Rubric
+from monitor.config.rubrics import Card, cards, range_text, weight_text
 from scoring.rubrics import RUBRICS
 from scoring.runs.scores import FINAL, RUN_SCORES, RunScore
-from scoring.score_name import composite_name, pass_name
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.score_name import composite_name, pass_name
 
 _WEIGHTS = {name: parts for score in RUN_SCORES for name, parts in score.weights.items()}
 _METRICS_HEAD = """\

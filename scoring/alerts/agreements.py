@@ -11,7 +11,7 @@ from scoring.runs.calibrated import Calibrated, calibrated
 from scoring.runs.label_line import PASS, Said
 from scoring.statistics.agreement import Kappa
 
-from .facts import Agreement
+from .observed import Agreement
 
 MAX_PAIRS = 2000
 """Pairs of one metric of a rubric that are kept: the latest, so that no judge that changed is excused by its past."""

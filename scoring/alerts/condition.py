@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from .facts import Facts
 from .finding import Finding
+from .observed import Facts
 
 Unit: TypeAlias = Literal["ratio", "seconds", "bytes", "count", "metric"]
 """Of the value and the limit; ``metric``: that of the metric that the label names."""

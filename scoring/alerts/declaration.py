@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from scoring.hysteresis import NONE, Hysteresis
 from scoring.statistics.cusum import Chart, design
 from scoring.statistics.sequence import GRID, ConfidenceSequence
-from scoring.status import Policy, Thresholds
+from scoring.status.hysteresis import NONE, Hysteresis
+from scoring.status.status import Policy, Thresholds
 
 MINUTE_NS = 60 * 10**9
 HOUR_NS = 60 * MINUTE_NS

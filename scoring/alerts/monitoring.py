@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scoring.statistics.estimate import Estimate
-from scoring.status import Policy
+from scoring.status.status import Policy
 
 from .condition import PLACE, Condition, Severity
 from .declaration import Declaration
-from .facts import Facts
 from .finding import Finding
+from .observed import Facts
 from .quality import place, share_found
 
 _LEAST_LAGS = 5

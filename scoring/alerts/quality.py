@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 
-from scoring.label import MAX_LABEL, label
-from scoring.standing import Standing
+from scoring.lexical.label import MAX_LABEL, label
 from scoring.statistics.estimate import Estimate
-from scoring.status import Policy, Status
+from scoring.status.service_status import Standing
+from scoring.status.status import Policy, Status
 
 from .condition import PLACE, Condition, Severity
 from .declaration import Declaration
-from .facts import Facts
 from .finding import Finding, Labels
+from .observed import Facts
 
 
 def quality(declared: Declaration) -> tuple[Condition, ...]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring import contract
-from scoring.case import parse_output
-from scoring.effects import Question
+from scoring.case.case import parse_output
+from scoring.questions.question import Question
+
+from . import contract
 
 MAX_ANSWER = 1_000_000
 """Characters of a judge's text that are read."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
-from scoring.effects import NoAnswer, Question
+from scoring.questions.question import NoAnswer, Question
 
 from . import layout
 from .form import Form

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from scoring.claims import words_of
-from scoring.facts import MAX_TEXT, Number, dates, numbers, same_date
-from scoring.label import label
-from scoring.numerals import spoken_numbers
-from scoring.text import normalise
+from scoring.lexical.claims import words_of
+from scoring.lexical.facts import MAX_TEXT, Number, dates, numbers, same_date
+from scoring.lexical.label import label
+from scoring.lexical.numerals import spoken_numbers
+from scoring.lexical.text import normalise
 
 _MOST = 200
 """Figures, and dates, of one text that are looked up."""

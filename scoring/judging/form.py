@@ -7,11 +7,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring import contract
-from scoring.effects import Question
-from scoring.label import label
-from scoring.span import Json
+from scoring.lexical.label import label
+from scoring.questions.question import Question
+from scoring.trace.span import Json
 
+from . import contract
 from .answers import Reader, explanation, level
 from .parts import lines
 from .prompt import ANSWERS, DATA, FIVE_FIELDS, SEED_000, version

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scoring.effects import BorneOut, CitesTranscript, GradeAnswer, Question
-from scoring.judge_metrics import DEFINITIONS, MAX_SCORE, Definition
+from scoring.metrics.judge_metrics import DEFINITIONS, MAX_SCORE, Definition
 from scoring.questions.agent import GradeAgent
 from scoring.questions.benchmarks import (
     FollowsInstructions,
@@ -20,10 +19,11 @@ from scoring.questions.benchmarks import (
 )
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
+from scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer, Question
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
 from scoring.rubrics.dimensions import IMPORTANCE, LEVELS
-from scoring.span import Json
+from scoring.trace.span import Json
 
 from . import readers
 from .answers import Reader, level

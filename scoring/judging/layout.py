@@ -9,9 +9,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from scoring.effects import Question
 from scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
-from scoring.span import Json
+from scoring.questions.question import Question
+from scoring.trace.span import Json
 
 from .fence import fence
 from .form import STRING, Form, list_of, object_of, one_of

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 
-from scoring.case import Case, Utterance
-from scoring.conversation import turns
-from scoring.grounds import called_tools, criteria, ground_truth, sources, stated_scenario, written
-from scoring.result import Unavailable
-from scoring.span import Json
-from scoring.text import normalise
+from scoring.case.case import Case, Utterance
+from scoring.case.conversation import turns
+from scoring.case.grounds import called_tools, criteria, ground_truth, sources, stated_scenario, written
+from scoring.lexical.text import normalise
+from scoring.metrics.result import Unavailable
+from scoring.trace.span import Json
 
 
 def part(case: Case, name: str) -> str | None:

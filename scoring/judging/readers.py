@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scoring import contract
-from scoring.effects import Question
-from scoring.judge_metrics import Definition
-from scoring.judged_benchmarks import SOUNDNESS
+from scoring.metrics.judge_metrics import Definition
+from scoring.metrics.judged_benchmarks import SOUNDNESS
+from scoring.metrics.summary import MAX_FACTS
 from scoring.questions.benchmarks import FollowsInstructions, PiecesNeeded, PiecesUsed
+from scoring.questions.question import Question
 from scoring.rubrics.agent import parse_agent_grade
 from scoring.rubrics.answer import parse_grade
 from scoring.rubrics.dimensions import parse_claims, parse_level
 from scoring.rubrics.quality import parse_quality
-from scoring.summary import MAX_FACTS
 
+from . import contract
 from .answers import ParseError, Reader, explanation, level, objects, texts
 
 MOST = 500

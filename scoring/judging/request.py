@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scoring.case import Case
-from scoring.effects import NoAnswer, Question
-from scoring.span import Json
+from scoring.case.case import Case
+from scoring.questions.question import NoAnswer, Question
+from scoring.trace.span import Json
 
 from . import layout
 from .answers import JudgedValue, ParseError, by_id, decode, exactly

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.case import Case
+from scoring.case.case import Case
 
 from .fence import fence
 from .parts import part

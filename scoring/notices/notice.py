@@ -9,7 +9,7 @@ from typing import Any
 
 from scoring.alerts.event import AlertEvent, event_of_json
 
-from .report import Report
+from .daily_report import Report
 
 
 class Kind(StrEnum):

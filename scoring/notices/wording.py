@@ -9,9 +9,9 @@ from scoring.alerts.condition import Severity, Unit
 from scoring.alerts.event import AlertEvent, Example
 from scoring.alerts.lifecycle import Turn
 
+from .daily_report import Course, Report, WeakMetric
 from .notice import Kind, Notice
-from .report import Course, Report, WeakMetric
-from .told import Line, Told, Wording, lasting, paragraphs, plain, when
+from .text import Line, Told, Wording, lasting, paragraphs, plain, when
 
 MOST_IN_DIGEST = 20
 _OVER = {

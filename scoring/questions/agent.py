@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scoring.effects import Question
+from .question import Question
 
 EMPHASIS_HEADING = "Test case-specific evaluation emphasis"
 """Heading under which a case's own emphasis is appended to the judge's user prompt, as seed 001 names it."""
@@ -12,7 +12,7 @@ EMPHASIS_HEADING = "Test case-specific evaluation emphasis"
 
 @dataclass(frozen=True, slots=True)
 class GradeAgent(Question):
-    """How well did the agent do by one metric of ``scoring.judge_metrics``, turns numbered from 0?
+    """How well did the agent do by one metric of ``scoring.metrics.judge_metrics``, turns numbered from 0?
 
     A scored metric is answered by ``{"score": 0..5, "failure_code": str | null, "turns": [int], "reason": str}``, a
     binary one by the same with ``"passed": bool`` in place of the score. ``emphasis`` is the case's

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scoring.effects import Question
+from .question import Question
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from scoring import lexical
-from scoring.case import Case
-from scoring.effects import NoAnswer, Question, Reply, run
-from scoring.rubric import Rubric
-from scoring.verdict import Verdict, reach_verdict
-
-from . import agent, benchmarks, dimensions, entity, qa, quality, translation, workflow
-from . import answer as answer_rubric
-from . import text as text_rubric
+from scoring.case.case import Case
+from scoring.lexical import answers as lexical
+from scoring.questions.question import NoAnswer, Question, Reply, run
+from scoring.rubrics import agent, benchmarks, dimensions, entity, qa, quality, translation, workflow
+from scoring.rubrics import answer as answer_rubric
+from scoring.rubrics import text as text_rubric
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.verdict import Verdict, reach_verdict
 
 RUBRICS: Mapping[str, Rubric] = {
     rubric.id: rubric

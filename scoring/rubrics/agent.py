@@ -6,18 +6,18 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring import contract
-from scoring.bands import Bands, must_be_one
-from scoring.case import Case, Utterance
-from scoring.conversation import turns
-from scoring.effects import Steps
-from scoring.judge_config import FULL_SCORE, JudgeConfig
-from scoring.judge_metrics import ACCEPTABLE_SCORE, DEFINITIONS, MAX_SCORE, Definition
-from scoring.metric import Metric
+from scoring.case.case import Case, Utterance
+from scoring.case.conversation import turns
+from scoring.judging import contract
+from scoring.metrics.bands import Bands, must_be_one
+from scoring.metrics.judge_config import FULL_SCORE, JudgeConfig
+from scoring.metrics.judge_metrics import ACCEPTABLE_SCORE, DEFINITIONS, MAX_SCORE, Definition
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Method, Scored, Unavailable
+from scoring.metrics.settle import settle
 from scoring.questions.agent import GradeAgent
-from scoring.result import Method, Scored, Unavailable
-from scoring.rubric import Criterion, Rubric
-from scoring.settle import settle
+from scoring.questions.question import Steps
+from scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 001"
 _LABEL = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")

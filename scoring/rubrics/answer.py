@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoring.bands import Bands, at_most
-from scoring.case import Case
-from scoring.effects import GradeAnswer, Steps
-from scoring.metric import Metric
-from scoring.result import Failed, Method, Result, Scored, Unavailable
-from scoring.rubric import Criterion, Rubric
-from scoring.settle import settle
+from scoring.case.case import Case
+from scoring.metrics.bands import Bands, at_most
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Failed, Method, Result, Scored, Unavailable
+from scoring.metrics.settle import settle
+from scoring.questions.question import GradeAnswer, Steps
+from scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 002"
 MAX_RATIONALE_WORDS = 80

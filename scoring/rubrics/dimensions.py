@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scoring import contract
-from scoring.bands import Bands
-from scoring.case import Case
-from scoring.effects import Steps
-from scoring.grounds import called_tools, criteria, ground_truth, stated_scenario
-from scoring.label import label
-from scoring.metric import Metric
+from scoring.case.case import Case
+from scoring.case.grounds import called_tools, criteria, ground_truth, stated_scenario
+from scoring.judging import contract
+from scoring.lexical.label import label
+from scoring.metrics.bands import Bands
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Method, NotApplicable, Scored, Unavailable
+from scoring.metrics.settle import settle
+from scoring.metrics.tool_efficiency import efficiency, states_budget
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
-from scoring.result import Method, NotApplicable, Scored, Unavailable
-from scoring.rubric import Criterion, Rubric
-from scoring.settle import settle
-from scoring.tool_efficiency import efficiency, states_budget
+from scoring.questions.question import Steps
+from scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 004"
 LEVELS = {"excellent": 1.0, "good": 0.8, "acceptable": 0.6, "poor": 0.3, "failed": 0.0}

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import islice
 
-from scoring.bands import Bands, Blocker, Effect, at_least, count
-from scoring.case import Case
-from scoring.effects import Begun, SameEntity, Steps
-from scoring.label import MAX_LABELS, label, labels
-from scoring.metric import Metric
-from scoring.result import Method, Result, Scored, Unavailable
-from scoring.rubric import Criterion, Rubric, derived_pass_mark
-from scoring.settle import settle
-from scoring.span import Json
-from scoring.structure import items, reference, structure_compliance
-from scoring.text import WordIndex, normalise, tokens
+from scoring.case.case import Case
+from scoring.lexical.label import MAX_LABELS, label, labels
+from scoring.lexical.text import WordIndex, normalise, tokens
+from scoring.metrics.bands import Bands, Blocker, Effect, at_least, count
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Method, Result, Scored, Unavailable
+from scoring.metrics.settle import settle
+from scoring.metrics.structure import items, reference, structure_compliance
+from scoring.questions.question import Begun, SameEntity, Steps
+from scoring.trace.span import Json
+from scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 
 SOURCE = "seed 000, Task 2"
 _PARTS = re.compile("[ _-]")

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scoring.bands import Blocker, Effect, at_least, at_most
-from scoring.case import Case
-from scoring.effects import BorneOut, CitesTranscript, Steps
-from scoring.label import label
-from scoring.metric import Metric
-from scoring.result import Method, NotApplicable, Result, Scored, Unavailable
-from scoring.rubric import Criterion, Rubric, derived_pass_mark
-from scoring.settle import settle, truth
-from scoring.span import Json
-from scoring.structure import (
+from scoring.case.case import Case
+from scoring.lexical.label import label
+from scoring.metrics.bands import Blocker, Effect, at_least, at_most
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Method, NotApplicable, Result, Scored, Unavailable
+from scoring.metrics.settle import settle, truth
+from scoring.metrics.structure import (
     Matched,
     items,
     kind,
@@ -24,6 +21,9 @@ from scoring.structure import (
     strict_key,
     structure_compliance,
 )
+from scoring.questions.question import BorneOut, CitesTranscript, Steps
+from scoring.trace.span import Json
+from scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 
 SOURCE = "seed 000, Task 1"
 _LARGEST = 1e15

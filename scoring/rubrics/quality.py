@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from scoring import contract
-from scoring.bands import Bands
-from scoring.case import Case
-from scoring.effects import Steps
-from scoring.grounds import criteria, sources
-from scoring.metric import Metric
+from scoring.case.case import Case
+from scoring.case.grounds import criteria, sources
+from scoring.judging import contract
+from scoring.metrics.bands import Bands
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Method, Result, Scored, Unavailable
+from scoring.metrics.settle import settle
 from scoring.questions.quality import GradeQuality
-from scoring.result import Method, Result, Scored, Unavailable
-from scoring.rubric import Criterion, Rubric
-from scoring.settle import settle
+from scoring.questions.question import Steps
+from scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 003 §2"
 _THIRD = 1 / 3

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from scoring.bands import Bands, Blocker, Effect, at_least, count, must_be_one
-from scoring.case import Case
-from scoring.emotion import dominant_emotion, expected_emotions
-from scoring.highlights import highlight_correctness, highlight_recall
-from scoring.metric import Metric
-from scoring.result import Method, Unavailable
-from scoring.rubric import Criterion, Rubric, derived_pass_mark
-from scoring.sentiment import accuracy, macro_f1, missing, over_labels, read_labels
-from scoring.structure import structure_compliance
-from scoring.subscore import weighted
-from scoring.summary import call_intent, fabrication_free, required_fields, summaries
+from scoring.case.case import Case
+from scoring.metrics.bands import Bands, Blocker, Effect, at_least, count, must_be_one
+from scoring.metrics.emotion import dominant_emotion, expected_emotions
+from scoring.metrics.highlights import highlight_correctness, highlight_recall
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Method, Unavailable
+from scoring.metrics.sentiment import accuracy, macro_f1, missing, over_labels, read_labels
+from scoring.metrics.structure import structure_compliance
+from scoring.metrics.subscore import weighted
+from scoring.metrics.summary import call_intent, fabrication_free, required_fields, summaries
+from scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 
 SOURCE = "seed 000, Task 3"
 SENTIMENT, SUMMARY, EMOTION = 0.30, 0.50, 0.20

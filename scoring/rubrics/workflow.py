@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
-from scoring.bands import must_be_one
-from scoring.case import Case
-from scoring.grounds import called_tools, stated_scenario
-from scoring.jsontext import decoded
-from scoring.label import label, labels
-from scoring.metric import Metric
-from scoring.result import Method, NotApplicable, Result, Scored, Unavailable
-from scoring.result_use import unused_results
-from scoring.rubric import Criterion, Rubric
-from scoring.scenario import ALL_CALLS, Scenario, Side
-from scoring.span import Json, ToolCall
+from scoring.case.case import Case
+from scoring.case.grounds import called_tools, stated_scenario
+from scoring.lexical.label import label, labels
+from scoring.lexical.result_use import unused_results
+from scoring.metrics.bands import must_be_one
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Method, NotApplicable, Result, Scored, Unavailable
+from scoring.scenario.scenario import ALL_CALLS, Scenario, Side
+from scoring.trace.jsontext import decoded
+from scoring.trace.span import Json, ToolCall
+from scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 003 §1"
 _MOST = 100

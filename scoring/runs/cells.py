@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scoring.result import Failed, NotApplicable, Unavailable
-from scoring.rubric import Criterion
+from scoring.metrics.result import Failed, NotApplicable, Unavailable
 from scoring.rubrics import RUBRICS
-from scoring.verdict import State
+from scoring.verdict.rubric import Criterion
+from scoring.verdict.verdict import State
 
 from .cost import Ranked
 from .final import MIN_COVERAGE, Final

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scoring.label import label
+from scoring.lexical.label import label
 
 PASS = "pass"  # noqa: S105  # a verdict, no password
 """What a label is about that names no metric: whether the case passes."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoring.label import label
+from scoring.lexical.label import label
 
 from .verdict_fields import VerdictLineError, number, scores, truth
 

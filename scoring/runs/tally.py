@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from scoring.result import Scored
+from scoring.metrics.result import Scored
 from scoring.statistics.exact_sum import ExactSum
-from scoring.verdict import State
+from scoring.verdict.verdict import State
 
 from .verdict_line import ScoreLine, VerdictLine
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoring.span import Json
+from scoring.trace.span import Json
 
 DEFAULT_COMPLEXITY = "medium"
 """The complexity of a test that names none."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoring.label import MAX_REASON, label
-from scoring.result import Failed, NotApplicable, Scored, Unavailable
-from scoring.verdict import State
+from scoring.lexical.label import MAX_REASON, label
+from scoring.metrics.result import Failed, NotApplicable, Scored, Unavailable
+from scoring.verdict.verdict import State
 
 from .verdict_fields import VerdictLineError, number, scores, sequence, shown, text, truth
 

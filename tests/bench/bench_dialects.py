@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from integrations.dialects import lift
-from integrations.otlp.decode import decode_spans
+from integrations.otlp.wire.decode import decode_spans
 
 SHARED = Path(os.environ.get("SIDEJUDGE_SHARED", Path(__file__).parents[3] / "shared"))
 LAPS, REPEATS = 5, 3

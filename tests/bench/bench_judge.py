@@ -24,13 +24,13 @@ from integrations.cases import read_case
 from integrations.judge.client import JudgeClient, Model
 from integrations.provider.library import LiteLLM
 from integrations.store.sqlite import Store
-from monitor.judge.answerer import JudgeAnswerer
-from monitor.judge.settings import JudgeSettings
-from scoring import lexical
-from scoring.case import Case
-from scoring.effects import Answer, Evaluation, Question, Reply
-from scoring.rubric import Rubric
+from monitor.evaluate.judge.judge_backend import JudgeAnswerer
+from monitor.evaluate.judge.settings import JudgeSettings
+from scoring.case.case import Case
+from scoring.lexical import answers as lexical
+from scoring.questions.question import Answer, Evaluation, Question, Reply
 from scoring.rubrics import RUBRICS
+from scoring.verdict.rubric import Rubric
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
 

@@ -20,13 +20,13 @@ from rich.console import Console
 from rich.table import Table
 
 from integrations.dialects import lift
-from integrations.otlp.decode import decode_spans
+from integrations.otlp.wire.decode import decode_spans
 from monitor.demo.traffic import Traffic
-from monitor.evaluator import Evaluator
-from scoring.case import Case
-from scoring.extract import extract
+from monitor.evaluate.evaluator import Evaluator
+from scoring.case.case import Case
+from scoring.case.extract import extract
 from scoring.rubrics import RUBRICS
-from scoring.trace import Trace
+from scoring.trace.trace import Trace
 
 TRACES = 200
 LAPS = 7

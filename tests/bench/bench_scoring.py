@@ -29,10 +29,10 @@ from rich.console import Console
 from rich.table import Table
 
 from integrations.cases import read_case
-from monitor.evaluator import Evaluator
-from scoring.case import Case
-from scoring.effects import run
-from scoring.lexical import answer
+from monitor.evaluate.evaluator import Evaluator
+from scoring.case.case import Case
+from scoring.lexical.answers import answer
+from scoring.questions.question import run
 from scoring.rubrics import RUBRICS
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from integrations.dialects import lift
-from integrations.otlp.recording import read_files
+from integrations.otlp.wire.recording import read_files
 from tests.conformance.langfuse_losses import FIELDS, FIELDS_KEPT, VERDICTS
 from tests.conformance.test_dialects import CLIENTS, KEPT, SCENARIOS, UNOBTAINABLE, _cases, _compared, _manifest
 

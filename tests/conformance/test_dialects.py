@@ -11,13 +11,13 @@ import pytest
 
 import integrations.dialects
 from integrations.dialects import DIALECTS, generic, lift
-from integrations.otlp.decode import decode, decode_spans
-from integrations.otlp.decode_json import decode_json
-from integrations.otlp.recording import read_files
+from integrations.otlp.wire.decode import decode, decode_spans
+from integrations.otlp.wire.decode_json import decode_json
+from integrations.otlp.wire.recording import read_files
 from integrations.raw import RawSpan
-from scoring.case import Case
-from scoring.extract import extract
-from scoring.trace import Trace
+from scoring.case.case import Case
+from scoring.case.extract import extract
+from scoring.trace.trace import Trace
 
 SCENARIOS = ("s1_plain", "s2_agents", "s3_callcentre", "s4_error", "s5_stream", "s6_session")
 CLIENTS = (

@@ -12,11 +12,11 @@ import jsonschema
 import pytest
 
 import scoring
-from scoring.effects import Question
-from scoring.embedding import EMBEDDING_ONLY
+from scoring.embedding.answers import EMBEDDING_ONLY
 from scoring.judging.forms import BY_METRIC, FORMS, TEMPLATE, form_of
 from scoring.judging.parts import PARTS
 from scoring.judging.prompt import prompt
+from scoring.questions.question import Question
 
 for _found in pkgutil.walk_packages(scoring.__path__, "scoring."):
     importlib.import_module(_found.name)

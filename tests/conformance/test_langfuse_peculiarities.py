@@ -17,7 +17,7 @@ HERE = {
     "fake": "integrations/langfuse/test_fake.py", "delivery": "monitor/langfuse/test_delivery.py",
     "peculiarities": "monitor/langfuse/test_peculiarities.py", "pull": "monitor/langfuse/test_pull.py",
     "people": "monitor/langfuse/test_people.py", "routing": "monitor/langfuse/test_routing.py",
-    "references": "monitor/references/test_references.py", "numbering": "monitor/backfill/test_numbering.py",
+    "references": "monitor/references/test_references.py", "numbering": "monitor/offline/backfill/test_numbering.py",
     "own": "end_to_end/test_own_traces_in_langfuse.py", "providers": "integrations/otel_events/test_providers.py",
     "otel": "monitor/otel_events/test_delivery.py", "dialects": "integrations/dialects/test_families.py",
     "guard": "scoring/test_loop_guard.py",

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from integrations.dialects import lift
-from integrations.langfuse.lift import raw_spans
-from integrations.otlp.recording import read_files
+from integrations.langfuse.normalise import raw_spans
+from integrations.otlp.wire.recording import read_files
 from integrations.raw import RawSpan
-from scoring.case import Case
-from scoring.extract import extract
-from scoring.trace import Trace
+from scoring.case.case import Case
+from scoring.case.extract import extract
+from scoring.trace.trace import Trace
 from tests.conformance.langfuse_losses import FIELDS, FIELDS_KEPT
 from tests.conformance.test_dialects import CLIENTS, KEPT, SCENARIOS
 from tests.fakes.langfuse.otel_contents import Details

@@ -8,11 +8,11 @@ import math
 import orjson
 import pytest
 
-from scoring.case import Case, Utterance
-from scoring.effects import Answer, Evaluation, NoAnswer
-from scoring.result import Failed, Method, NotApplicable, Scored, Unavailable
+from scoring.case.case import Case, Utterance
+from scoring.metrics.result import Failed, Method, NotApplicable, Scored, Unavailable
+from scoring.questions.question import Answer, Evaluation, NoAnswer
 from scoring.rubrics import RUBRICS, score
-from scoring.span import ToolCall
+from scoring.trace.span import ToolCall
 
 CRITERIA = [
     pytest.param(rubric, criterion, id=f"{rubric.id}-{criterion.metric.id}")

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scoring.case import Case
-from scoring.result import Failed, NotApplicable, Scored, Unavailable
+from scoring.case.case import Case
+from scoring.metrics.result import Failed, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS
-from scoring.verdict import State, reach_verdict
+from scoring.verdict.verdict import State, reach_verdict
 
 EACH = pytest.mark.parametrize("rubric", RUBRICS.values(), ids=list(RUBRICS))
 BLOCKED = pytest.mark.parametrize(

@@ -21,14 +21,13 @@ from dashboards.rules.people import corrected
 from monitor.demo.scene import CONFIG
 from monitor.demo.traffic import Traffic
 from scoring.alerts.declaration import Declaration
-from scoring.hysteresis import Hysteresis
+from scoring.status.hysteresis import Hysteresis
+from tests.dashboards.prometheus_server import BINARY, Prometheus
 from tests.fakes.judge import judges
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.fakes.openai import Provider
 from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.running import Running
-
-from .prometheus_server import BINARY, Prometheus
 
 pytestmark = [
     pytest.mark.skipif(BINARY is None, reason="Prometheus is not installed (Debian package prometheus)"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dashboards.failing_metrics import failing_metrics
-from dashboards.verdict_rows import elsewhere, verdict_table
-from dashboards.workflow_diff import workflow_diff
+from dashboards.pages.failing_metrics import failing_metrics
+from dashboards.pages.verdict_rows import elsewhere, verdict_table
+from dashboards.pages.workflow_diff import workflow_diff
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 

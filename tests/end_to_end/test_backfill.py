@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from integrations.otlp.decode import decode_spans
+from integrations.otlp.wire.decode import decode_spans
 from monitor.demo.traffic import Traffic
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of

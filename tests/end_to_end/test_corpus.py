@@ -8,8 +8,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from scoring.case import Case
-from scoring.span import ToolCall
+from scoring.case.case import Case
+from scoring.trace.span import ToolCall
 from tests.conformance.test_dialects import CLIENTS, SCENARIOS, UNOBTAINABLE, differing
 from tests.running import Running, free_port
 

@@ -19,10 +19,9 @@ from dashboards.rules.recordings import STATUS
 from scoring.alerts.condition import alert_name
 from tests.alertmanager import BINARY as ALERTMANAGER
 from tests.dashboards.prometheus_server import BINARY as PROMETHEUS
+from tests.end_to_end.degrading import A_TICK, ALERTS, CODES, Rehearsal, command, rehearsal
 from tests.fakes.judge import judges
 from tests.fakes.openai import error
-
-from .degrading import A_TICK, ALERTS, CODES, Rehearsal, command, rehearsal
 
 pytestmark = [
     pytest.mark.skipif(PROMETHEUS is None, reason="Prometheus is not installed (Debian package prometheus)"),

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from integrations.otlp.encode import encode_spans
-from integrations.otlp.recording import read_files
+from integrations.otlp.wire.encode import encode_spans
+from integrations.otlp.wire.recording import read_files
 from integrations.raw import RawSpan
 from tests.conformance.langfuse_losses import VERDICTS
 from tests.conformance.test_dialects import CLIENTS, SCENARIOS

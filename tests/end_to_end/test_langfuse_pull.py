@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from integrations.otlp.recording import read_files
+from integrations.otlp.wire.recording import read_files
 from integrations.raw import RawSpan
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of

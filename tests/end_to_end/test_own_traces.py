@@ -280,7 +280,7 @@ def _plain_start(tmp_path: Path, environ: dict[str, str], **said: Any) -> subpro
     """A monitor is put together, and says what it has imported."""
     script = f"""
 import json, sys
-from monitor.app import Monitor
+from monitor.runtime.app import Monitor
 from monitor.config import Config
 Monitor(Config.model_validate_json({json.dumps({"store": {"path": str(tmp_path / "s.sqlite")}, **said})!r}))
 print(json.dumps([name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))]))

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from scoring.loop_guard import is_own
+from scoring.trace.loop_guard import is_own
 from tests.end_to_end.test_judge import PRICE, asked, judged_by
 from tests.fakes.judge import judges
 from tests.fakes.langfuse.otel import Otel

@@ -6,7 +6,7 @@ import random
 
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode
-from tests.monitor.langfuse.conftest import Bench, bench, fake, score  # noqa: F401  # fixtures
+from tests.langfuse_bench import Bench, bench, fake, score  # noqa: F401  # fixtures
 
 TRACES = 2_500
 NAMES = ("qa_score", "qa_a", "qa_b", "qa_c")

@@ -15,7 +15,7 @@ import pytest
 
 from monitor.demo.traffic import Traffic
 from scoring.rubrics import RUBRICS
-from scoring.score_name import composite_name, pass_name, score_name, state_name
+from scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 

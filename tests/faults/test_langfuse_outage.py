@@ -10,10 +10,10 @@ from integrations.langfuse.budget import Budget
 from integrations.langfuse.client import Access, Langfuse
 from integrations.store.errors import StoreError
 from integrations.store.sqlite import Store
-from monitor.room import Terms, make_room
+from monitor.runtime.disk_pressure import Terms, make_room
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, only
-from tests.monitor.langfuse.conftest import START_NS, Bench, score
+from tests.langfuse_bench import START_NS, Bench, score
 
 PER_MINUTE = 120
 MOST = 4096

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from integrations.dialects import lift
-from integrations.otlp.recording import read_files
+from integrations.otlp.wire.recording import read_files
 from integrations.raw import RawEvent, RawSpan
-from scoring.extract import extract
-from scoring.trace import Trace
+from scoring.case.extract import extract
+from scoring.trace.trace import Trace
 from tests.conformance.test_dialects import CLIENTS
 
 ROUNDS = 3

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from integrations.otlp.receiver import Receiver
-from integrations.otlp.wire import read_headers
-from monitor.assembler import Assembler
+from integrations.otlp.server.receiver import Receiver
+from integrations.otlp.wire.request import read_headers
 from monitor.config.model import Sampling
-from monitor.intake import Intake
-from monitor.ledger import Ledger
-from monitor.sampler import Sampler
+from monitor.ingest.assembler import Assembler
+from monitor.ingest.intake import Intake
+from monitor.ingest.outcomes import Ledger
+from monitor.ingest.sampler import Sampler
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
 LIMIT = 1 << 16

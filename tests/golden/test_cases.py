@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from integrations.cases import read_case
-from scoring import lexical
-from scoring.effects import Answer, GradeAnswer
+from scoring.lexical import answers as lexical
+from scoring.metrics.result import Method
 from scoring.questions.agent import GradeAgent
 from scoring.questions.benchmarks import (
     FollowsInstructions,
@@ -28,9 +28,9 @@ from scoring.questions.benchmarks import (
 )
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
+from scoring.questions.question import Answer, GradeAnswer
 from scoring.questions.text import Supported
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
-from scoring.result import Method
 from scoring.rubrics import RUBRICS, score
 
 FOLDER = Path(__file__).parent / "cases"

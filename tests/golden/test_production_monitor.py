@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from monitor.alerts.watch import Watch
-from monitor.observation import Key, Observation
-from monitor.windows import Windows
+from monitor.alerting.observation import Key, Observation
+from monitor.alerting.watch import Watch
+from monitor.alerting.windows import Windows
 from scoring.alerts.declaration import Declaration
-from scoring.alerts.facts import Facts
-from scoring.status import SEED
+from scoring.alerts.observed import Facts
+from scoring.status.status import SEED
 
 KEY = Key("shop", "production", "dimensions")
 FOREVER_NS = 10**18

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 import yaml
 
-from monitor.ledger import Reason
+from monitor.ingest.outcomes import Reason
 from tests.helm.checks import pod_specs, schema_errors
 from tests.helm.engine import LATEST
 from tests.helm.generate import CHART, HELM, LIBRARY, ROOT

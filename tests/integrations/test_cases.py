@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from integrations.cases import CaseError, read_case, read_case_with_remarks
-from scoring.case import Case, Utterance
-from scoring.span import ToolCall
+from scoring.case.case import Case, Utterance
+from scoring.trace.span import ToolCall
 
 FULL = {
     "case_id": "call-0017", "task": "qa", "input": [{"role": "user", "content": "hi"}],

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from integrations.delivery import RefusedError, UnreachableError
+from integrations.delivery_errors import RefusedError, UnreachableError
 from integrations.post import Poster, retry_after
 from tests.fakes.receiver import Act, receiving
 

@@ -11,8 +11,8 @@ import httpx
 import pytest
 import yaml
 
-from monitor.app import Monitor
 from monitor.config import Config, load
+from monitor.runtime.app import Monitor
 from tests.waiting import until
 
 CALM: dict[str, Any] = {

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from scoring.alerts.declaration import Declaration
-from scoring.hysteresis import Held, Look, step
 from scoring.statistics.cusum import Cusum
 from scoring.statistics.estimate import Estimate, from_sums
-from scoring.status import Policy, Status, appraise
+from scoring.status.hysteresis import Held, Look, step
+from scoring.status.status import Policy, Status, appraise
 
 HOUR_NS = 3_600 * 10**9
 ALARMS = (Status.WARNING, Status.CRITICAL)

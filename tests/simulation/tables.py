@@ -29,7 +29,7 @@ from simulated import (  # noqa: E402
 from scoring.statistics.cusum import Cusum, average_run_length, design  # noqa: E402
 from scoring.statistics.interval import Z_95_TWO_SIDED, wilson  # noqa: E402
 from scoring.statistics.sequence import ConfidenceSequence  # noqa: E402
-from scoring.status import Status  # noqa: E402
+from scoring.status.status import Status  # noqa: E402
 
 PAGE = HERE.parents[1] / "monitor" / "STATUS.md"
 RATES = (30, 120, 1200)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import stories_health, stories_long, stories_processes, stories_shares, stories_status
-from .scenario import Scenario
+from tests.dashboards.rules import stories_health, stories_long, stories_processes, stories_shares, stories_status
+from tests.dashboards.rules.scenario import Scenario
 
 
 def scenarios() -> Iterator[Scenario]:

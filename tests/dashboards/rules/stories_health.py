@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .scenario import (
+from tests.dashboards.rules.scenario import (
     PLACE,
     SITE,
     Check,

@@ -6,17 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dashboards.rules import recordings as r
-
-from .scenario import (
-    PLACE,
-    RUBRIC,
-    THRESHOLDS,
-    Scenario,
-    constant,
-    fires,
-    points,
-    silent,
-)
+from tests.dashboards.rules.scenario import PLACE, RUBRIC, THRESHOLDS, Scenario, constant, fires, points, silent
 
 
 def stories() -> Iterator[Scenario]:

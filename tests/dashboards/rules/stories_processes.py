@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dashboards.rules.people import TRUE_NEGATIVE, TRUE_POSITIVE, corrected
-
-from .scenario import (
+from tests.dashboards.rules.scenario import (
     PLACE,
     RUBRIC,
     SITE,

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from dashboards.rules import recordings as r
 from dashboards.rules import shares as s
-
-from .scenario import (
+from tests.dashboards.rules.scenario import (
     METRIC,
     PLACE,
     SERVICE,

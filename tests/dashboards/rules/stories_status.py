@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dashboards.rules import recordings as r
 from scoring.statistics.interval import Z_99_ONE_SIDED
-
-from .scenario import (
+from tests.dashboards.rules.scenario import (
     PLACE,
     RUBRIC,
     THRESHOLDS,

@@ -18,11 +18,10 @@ from dashboards.generated import FOLDER, files
 from dashboards.rules.forms import prometheus_rule, rule_file, rules
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
-from scoring.status import Policy
-
-from .mutations import mutants
-from .scenario import Scenario
-from .scenarios import scenarios
+from scoring.status.status import Policy
+from tests.dashboards.rules.mutations import mutants
+from tests.dashboards.rules.scenario import Scenario
+from tests.dashboards.rules.scenarios import scenarios
 
 PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian package prometheus)")

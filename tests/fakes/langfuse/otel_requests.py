@@ -12,8 +12,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from integrations.otlp.decode import UndecodableError, decode_spans
-from integrations.otlp.decode_json import decode_json
+from integrations.otlp.wire.decode import UndecodableError, decode_spans
+from integrations.otlp.wire.decode_json import decode_json
 from integrations.raw import RawSpan
 from tests.fakes.langfuse.observations import observations_of
 from tests.fakes.langfuse.otel_in import rows_of

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from integrations.dialects import lift
-from integrations.otlp.decode import decode_spans
+from integrations.otlp.wire.decode import decode_spans
 from integrations.raw import RawEvent, RawSpan
-from scoring.span import SpanKind, ToolCall, Usage
+from scoring.trace.span import SpanKind, ToolCall, Usage
 
 
 def _raw(name: str = "step", /, scope: str = "", version: str = "", **given: Any) -> RawSpan:

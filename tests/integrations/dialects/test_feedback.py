@@ -6,9 +6,9 @@ import pytest
 
 from integrations.dialects import lift
 from integrations.raw import RawEvent, RawSpan
-from scoring.extract import extract
-from scoring.feedback import negative
-from scoring.trace import Trace
+from scoring.case.extract import extract
+from scoring.case.feedback import negative
+from scoring.trace.trace import Trace
 
 
 def said(attributes=None, events=(), **scope):

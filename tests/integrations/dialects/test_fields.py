@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from integrations.dialects.fields import Fields, real, text, tokens, value
 from integrations.dialects.reading import Reading
 from integrations.raw import AttributeValue, RawSpan
-from scoring.span import Usage
+from scoring.trace.span import Usage
 
 FIELDS = Fields(
     model=text("answering", "asked"),

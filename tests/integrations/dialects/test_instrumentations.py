@@ -9,9 +9,9 @@ import pytest
 
 from integrations.dialects import lift
 from integrations.raw import RawEvent, RawSpan
-from scoring.extract import extract
-from scoring.span import SpanKind, ToolCall, Usage
-from scoring.trace import Trace
+from scoring.case.extract import extract
+from scoring.trace.span import SpanKind, ToolCall, Usage
+from scoring.trace.trace import Trace
 
 
 def _raw(name: str, scope: str, /, *, number: int = 1, parent: int | None = None, **given: Any) -> RawSpan:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from integrations.dialects import DIALECTS, Dialect, generic, lift
 from integrations.raw import AttributeValue, RawEvent, RawSpan
-from scoring.case import Case
-from scoring.extract import extract
-from scoring.span import Span, SpanKind
-from scoring.trace import Trace
+from scoring.case.case import Case
+from scoring.case.extract import extract
+from scoring.trace.span import Span, SpanKind
+from scoring.trace.trace import Trace
 
 KEYS = (
     "langfuse.observation.type", "langfuse.observation.input", "langfuse.observation.output", "langfuse.trace.tags",

@@ -8,7 +8,7 @@ import pytest
 
 from integrations.dialects import messages
 from integrations.dialects.usage import from_details, whole
-from scoring.span import Json, Message, ToolCall, Usage
+from scoring.trace.span import Json, Message, ToolCall, Usage
 
 ARGUMENTS = {"q": "x"}
 OPENAI: Json = [

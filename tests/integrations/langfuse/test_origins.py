@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from integrations.dialects import lift
-from integrations.langfuse.lift import raw_span
+from integrations.langfuse.normalise import raw_span
 from integrations.langfuse.origins import origin
 from integrations.raw import RawEvent, RawSpan
 from tests.fakes.langfuse.otel_in import rows_of

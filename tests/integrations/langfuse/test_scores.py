@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from integrations.langfuse.scores import MAX_COMMENT, declared, environment, score_id, scores_of, timestamp
-from scoring.case import Case
-from scoring.result import Judgement, Method, Scored, Unavailable
+from scoring.case.case import Case
+from scoring.metrics.result import Judgement, Method, Scored, Unavailable
 from scoring.rubrics import RUBRICS
-from scoring.score_name import score_name
-from scoring.verdict import State, reach_verdict
+from scoring.verdict.score_name import score_name
+from scoring.verdict.verdict import State, reach_verdict
 
 TRACE = "36524d221566b94755e27265a6220988"
 JUDGED = Judgement(

@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from integrations.delivery import RefusedError
+from integrations.delivery_errors import RefusedError
 from integrations.notify.alertmanager import ENDS_AFTER_S, Alertmanager, alertmanager_body
 from integrations.post import Poster
 from scoring.alerts.lifecycle import Turn
+from scoring.notices.daily_report import Report
 from scoring.notices.notice import Kind, Notice
-from scoring.notices.report import Report
-from scoring.notices.told import Wording
+from scoring.notices.text import Wording
 from tests.alert_events import MINUTE_NS, TRACES, event
 from tests.alertmanager import alertmanager
 from tests.fakes.receiver import receiving

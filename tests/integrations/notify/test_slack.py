@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from integrations.notify.slack import Slack, slack_body
 from integrations.post import Poster
-from monitor.notify.setup import MOST_IN_A_MESSAGE
+from monitor.alerting.notify.build import MOST_IN_A_MESSAGE
 from scoring.alerts.condition import Severity
 from scoring.alerts.event import Example
 from scoring.alerts.lifecycle import Turn
+from scoring.notices.daily_report import Report, WeakMetric
 from scoring.notices.notice import Kind, Notice
-from scoring.notices.report import Report, WeakMetric
-from scoring.notices.told import Wording
+from scoring.notices.text import Wording
 from tests.alert_events import SINCE_NS, TRACES, event
 from tests.fakes.receiver import receiving
 

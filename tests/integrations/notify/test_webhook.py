@@ -12,7 +12,7 @@ import integrations.notify.webhook
 from integrations.notify.webhook import Webhook, signature
 from integrations.post import Poster
 from scoring.notices.notice import Kind, Notice
-from scoring.notices.told import Wording
+from scoring.notices.text import Wording
 from tests.alert_events import SINCE_NS, TRACES, event
 from tests.fakes.receiver import receiving
 

@@ -10,11 +10,11 @@ from integrations.otel_events.evaluation import MAX_EXPLANATION, evaluations, te
 from integrations.otel_events.judged import Judged
 from integrations.otel_events.providers import telemetry
 from integrations.otel_events.request import LOGS
-from scoring.case import Case
-from scoring.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
+from scoring.case.case import Case
+from scoring.metrics.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS
-from scoring.score_name import composite_name, score_name
-from scoring.verdict import reach_verdict
+from scoring.verdict.score_name import composite_name, score_name
+from scoring.verdict.verdict import reach_verdict
 
 TRACE = "36524d221566b94755e27265a6220988"
 JUDGED = Judgement(model="openai/m", prompt_version="ab" * 32, cost_usd=0.1, call="c", flags=("disagreement",))

@@ -10,8 +10,8 @@ import socket
 import pytest
 import uvicorn
 
-from integrations.otlp.outcome import Receipt
-from integrations.otlp.receiver import Receiver
+from integrations.otlp.server.receiver import Receiver
+from integrations.otlp.wire.receipt import Receipt
 
 HEAD = "POST /v1/traces HTTP/1.1\r\nHost: test\r\nContent-Type: application/x-protobuf\r\n"
 

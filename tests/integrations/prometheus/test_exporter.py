@@ -13,27 +13,27 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from integrations.prometheus.exporter import Exporter, Known, Queue, Snapshot
 from integrations.prometheus.families import FAMILIES
 from integrations.prometheus.judge_metrics import KnownJudge
-from scoring.agreement_standing import AgreementStanding
 from scoring.alerts.agreements import Agreements
 from scoring.alerts.board import Posted
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.finding import Finding
 from scoring.alerts.lifecycle import Alert, Stage
-from scoring.bands import Blocker, Effect
-from scoring.belated_standing import BelatedStanding
-from scoring.export_standing import ExportStanding
-from scoring.judge_standing import JudgeStanding, ModelStanding, Spending
-from scoring.metric import Metric
-from scoring.pull_standing import PullStanding
-from scoring.result import Failed, NotApplicable, Result, Scored, Unavailable
-from scoring.rubric import Criterion, Rubric
-from scoring.standing import OTHER, Change, Standing
+from scoring.metrics.bands import Blocker, Effect
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Failed, NotApplicable, Result, Scored, Unavailable
 from scoring.statistics.estimate import estimate
 from scoring.statistics.missing import MissingBand
 from scoring.statistics.rogan_gladen import Corrected
-from scoring.status import Policy, Status, Thresholds, appraise
-from scoring.verdict import Score, State, Verdict
+from scoring.status.agreement_snapshot import AgreementStanding
+from scoring.status.export_snapshot import ExportStanding
+from scoring.status.judge_snapshot import JudgeStanding, ModelStanding, Spending
+from scoring.status.late_reference_snapshot import BelatedStanding
+from scoring.status.pull_snapshot import PullStanding
+from scoring.status.service_status import OTHER, Change, Standing
+from scoring.status.status import Policy, Status, Thresholds, appraise
+from scoring.verdict.rubric import Criterion, Rubric
+from scoring.verdict.verdict import Score, State, Verdict
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"

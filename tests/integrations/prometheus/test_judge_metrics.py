@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from integrations.prometheus.exporter import Exporter, Known, Snapshot
 from integrations.prometheus.judge_metrics import KnownJudge
-from scoring.judge_standing import JudgeStanding, ModelStanding, Spending
+from scoring.status.judge_snapshot import JudgeStanding, ModelStanding, Spending
 
 MODEL = "openai/m-2025-01-01"
 KNOWN = KnownJudge(models=(MODEL,), failures=("timeout", "parse_error"), flags=("contradiction", "disagreement"))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry
 
 from integrations.prometheus.exporter import Exporter, Known, Snapshot
-from scoring.pull_standing import PullStanding
+from scoring.status.pull_snapshot import PullStanding
 
 STANDING = PullStanding(state="ok", pending=3, lag_s=2.5, read_s=17.0, rows=10, taken=2, errors=(("timeout", 1),))
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from monitor.answers import StatusBody
+from monitor.api.explain import sampling_forecast, told
+from monitor.api.report import Report
+from monitor.api.schemas import StatusBody
 from monitor.config import load
-from monitor.report import Report
-from monitor.story import sampling_forecast, told
-from scoring.standing import Standing
 from scoring.statistics.estimate import estimate
-from scoring.status import Policy, appraise
+from scoring.status.service_status import Standing
+from scoring.status.status import Policy, appraise
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 STORY = {

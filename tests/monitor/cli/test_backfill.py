@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 
-from integrations.otlp.decode import decode_spans
+from integrations.otlp.wire.decode import decode_spans
 from monitor.demo.traffic import Traffic
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations, observations_of

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from scoring.case import Case
-from scoring.effects import Answer
-from scoring.result import Method
+from scoring.case.case import Case
+from scoring.metrics.result import Method
+from scoring.questions.question import Answer
 from scoring.rubrics import RUBRICS, score
 
 GOOD_GRADE = (2, 2)

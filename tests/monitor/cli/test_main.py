@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from monitor.cli import COMMANDS, main
 from monitor.config import resolve
-from monitor.config.answerers import Embedding
-from monitor.extras import EMBEDDINGS, installed, missing
+from monitor.config.evaluators import Embedding
+from monitor.config.extras import EMBEDDINGS, installed, missing
 
 CORPUS = Path(__file__).parents[1] / "config"
 ENTRY = Path(sys.executable).with_name("sidejudge")

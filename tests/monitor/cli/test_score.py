@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from monitor.batch.append_file import AnotherRunError
-from monitor.batch.lines import lines
-from monitor.batch.verdict_file import VerdictFile
+from monitor.offline.score.append_file import AnotherRunError
+from monitor.offline.score.lines import lines
+from monitor.offline.score.verdict_file import VerdictFile
 
 ENTRY = Path(sys.executable).with_name("sidejudge")
 ENVIRON = {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}

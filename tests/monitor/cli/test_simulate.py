@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from monitor.instant import written
+from scoring.trace.instant import written
 from tests.verdict_lines import verdict_line
 
 BEGIN_NS = 1_795_255_200 * 10**9

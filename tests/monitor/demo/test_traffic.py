@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from integrations.dialects import lift
-from integrations.otlp.decode import decode_spans
-from monitor.catalogue import configured
+from integrations.otlp.wire.decode import decode_spans
 from monitor.config import load
+from monitor.config.rubrics import configured
 from monitor.demo.scene import CONFIG
 from monitor.demo.traffic import ENVIRONMENT, Sent, Traffic
-from monitor.evaluator import Evaluator
-from monitor.router import Route, Router
-from scoring.extract import extract
-from scoring.trace import Trace
+from monitor.evaluate.evaluator import Evaluator
+from monitor.evaluate.router import Route, Router
+from scoring.case.extract import extract
+from scoring.trace.trace import Trace
 
 NOW = 1_790_000_000_000_000_000
 DEMO = load(CONFIG, {})

@@ -10,13 +10,13 @@ import pytest
 from scoring.alerts.condition import Severity
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import ChangeRule, Declaration
-from scoring.alerts.facts import Agreement, Facts, WindowFacts
+from scoring.alerts.observed import Agreement, Facts, WindowFacts
 from scoring.alerts.quality import place_of
-from scoring.judge_standing import CircuitName, JudgeStanding, ModelStanding, Spending
-from scoring.standing import Change, Standing
 from scoring.statistics.estimate import estimate
 from scoring.statistics.mean import mean_estimate
-from scoring.status import Appraisal, Policy, Status, Thresholds
+from scoring.status.judge_snapshot import CircuitName, JudgeStanding, ModelStanding, Spending
+from scoring.status.service_status import Change, Standing
+from scoring.status.status import Appraisal, Policy, Status, Thresholds
 
 DECLARED = Declaration()
 ALL = conditions(DECLARED)

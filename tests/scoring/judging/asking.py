@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.case import Case, Utterance
-from scoring.effects import BorneOut, CitesTranscript, GradeAnswer
+from scoring.case.case import Case, Utterance
 from scoring.judging.layout import form_for
 from scoring.questions.agent import GradeAgent
 from scoring.questions.benchmarks import (
@@ -16,9 +15,10 @@ from scoring.questions.benchmarks import (
 )
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
+from scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
-from scoring.span import ToolCall
+from scoring.trace.span import ToolCall
 
 CASE = Case(
     case_id="c",

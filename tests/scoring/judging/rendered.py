@@ -9,8 +9,8 @@ from pathlib import Path
 import yaml
 
 from integrations.cases import read_case
-from scoring.effects import Evaluation, NoAnswer
 from scoring.judging.request import can_judge, requests
+from scoring.questions.question import Evaluation, NoAnswer
 from scoring.rubrics import RUBRICS
 
 STORIES = Path(__file__).parents[2] / "golden" / "cases"

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.effects import CitesTranscript, GradeAnswer
 from scoring.judging.request import JudgedValue, ParseError, prompt_version, requests
 from scoring.questions.agent import GradeAgent
 from scoring.questions.benchmarks import FollowsInstructions, PiecesUsed, SoundReasoning
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
+from scoring.questions.question import CitesTranscript, GradeAnswer
 from scoring.questions.text import SameIntent, SummaryClaims
 from scoring.questions.translation import HowFluent, OutcomeDrift
 from tests.scoring.judging.asking import CASE, HONEST, answers

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case import Case, Utterance
-from scoring.effects import BorneOut, CitesTranscript, GradeAnswer, SameEntity
+from scoring.case.case import Case, Utterance
 from scoring.judging.check import contradiction
 from scoring.questions.agent import GradeAgent
 from scoring.questions.benchmarks import SameFact, StatedClaims
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
+from scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer, SameEntity
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift
-from scoring.span import ToolCall
+from scoring.trace.span import ToolCall
 from tests.scoring.judging.asking import HONEST
 
 CALL = Case(

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from scoring.case import Case, Utterance
-from scoring.effects import Answer, BorneOut, CitesTranscript, GradeAnswer
+from scoring.case.case import Case, Utterance
 from scoring.judging.check import contradiction
 from scoring.judging.request import can_judge, requests
+from scoring.metrics.result import Method
 from scoring.questions.agent import GradeAgent
 from scoring.questions.benchmarks import (
     FollowsInstructions,
@@ -30,12 +30,12 @@ from scoring.questions.benchmarks import (
 )
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
+from scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
-from scoring.result import Method
 from scoring.rubrics import RUBRICS, score
-from scoring.span import ToolCall
-from scoring.verdict import State
+from scoring.trace.span import ToolCall
+from scoring.verdict.verdict import State
 from tests.scoring.judging.asking import answers
 
 LINES = (Path(__file__).parent / "injections.jsonl").read_text(encoding="utf-8").splitlines()

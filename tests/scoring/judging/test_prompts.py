@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from scoring.effects import BorneOut, CitesTranscript, GradeAnswer
-from scoring.judge_metrics import DEFINITIONS
 from scoring.judging.forms import BY_METRIC, FORMS, TEMPLATE
 from scoring.judging.layout import files, system
 from scoring.judging.prompt import prompt, version
 from scoring.judging.request import prompt_version
+from scoring.metrics.judge_metrics import DEFINITIONS
 from scoring.questions.quality import GradeQuality
+from scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer
 from scoring.rubrics.dimensions import LEVELS
 
 PROMPTS = Path(__file__).parents[3] / "scoring" / "prompts"

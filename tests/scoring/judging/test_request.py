@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.case import Case, Utterance
-from scoring.effects import Answer, BorneOut, CitesTranscript, GradeAnswer, SameEntity
+from scoring.case.case import Case, Utterance
 from scoring.judging.batching import MAX_ANSWER_TOKENS
 from scoring.judging.prompt import prompt
 from scoring.judging.request import cache_key, can_judge, requests
 from scoring.judging.tokens import estimate
+from scoring.metrics.result import Method
 from scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
 from scoring.questions.quality import GradeQuality
+from scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, SameEntity
 from scoring.questions.text import SameHighlight, SameIntent, Supported
 from scoring.questions.translation import HowFluent, SentenceSimilarity
-from scoring.result import Method
 from scoring.rubrics import RUBRICS, score
-from scoring.span import ToolCall
+from scoring.trace.span import ToolCall
 from tests.scoring.judging.asking import CASE, HONEST, answers
 
 ROOM = 100_000

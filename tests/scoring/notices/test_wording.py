@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scoring.alerts.condition import Severity
 from scoring.alerts.event import Example
 from scoring.alerts.lifecycle import Turn
+from scoring.notices.daily_report import AgreedOn, Course, Report, WeakMetric
 from scoring.notices.notice import Kind, Notice
-from scoring.notices.report import AgreedOn, Course, Report, WeakMetric
-from scoring.notices.told import Wording, lasting, plain
+from scoring.notices.text import Wording, lasting, plain
 from scoring.notices.wording import tell
-from scoring.status import Status
+from scoring.status.status import Status
 from tests.alert_events import MINUTE_NS, SINCE_NS, event
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "notices"

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case import Case, Utterance
-from scoring.effects import Answer, NoAnswer
-from scoring.judge_config import JudgeConfig, MetricSelection
-from scoring.judge_metrics import DEFINITIONS
+from scoring.case.case import Case, Utterance
+from scoring.metrics.judge_config import JudgeConfig, MetricSelection
+from scoring.metrics.judge_metrics import DEFINITIONS
+from scoring.metrics.result import Judgement, Method
 from scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
-from scoring.result import Judgement, Method
+from scoring.questions.question import Answer, NoAnswer
 from scoring.rubrics import RUBRICS, nobody, score
 from scoring.rubrics.agent import METRICS, agent_rubric, parse_agent_grade
-from scoring.verdict import State
+from scoring.verdict.verdict import State
 
 RUBRIC = RUBRICS["agent"]
 AT = "2026-01-01T00:00:00Z"

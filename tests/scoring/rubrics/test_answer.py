@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from scoring.case import Case
-from scoring.effects import Answer, GradeAnswer, NoAnswer
-from scoring.result import Judgement, Method
+from scoring.case.case import Case
+from scoring.metrics.result import Judgement, Method
+from scoring.questions.question import Answer, GradeAnswer, NoAnswer
 from scoring.rubrics import RUBRICS, score
 from scoring.rubrics.answer import parse_grade
-from scoring.verdict import State
+from scoring.verdict.verdict import State
 
 RUBRIC = RUBRICS["answer"]
 AT = "2026-01-01T00:00:00Z"

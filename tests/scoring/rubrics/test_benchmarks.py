@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, precision_score, recall_score
 
-from scoring import lexical
-from scoring.case import Case, Utterance
-from scoring.consistency import MAX_RUNS, consistency_of
-from scoring.context_use import ContextUse
-from scoring.effects import Answer, NoAnswer, run
+from scoring.case.case import Case, Utterance
+from scoring.lexical import answers as lexical
+from scoring.metrics.consistency import MAX_RUNS, consistency_of
+from scoring.metrics.context_use import ContextUse
+from scoring.metrics.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from scoring.questions.benchmarks import (
     FollowsInstructions,
     PiecesNeeded,
@@ -24,12 +24,12 @@ from scoring.questions.benchmarks import (
     SoundReasoning,
     StatedClaims,
 )
+from scoring.questions.question import Answer, NoAnswer, run
 from scoring.questions.text import Supported
 from scoring.questions.translation import SentenceSimilarity
-from scoring.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS, nobody, score
 from scoring.rubrics.benchmarks import METRICS
-from scoring.verdict import State, reach_verdict
+from scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["benchmarks"]
 AT = "2026-01-01T00:00:00Z"

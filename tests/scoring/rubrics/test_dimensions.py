@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case import Case
-from scoring.effects import Answer
+from scoring.case.case import Case
+from scoring.metrics.result import Judgement, Method
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
-from scoring.result import Judgement, Method
+from scoring.questions.question import Answer
 from scoring.rubrics import RUBRICS, nobody, score
 from scoring.rubrics.dimensions import LEVELS, CheckedClaim, claim_accuracy, parse_claims, parse_level
-from scoring.span import ToolCall
-from scoring.verdict import State
+from scoring.trace.span import ToolCall
+from scoring.verdict.verdict import State
 
 RUBRIC = RUBRICS["dimensions"]
 AT = "2026-01-01T00:00:00Z"

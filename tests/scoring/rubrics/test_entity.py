@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
-from scoring.case import Case, Utterance
-from scoring.effects import Answer, NoAnswer, SameEntity
-from scoring.result import Method, Scored
+from scoring.case.case import Case, Utterance
+from scoring.metrics.result import Method, Scored
+from scoring.questions.question import Answer, NoAnswer, SameEntity
 from scoring.rubrics import RUBRICS, entity, score
-from scoring.verdict import State, reach_verdict
+from scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["entity"]
 AT = "2026-01-01T00:00:00Z"

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case import Case
-from scoring.effects import Answer, BorneOut, NoAnswer
-from scoring.result import Failed, Method, Scored
+from scoring.case.case import Case
+from scoring.metrics.result import Failed, Method, Scored
+from scoring.questions.question import Answer, BorneOut, NoAnswer
 from scoring.rubrics import RUBRICS, nobody, qa, score
-from scoring.verdict import State, reach_verdict
+from scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["qa"]
 AT = "2026-01-01T00:00:00Z"

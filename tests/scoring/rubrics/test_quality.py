@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case import Case
-from scoring.effects import Answer
+from scoring.case.case import Case
+from scoring.metrics.result import Judgement, Method
 from scoring.questions.quality import GradeQuality
-from scoring.result import Judgement, Method
+from scoring.questions.question import Answer
 from scoring.rubrics import RUBRICS, nobody, score
 from scoring.rubrics.quality import parse_quality
-from scoring.span import ToolCall
-from scoring.verdict import State
+from scoring.trace.span import ToolCall
+from scoring.verdict.verdict import State
 
 RUBRIC = RUBRICS["quality"]
 AT = "2026-01-01T00:00:00Z"

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
-from scoring import lexical
-from scoring.case import Case
-from scoring.effects import Answer, NoAnswer
+from scoring.case.case import Case
+from scoring.lexical import answers as lexical
+from scoring.metrics.result import Judgement, Method, Scored
+from scoring.questions.question import Answer, NoAnswer
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-from scoring.result import Judgement, Method, Scored
 from scoring.rubrics import RUBRICS, nobody, score, text
-from scoring.verdict import State, reach_verdict
+from scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["text"]
 AT = "2026-01-01T00:00:00Z"

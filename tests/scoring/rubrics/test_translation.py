@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring import lexical
-from scoring.case import Case
-from scoring.effects import Answer, NoAnswer
+from scoring.case.case import Case
+from scoring.lexical import answers as lexical
+from scoring.metrics.result import Judgement, Method, NotApplicable, Scored, Unavailable
+from scoring.questions.question import Answer, NoAnswer
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
-from scoring.result import Judgement, Method, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS, nobody, score, translation
-from scoring.verdict import State, reach_verdict
+from scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["translation"]
 AT = "2026-01-01T00:00:00Z"

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case import Case
+from scoring.case.case import Case
 from scoring.rubrics import RUBRICS, score, workflow
-from scoring.scenario import Side
-from scoring.span import ToolCall
-from scoring.verdict import State
+from scoring.scenario.scenario import Side
+from scoring.trace.span import ToolCall
+from scoring.verdict.verdict import State
 
 RUBRIC = RUBRICS["workflow"]
 AT = "2026-01-01T00:00:00Z"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.case import Case
-from scoring.effects import Answer, NoAnswer
-from scoring.result import Method, Unavailable
+from scoring.case.case import Case
+from scoring.metrics.result import Method, Unavailable
+from scoring.questions.question import Answer, NoAnswer
 from scoring.rubrics import RUBRICS, score
 from scoring.runs.aggregates import Accumulator
 from scoring.runs.sample import read_sample

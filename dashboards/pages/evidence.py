@@ -1,0 +1,124 @@
+"""Evidence: what verdicts quote, found again in what was said.
+
+Reasons quote in quotation marks, and grades name turns. A quotation is looked for as written, but for case and white
+space; what does not stand there is not marked. Cost is bounded: so many quotations, of so many characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from scoring.lexical.facts import quotes
+from scoring.trace.span import Json
+
+from .failing_metrics import scores_of
+from .html import prose
+
+MOST = 40
+"""Quotations that are looked for."""
+_LEAST, _LONGEST = 3, 400
+"""Characters of a quotation that is looked for."""
+_CITES = "evidence_backed_reasoning"
+_OFTEN = 5
+"""Places of one quotation in one text that are marked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A quotation of a verdict's reason, or a turn that it names. ``number`` counts from 1, over all verdicts."""
+
+    number: int
+    rubric: str
+    metric: str
+    quote: str = ""
+    turn: int | None = None
+
+
+def evidence_of(verdicts: Sequence[Mapping[str, object]], output: Json = None) -> list[Evidence]:
+    """Everything that the reasons and grades of these verdicts (in their JSON form) point to, in order, each once.
+
+    Where a metric asks whether the reasons of the ``output`` cite evidence, what they quote is its evidence.
+    """
+    found: dict[tuple[str, str, str, int | None], None] = {}
+    for verdict in verdicts:
+        for score in scores_of(verdict):
+            about = (str(verdict.get("rubric")), str(score.get("metric")))
+            for text in (str(score.get("reason") or ""), *(_texts(output) if about[1] == _CITES else ())):
+                for quote in quotes(text):
+                    if _LEAST <= len(quote.text.strip()) <= _LONGEST:
+                        found.setdefault((*about, quote.text.strip(), None))
+            for turn in _turns(score):
+                found.setdefault((*about, "", turn))
+    return [
+        Evidence(number=number, rubric=rubric, metric=metric, quote=quote, turn=turn)
+        for number, (rubric, metric, quote, turn) in enumerate(islice(found, MOST), 1)
+    ]
+
+
+def _texts(output: Json) -> Iterator[str]:
+    """Every text in an output, however deep, in order."""
+    waiting = [output]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+        elif isinstance(value, dict):
+            waiting.extend(reversed(value.values()))
+
+
+def _turns(score: Mapping[str, object]) -> Iterator[int]:
+    details = score.get("details")
+    named = details.get("turns") if isinstance(details, Mapping) else None
+    yield from (turn for turn in named if type(turn) is int) if isinstance(named, list | tuple) else ()
+
+
+class Marker:
+    """Marks quotations in texts, and remembers which of them it found."""
+
+    def __init__(self, evidence: Sequence[Evidence]) -> None:
+        self.found: set[int] = set()
+        self._wanted = [
+            (each.number, max(each.quote.casefold().split(), key=len), _as_written(each.quote))
+            for each in evidence
+            if each.quote.strip()
+        ]
+
+    def mark(self, text: str, limit: int) -> str:
+        """The text as HTML, cut to ``limit`` characters, with what is quoted of it in ``<mark>``."""
+        shown, out, done = text[:limit], [], 0
+        for start, end, numbers in self._places(shown):
+            ids = "".join(f' id="evidence-{n}"' for n in numbers[:1] if n not in self.found)
+            self.found.update(numbers)
+            signs = ", ".join(map(str, numbers))
+            out.append(prose(shown[done:start], limit))
+            out.append(f"<mark{ids}>{prose(shown[start:end], limit)}<sup>{signs}</sup></mark>")
+            done = end
+        rest = prose(shown[done:], limit)
+        return "".join(out) + rest + ("…" if len(text) > limit else "")
+
+    def _places(self, text: str) -> list[tuple[int, int, list[int]]]:
+        """Where quotations stand, in order and apart; of two that overlap the one that begins first."""
+        spans: dict[tuple[int, int], list[int]] = {}
+        folded = text.casefold()
+        for number, word, wanted in self._wanted:
+            if word not in folded:  # nearly always, and at a hundredth of the cost
+                continue
+            for place in islice(wanted.finditer(text), _OFTEN):
+                spans.setdefault(place.span(), []).append(number)
+        apart: list[tuple[int, int, list[int]]] = []
+        for (start, end), numbers in sorted(spans.items(), key=lambda item: (item[0][0], -item[0][1])):
+            if not apart or start >= apart[-1][1]:
+                apart.append((start, end, numbers))
+            else:
+                apart[-1][2].extend(n for n in numbers if n not in apart[-1][2])
+        return apart
+
+
+def _as_written(quote: str) -> re.Pattern[str]:
+    """Its words, whatever their case and the white space between them. Takes time in proportion to a text's length."""
+    return re.compile(r"\s+".join(map(re.escape, quote.split())), re.IGNORECASE)

@@ -1,0 +1,255 @@
+"""Exchange: one connection to upstream and the requests that it carries, one after the other.
+
+Small on purpose: a request that goes on is answered as soon as its connection says so, with no more turns of the event
+loop than there are packets. Reading HTTP is the library's part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from collections.abc import AsyncIterator
+from typing import Final, cast
+
+import httptools
+
+from integrations.otlp.server.response import Header
+
+_HEAD: Final = 100_000
+"""Bytes that the head of an answer may have, and what comes between or after the parts of its body."""
+_AHEAD: Final = 1 << 18
+"""Bytes of an answer that are held until somebody takes them; more are left with upstream."""
+
+
+class UpstreamError(Exception):
+    """No answer came: the status to give instead, the ``reason`` from a closed list, and the cause in words."""
+
+    def __init__(self, status: int, reason: str, cause: str) -> None:
+        super().__init__(cause)
+        self.status = status
+        self.reason = reason
+
+
+class _Improper(Exception):  # noqa: N818  # it never leaves this file
+    """What an answer may not hold, though it can be parsed."""
+
+
+class Exchange(asyncio.Protocol):
+    """An HTTP/1.1 connection. ``send`` begins an exchange, ``parts`` reads its answer, ``reusable`` ends it.
+
+    ``timeout_s`` is how long nothing may happen while something is waited for. Only a whole head and a part of a body
+    count as something: what trickles in is not waited for for ever.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._transport: asyncio.Transport | None = None
+        self._poll: select.poll | None = None
+        self._parser: Final = httptools.HttpResponseParser(self)
+        self._waiter: asyncio.Future[None] | None = None
+        self._lost = self._paused = self._held = self._used = False
+        self._parts: list[bytes] = []
+        self.idle_s = 0.0
+        """Since when it waits for a request, on the event loop's clock."""
+        self._begin(bodiless=False)
+        self._open = False
+
+    def _begin(self, *, bodiless: bool) -> None:
+        self._open, self._bodiless = True, bodiless
+        self._sent = self._ended = self._keep = self._sized = self._heard = False
+        self._broken: tuple[str, str] | None = ("reset", "it hung up") if self._lost else None
+        self._parts.clear()
+        self._size = self._seen = 0
+        self.status = 0
+        """Of the final answer; 0 until its head is here."""
+        self.headers: list[Header] = []
+
+    async def send(
+        self, head: bytes, body: bytes | AsyncIterator[bytes], *, chunked: bool = False, bodiless: bool = False
+    ) -> None:
+        """Send a request and return once the head of its answer is here.
+
+        ``body`` goes out as it is, or ``chunked``; the answer to a ``bodiless`` request (HEAD) has none, whatever it
+        says. Raises ``UpstreamError``.
+        """
+        self._begin(bodiless=bodiless)
+        if isinstance(body, bytes):
+            self._write(head + body)
+            self._sent = True
+        else:
+            self._write(head)
+            await self._stream(body, chunked=chunked)
+        while not self.status:
+            await self._more()
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """The body of the answer as it comes. Raises ``UpstreamError`` when it breaks off."""
+        while True:
+            if self._parts:
+                part = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+                self._parts.clear()
+                self._size = 0
+                self._hold(False)
+                yield part
+            elif self._ended:
+                return
+            else:
+                await self._more()
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of the answer is here."""
+        return self._ended
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the exchange is over, and another may follow on this connection."""
+        over = not self._open or (self._ended and self._sent and self._keep and not self._held)
+        if not over or self._lost or self._transport is None or self._transport.is_closing():
+            return False
+        return not self._transport.get_write_buffer_size()
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing has come, not even what the event loop has yet to tell: its end, or an answer to nothing."""
+        return self._poll is None or not self._poll.poll(0)
+
+    @property
+    def stale(self) -> bool:
+        """Whether it had waited for this request, and was closed before anything came in answer."""
+        return self._used and self._lost and not self._heard
+
+    def rest(self, now_s: float) -> None:
+        """The exchange is over: until the next one nothing is to come."""
+        self._open, self._used, self.idle_s = False, True, now_s
+
+    def abort(self) -> None:
+        """Hang up."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def _stream(self, body: AsyncIterator[bytes], *, chunked: bool) -> None:
+        async for part in body:
+            while self._paused and not self.status:
+                await self._more()
+            if self.status or self._broken:  # upstream has heard enough
+                return
+            if part:  # an empty chunk is the last one
+                self._write(b"%x\r\n%b\r\n" % (len(part), part) if chunked else part)
+        if chunked:
+            self._write(b"0\r\n\r\n")
+        self._sent = True
+
+    def _hold(self, held: bool) -> None:  # noqa: FBT001
+        """Let upstream wait with the rest of its answer, or no longer."""
+        if held is not self._held and self._transport is not None and not self._transport.is_closing():
+            self._held = held
+            (self._transport.pause_reading if held else self._transport.resume_reading)()
+
+    def _write(self, data: bytes) -> None:
+        if self._transport is not None and not self._lost:
+            self._transport.write(data)
+
+    async def _more(self) -> None:
+        """Until something happens."""
+        if self._broken is not None:
+            reason, cause = self._broken
+            what = "the connection to it broke" if reason == "reset" else "its answer is not HTTP"
+            raise UpstreamError(502, reason, f"{what} ({cause})")
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._waiter
+        except TimeoutError:
+            raise UpstreamError(504, "timeout", "it did not answer in time") from None
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, cause: str) -> None:
+        if not self._ended:
+            self._broken = self._broken or ("protocol", cause)
+        self._wake()
+        self.abort()
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        if hasattr(select, "poll"):  # Windows has none
+            self._poll = select.poll()
+            self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._open or self._ended:  # nobody has asked
+            self.abort()
+            return
+        self._heard = True
+        self._seen += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._fail(str(error.__context__ if isinstance(error.__context__, _Improper) else error))
+        if self._seen > _HEAD and not self._ended:
+            self._fail("a head does not end")
+        self._hold(self._size >= _AHEAD)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._lost = True
+        if self._open and not self._ended:
+            if error is None and self.status and not self._sized and not self._broken:
+                self._ended = True  # an answer without a length ends with its connection
+            else:
+                self._broken = self._broken or ("reset", str(error) if error else "it hung up")
+        self._wake()
+
+    def pause_writing(self) -> None:
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        self._wake()
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        if self._ended:  # a second answer: nothing that follows on this connection could be trusted
+            self._keep = False
+        else:
+            self.headers, self._sized = [], False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.status:  # a trailer
+            return
+        low, value = name.lower(), value.rstrip(b" \t")
+        self.headers.append((name, value))
+        if low == b"transfer-encoding" and (self._sized or value.lower() != b"chunked"):
+            raise _Improper("a transfer coding that nobody asked for")
+        self._sized = self._sized or low in (b"content-length", b"transfer-encoding")
+
+    def on_headers_complete(self) -> None:
+        if self._ended:
+            return
+        status = self._parser.get_status_code()
+        if status == 101 or not 100 <= status < 600:
+            raise _Improper(f"a status of {status}")
+        if status >= 200:
+            self.status, self._ended = status, self._bodiless
+        elif self._sized:  # what is said in between concerns this connection, and has no body
+            raise _Improper(f"a body with status {status}")
+        self._wake()
+
+    def on_body(self, part: bytes) -> None:
+        if not self._ended:
+            self._parts.append(part)
+            self._size += len(part)
+            self._seen = 0
+            self._wake()
+
+    def on_message_complete(self) -> None:
+        if self.status and not self._ended:
+            self._ended, self._keep = True, self._parser.should_keep_alive()
+            self._wake()

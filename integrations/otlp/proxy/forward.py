@@ -1,0 +1,303 @@
+"""Forward: requests go on as they are, the application gets upstream's own answer, and a copy is judged.
+
+The two have nothing to do with each other. A body is passed on while it comes in; a copy is kept up to the size that
+a request may have. What becomes of the copy (too large, not readable, store full, a fault of our own) is counted and
+changes nothing for the application. And what upstream answers changes nothing for the copy: an application that sends
+again, because upstream failed, sends spans that are known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Any, Final
+
+from integrations.otlp.server.active_requests import Passing
+from integrations.otlp.server.body import Disconnected, Receive, Share, next_part
+from integrations.otlp.server.paths import LANGFUSE, signal_of
+from integrations.otlp.server.receiver import Receiver, Scope, media_type
+from integrations.otlp.server.response import KINDS, Message, Refusal, Send, Signal, answer, refuse
+
+from .upstream import Answer, Upstream, UpstreamError
+
+_log = logging.getLogger("sidejudge.forward")
+
+_WHOLE: Final = 1 << 20
+"""A body that is complete within this many bytes is sent on in one; a larger one while it comes in."""
+_PATIENCE_S: Final = 0.2
+_IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+UNJUDGED: Final = ("too_large", "memory", "undecodable", "unsupported", "overloaded", "error")
+"""Why a request that went on was not judged."""
+_BY_STATUS: Final = {400: "undecodable", 413: "too_large", 415: "unsupported", 503: "overloaded"}
+
+
+class Forward:
+    """ASGI application of what goes on: OTLP requests of ``signals``, and paths that begin with one of ``passthrough``.
+
+    ``otlp_path`` is put before the protocol's own paths. ``passing`` is told while one is on its way. ``requests``
+    counts by what they are (a signal, or ``other``), ``answers`` by the class of upstream's status, ``failed`` by why
+    there was none, ``unjudged`` by why.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        receiver: Receiver,
+        *,
+        signals: Collection[Signal] = ("traces", "logs", "metrics"),
+        otlp_path: str = "",
+        passthrough: Sequence[str] = ("/api/public/",),
+        passing: Passing,
+    ) -> None:
+        self.upstream = upstream
+        self._receiver = receiver
+        self._signals = frozenset(signals)
+        self._otlp_path = otlp_path.encode()
+        self._passthrough = tuple(passthrough)
+        self._judging: set[asyncio.Task[None]] = set()
+        self._passing = passing
+        self.requests: Counter[str] = Counter()
+        self.answers: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+        self.unjudged: Counter[str] = Counter()
+        self.last_failure = ""
+        """Why upstream last gave no answer, in words."""
+
+    def serves(self, path: str) -> bool:
+        """Whether a request to this path goes on."""
+        signal = signal_of(path)
+        if signal is not None:
+            return signal in self._signals
+        # A path that leads out of its prefix again is not what was allowed.
+        return path.startswith(self._passthrough) and ".." not in path.split("/")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        try:
+            self._receiver.admit(scope, headers)
+        except Refusal as refusal:
+            self._receiver.note(refusal)
+            await refuse(send, refusal, media_type(headers))
+            return
+        await self.relay(scope, headers, receive, send)
+
+    async def relay(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
+        """Send a request on that may be sent, pass the answer back, and have a copy judged."""
+        signal = signal_of(scope["path"])
+        self.requests[signal or "other"] += 1
+        copied = signal in ("traces", "logs") and scope["method"] == "POST"
+        memory = self._receiver.memory
+        body = _Body(receive, memory.share() if copied else None, memory.max_bytes)
+
+        def lasts() -> None:
+            # The answer goes first; but where upstream lets one wait, judging does not wait with it.
+            self._judge(scope, headers, body)
+            if body.ended:
+                body.watch(relaying)
+
+        relaying = asyncio.current_task()
+        late = asyncio.get_running_loop().call_later(_PATIENCE_S, lasts)
+        self._passing.begin()
+        try:
+            await self._relay(scope, headers, body, send)
+        except Disconnected:
+            pass
+        except asyncio.CancelledError:
+            if not body.left or relaying is None:
+                raise
+            relaying.uncancel()  # nobody is there any more to whom this could matter
+        finally:
+            self._passing.end()
+            late.cancel()
+            self._judge(scope, headers, body)
+            body.close()
+
+    async def _relay(self, scope: Scope, headers: dict[bytes, bytes], body: _Body, send: Send) -> None:
+        first, more = await body.begin()
+        method = scope["method"]
+        repeatable = method in _IDEMPOTENT or signal_of(scope["path"]) is not None
+        try:
+            came = await self.upstream.send(
+                method,
+                self._target(scope),
+                scope["headers"],
+                body.rest(first) if more else first,
+                repeatable=repeatable,
+            )
+        except UpstreamError as error:
+            await self._failed(error, send, media_type(headers))
+            return
+        except Disconnected:
+            raise
+        except Exception as error:  # noqa: BLE001  # the boundary: the application gets an answer
+            _log.exception("sending a request on failed")
+            cause = UpstreamError(502, "protocol", f"the request could not be sent on ({type(error).__name__})")
+            await self._failed(cause, send, media_type(headers))
+            return
+        self._passing.go_on()
+        self.answers[f"{came.status // 100}xx"] += 1
+        await self._return(came, send, body)
+
+    async def _return(self, came: Answer, send: Send, body: _Body) -> None:
+        """Pass an answer back while it comes. Where it breaks off, so does ours: half of it must not look whole."""
+        try:
+            await send({"type": "http.response.start", "status": came.status, "headers": came.headers})
+            if not came.whole:  # most are by now, and then nobody goes away
+                body.watch(asyncio.current_task())
+            async for part in came.parts():
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+        except UpstreamError as error:
+            self._note(error)
+            return
+        finally:
+            came.close()
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _failed(self, error: UpstreamError, send: Send, kind: str) -> None:
+        self._note(error)
+        message = f"{self.upstream.name}: {error}"
+        if kind in KINDS:
+            await refuse(send, Refusal(error.status, message, retry_after_s=1), kind)
+        else:
+            said = json.dumps({"error": "upstream", "message": message}).encode()
+            await answer(send, error.status, "application/json", said)
+
+    def _note(self, error: UpstreamError) -> None:
+        self.last_failure = str(error)
+        if not self.failed[error.reason]:  # the first of its kind: the counter tells of the others
+            _log.warning("upstream gave no answer", extra={"upstream": self.upstream.name, "cause": str(error)})
+        self.failed[error.reason] += 1
+
+    def _target(self, scope: Scope) -> bytes:
+        """Path and query as they were written."""
+        path: bytes = scope.get("raw_path") or scope["path"].encode()
+        if signal_of(scope["path"]) is not None and not scope["path"].startswith(LANGFUSE):
+            path = self._otlp_path + path
+        query: bytes = scope.get("query_string", b"")
+        return path + b"?" + query if query else path
+
+    def _judge(self, scope: Scope, headers: dict[bytes, bytes], body: _Body) -> None:
+        """Take the copy of a body in once it is whole, beside whatever else goes on."""
+        if not body.ended or not body.copied:
+            return
+        parts = body.take()
+        if parts is None:
+            self._unjudged(body.why, "there was no room for a copy of it")
+            return
+        task = asyncio.create_task(self._take(scope, headers, parts))
+        self._judging.add(task)
+        task.add_done_callback(self._judging.discard)
+
+    async def _take(self, scope: Scope, headers: dict[bytes, bytes], parts: list[bytes]) -> None:
+        messages: list[Message] = [
+            {"type": "http.request", "body": part, "more_body": n < len(parts)} for n, part in enumerate(parts, 1)
+        ]
+        messages.reverse()
+
+        async def replay() -> Message:
+            return messages.pop()
+
+        try:
+            await self._receiver.take(scope, headers, replay)
+        except Refusal as refusal:
+            self._unjudged(_BY_STATUS.get(refusal.status, "error"), str(refusal))
+        except Exception as error:  # noqa: BLE001  # the boundary: what is judged may not touch what goes on
+            _log.exception("judging a request that went on failed")
+            self._unjudged("error", type(error).__name__)
+
+    def _unjudged(self, why: str, cause: str) -> None:
+        if not self.unjudged[why]:
+            _log.warning("a request went on and was not judged", extra={"reason": why, "cause": cause})
+        self.unjudged[why] += 1
+
+    async def close(self, grace_s: float = 1.0) -> None:
+        """Let what is being taken in be committed, and close the connections."""
+        if self._judging:
+            await asyncio.wait(self._judging, timeout=grace_s)
+        self.upstream.close()
+
+
+class _Body:
+    """A request's body on its way through, and the copy of it, as long as there is room for one."""
+
+    def __init__(self, receive: Receive, share: Share | None, max_bytes: int) -> None:
+        self._receive, self._share, self._max = receive, share, max_bytes
+        self._size = 0
+        self._copy: list[bytes] | None = [] if share is not None else None
+        self.copied = share is not None
+        """Whether a copy was wanted and has not been taken yet."""
+        self.why = "too_large"
+        """Why there is no copy."""
+        self.ended = False
+        self.left = False
+        """Whether the application has gone away while its request was watched."""
+        self._watching: asyncio.Task[None] | None = None
+
+    async def begin(self) -> tuple[bytes, bool]:
+        """The body if it is short, else its beginning; and whether there is more."""
+        parts: list[bytes] = []
+        size, more = 0, True
+        while more and size < _WHOLE:
+            part, more = await self._next()
+            parts.append(part)
+            size += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts), more
+
+    async def rest(self, first: bytes) -> AsyncIterator[bytes]:
+        """All of the body: its beginning, and then what comes."""
+        yield first
+        while not self.ended:
+            part, _ = await self._next()
+            if part:
+                yield part
+
+    async def _next(self) -> tuple[bytes, bool]:
+        part, more = await next_part(self._receive)
+        self.ended = not more
+        self._size += len(part)
+        if self._copy is not None and self._share is not None:
+            self._copy.append(part)
+            try:
+                self._share.grow(self._size)
+            except Refusal:
+                self._drop("memory")
+            if self._size > self._max:
+                self._drop("too_large")
+        return part, more
+
+    def _drop(self, why: str) -> None:
+        self._copy, self.why = None, why
+        self.release()
+
+    def take(self) -> list[bytes] | None:
+        """The copy, once; ``None`` where there was no room for it."""
+        taken, self._copy, self.copied = self._copy, None, False
+        self.release()
+        return taken
+
+    def watch(self, relaying: asyncio.Task[Any] | None) -> None:
+        """Nothing more of the body is asked for: from now on, end the request when the application goes away."""
+        if self._watching is None and relaying is not None:
+            self._watching = asyncio.create_task(self._watch(relaying))
+
+    async def _watch(self, relaying: asyncio.Task[Any]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.left = True
+        relaying.cancel()
+
+    def release(self) -> None:
+        """Give back what the copy takes."""
+        if self._share is not None:
+            self._share.release()
+
+    def close(self) -> None:
+        """The request is over."""
+        self.release()
+        if self._watching is not None:
+            self._watching.cancel()

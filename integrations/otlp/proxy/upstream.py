@@ -1,0 +1,216 @@
+"""Upstream: the server that requests go on to, and its answers as they come back.
+
+Nothing is added to a request and nothing taken away, but what concerns one connection only (RFC 9110 §7.6.1), the
+host's name, and what the configuration replaces. Bodies are neither unpacked nor put together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from integrations.otlp.server.response import Header
+
+from .connect import connected
+from .connection import Exchange, UpstreamError
+
+__all__ = ["REASONS", "Answer", "Upstream", "UpstreamError"]
+
+_HOP_BY_HOP: Final = frozenset(
+    {
+        b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te",
+        b"trailer", b"transfer-encoding", b"upgrade",
+    }
+)  # fmt: skip
+_OF_REQUEST: Final = _HOP_BY_HOP | {b"host", b"expect"}
+_CONNECT_S: Final = 5.0
+_IDLE_S: Final = 4.0
+"""Idle connections are closed before servers do it (Node, and so Langfuse: after 5 s): a request would meet the end."""
+_CONNECTIONS: Final = 100
+_ENDS_LINE: Final = re.compile(rb"[\r\n\0]").search
+
+
+REASONS: Final = ("connect", "timeout", "reset", "protocol", "busy")
+"""Why no answer came, or not all of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Status, headers without those of the connection, and the body, which is still to be read (and then closed)."""
+
+    status: int
+    headers: list[Header]
+    exchange: Exchange
+    upstream: Upstream
+
+    def parts(self) -> AsyncIterator[bytes]:
+        """The body as it comes. Raises ``UpstreamError`` when it breaks off."""
+        return self.exchange.parts()
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is here."""
+        return self.exchange.ended
+
+    def close(self) -> None:
+        """Give the connection back, or close it when the body was not read to its end."""
+        self.upstream.release(self.exchange)
+
+
+class Upstream:
+    """Connections to one server. ``replaced`` are headers that take the place of the application's."""
+
+    def __init__(
+        self, url: str, *, timeout_s: float, replaced: Mapping[str, str] | None = None, ca: str | None = None
+    ) -> None:
+        parts = urlsplit(url)
+        self.name = f"{parts.scheme}://{parts.netloc}"
+        self._host = parts.hostname or ""
+        self._port, self._base = parts.port or (443 if parts.scheme == "https" else 80), parts.path.encode()
+        self._authority = parts.netloc.encode()
+        self._replaced = [(name.lower().encode(), value.encode()) for name, value in (replaced or {}).items()]
+        self._mine = frozenset(name for name, _ in self._replaced)
+        self._timeout_s = timeout_s
+        self._tls = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
+        if self._tls is not None:
+            self._tls.set_alpn_protocols(["http/1.1"])
+        self._idle: deque[Exchange] = deque()
+        self._closed = False
+        self._room = asyncio.Semaphore(_CONNECTIONS)
+
+    async def send(
+        self,
+        method: str,
+        target: bytes,
+        headers: Iterable[Header],
+        body: bytes | AsyncIterator[bytes],
+        *,
+        repeatable: bool = False,
+    ) -> Answer:
+        """Send a request on and return its answer once that has begun. Raises ``UpstreamError``.
+
+        ``target`` is path and query as the application wrote them. A ``repeatable`` request whose body is all there is
+        sent once more where a connection that had waited for it is closed before anything came back: servers close
+        idle ones at any time. No other is, for nobody can tell whether it was heard (RFC 9110 §9.2.2).
+        """
+        sent = self._headers(headers, len(body) if isinstance(body, bytes) else None)
+        head = _head(method.encode(), self._base + target, sent)
+        chunked = not isinstance(body, bytes) and all(name.lower() != b"content-length" for name, _ in sent)
+        again = repeatable and isinstance(body, bytes)
+        while True:
+            exchange = await self._connection()
+            try:
+                await exchange.send(head, body, chunked=chunked, bodiless=method == "HEAD")
+            except UpstreamError:
+                self.release(exchange, over=True)
+                if not again or not exchange.stale:
+                    raise
+                again = False
+                self._hang_up()  # a server that closed one while nothing was asked may have closed them all
+            except BaseException:
+                self.release(exchange, over=True)
+                raise
+            else:
+                return Answer(
+                    status=exchange.status,
+                    headers=passed(exchange.headers, exchange.status),
+                    exchange=exchange,
+                    upstream=self,
+                )
+
+    async def _connection(self) -> Exchange:
+        """One that waits for a request, the latest used first, or a new one."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._room.acquire()
+        except TimeoutError:
+            raise UpstreamError(503, "busy", "too many requests are under way to it") from None
+        oldest_s = asyncio.get_running_loop().time() - _IDLE_S
+        while self._idle and self._idle[0].idle_s < oldest_s:
+            self._idle.popleft().abort()
+        while self._idle:
+            exchange = self._idle.pop()
+            if exchange.reusable and exchange.silent:
+                return exchange
+            exchange.abort()
+        try:
+            return await self._connect()
+        except BaseException:
+            self._room.release()
+            raise
+
+    async def _connect(self) -> Exchange:
+        try:
+            async with asyncio.timeout(min(_CONNECT_S, self._timeout_s)):
+                _, exchange = await asyncio.get_running_loop().create_connection(
+                    lambda: Exchange(self._timeout_s), sock=await connected(self._host, self._port),
+                    ssl=self._tls, server_hostname=self._host if self._tls else None,
+                )  # fmt: skip
+        except TimeoutError:
+            raise UpstreamError(504, "timeout", "it did not answer in time") from None
+        except (OSError, UnicodeError) as error:  # a name that is none is the latter
+            raise UpstreamError(502, "connect", f"it cannot be reached ({error})") from error
+        return exchange
+
+    def release(self, exchange: Exchange, *, over: bool = False) -> None:
+        """Take a connection back; it is closed where its exchange has not ended well, or is ``over``."""
+        self._room.release()
+        if exchange.reusable and not over and not self._closed:
+            exchange.rest(asyncio.get_running_loop().time())
+            self._idle.append(exchange)
+        else:
+            exchange.abort()
+
+    def _headers(self, given: Iterable[Header], length: int | None) -> list[Header]:
+        named = _connection(given)
+        sent = [] if b"host" in self._mine else [(b"Host", self._authority)]
+        sized = False
+        for name, value in given:
+            low = name.lower()
+            if low in _OF_REQUEST or low in named or low in self._mine:
+                continue
+            sized = sized or low == b"content-length"
+            sent.append((name, value))
+        sent += self._replaced
+        if not sized and length is None:
+            sent.append((b"Transfer-Encoding", b"chunked"))
+        elif not sized and length:
+            sent.append((b"Content-Length", str(length).encode()))
+        return sent
+
+    def close(self) -> None:
+        """Close the connections that wait for a request, and from now on each as soon as it has no more to do."""
+        self._closed = True
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        while self._idle:
+            self._idle.pop().abort()
+
+
+def passed(headers: Sequence[Header], status: int) -> list[Header]:
+    """Headers of an answer without those of the connection it came on, and without a length where there is no body."""
+    gone = _HOP_BY_HOP | _connection(headers)
+    if status in (204, 304):  # 304 may tell the length of what it does not send: ours would have to be sent
+        gone |= {b"content-length"}
+    return [(name, value) for name, value in headers if name.lower() not in gone]
+
+
+def _connection(headers: Iterable[Header]) -> frozenset[bytes]:
+    """Headers that ``Connection`` names: they too are for one connection only."""
+    said = b",".join(value for name, value in headers if name.lower() == b"connection")
+    return frozenset(part.strip().lower() for part in said.split(b",")) if said else frozenset()
+
+
+def _head(method: bytes, target: bytes, headers: Iterable[Header]) -> bytes:
+    """Request line and headers. What would end a line in the middle of it goes nowhere."""
+    lines = [b"%b %b HTTP/1.1" % (method, target), *(b"%b: %b" % header for header in headers)]
+    if b" " in target or any(_ENDS_LINE(line) for line in lines):
+        raise UpstreamError(502, "protocol", "it could not be spoken to (a header holds a control character)")
+    return b"\r\n".join((*lines, b"", b""))

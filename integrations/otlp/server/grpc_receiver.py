@@ -1,0 +1,153 @@
+"""OTLP over gRPC: the same requests, the same way in, and the answers that gRPC has for what can go wrong.
+
+Rules: opentelemetry-proto docs/specification.md, "OTLP/gRPC". A client repeats what is answered ``UNAVAILABLE``, and
+``RESOURCE_EXHAUSTED`` only where a ``RetryInfo`` says when. Messages come as bytes: the library neither parses nor
+inflates them, for it inflates to the end before it looks at the size.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from integrations.otlp.proxy.forward import Forward
+from integrations.otlp.proxy.forward_grpc import export
+from integrations.otlp.wire.receipt import Consume, Receipt
+
+from .body import Share, inflater
+from .inflate import Damaged, TooLarge
+from .receiver import Receiver, consumed
+from .response import Refusal, Signal, success
+from .rpc_status import CODES, rpc_status
+
+_log = logging.getLogger("sidejudge.receiver")
+
+_SERVICES: Final[dict[Signal, str]] = {
+    "traces": "opentelemetry.proto.collector.trace.v1.TraceService",
+    "logs": "opentelemetry.proto.collector.logs.v1.LogsService",
+    "metrics": "opentelemetry.proto.collector.metrics.v1.MetricsService",
+}
+_STREAMS: Final = 16
+"""Requests that one connection may have under way; each may be of the largest size."""
+_HEADROOM: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificates:
+    """PEM: the server's key and certificate chain, and of whom clients must have theirs (``None``: they need none)."""
+
+    key: bytes
+    chain: bytes
+    client_ca: bytes | None = None
+
+
+class GrpcReceiver:
+    """A server beside ``receiver``, whose limits, credentials and counts it shares. Requests go on by ``forward``."""
+
+    def __init__(self, receiver: Receiver, traces: Consume, logs: Consume, forward: Forward | None = None) -> None:
+        self._receiver = receiver
+        self._forward = forward
+        self._consumers: dict[Signal, Consume] = {"traces": traces, "logs": logs}
+        self._server: Any = None
+
+    async def start(self, address: str, certificates: Certificates | None = None) -> int:
+        """Listen on ``host:port`` and return the port. Raises ``OSError`` when the address cannot be had."""
+        import grpc  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415  # optional, and slow to import
+
+        self._server = server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", self._receiver.memory.max_bytes + _HEADROOM),
+                ("grpc.max_concurrent_streams", _STREAMS),
+                ("grpc.per_message_decompression", 0),
+                ("grpc.so_reuseport", 0),  # two monitors on one port would each get some of the requests
+            ]
+        )
+        for signal, service in _SERVICES.items():
+            handler = grpc.unary_unary_rpc_method_handler(self._handler(signal))
+            server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"Export": handler}),))
+        try:
+            if certificates is None:
+                port = server.add_insecure_port(address)
+            else:
+                pair = (certificates.key, certificates.chain)
+                ca = certificates.client_ca
+                port = server.add_secure_port(address, grpc.ssl_server_credentials([pair], ca, ca is not None))
+        except RuntimeError as error:
+            raise OSError(f"{error}") from None
+        await server.start()
+        return int(port)
+
+    async def stop(self, grace_s: float) -> None:
+        """Take nothing new, let what is under way end, and close."""
+        if self._server is not None:
+            await self._server.stop(grace_s)
+
+    def _handler(self, signal: Signal) -> Any:
+        async def export(body: bytes, context: Any) -> bytes:
+            import grpc  # noqa: PLC0415  # it is loaded by now
+
+            try:
+                return await self._take(signal, body, context)
+            except Refusal as refusal:
+                self._receiver.note(refusal)
+                code = CODES.get(refusal.status, 2)
+                status = next(status for status in grpc.StatusCode if status.value[0] == code)
+                await context.abort(status, refusal.message, details_of(refusal, code))
+                raise  # abort does not return
+
+        return export
+
+    async def _take(self, signal: Signal, body: bytes, context: Any) -> bytes:
+        receiver = self._receiver
+        sent: dict[str, Any] = dict(context.invocation_metadata() or ())
+        receiver.gate.admit(str(sent.get("authorization", "")).encode(), _host(context.peer()))
+        if not receiver.accepting:
+            raise Refusal(503, "shutting down; send again, to the next instance", retry_after_s=1)
+        if self._forward is not None and self._forward.serves(f"/v1/{signal}"):
+            return await export(self._forward, signal, body, _encoding(body), sent)
+        consume = self._consumers.get(signal)
+        if consume is None:
+            receiver.dropped[_SERVICES[signal]] += 1
+            return b""
+        share = receiver.memory.share()
+        try:
+            share.grow(len(body))
+            body = self._inflated(body, share)
+            receipt = await consumed(consume, body, "protobuf") if body else Receipt()
+        finally:
+            share.release()
+        return success(receipt, signal, "protobuf")
+
+    def _inflated(self, body: bytes, share: Share) -> bytes:
+        """The message, decompressed if it is compressed."""
+        most = self._receiver.memory.max_bytes
+        engine = inflater(_encoding(body), most)
+        if engine is None:
+            return body
+        try:
+            for _ in engine.feed(body):
+                share.grow(engine.size)
+            return engine.finish()
+        except TooLarge:
+            raise self._receiver.memory.too_large() from None
+        except Damaged as error:
+            raise Refusal(400, str(error)) from None
+
+
+def details_of(refusal: Refusal, code: int) -> Sequence[tuple[str, bytes]]:
+    """The trailing metadata of a refusal: its whole status, with the delay after which to send again."""
+    return (("grpc-status-details-bin", rpc_status(code, refusal.message, refusal.retry_after_s)),)
+
+
+def _encoding(body: bytes) -> str:
+    """How a message is compressed; no export request begins as compressed ones do."""
+    if body[:2] == b"\x1f\x8b":
+        return "gzip"
+    return "deflate" if body[:1] == b"x" and int.from_bytes(body[:2], "big") % 31 == 0 else ""
+
+
+def _host(peer: str) -> str:
+    """``ipv4:127.0.0.1:4317`` and ``ipv6:%5B::1%5D:4317`` without the port, which changes with each connection."""
+    return peer.rpartition(":")[0]

@@ -1,0 +1,86 @@
+"""The answers of an OTLP/HTTP server, written as ASGI messages in the content type of the request."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+from integrations.otlp.wire.receipt import Encoding, Receipt
+
+from .rpc_status import CODES, rpc_status, size_of
+
+PROTOBUF: Final = "application/x-protobuf"
+JSON: Final = "application/json"
+KINDS: Final[dict[str, Encoding]] = {PROTOBUF: "protobuf", JSON: "json"}
+"""The content types of OTLP."""
+
+Signal: TypeAlias = Literal["traces", "logs", "metrics"]
+_REJECTED: Final[dict[Signal, str]] = {
+    "traces": "rejectedSpans", "logs": "rejectedLogRecords", "metrics": "rejectedDataPoints",
+}  # fmt: skip
+Message: TypeAlias = MutableMapping[str, Any]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Header: TypeAlias = tuple[bytes, bytes]
+
+
+class Refusal(Exception):  # noqa: N818  # it is an answer, not a fault
+    """An answer other than 200: HTTP status, a message for people, and the headers that go with the status."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        allow: str | None = None,
+        authenticate: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.retry_after_s = retry_after_s
+        self.allow = allow
+        self.authenticate = authenticate
+
+    @property
+    def headers(self) -> list[Header]:
+        """``Retry-After`` in whole seconds, ``Allow`` and ``WWW-Authenticate``, where the status has them."""
+        wait = None if self.retry_after_s is None else str(max(1, math.ceil(self.retry_after_s)))
+        said = ((b"retry-after", wait), (b"allow", self.allow), (b"www-authenticate", self.authenticate))
+        return [(name, value.encode()) for name, value in said if value is not None]
+
+
+def success(receipt: Receipt, signal: Signal, encoding: Encoding) -> bytes:
+    """The export response: empty, unless something was rejected or there is a warning.
+
+    In protobuf the three signals' responses are the same: field 1, of which field 1 is the number and 2 the message.
+    """
+    if encoding == "json":
+        told = {_REJECTED[signal]: str(receipt.rejected), "errorMessage": receipt.message}
+        return json.dumps({"partialSuccess": told} if receipt.rejected or receipt.message else {}).encode()
+    if not receipt.rejected and not receipt.message:
+        return b""
+    text = receipt.message.encode("utf-8", "replace")[:4096]
+    partial = b"\x08" + size_of(receipt.rejected) + b"\x12" + size_of(len(text)) + text
+    return b"\n" + size_of(len(partial)) + partial
+
+
+async def refuse(send: Send, refusal: Refusal, kind: str, headers: Sequence[Header] = ()) -> None:
+    """Send a refusal as a ``google.rpc.Status`` in content type ``kind``; as plain text where that is not OTLP's."""
+    code = CODES.get(refusal.status, 2)
+    if kind == JSON:
+        body = json.dumps({"code": code, "message": refusal.message}).encode()
+    elif kind == PROTOBUF:
+        body = rpc_status(code, refusal.message)
+    else:
+        kind, body = "text/plain; charset=utf-8", refusal.message.encode("utf-8", "replace")
+    await answer(send, refusal.status, kind, body, (*refusal.headers, *headers))
+
+
+async def answer(send: Send, status: int, kind: str, body: bytes, headers: Sequence[Header] = ()) -> None:
+    """Send a whole answer."""
+    plain = [(b"content-type", kind.encode("latin-1")), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": [*plain, *headers]})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,73 @@
+"""Chunk: what is kept of one trace of one request, and what is known of its spans without decoding their attributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from scoring.trace.record import record
+
+from .tracestate import hashed_randomness, randomness
+
+_NEVER: Final = 1 << 56
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where spans come from, as far as it is known before they are decoded, and the threshold that they must reach.
+
+    ``threshold`` is a rejection threshold in [0, 2**56]: 0 keeps all, 2**56 none. ``floor`` is the same as bytes that
+    compare with the last 7 bytes of a trace id. ``hashed``: not those bytes decide, but a hash of the whole id.
+    """
+
+    service: str | None
+    environment: str | None
+    threshold: int
+    hashed: bool = False
+    floor: bytes = field(init=False, compare=False)
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        never = self.threshold >= _NEVER
+        object.__setattr__(self, "floor", b"\xff" * 8 if never else self.threshold.to_bytes(7, "big"))
+        object.__setattr__(self, "_hash", hash((self.service, self.environment, self.threshold, self.hashed)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def draws(self, trace_id: bytes, trace_state: str = "") -> bool:
+        """Whether a span is kept; of a trace state its explicit randomness counts, unless a hash decides."""
+        if self.hashed:
+            return hashed_randomness(trace_id) >= self.floor
+        if not trace_state:
+            return trace_id[-7:] >= self.floor
+        return randomness(trace_id, trace_state) >= self.threshold
+
+
+@record(frozen=True, slots=True, kw_only=False)
+class SpanHeader:
+    """What the assembler knows of a span. ``parent_id`` is empty where none is named.
+
+    ``root_hint`` marks the topmost span that the application exported; its parent will never come. ``remote_parent``
+    says that the parent is a span of another process, as far as the exporter tells (most do since 2024).
+    """
+
+    span_id: bytes
+    parent_id: bytes = b""
+    trace_state: str = ""
+    root_hint: bool = False
+    remote_parent: bool = False
+
+
+@record(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """The spans of one trace in one request. ``payload`` is itself a valid OTLP request that holds only these.
+
+    Of a request for log records it is the ``records`` of one trace, and there are no ``headers`` (see ``kept``).
+    """
+
+    trace_id: bytes
+    payload: bytes
+    headers: tuple[SpanHeader, ...]
+    origin: Origin
+    records: int = 0

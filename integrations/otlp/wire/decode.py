@@ -1,0 +1,154 @@
+"""Export request → raw spans. Lenient towards what clients do to texts and values, strict towards damage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from google.protobuf.message import DecodeError
+
+from integrations.raw import AttributeValue, RawEvent, RawSpan
+
+from .attribute_decoder import pairs
+from .schema import flat_classes, opaque_classes, request_class
+from .values import attributes, opaque_attributes, text
+
+NO_TRACE, NO_SPAN = bytes(16), bytes(8)
+"""All-zero ids are invalid (OpenTelemetry trace API): a span under one belongs nowhere."""
+_REMEMBERED: Final = 4096
+"""Bytes up to which a resource or a scope is remembered as it was read: an application sends the same all the time."""
+_MOST: Final = 256
+"""How many of each are."""
+
+Read: TypeAlias = Callable[[Iterable[Any]], dict[str, AttributeValue]]
+"""Reads attributes, as far as a schema has parsed them."""
+
+
+class UndecodableError(ValueError):
+    """The bytes are not an export request: cut short, damaged, or something else altogether."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The spans of a request and how many were left out because their trace or span id is not valid."""
+
+    spans: list[RawSpan]
+    skipped: int = 0
+
+
+def decode_spans(payload: bytes) -> list[RawSpan]:
+    """Spans of a protobuf ``ExportTraceServiceRequest``, those with invalid ids left out (see ``decode``)."""
+    return decode(payload).spans
+
+
+def decode(payload: bytes) -> Decoded:
+    """Read a protobuf ``ExportTraceServiceRequest``. Raises ``UndecodableError`` when it is none.
+
+    Invalid UTF-8 becomes U+FFFD; NaN and infinities become their names; absent values become None.
+    """
+    try:
+        return _decode_usual(payload)
+    except (IndexError, UnicodeDecodeError, DecodeError):
+        return _decode_whole(payload)
+
+
+def _decode_usual(payload: bytes) -> Decoded:
+    """First try: in the layout that encoders write nearly all can be read without a message for it."""
+    request: Any = flat_classes()["Request"].FromString(payload)
+    found: list[RawSpan | None] = []
+    # [:] makes lists: protobuf's own rows end with an exception that is made, and worded, each time.
+    for resource_spans in request.resource_spans[:]:
+        raw = resource_spans.resource
+        resource = _resource(raw) if len(raw) <= _REMEMBERED else _read_resource(raw)
+        for scope_spans in resource_spans.scope_spans[:]:
+            raw = scope_spans.scope
+            scope = _scope(raw) if len(raw) <= _REMEMBERED else _read_scope(raw)
+            found += [_span(span, pairs, resource, scope) for span in scope_spans.spans[:]]
+    decoded = _decoded(found)
+    if decoded.skipped:
+        raise IndexError  # what a span without valid ids holds was not looked at, and may be damaged
+    return decoded
+
+
+def _read_resource(resource: bytes) -> dict[str, AttributeValue]:
+    read: Any = flat_classes()["Resource"].FromString(resource)
+    return pairs(read.attributes)
+
+
+def _read_scope(scope: bytes) -> tuple[str, str]:
+    read: Any = flat_classes()["Scope"].FromString(scope)
+    return read.name.decode(), read.version.decode()
+
+
+_resource = lru_cache(maxsize=_MOST)(_read_resource)
+_scope = lru_cache(maxsize=_MOST)(_read_scope)
+
+
+def _decode_whole(payload: bytes) -> Decoded:
+    """Second try: whatever protobuf can read."""
+    request: Any = request_class()()
+    try:
+        request.ParseFromString(payload)
+    except DecodeError:
+        return _decode_deep(payload)
+    return _walk(request, attributes)
+
+
+def _decode_deep(payload: bytes) -> Decoded:
+    """Third try, each value on its own: one value nested beyond protobuf's limit must not cost the request."""
+    request: Any = opaque_classes()["Request"]()
+    try:
+        request.ParseFromString(payload)
+    except DecodeError as error:
+        raise UndecodableError(
+            f"not an OTLP trace request, or a damaged one ({len(payload)} bytes of protobuf)"
+        ) from error
+    return _walk(request, opaque_attributes)
+
+
+def _walk(request: Any, read: Read) -> Decoded:
+    found: list[RawSpan | None] = []
+    for resource_spans in request.resource_spans:
+        resource = read(resource_spans.resource.attributes)
+        for scope_spans in resource_spans.scope_spans:
+            scope = text(scope_spans.scope.name), text(scope_spans.scope.version)
+            found += [_span(span, read, resource, scope) for span in scope_spans.spans]
+    return _decoded(found)
+
+
+def _decoded(found: list[RawSpan | None]) -> Decoded:
+    spans = [span for span in found if span is not None]
+    return Decoded(spans, len(found) - len(spans))
+
+
+def _span(span: Any, read: Read, resource: Mapping[str, AttributeValue], scope: tuple[str, str]) -> RawSpan | None:
+    """A span as it was sent; None without valid ids."""
+    trace_id, span_id = span.trace_id, span.span_id
+    if len(trace_id) != 16 or len(span_id) != 8 or trace_id == NO_TRACE or span_id == NO_SPAN:
+        return None
+    parent = span.parent_span_id
+    status = span.status
+    events = span.events
+    return RawSpan(
+        trace_id=trace_id.hex(),
+        span_id=span_id.hex(),
+        parent_id=parent.hex() if parent and parent != NO_SPAN else None,
+        name=text(span.name),
+        start_ns=span.start,
+        end_ns=span.end,
+        trace_state=text(state) if (state := span.trace_state) else "",
+        kind=span.kind,
+        attributes=read(span.attributes[:]),
+        events=tuple([_event(event, read) for event in events[:]]) if events else (),
+        status_code=status.code,
+        status_message=text(message) if (message := status.message) else "",
+        scope_name=scope[0],
+        scope_version=scope[1],
+        resource=resource,
+    )
+
+
+def _event(event: Any, read: Read) -> RawEvent:
+    return RawEvent(name=text(event.name), time_ns=event.time, attributes=read(event.attributes))

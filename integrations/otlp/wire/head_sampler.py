@@ -1,0 +1,142 @@
+"""Which spans of a request are drawn, told from their bytes.
+
+The exact way is to parse a span's ids. The quick way is to look where every encoder writes them: at the very beginning,
+one after the other, so that 28 bytes at known places and the tag behind them tell all that is needed. Whatever looks
+otherwise there goes the exact way.
+
+Known limits, all of encodings that are legal and that nobody is known to write: of a field that stands twice in a span
+that is not drawn the first counts, and a trace state is looked for only where the fields stand in their order.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, TypeAlias
+
+from google.protobuf.message import DecodeError
+
+from .chunk import Origin
+from .envelope import Ids
+from .layout import ROW, Bounds, Place, field, last, row, scopes
+from .own_telemetry import is_own_telemetry
+from .split import Admit, Split
+
+_NO_TRACE: Final = bytes(16)
+_NO_SPAN: Final = bytes(8)
+_TRACE_ID: Final = 0x100A
+"""Tag and length of a 16-byte field 1, in little-endian order."""
+_LEAST_SPAN: Final = b"\x12\x08" + bytes(7) + b"\x01"
+_BEYOND_SPANS: Final = b"\x12\x09"
+"""Between these lies what begins with tag and length of an 8-byte field 2 that is not all zero."""
+_TRACE_STATE: Final = 0x1A
+"""Tag of field 3."""
+_IDS: Final = Struct("<H16s10sB")
+"""What a span begins with: fields 1 and 2, and the tag of the next."""
+_SPAN: Final = Struct("<BBBH16s10sB")
+"""The same behind the tag of the span, and its length where that takes two bytes."""
+Part: TypeAlias = tuple[Place, Origin, list[bytes]]
+"""What is kept of a trace in one scope of a request: spans as bytes."""
+Kept: TypeAlias = dict[bytes, list[Part]]
+"""What is kept of each trace of a request, scope by scope."""
+
+
+class Sieve:
+    """Decides on every span of a request. ``explicit``: spans may state their randomness themselves."""
+
+    def __init__(self, body: bytes, *, explicit: bool = False) -> None:
+        self._body = body
+        self._safe = len(body) - _SPAN.size + 1
+        self.result = Split(explicit=explicit)
+        self.kept: Kept = {}
+        self.states = False
+        """Whether spans were seen that may have a trace state."""
+
+    def sift(self, admit: Admit) -> None:
+        """Go through the request. Raises as ``layout.scopes`` does."""
+        body, explicit = self._body, self.result.explicit
+        dropped: dict[Origin, set[bytes]] = {}
+        origin, of = None, -1
+        ids: set[bytes] = set()
+        for number, s, resource, url, scope, begin, end in scopes(body):
+            at = begin
+            if origin is None or number != of:
+                origin, of = admit(resource), number
+                ids = dropped.setdefault(origin, set())
+            own = is_own_telemetry(origin, scope)
+            drawn: list[tuple[bytes, int, int]] = []
+            others: list[Bounds] = []
+            if own or (explicit and origin.threshold and not origin.hashed):
+                others, at = row(body, at, end)
+            else:
+                while (at := self._quickly(at, end, origin, ids, drawn)) < end and body[at] == ROW:
+                    start, at = field(body, at)
+                    others.append((start, at))
+            scope_url = last(body, at, end) if at != end else b""
+            if own:
+                self.result.pass_over([body[start:stop] for start, stop in others], origin)
+            elif drawn or others:
+                held: dict[bytes, list[bytes]] = {}
+                for trace_id, start, stop in drawn:
+                    held.setdefault(trace_id, []).append(body[start:stop])
+                self._slowly(others, origin, ids, held)
+                place = (number, s, resource, url, scope, scope_url)
+                for trace_id, spans in held.items():
+                    self.kept.setdefault(trace_id, []).append((place, origin, spans))
+        self.result.dropped = {origin: ids for origin, ids in dropped.items() if ids}
+
+    def _quickly(
+        self, at: int, end: int, origin: Origin, dropped: set[bytes], drawn: list[tuple[bytes, int, int]]
+    ) -> int:
+        """Decide on the ids as they stand in the bytes, up to the first span where they stand otherwise; say where.
+
+        This loop is what every span of every request costs.
+        """
+        body, unpack, spans = self._body, _SPAN.unpack_from, 0
+        safe = min(end, self._safe)
+        while at < safe:
+            tag, size, more, trace_tag, trace_id, span_id, following = unpack(body, at)
+            if tag != ROW:
+                break
+            if size > 0x7F and 0 < more < 0x80:
+                start = at + 3
+                stop = start + size + (more - 1 << 7)
+            else:  # its length takes another number of bytes than two
+                start, stop = field(body, at)
+                if stop - start <= _IDS.size or stop > end:
+                    break
+                trace_tag, trace_id, span_id, following = _IDS.unpack_from(body, start)
+            if trace_tag != _TRACE_ID or not _LEAST_SPAN <= span_id < _BEYOND_SPANS:
+                break
+            if trace_id not in dropped:
+                if trace_id == _NO_TRACE:
+                    break
+                if origin.draws(trace_id):
+                    drawn.append((trace_id, start, stop))
+                else:
+                    dropped.add(trace_id)
+            if following == _TRACE_STATE:
+                self.states = True
+            spans += 1
+            at = stop
+        self.result.spans += spans
+        return at
+
+    def _slowly(self, spans: list[Bounds], origin: Origin, dropped: set[bytes], held: dict[bytes, list[bytes]]) -> None:
+        """Decide with the ids parsed: for spans in an unusual layout, and for those that may state their randomness."""
+        result = self.result
+        result.spans += len(spans)
+        for start, end in spans:
+            span = self._body[start:end]
+            try:
+                ids = Ids.FromString(span)
+            except DecodeError:
+                result.damaged += 1
+                continue
+            self.states = self.states or bool(ids.trace_state)
+            trace_id, span_id = ids.trace_id, ids.span_id
+            if len(trace_id) != 16 or len(span_id) != 8 or trace_id == _NO_TRACE or span_id == _NO_SPAN:
+                result.invalid_ids += 1
+            elif not origin.draws(trace_id, ids.trace_state.decode("ascii", "replace")):
+                dropped.add(trace_id)
+            else:
+                held.setdefault(trace_id, []).append(span)

@@ -1,0 +1,141 @@
+"""The layout in which encoders write an export request, read where it lies: nothing is decoded, nearly nothing copied.
+
+Requests for spans and for log records are alike down to the spans and records themselves: a request is a row of
+resources, a resource what it is, a row of scopes and a schema URL, a scope what it is, a row of items and a schema URL.
+Encoders write the fields of a message in the order of their numbers, each of them once, so three tags and the lengths
+behind them are all that has to be read. What is legal and laid out otherwise is ``Unusual``, and written anew first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from google.protobuf.message import DecodeError
+
+from integrations.otlp.server.rpc_status import size_of
+
+from .envelope import Envelope
+
+FIRST, ROW, LAST = b"\n\x12\x1a"
+"""Tags of fields 1 to 3, of which the length follows: what a resource or scope is, what it holds, its schema URL."""
+_PARTS: Final = 50_000
+"""Resources and scopes that a request may hold: more than a batch has spans, and below a tenth of a second of work."""
+
+Bounds: TypeAlias = tuple[int, int]
+"""Where in a body something begins and ends."""
+Place: TypeAlias = tuple[int, int, bytes, bytes, bytes, bytes]
+"""Number of a resource in a request and of a scope in the resource; then both as bytes, each with its schema URL."""
+
+
+class Unusual(IndexError):  # noqa: N818  # it is a layout, not a fault
+    """The body is laid out otherwise than encoders do it, or is no request at all.
+
+    Functions of this module raise its base class where a length leads beyond the body, which means the same.
+    """
+
+
+def usual(body: bytes) -> bytes:
+    """The same request as encoders write it. Raises ``DecodeError`` when it is none."""
+    envelope = Envelope.FromString(body)
+    envelope.DiscardUnknownFields()
+    return bytes(envelope.SerializeToString())
+
+
+def scopes(body: bytes) -> Iterator[tuple[int, int, bytes, bytes, bytes, int, int]]:
+    """The scopes of a request: what makes their place but for the schema URL, where their row begins, where they end.
+
+    Who reads a row to its end finds the schema URL there by ``last``, which sees to it that nothing else follows.
+    Raises :class:`Unusual`, and ``DecodeError`` when the request holds too many parts.
+    """
+    at, end, parts = 0, len(body), 0
+    while at < end:
+        if body[at] != FIRST:
+            raise Unusual
+        start, at = field(body, at)
+        resource, start = first(body, start, at)
+        held, start = row(body, start, at)
+        url = last(body, start, at)
+        number, parts = parts, parts + 1 + len(held)
+        if parts > _PARTS:
+            raise DecodeError(f"more than {_PARTS} resources and scopes")
+        for s, (begin, stop) in enumerate(held):
+            scope, start = first(body, begin, stop)
+            yield number, s, resource, url, scope, start, stop
+    if at != end:
+        raise Unusual
+
+
+def field(body: bytes, at: int) -> Bounds:
+    """Where the content of the field begins and ends of which the tag stands at ``at``."""
+    size = body[at + 1]
+    if size < 0x80:
+        return at + 2, at + 2 + size
+    size &= 0x7F
+    for shift in (7, 14, 21):
+        more = body[at + 1 + shift // 7]
+        size |= (more & 0x7F) << shift
+        if more < 0x80:
+            start = at + 2 + shift // 7
+            return start, start + size
+    raise Unusual
+
+
+def first(body: bytes, at: int, end: int) -> tuple[bytes, int]:
+    """What the message there is, and where its row begins."""
+    if at < end and body[at] == FIRST:
+        start, at = field(body, at)
+        return body[start:at], at
+    return b"", at
+
+
+def row(body: bytes, at: int, end: int) -> tuple[list[Bounds], int]:
+    """The bounds of what a message holds from ``at`` on, and where that ends."""
+    held: list[Bounds] = []
+    while at < end and body[at] == ROW:
+        start, at = field(body, at)
+        held.append((start, at))
+    return held, at
+
+
+def last(body: bytes, at: int, end: int) -> bytes:
+    """The schema URL behind a row. Raises :class:`Unusual` unless the message ends with it."""
+    url = b""
+    if at < end and body[at] == LAST:
+        start, at = field(body, at)
+        url = body[start:at]
+    if at != end:
+        raise Unusual
+    return url
+
+
+def pack(parts: Iterable[tuple[Place, Sequence[bytes]]]) -> bytes:
+    """A request that holds these spans or log records, in the order of their places, and nothing else."""
+    resources: list[bytes] = []
+    held: list[bytes] = []
+    before: Place | None = None
+    for place, items in parts:
+        if before is not None and place[0] != before[0]:
+            resources.append(_message(before[2], held, before[3]))
+            held = []
+        held.append(_message(place[4], items, place[5]))
+        before = place
+    if before is not None:
+        resources.append(_message(before[2], held, before[3]))
+    return b"".join(part for each in resources for part in (_head(FIRST, len(each)), each))
+
+
+def _message(what: bytes, held: Sequence[bytes], url: bytes) -> bytes:
+    parts = [_head(FIRST, len(what)), what] if what else []
+    for each in held:
+        parts += (_head(ROW, len(each)), each)
+    if url:
+        parts += (_head(LAST, len(url)), url)
+    return b"".join(parts)
+
+
+@lru_cache(maxsize=4096)  # most are of some hundred bytes
+def _head(tag: int, size: int) -> bytes:
+    """Tag and length of a field."""
+    return bytes((tag,)) + size_of(size)

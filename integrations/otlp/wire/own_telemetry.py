@@ -1,0 +1,44 @@
+"""What a monitor tells of itself, told from other traffic while it still is bytes.
+
+A monitor may be fed by what it feeds: its own exporter points at it, or a Collector sends everything everywhere. What
+comes back so is neither kept nor drawn; its judging would be told again, and so on for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from scoring.trace.loop_guard import OWN_SCOPE, is_own
+
+from .chunk import Origin
+from .envelope import Ids, Scope
+
+_OWN_SCOPE: Final = OWN_SCOPE.encode()
+
+
+def is_own_telemetry(origin: Origin, scope: bytes) -> bool:
+    """Whether what stands under this resource and this scope, both as they came, is a monitor's own."""
+    if _OWN_SCOPE in scope and _named_so(scope):
+        return is_own(service=origin.service, scope=OWN_SCOPE)
+    return is_own(service=origin.service)
+
+
+def _named_so(scope: bytes) -> bool:
+    try:
+        return bool(Scope.FromString(scope).name == _OWN_SCOPE)
+    except DecodeError:
+        return False
+
+
+def traces_of(spans: Iterable[bytes]) -> set[bytes]:
+    """The ids of the traces that spans, as they came, belong to; without those that cannot be read."""
+    found: set[bytes] = set()
+    for span in spans:
+        try:
+            found.add(Ids.FromString(span).trace_id)
+        except DecodeError:
+            continue
+    return {trace_id for trace_id in found if len(trace_id) == 16 and trace_id.strip(b"\0")}

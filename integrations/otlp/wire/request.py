@@ -1,0 +1,157 @@
+"""From the bytes of a request to the chunks of the traces that are kept, touching nothing else.
+
+The request is read where it lies (``layout``), and whether a span is drawn is decided on its bytes (``sieve``). What is
+not drawn is never decoded. What is kept is copied out (a reference would hold the whole request in memory), decoded
+once to find damage, and its spans' headers are read.
+
+Known limit, of an encoding that is legal and that nobody is known to write: two resources in one ``ResourceSpans`` are
+not merged. ``sieve`` names two more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import repeat
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from . import bounds
+from .chunk import Chunk, Origin, SpanHeader
+from .envelope import Delivery, Resource
+from .head_sampler import Kept, Part, Sieve
+from .layout import Place, pack, usual
+from .receipt import Undecodable
+from .split import Admit, Split
+
+__all__ = ["Admit", "Chunk", "Kept", "Origin", "SpanHeader", "Split", "identify", "keep", "read_headers", "split"]
+
+_APP_ROOT: Final = b"langfuse.internal.is_app_root"
+_REMOTE: Final = 0x300
+"""Flags of a span whose exporter knows whether its parent is remote (0x100), and whose parent is (0x200)."""
+_NO_SPAN: Final = bytes(8)
+_RANDOM_VALUE: Final = b"rv:"
+"""Only explicit randomness overrules the trace id: an upstream threshold changes a weight, never a decision."""
+_COPIED: Final = 256 << 20
+"""Bytes that the chunks of a request may have together; each has its resource, which may be large, and be that of many.
+
+Four times the size that a request may have: no client is known to come near.
+"""
+
+
+def split(body: bytes, admit: Admit) -> Split:
+    """Split a request.
+
+    Raises :class:`Undecodable` when the request, or the resource of any of its spans, cannot be read.
+    """
+    try:
+        bounds.check(body, "Envelope")
+        try:
+            return _split(body, admit)
+        except IndexError:
+            return _split(usual(body), admit)
+    except DecodeError as error:
+        raise Undecodable(
+            f"the body is not an ExportTraceServiceRequest ({error}); send OTLP traces as binary protobuf to this path"
+        ) from None
+
+
+def _split(body: bytes, admit: Admit) -> Split:
+    sieve = Sieve(body)
+    sieve.sift(admit)
+    if sieve.states and _RANDOM_VALUE in body:  # what was decided by the ids may have to be decided otherwise
+        sieve = Sieve(body, explicit=True)
+        sieve.sift(admit)
+    for trace_id, parts in sieve.kept.items():
+        keep(trace_id, parts, sieve.result)
+    return sieve.result
+
+
+def keep(trace_id: bytes, parts: list[Part], result: Split) -> None:
+    """Copy a trace's spans into a request of their own, without those that turn out to be damaged."""
+    spans = sum(len(held) for _, _, held in parts)
+    if result.copied > _COPIED:
+        result.crowded += spans
+        return
+    try:
+        payload, headers = _packed(trace_id, parts)
+    except DecodeError:
+        parts = [(place, origin, [s for s in held if _is_sound(place, s, trace_id)]) for place, origin, held in parts]
+        parts = [part for part in parts if part[2]]
+        sound = sum(len(held) for _, _, held in parts)
+        result.damaged += spans - sound
+        if not sound:
+            return
+        try:
+            payload, headers = _packed(trace_id, parts)
+        except DecodeError:  # each for itself is sound, but together they hold too much
+            result.damaged += sound
+            return
+    origin = min((origin for _, origin, _ in parts), key=lambda o: o.threshold) if len(parts) > 1 else parts[0][1]
+    result.chunks.append(Chunk(trace_id=trace_id, payload=payload, headers=headers, origin=origin))
+    result.kept += len(headers)
+    result.copied += len(payload)
+
+
+def _packed(trace_id: bytes, parts: list[Part]) -> tuple[bytes, tuple[SpanHeader, ...]]:
+    payload = pack([(place, held) for place, _, held in parts])
+    marked: Iterator[bool] = repeat(False)
+    if _APP_ROOT in payload:
+        marked = (_APP_ROOT in span for _, _, held in parts for span in held)
+    return payload, tuple(_headers(payload, trace_id, marked))
+
+
+def _headers(payload: bytes, trace_id: bytes, marked: Iterator[bool]) -> Iterator[SpanHeader]:
+    """Read every span of ``payload`` to its end. Raises ``DecodeError`` on damage and on ids that are contradictory.
+
+    ``marked`` tells of each whether it may be the topmost one that was exported.
+    """
+    bounds.check(payload, "Delivery")
+    # [:] makes lists: protobuf's own rows end with an exception that is made, and worded, each time.
+    for resource_spans in Delivery.FromString(payload).resource_spans[:]:
+        for scope_spans in resource_spans.scope_spans[:]:
+            for span in scope_spans.spans[:]:
+                span_id, parent_id, state = span.span_id, span.parent_span_id, span.trace_state
+                if span.trace_id != trace_id or len(span_id) != 8 or span_id == _NO_SPAN:
+                    raise DecodeError("an id stands twice in this span, with different values")
+                yield SpanHeader(  # named, its fields would take twice as long
+                    span_id,
+                    parent_id if parent_id.strip(b"\0") else b"",
+                    state.decode("ascii", "replace") if state else "",
+                    next(marked) and any(a.key == _APP_ROOT and a.value.bool_value for a in span.attributes[:]),
+                    span.flags & _REMOTE == _REMOTE,
+                )
+
+
+def _is_sound(place: Place, span: bytes, trace_id: bytes) -> bool:
+    try:
+        return len(tuple(_headers(pack([(place, [span])]), trace_id, repeat(False)))) == 1
+    except DecodeError:
+        return False
+
+
+def read_headers(payload: bytes, trace_id: bytes) -> tuple[SpanHeader, ...]:
+    """The headers of a chunk's payload, as they were when it was made (a restart reads them again)."""
+    try:
+        return tuple(_headers(payload, trace_id, repeat(_APP_ROOT in payload)))
+    except DecodeError as error:
+        raise Undecodable(f"a stored chunk of trace {trace_id.hex()} cannot be read: {error}") from None
+
+
+_ENVIRONMENT: Final = (b"langfuse.environment", b"deployment.environment.name", b"deployment.environment")
+
+
+def identify(resource: bytes) -> tuple[str | None, str | None]:
+    """Service name and environment of a resource; ``None`` where it names none (or not as text).
+
+    ``langfuse.environment`` goes before ``deployment.environment.name``, and this before its older spelling
+    ``deployment.environment``. Raises :class:`Undecodable` when the bytes are not a resource.
+    """
+    try:
+        attributes = Resource.FromString(resource).attributes
+    except DecodeError:
+        raise Undecodable("a resource in the request is damaged; the request is refused as a whole") from None
+    wanted = {b"service.name", *_ENVIRONMENT}
+    found = {a.key: a.value.string_value.decode("utf-8", "replace") for a in attributes if a.key in wanted}
+    environment = next((found[key] for key in _ENVIRONMENT if found.get(key)), None)
+    return found.get(b"service.name") or None, environment

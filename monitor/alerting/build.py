@@ -1,0 +1,52 @@
+"""Declared: the configuration's alerts as the declaration that drives everything else."""
+
+from __future__ import annotations
+
+from monitor.config import Config
+from scoring.alerts.declaration import ChangeRule, Declaration, Limits, SequenceRule
+from scoring.status.hysteresis import Hysteresis
+from scoring.status.status import Policy, Thresholds
+
+
+def declaration(config: Config) -> Declaration:
+    """What is watched under this configuration, and when it changes status."""
+    alerts = config.alerts
+    common = alerts.thresholds
+    return Declaration(
+        policy=Policy(
+            thresholds=Thresholds(warning=common.warning, critical=common.critical),
+            mode=alerts.mode,
+            min_samples=alerts.min_samples,
+            min_failures=alerts.min_failures,
+        ),
+        thresholds={
+            name: Thresholds(
+                warning=common.warning if own.warning is None else own.warning,
+                critical=common.critical if own.critical is None else own.critical,
+            )
+            for name, own in alerts.rubrics.items()
+        },
+        window_ns=alerts.window.ns,
+        look_ns=alerts.look.ns,
+        hysteresis=Hysteresis(
+            needed=alerts.hysteresis.needed,
+            looks=alerts.hysteresis.looks,
+            recovery_margin=alerts.hysteresis.recovery_margin,
+            hold_ns=alerts.hysteresis.hold.ns,
+        ),
+        sequence=SequenceRule(error=alerts.sequence.error, period_ns=alerts.sequence.period.ns),
+        change=ChangeRule(
+            good=alerts.change.good, bad=alerts.change.bad, false_alarm_every_ns=alerts.change.false_alarm_every.ns
+        ),
+        limits=Limits(
+            blocker_ratio=alerts.limits.blocker_rate,
+            violation_ratio=alerts.limits.violation_rate,
+            judge_failed_ratio=alerts.limits.judge_failure_rate,
+            agreement=alerts.limits.agreement,
+            lag_s=alerts.limits.lag.seconds,
+            spool_bytes=alerts.limits.spool,
+            budget_ratio=alerts.limits.budget,
+            for_ns=alerts.limits.lasting.ns,
+            keep_ns=alerts.limits.keep.ns,
+        ),
+    )

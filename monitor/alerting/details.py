@@ -1,0 +1,94 @@
+"""Details: what a window's verdicts say beside the pass ratio. Once a look, from a copy, off the event loop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scoring.statistics.estimate import Estimate, estimate, from_sums
+from scoring.statistics.mean import MeanEstimate, mean_estimate
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.violations import CHECKS, SIDES
+
+from .windows import Held
+
+_WORKFLOW = frozenset((*SIDES, *CHECKS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What of a rubric is watched: the metrics that can block, and the acceptable bound of each metric with bands.
+
+    ``on_average`` are those bounds that a mean can keep to: where only the best value there is will do, one failure in
+    a thousand is below it, and how many may fail is for the pass ratio to say.
+    """
+
+    blocking: tuple[str, ...] = ()
+    acceptable: Mapping[str, tuple[float, bool]] = field(default_factory=dict)
+    on_average: Mapping[str, tuple[float, bool]] = field(default_factory=dict)
+    workflow: bool = False
+
+    @classmethod
+    def of(cls, rubric: Rubric) -> Watched:
+        """What is watched of this rubric."""
+        metrics = [(criterion.metric, criterion) for criterion in rubric.criteria]
+        acceptable = {
+            metric.id: (metric.bands.acceptable, metric.bands.higher_is_better)
+            for metric, _ in metrics
+            if metric.bands is not None
+        }
+        best = {metric.id: metric.bounds[metric.bands.higher_is_better] for metric, _ in metrics if metric.bands}
+        return cls(
+            blocking=tuple(metric.id for metric, c in metrics if c.blocker or c.prerequisite),
+            acceptable=acceptable,
+            on_average={name: (bound, higher) for name, (bound, higher) in acceptable.items() if bound != best[name]},
+            workflow=rubric.id == "workflow",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """Shares whose *failures* are the events, and means, by metric."""
+
+    blocked: Mapping[str, Estimate] = field(default_factory=dict)
+    means: Mapping[str, MeanEstimate] = field(default_factory=dict)
+    violating: Estimate | None = None
+    judge_failed: Estimate | None = None
+
+
+def details(members: Sequence[Held], watched: Watched) -> Details:
+    """The details of one window."""
+    values: dict[str, list[tuple[float, float]]] = {name: [] for name in watched.on_average}
+    followed: list[tuple[bool, float]] = []
+    for held in members:
+        for name, value in zip(held.metrics, held.values, strict=True):
+            if name in values:
+                values[name].append((value, held.weight))
+        if watched.workflow:
+            checked = [v for name, v in zip(held.metrics, held.values, strict=True) if name in _WORKFLOW]
+            if checked:
+                followed.append((min(checked) >= 1.0, held.weight))
+    means = {name: mean_estimate(pairs) for name, pairs in values.items()}
+    return Details(
+        blocked=_blocked(members, watched.blocking),
+        means={name: told for name, told in means.items() if told is not None},
+        violating=estimate(followed),
+        # Of verdicts, not of traffic: what the judge fails at is what it was given.
+        judge_failed=estimate((not held.judge_failed, 1.0) for held in members),
+    )
+
+
+def _blocked(members: Iterable[Held], blocking: Sequence[str]) -> dict[str, Estimate]:
+    decided = [held for held in members if held.passed is not None]
+    weight = math.fsum(held.weight for held in decided)
+    squared = math.fsum(held.weight * held.weight for held in decided)
+    found = {}
+    for metric in blocking:
+        hit = [held.weight for held in decided if metric in held.blockers]
+        told = from_sums(
+            n=len(decided), failures=len(hit), weight=weight, failed_weight=math.fsum(hit), squared_weight=squared
+        )
+        if told is not None:
+            found[metric] = told
+    return found

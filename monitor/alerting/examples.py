@@ -1,0 +1,57 @@
+"""Examples: the failing traces that show best what an alert is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from scoring.alerts.event import Example
+from scoring.alerts.finding import Labels
+from scoring.alerts.quality import place_of
+from scoring.lexical.label import label
+from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+
+MOST = 3
+_LOOKED_AT = 200
+"""Of so many latest failures the worst are shown."""
+_REASON = 300
+
+
+class Failures(Protocol):
+    """What is read of the store."""
+
+    @property
+    def verdicts(self) -> Callable[..., list[dict[str, Any]]]: ...
+
+
+def examples(store: Failures, labels: Labels, since_ns: int) -> tuple[Example, ...]:
+    """The worst of the latest failures that the labels speak of, the worst first; none without a rubric in the labels.
+
+    A verdict without a composite (invalid, disqualified) is worse than any with one.
+    """
+    about = dict(labels)
+    if "rubric" not in about:
+        return ()
+    found = store.verdicts(rubric=about["rubric"], passed="false", since_ns=since_ns, limit=_LOOKED_AT)
+    mine = [verdict for verdict in found if _speaks_of(verdict, about)]
+    mine.sort(key=lambda said: -1.0 if said["composite_norm"] is None else float(said["composite_norm"]))
+    return tuple(
+        Example(
+            trace_id=str(said["trace_id"] or said["case_id"]),
+            reason=label(str(said["reason"]), _REASON),
+            composite=said["composite"],
+            closed_ns=int(said["closed_ns"]),
+        )
+        for said in mine[:MOST]
+    )
+
+
+def _speaks_of(verdict: Mapping[str, Any], about: Mapping[str, str]) -> bool:
+    where = place_of(
+        str(verdict["service"] or UNKNOWN_SERVICE),
+        str(verdict["environment"] or UNKNOWN_ENVIRONMENT),
+        str(verdict["rubric"]),
+    )
+    if any(about.get(name, value) != value for name, value in where):
+        return False
+    return "metric" not in about or about["metric"] in verdict["blockers"]

@@ -1,0 +1,152 @@
+"""Setup: from the configuration to receivers, their couriers, and who decides what they are told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from integrations.notify.alertmanager import Alertmanager
+from integrations.notify.slack import Slack
+from integrations.notify.webhook import Webhook
+from integrations.post import Poster
+from integrations.store.sqlite import Store, StoreError
+from monitor.alerting.details import Watched
+from monitor.alerting.watch import Watch
+from monitor.config import Config
+from monitor.config.notify import Notify, names
+from monitor.config.rubrics import configured
+from monitor.deliver.dispatcher import KEEP_PARKED_NS, Courier, Exported
+from scoring.alerts.condition import Severity
+from scoring.alerts.event import AlertEvent
+from scoring.alerts.observed import Agreement
+from scoring.notices.text import Wording
+from scoring.status.export_snapshot import ExportStanding
+
+from .daily_report import DailyReport
+from .notifier import Illustrate, Notifier
+from .receiver import Receiver, Sender
+from .timetable import Daily
+
+log = logging.getLogger("sidejudge.notify")
+
+ALERTMANAGER_PATH = "/api/v2/alerts"
+MOST_IN_A_MESSAGE = 15
+"""Alerts in one message of Slack: three blocks each at most, of 50."""
+GATHER_S = 1.0
+"""How long a message waits for others: what one look finds is put in within milliseconds."""
+
+
+def receivers(config: Config, clock_ns: Callable[[], int]) -> list[Receiver]:
+    """Those who are told under this configuration."""
+    entries = config.alerts.notify
+    return [_receiver(name, entry, config, clock_ns) for name, entry in zip(names(entries), entries, strict=True)]
+
+
+def _receiver(name: str, entry: Notify, config: Config, clock_ns: Callable[[], int]) -> Receiver:
+    links = config.alerts.links
+    section = entry.alertmanager or entry.webhook or entry.slack
+    reasons = section is None or section.reasons
+    wording = Wording(trace_url=links.trace, runbooks=links.runbooks, reasons=reasons)
+    if (manager := entry.alertmanager) is not None:
+        sender: Sender = Alertmanager(
+            Poster(manager.url.rstrip("/").removesuffix(ALERTMANAGER_PATH) + ALERTMANAGER_PATH),
+            wording,
+            clock_ns,
+            labels=manager.labels,
+            token=manager.token.get_secret_value() if manager.token is not None else None,
+        )
+        return Receiver(name=name, sender=sender, least=Severity(manager.severity), keeps_state=True)
+    if (hook := entry.webhook) is not None:
+        poster = Poster(hook.url.get_secret_value())
+        sender = Webhook(poster, hook.secret.get_secret_value(), wording, clock_ns)
+        digest_ns = hook.digest.ns if hook.digest is not None else None
+        return Receiver(name=name, sender=sender, least=Severity(hook.severity), digest_ns=digest_ns)
+    slack = entry.slack
+    if slack is None:
+        raise ValueError("an entry of alerts.notify is one of three kinds")
+    digest_ns = slack.digest.ns if slack.digest is not None else None
+    sender = Slack(Poster(slack.url.get_secret_value()), wording)
+    return Receiver(
+        name=name, sender=sender, least=Severity(slack.severity), digest_ns=digest_ns, batch=MOST_IN_A_MESSAGE,
+        gather_s=GATHER_S,
+    )  # fmt: skip
+
+
+class Notifications:
+    """Everything that tells people, as one part of a monitor. ``take`` is a listener of alert events."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        *,
+        clock_ns: Callable[[], int],
+        illustrate: Illustrate,
+        exported: Exported,
+        watch: Watch,
+        agreements: Callable[[], Sequence[Agreement]] = tuple,
+    ) -> None:
+        mail = self._mail = store.mail
+        self._clock_ns, self._watch = clock_ns, watch
+        told = receivers(config, clock_ns)
+        self.couriers = [Courier(each, mail, clock_ns=clock_ns, exported=exported) for each in told]
+        self.notifier = Notifier(
+            told, mail, remind_ns=config.alerts.remind.ns, clock_ns=clock_ns, illustrate=illustrate, woken=self._wake
+        )
+        self.daily = _daily(config, store, watch, self.notifier, agreements)
+
+    async def start(self) -> None:
+        """Take up what the last run left."""
+        self.notifier.restore()
+        if self.daily is not None:
+            await self.daily.restore(self._clock_ns())
+        for courier in self.couriers:
+            await courier.start()
+
+    async def take(self, event: AlertEvent) -> None:
+        """Pass an event on; raises ``StoreError`` when that could not be committed."""
+        await self.notifier.take(event)
+
+    async def tick(self) -> None:
+        """Reminders, refreshes, digests and the report, where they are due."""
+        now_ns = self._clock_ns()
+        try:
+            await self.notifier.tick(self._watch.posted())
+            if self.daily is not None:
+                await self.daily.tick(now_ns)
+            await self._mail.forget(now_ns - KEEP_PARKED_NS)
+        except StoreError as error:
+            log.warning("the store could not be used; it is tried again", extra={"cause": str(error)})
+
+    async def close(self) -> None:
+        """End. What was not delivered is in the store."""
+        await asyncio.gather(*(courier.close() for courier in self.couriers))
+
+    def exports(self) -> list[ExportStanding]:
+        """How delivery stands, receiver by receiver."""
+        shelves = self._mail.shelves() if self.couriers else {}
+        return [courier.standing(shelves) for courier in self.couriers]
+
+    def _wake(self) -> None:
+        for courier in self.couriers:
+            courier.wake()
+
+
+def _daily(
+    config: Config, store: Store, watch: Watch, notifier: Notifier, agreements: Callable[[], Sequence[Agreement]]
+) -> DailyReport | None:
+    section = config.alerts.report
+    if section is None:
+        return None
+    return DailyReport(
+        daily=Daily(section.time, section.zone),
+        notifier=notifier,
+        store=store.path,
+        mail=store.mail,
+        watched={name: Watched.of(rubric) for name, rubric in configured(config).items()},
+        standings=watch.standings,
+        posted=watch.posted,
+        judged=store.judged if config.answerers.judge is not None else None,
+        agreements=agreements,
+    )

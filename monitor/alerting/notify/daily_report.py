@@ -1,0 +1,135 @@
+"""Daily: the report of the last day, put together from the store and sent once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from integrations.store.notification_outbox import Mail
+from integrations.store.period_sums import MetricMean, Sums, read_courses
+from monitor.alerting.details import Watched
+from scoring.alerts.board import Posted
+from scoring.alerts.lifecycle import Stage
+from scoring.alerts.observed import Agreement
+from scoring.lexical.label import label
+from scoring.notices.daily_report import AgreedOn, Course, Report, WeakMetric
+from scoring.statistics.estimate import from_sums
+from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, Standing
+from scoring.status.status import Status
+
+from .notifier import HOUR_NS, Notifier
+from .timetable import Daily
+
+DAY_NS = 24 * HOUR_NS
+MOST_COURSES = 20
+MOST_WEAK = 5
+_MOST_FIRING = 10
+_LEAST_N = 10
+"""A metric that was scored more rarely than this is not called weak."""
+_NOTE = "report"
+_ORDER = (Status.CRITICAL, Status.WARNING, Status.INSUFFICIENT_DATA, Status.HEALTHY)
+
+
+class Spent(Protocol):
+    """What is read of the judge's spending: US dollars by the hour's beginning (s)."""
+
+    def spent_since(self, since_s: int, /) -> dict[int, float]: ...
+
+
+class DailyReport:
+    """Sends a report when it is due. ``judged`` is ``None`` without a judge."""
+
+    def __init__(
+        self,
+        *,
+        daily: Daily,
+        notifier: Notifier,
+        store: Path,
+        mail: Mail,
+        watched: Mapping[str, Watched],
+        standings: Callable[[int], Sequence[Standing]],
+        posted: Callable[[], Iterable[Posted]],
+        judged: Spent | None = None,
+        agreements: Callable[[], Sequence[Agreement]] = tuple,
+    ) -> None:
+        self._daily, self._notifier, self._store, self._watched = daily, notifier, store, watched
+        self._mail, self._standings, self._posted = mail, standings, posted
+        self._judged, self._agreements = judged, agreements
+        self._last_ns: int | None = None
+
+    async def restore(self, now_ns: int) -> None:
+        """When the last report was sent; a monitor that never sent one begins to count now, and notes that."""
+        known = self._mail.notes().get(_NOTE)
+        if known is None:
+            await self._mail.put((), now_ns, {_NOTE: str(now_ns)})
+        self._last_ns = now_ns if known is None else int(known)
+
+    async def tick(self, now_ns: int) -> None:
+        """Send a report if one is due."""
+        if self._last_ns is None or not self._daily.is_due(self._last_ns, now_ns):
+            return
+        await self._notifier.report(await self.report(now_ns), (_NOTE, str(now_ns)))
+        self._last_ns = now_ns
+
+    async def report(self, now_ns: int) -> Report:
+        """The report of the day that ends now."""
+        begin_ns = now_ns - DAY_NS
+        sums, means = await asyncio.to_thread(read_courses, self._store, begin_ns, now_ns)
+        statuses = {(s.service, s.environment, s.rubric): s.appraisal.status for s in self._standings(now_ns)}
+        courses = sorted((_course(each, statuses) for each in sums), key=_worst_first)
+        firing = [
+            f"{each.condition.title} ({', '.join(value for _, value in each.alert.labels) or 'the monitor'})"
+            for each in self._posted()
+            if each.alert.stage is Stage.FIRING and not each.muted
+        ]
+        return Report(
+            begin_ns=begin_ns, end_ns=now_ns, courses=tuple(courses[:MOST_COURSES]),
+            more=max(0, len(courses) - MOST_COURSES), weakest=tuple(self._weakest(means)),
+            agreements=tuple(AgreedOn(rubric=a.rubric, kappa=a.kappa, n=a.n) for a in self._agreements()),
+            cost_usd=None if self._judged is None
+            else sum(self._judged.spent_since(begin_ns // 10**9).values()),
+            firing=tuple(label(title, 200) for title in firing[:_MOST_FIRING]),
+        )  # fmt: skip
+
+    def _weakest(self, means: Iterable[MetricMean]) -> list[WeakMetric]:
+        """The metrics furthest outside their acceptable band, as a share of its bound, the worst first."""
+        found = []
+        for told in means:
+            bounds = self._watched.get(told.rubric, Watched()).acceptable.get(told.metric)
+            if bounds is None or told.n < _LEAST_N:
+                continue
+            bound, higher_is_better = bounds
+            short = bound - told.mean if higher_is_better else told.mean - bound
+            if short > 0:
+                service, environment = _named(told.service, told.environment)
+                weak = WeakMetric(
+                    service=service, environment=environment, rubric=told.rubric, metric=told.metric, mean=told.mean,
+                    n=told.n, acceptable=bound, higher_is_better=higher_is_better,
+                )  # fmt: skip
+                found.append((short / max(abs(bound), 1e-9), weak))
+        return [weak for _, weak in sorted(found, key=lambda pair: -pair[0])[:MOST_WEAK]]
+
+
+def _course(sums: Sums, statuses: Mapping[tuple[str, str, str], Status]) -> Course:
+    told = from_sums(
+        n=sums.passed + sums.failed, failures=sums.failed, weight=sums.weight, failed_weight=sums.failed_weight,
+        squared_weight=sums.squared_weight,
+    )  # fmt: skip
+    service, environment = _named(sums.service, sums.environment)
+    return Course(
+        service=label(service, 200), environment=label(environment, 200), rubric=sums.rubric,
+        status=statuses.get((service, environment, sums.rubric), Status.INSUFFICIENT_DATA),
+        passed=sums.passed, failed=sums.failed, incomplete=sums.incomplete,
+        pass_ratio=told.pass_ratio if told else None, lower=told.lower if told else None,
+        upper=told.upper if told else None,
+    )  # fmt: skip
+
+
+def _worst_first(course: Course) -> tuple[int, float]:
+    return _ORDER.index(course.status), 2.0 if course.pass_ratio is None else course.pass_ratio
+
+
+def _named(service: str | None, environment: str | None) -> tuple[str, str]:
+    return service or UNKNOWN_SERVICE, environment or UNKNOWN_ENVIRONMENT

@@ -1,0 +1,225 @@
+"""Notifier: decides who is told what and when, and puts it into the mail, noting so in the same transaction.
+
+Told are changes, not states: that an alert fires, that it cannot be told any more, that it is over; and again, while
+it fires, once in ``remind_ns``. An alert that is muted is not told, but one that was told is told to be over. An event
+that comes again, after a crash, is recognised by its number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from integrations.notify.alertmanager import ENDS_AFTER_S, REFRESH_S
+from integrations.store.notification_outbox import Entry, Mail
+from scoring.alerts.board import Posted
+from scoring.alerts.event import AlertEvent, Example, fingerprint
+from scoring.alerts.finding import Labels
+from scoring.alerts.lifecycle import Stage, Turn
+from scoring.notices.daily_report import Report
+from scoring.notices.notice import Kind, Notice
+
+from .receiver import Receiver
+from .sent_notices import ToldOf
+
+HOUR_NS = 3_600 * 10**9
+FORGET_NS = 24 * HOUR_NS
+"""How long it is remembered of an alert that is over that it was told."""
+UNWATCHED_NS = 10 * 60 * 10**9
+"""An alert that nobody watches any more (another configuration) is told to be given up after this."""
+REFRESH_NS = int(REFRESH_S * 1e9)
+RESENT_NS = int(ENDS_AFTER_S * 1e9)
+"""How long the end of an alert is sent again to a receiver that keeps state."""
+_ALERT, _DIGEST = "told/", "digest/"
+
+
+class Illustrate(Protocol):
+    """Finds the worst failing traces for the labels of an alert, since a moment; it may take its time."""
+
+    def __call__(self, labels: Labels, since_ns: int, /) -> tuple[Example, ...]: ...
+
+
+class Notifier:
+    """Tells receivers of alerts. ``take`` listens to events; ``tick`` reminds, refreshes and sends digests."""
+
+    def __init__(
+        self,
+        receivers: Sequence[Receiver],
+        mail: Mail,
+        *,
+        remind_ns: int,
+        clock_ns: Callable[[], int],
+        illustrate: Illustrate = lambda _labels, _since_ns: (),
+        woken: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._receivers, self._mail, self._remind_ns = receivers, mail, remind_ns
+        self._clock_ns, self._illustrate, self._woken = clock_ns, illustrate, woken
+        self._told: dict[str, ToldOf] = {}
+        self._digested_ns: dict[str, int] = {}
+        self._refreshed_ns: dict[str, int] = {}
+        self._unwatched_ns: dict[str, int] = {}
+        self._one = asyncio.Lock()
+
+    def restore(self) -> None:
+        """Take up what was noted. What was told to receivers that are no longer configured is forgotten in time."""
+        for name, said in self._mail.notes().items():
+            if name.startswith(_ALERT):
+                self._told[name] = ToldOf.of_json(said)
+            elif name.startswith(_DIGEST):
+                self._digested_ns[name.removeprefix(_DIGEST)] = int(said)
+
+    async def take(self, event: AlertEvent) -> None:
+        """Pass an event on. Returns once that is committed; taken again, it changes nothing."""
+        async with self._one:
+            entries, changed = [], {}
+            for receiver in self._receivers:
+                name = _name(receiver, event.fingerprint)
+                before = self._told.get(name)
+                if not _is_news(before, event):
+                    continue
+                # Whoever was told at once that it fires is told at once how it goes on, whatever is configured by now.
+                goes_on = before is not None and before.stands and before.at_once
+                at_once = goes_on or receiver.at_once(event.severity)
+                if not at_once and (receiver.digest_ns is None or receiver.keeps_state):
+                    continue
+                changed[name] = ToldOf(event=event, at_ns=event.at_ns, at_once=at_once, in_digest=not at_once)
+                if at_once:
+                    entries.append(_entry(receiver, _notice(Kind.ALERT, event)))
+            await self._put(entries, changed)
+
+    async def tick(self, posted: Iterable[Posted]) -> None:
+        """What time alone makes due, given the alerts of this moment."""
+        now_ns = self._clock_ns()
+        standing = {fingerprint(each.alert.condition, each.alert.labels): each for each in posted}
+        async with self._one:
+            for receiver in self._receivers:
+                if receiver.keeps_state:
+                    await self._refresh(receiver, standing, now_ns)
+                else:
+                    await self._remind(receiver, standing, now_ns)
+                    await self._digest(receiver, now_ns)
+                await self._give_up(receiver, standing, now_ns)
+            await self._forget(now_ns)
+
+    async def report(self, report: Report, note: tuple[str, str]) -> None:
+        """Send a report to everybody who takes one, and note in the same transaction that it was sent."""
+        takers = [receiver for receiver in self._receivers if not receiver.keeps_state]
+        notice = Notice(id=f"report-{report.end_ns // 10**9}", kind=Kind.REPORT, at_ns=report.end_ns, report=report)
+        await self._mail.put([_entry(receiver, notice) for receiver in takers], report.end_ns, dict([note]))
+        self._woken()
+
+    async def _remind(self, receiver: Receiver, standing: dict[str, Posted], now_ns: int) -> None:
+        for name, told in self._of(receiver):
+            mark = name.rpartition("/")[2]
+            due = told.event.turn is Turn.FIRING and now_ns - told.at_ns >= self._remind_ns
+            if not due or not told.at_once:
+                continue
+            here = standing.get(mark)
+            if here is None or here.muted or here.alert.stage is not Stage.FIRING:
+                continue
+            event = await self._of_now(here, told.event, now_ns)
+            again = replace(told, at_ns=now_ns, reminders=told.reminders + 1)
+            notice = _notice(Kind.REMINDER, event, f"-again-{again.reminders}")
+            await self._put([_entry(receiver, notice)], {name: again})
+
+    async def _digest(self, receiver: Receiver, now_ns: int) -> None:
+        waiting = {name: told for name, told in self._of(receiver) if told.in_digest}
+        if receiver.digest_ns is None or not waiting:
+            return
+        # Counted from the first event where there was no digest yet, so that it gathers something.
+        last_ns = self._digested_ns.get(receiver.name, min(told.at_ns for told in waiting.values()))
+        if now_ns - last_ns < receiver.digest_ns:
+            return
+        events = tuple(told.event for told in waiting.values())
+        notice = Notice(id=f"digest-{now_ns // 10**9}", kind=Kind.DIGEST, at_ns=now_ns, events=events)
+        changed = {name: replace(told, in_digest=False) for name, told in waiting.items()}
+        await self._put([_entry(receiver, notice)], changed, {_DIGEST + receiver.name: str(now_ns)})
+        self._digested_ns[receiver.name] = now_ns
+
+    async def _refresh(self, receiver: Receiver, standing: dict[str, Posted], now_ns: int) -> None:
+        if now_ns - self._refreshed_ns.get(receiver.name, 0) < REFRESH_NS:
+            return
+        events = []
+        for name, told in self._of(receiver):
+            here = standing.get(name.rpartition("/")[2])
+            if told.stands and here is not None:
+                events.append(await self._of_now(here, told.event, now_ns))
+            elif not told.stands and now_ns - told.event.at_ns < RESENT_NS:
+                events.append(told.event)
+        self._refreshed_ns[receiver.name] = now_ns
+        if events:
+            notice = Notice(id="refresh", kind=Kind.REFRESH, at_ns=now_ns, events=tuple(events))
+            await self._put([_entry(receiver, notice)], {})
+
+    async def _give_up(self, receiver: Receiver, standing: dict[str, Posted], now_ns: int) -> None:
+        """What was told to fire and is watched by nobody any more has to be told to be over."""
+        for name, told in self._of(receiver):
+            if not told.stands or name.rpartition("/")[2] in standing:
+                self._unwatched_ns.pop(name, None)
+                continue
+            if now_ns - self._unwatched_ns.setdefault(name, now_ns) < UNWATCHED_NS:
+                continue
+            event = replace(
+                told.event, turn=Turn.EXPIRED, at_ns=now_ns, number=told.event.number + 1, examples=(),
+                said="it is not watched any more under the configuration in force",
+            )  # fmt: skip
+            over = ToldOf(event=event, at_ns=now_ns, at_once=told.at_once, in_digest=not told.at_once)
+            await self._put([] if over.in_digest else [_entry(receiver, _notice(Kind.ALERT, event))], {name: over})
+
+    async def _forget(self, now_ns: int) -> None:
+        gone = [name for name, told in self._told.items() if not told.stands and not told.in_digest
+                and now_ns - told.at_ns >= FORGET_NS]  # fmt: skip
+        await self._mail.put((), now_ns, dict.fromkeys(gone))
+        for name in gone:
+            del self._told[name]
+
+    def _of(self, receiver: Receiver) -> list[tuple[str, ToldOf]]:
+        mine = f"{_ALERT}{receiver.name}/"
+        return [(name, told) for name, told in self._told.items() if name.startswith(mine)]
+
+    async def _of_now(self, here: Posted, last: AlertEvent, now_ns: int) -> AlertEvent:
+        """The event as it would be told now."""
+        found, condition = here.alert.finding, here.condition
+        examples: tuple[Example, ...] = ()
+        if condition.examples and here.alert.stage is Stage.FIRING:
+            since_ns = here.alert.since_ns - HOUR_NS
+            examples = await asyncio.to_thread(self._illustrate, here.alert.labels, since_ns)
+        return replace(
+            last, turn=Turn.UNKNOWN if here.alert.stage is Stage.UNKNOWN else Turn.FIRING, said=found.said,
+            value=found.value, lower=found.lower, upper=found.upper, n=found.n, limit=found.limit,
+            changed_ns=found.changed_ns, at_ns=now_ns, examples=examples,
+        )  # fmt: skip
+
+    async def _put(
+        self, entries: Sequence[Entry], changed: dict[str, ToldOf], more: dict[str, str | None] | None = None
+    ) -> None:
+        if not entries and not changed:
+            return
+        notes: dict[str, str | None] = {name: told.to_json() for name, told in changed.items()}
+        await self._mail.put(entries, self._clock_ns(), {**notes, **(more or {})})
+        self._told |= changed
+        if entries:
+            self._woken()
+
+
+def _is_news(before: ToldOf | None, event: AlertEvent) -> bool:
+    if before is not None and before.knows(event):
+        return False
+    if event.turn is Turn.FIRING:
+        return not event.muted
+    return before is not None and before.stands
+
+
+def _name(receiver: Receiver, mark: str) -> str:
+    return f"{_ALERT}{receiver.name}/{mark}"
+
+
+def _notice(kind: Kind, event: AlertEvent, suffix: str = "") -> Notice:
+    return Notice(id=event.id + suffix, kind=kind, at_ns=event.at_ns, events=(event,))
+
+
+def _entry(receiver: Receiver, notice: Notice) -> Entry:
+    return Entry(destination=receiver.name, id=notice.id, body=json.dumps(notice.to_json()))

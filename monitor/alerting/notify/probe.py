@@ -1,0 +1,32 @@
+"""Trial: a test notice to everybody who would be told of alerts, sent only when somebody asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from integrations.delivery_errors import RefusedError, UnreachableError
+from monitor.config import Config
+from scoring.notices.notice import Kind, Notice
+
+from .build import receivers
+from .receiver import Receiver
+
+
+def try_receivers(config: Config) -> list[tuple[str, str | None]]:
+    """(name, why it did not take a test notice, ``None`` when it did) of each receiver; all at a time."""
+    return asyncio.run(_try_all(receivers(config, time.time_ns)))
+
+
+async def _try_all(told: list[Receiver]) -> list[tuple[str, str | None]]:
+    now_ns = time.time_ns()
+    notice = Notice(id=f"test-{now_ns // 10**9}", kind=Kind.TEST, at_ns=now_ns)
+    return list(await asyncio.gather(*(_try(each, notice) for each in told)))
+
+
+async def _try(receiver: Receiver, notice: Notice) -> tuple[str, str | None]:
+    try:
+        await receiver.sender.send(notice)
+    except (UnreachableError, RefusedError) as error:
+        return receiver.name, error.reason
+    return receiver.name, None

@@ -1,0 +1,63 @@
+"""Receiver: one of those who are told, as a destination of the mail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Protocol
+
+from integrations.store.notification_outbox import Waiting
+from scoring.alerts.condition import Severity
+from scoring.notices.notice import Kind, Notice
+
+_ORDER = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
+
+
+class Sender(Protocol):
+    """An adapter that sends notices. Raises ``UnreachableError`` and ``RefusedError``."""
+
+    async def send(self, notice: Notice, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receiver:
+    """Who is told, and of what.
+
+    Alerts of at least the severity ``least`` are told at once, the others in a digest, at most once in ``digest_ns``
+    (``None``: not at all). ``keeps_state``: it wants to be told of all alerts that stand again and again, and reminds
+    people itself, as Alertmanager does; it gets neither digests nor reports. Of alerts that wait for it at a time up to
+    ``batch`` are one message, for which ``gather_s`` are waited: what one cause breaks is seen in one look.
+    """
+
+    name: str
+    sender: Sender
+    least: Severity = Severity.WARNING
+    digest_ns: int | None = None
+    keeps_state: bool = False
+    batch: int = 1
+    gather_s: float = 0.0
+
+    def at_once(self, severity: Severity) -> bool:
+        """Whether an alert of this severity is told at once."""
+        return _ORDER.index(severity) >= _ORDER.index(self.least)
+
+    def together(self, entries: Sequence[Waiting]) -> Sequence[Waiting]:
+        """The first of them that are one message: alerts as far as they follow each other, else the first alone."""
+        alerts = list(takewhile(lambda entry: _notice(entry).kind is Kind.ALERT, entries))
+        return alerts or entries[:1]
+
+    async def deliver(self, entries: Sequence[Waiting]) -> Mapping[int, str]:
+        """Send the entries as one message; see ``Destination``."""
+        notices = [_notice(entry) for entry in entries]
+        notice = notices[0]
+        if len(notices) > 1:
+            events = tuple(event for each in notices for event in each.events)
+            notice = Notice(id=notices[-1].id, kind=Kind.GROUP, at_ns=notices[-1].at_ns, events=events)
+        await self.sender.send(notice)
+        return {}
+
+
+def _notice(entry: Waiting) -> Notice:
+    return Notice.of_json(json.loads(entry.body))

@@ -1,0 +1,101 @@
+"""Observation: what a window remembers of one verdict, and which window it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from scoring.metrics.result import Failed, Scored
+from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+from scoring.trace.record import record
+from scoring.verdict.verdict import Selection, Verdict
+
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+
+
+class Key(NamedTuple):
+    """What a window is of."""
+
+    service: str
+    environment: str
+    rubric: str
+
+
+@record(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """One verdict in a window.
+
+    ``identity`` is the trace's id (the case's, without a trace); with the rubric it tells what a revision replaces.
+    ``passed`` None (incomplete) stays out of the pass ratio; ``judge_failed`` says that a metric that was tried and
+    failed is why. ``weight`` is the inverse of the inclusion probability.
+    ``blockers`` are the metrics that blocked. ``composite`` is normalised to [0, 1]; ``metrics`` holds the scored
+    values, in their units.
+    """
+
+    identity: str
+    at_ns: int
+    passed: bool | None
+    weight: float = 1.0
+    selection: Selection = "random"
+    revision: int = 1
+    composite: float | None = None
+    judge_failed: bool = False
+    blockers: tuple[str, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+def observe(verdict: Verdict, place_ns: int | None = None) -> tuple[Key, Observation]:
+    """A verdict as a window sees it; ``place_ns``: at this time, where it takes the place of an earlier one."""
+    key = Key(verdict.service or UNKNOWN_SERVICE, verdict.environment or UNKNOWN_ENVIRONMENT, verdict.rubric)
+    return key, Observation(
+        identity=verdict.trace_id or verdict.case_id,
+        at_ns=_nanoseconds(verdict.created_at) if place_ns is None else place_ns,
+        passed=verdict.passed,
+        weight=1.0 / verdict.sampling_probability,
+        selection=verdict.selection,
+        revision=verdict.revision,
+        composite=verdict.composite_norm,
+        blockers=verdict.blockers,
+        judge_failed=verdict.passed is None and any(isinstance(s.result, Failed) and s.weight for s in verdict.scores),
+        metrics={s.metric: float(s.result.value) for s in verdict.scores if isinstance(s.result, Scored)},
+    )
+
+
+def observe_stored(stored: Iterable[Mapping[str, object]]) -> Iterable[tuple[Key, Observation]]:
+    """The same of verdicts as the store tells them: how windows are filled again after a restart."""
+    return map(_observation, stored)
+
+
+def _observation(said: Mapping[str, object]) -> tuple[Key, Observation]:
+    key = Key(
+        str(said["service"] or UNKNOWN_SERVICE),
+        str(said["environment"] or UNKNOWN_ENVIRONMENT),
+        str(said["rubric"]),
+    )
+    scores: list[Mapping[str, object]] = said["scores"]  # type: ignore[assignment]  # a list by the verdict's format
+    return key, Observation(
+        identity=str(said["trace_id"] or said["case_id"]),
+        at_ns=min(_nanoseconds(str(said["created_at"])), int(said.get("closed_ns", 1 << 63))),  # type: ignore[call-overload]  # a time
+        passed=said["passed"],  # type: ignore[arg-type]  # bool or None by the verdict's format
+        weight=1.0 / float(said["sampling_probability"]),  # type: ignore[arg-type]  # a number in (0, 1]
+        selection="forced" if said.get("selection") == "forced" else "random",
+        revision=int(said.get("revision", 1)),  # type: ignore[call-overload]  # a whole number
+        composite=said["composite_norm"],  # type: ignore[arg-type]  # a number or None
+        blockers=tuple(map(str, said.get("blockers") or ())),  # type: ignore[call-overload]  # a list by the verdict's format
+        judge_failed=said["passed"] is None
+        and any(score["status"] == Failed.status and score["weight"] for score in scores),
+        metrics={
+            str(score["metric"]): float(score["value"])  # type: ignore[arg-type]  # scored: a number
+            for score in scores
+            if score["status"] == Scored.status
+        },
+    )
+
+
+@lru_cache(maxsize=16)  # all verdicts on a trace are of one moment
+def _nanoseconds(created_at: str) -> int:
+    since = datetime.fromisoformat(created_at) - _EPOCH
+    return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1000

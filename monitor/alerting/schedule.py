@@ -1,0 +1,139 @@
+"""Rounds: looks as they fall due: gather the facts, look, remember, tell.
+
+What changed and the events of a look are committed together before anybody is told, and an event is let go once all
+listeners have taken it: it is told at least once, under one id, whenever the process dies. A listener that raises is
+told again at the next look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeAlias
+
+from scoring.alerts.condition import Severity
+from scoring.alerts.event import AlertEvent, event_of_json
+from scoring.alerts.lifecycle import Turn
+from scoring.alerts.observed import Agreement, Facts
+from scoring.statistics.percentile import p95
+from scoring.status.judge_snapshot import JudgeStanding
+
+from .details import Watched, details
+from .examples import Failures, examples
+from .watch import Watch
+from .windows import Windows
+
+log = logging.getLogger("sidejudge.alerts")
+
+AlertListener: TypeAlias = Callable[[AlertEvent], Awaitable[None]]
+"""Who is told of events. It raises when it could not take one; it is then told again, perhaps in another order."""
+LAG_NS = 10 * 60 * 10**9
+"""How far back the evaluation lag is looked at."""
+_MOST_LAGS = 5_000
+_EVENT = "event/"
+
+
+class Memory(Protocol):
+    """Texts by name that outlive the process."""
+
+    def all(self) -> dict[str, str]: ...
+    async def change(self, values: Mapping[str, str | None], /) -> None: ...
+
+
+class Rounds:
+    """Looks at the watch, with what the monitor knows of itself."""
+
+    def __init__(
+        self,
+        *,
+        watch: Watch,
+        windows: Windows,
+        watched: Mapping[str, Watched],
+        memory: Memory,
+        store: Failures,
+        spool_bytes: Callable[[], int],
+        judge: Callable[[], JudgeStanding | None],
+        agreements: Callable[[], Sequence[Agreement]] = tuple,
+    ) -> None:
+        self.listeners: list[AlertListener] = []
+        self._watch, self._windows, self._watched = watch, windows, watched
+        self._memory, self._store = memory, store
+        self.judge, self._spool_bytes, self._agreements = judge, spool_bytes, agreements
+        self._lags: deque[tuple[int, float]] = deque(maxlen=_MOST_LAGS)
+        self._kept: dict[str, str] = {}
+        self._waiting: dict[str, AlertEvent] = {}
+
+    def restore(self) -> None:
+        """Take up what the last run left, events that nobody took among it."""
+        self._kept = self._memory.all()
+        self._watch.restore(self._kept)
+        left = [event_of_json(json.loads(said)) for name, said in self._kept.items() if name.startswith(_EVENT)]
+        order = list(Severity)
+        for event in sorted(left, key=lambda event: (event.at_ns, order.index(event.severity))):
+            self._waiting[_EVENT + event.id] = event
+
+    def lagged(self, ended_ns: int, lag_s: float) -> None:
+        """A trace was judged this long after its last span ended."""
+        self._lags.append((ended_ns, max(0.0, lag_s)))
+
+    async def look(self, now_ns: int) -> list[AlertEvent]:
+        """One look; what was told of it. Raises ``StoreError`` when it could not be remembered: nobody is told then."""
+        members = {key: self._windows.members(key, now_ns) for key in self._windows.keys()}  # noqa: SIM118 - not a dict
+        found = await asyncio.to_thread(
+            lambda: {key: details(held, self._watched.get(key.rubric, Watched())) for key, held in members.items()}
+        )
+        acceptable = {rubric: watched.on_average for rubric, watched in self._watched.items()}
+        bare = self._watch.look(self._facts(now_ns), found, acceptable)
+        for event in await asyncio.to_thread(lambda: list(map(self._illustrated, bare))):
+            self._waiting[_EVENT + event.id] = event
+        await self.remember()
+        return await self._tell()
+
+    async def remember(self) -> None:
+        """Commit what has changed since it was last remembered."""
+        now = self._watch.to_memory()
+        now |= {name: json.dumps(event.to_json()) for name, event in self._waiting.items()}
+        changed: dict[str, str | None] = {name: said for name, said in now.items() if self._kept.get(name) != said}
+        changed |= dict.fromkeys(self._kept.keys() - now.keys())
+        await self._memory.change(changed)
+        self._kept = now
+
+    async def _tell(self) -> list[AlertEvent]:
+        told = []
+        for name, event in list(self._waiting.items()):
+            said = {"condition": event.condition, "turn": event.turn.value, "severity": event.severity.value}
+            log.info("alert", extra={**said, "fingerprint": event.fingerprint, "muted": event.muted})
+            try:
+                for listener in self.listeners:
+                    await listener(event)
+            except Exception:
+                log.exception("an alert could not be passed on; it is passed on again at the next look")
+                continue
+            del self._waiting[name]
+            told.append(event)
+        if told:
+            await self.remember()
+        return told
+
+    def _facts(self, now_ns: int) -> Facts:
+        while self._lags and self._lags[0][0] <= now_ns - LAG_NS:
+            self._lags.popleft()
+        return Facts(
+            now_ns=now_ns,
+            lag_s=p95(lag for _, lag in self._lags),
+            lag_n=len(self._lags),
+            spool_bytes=self._spool_bytes(),
+            judge=self.judge(),
+            agreements=self._agreements(),
+        )
+
+    def _illustrated(self, event: AlertEvent) -> AlertEvent:
+        condition = next(each for each in self._watch.conditions if each.id == event.condition)
+        if not condition.examples or event.turn is not Turn.FIRING:
+            return event
+        since_ns = min(event.since_ns, event.at_ns) - self._windows.window_ns
+        return replace(event, examples=examples(self._store, event.labels, since_ns))

@@ -1,0 +1,72 @@
+"""Trends: where each service came from, window by window, as the store tells it. Read when somebody looks."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from integrations.store.errors import StoreError
+from integrations.store.trends import Stretch, read_trends
+from scoring.alerts.declaration import Declaration
+from scoring.statistics.estimate import from_sums
+from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+from scoring.status.trend import Trend
+
+from .observation import Key
+
+STEPS = 24
+"""Windows that a trend goes back."""
+_REST = 50
+"""After a reading of t seconds there is none for 50 t: at most 2 % of one processor, however many people look."""
+_LEAST_REST_S = 5.0
+
+
+class Trends:
+    """The trends of all services, at most a little old. While the store cannot be read, the last ones known."""
+
+    def __init__(
+        self, path: Path, window_ns: int, declared: Declaration, *, clock_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._path, self._window_ns, self._declared, self._clock_s = path, window_ns, declared, clock_s
+        self._known: Mapping[Key, Trend] = {}
+        self._due_s = 0.0
+        self._reading = asyncio.Lock()
+
+    async def at(self, now_ns: int) -> Mapping[Key, Trend]:
+        """The trend of each service, environment and rubric that had a verdict in the last ``STEPS`` windows."""
+        async with self._reading:
+            began = self._clock_s()
+            if began >= self._due_s:
+                with suppress(StoreError):
+                    self._known = await asyncio.to_thread(self._read, now_ns)
+                ended = self._clock_s()
+                self._due_s = ended + max(_LEAST_REST_S, _REST * (ended - began))
+            return self._known
+
+    def _read(self, now_ns: int) -> dict[Key, Trend]:
+        stretches = read_trends(self._path, until_ns=now_ns, step_ns=self._window_ns, steps=STEPS)
+        by_key: dict[Key, list[Stretch]] = {}
+        for each in stretches:
+            by_key.setdefault(_key(each), []).append(each)
+        return {key: self._trend(key, of, now_ns) for key, of in by_key.items()}
+
+    def _trend(self, key: Key, stretches: Iterable[Stretch], now_ns: int) -> Trend:
+        estimates = dict.fromkeys(range(STEPS), None) | {
+            each.number: from_sums(
+                n=each.sums.passed + each.sums.failed, failures=each.sums.failed, weight=each.sums.weight,
+                failed_weight=each.sums.failed_weight, squared_weight=each.sums.squared_weight,
+            )
+            for each in stretches
+        }  # fmt: skip
+        return Trend(
+            until_ns=now_ns, step_ns=self._window_ns, estimates=tuple(estimates.values()),
+            enough=self._declared.policy_of(key.rubric).min_samples,
+        )  # fmt: skip
+
+
+def _key(stretch: Stretch) -> Key:
+    sums = stretch.sums
+    return Key(sums.service or UNKNOWN_SERVICE, sums.environment or UNKNOWN_ENVIRONMENT, sums.rubric)

@@ -1,0 +1,263 @@
+"""Watch: the status of every service and the alerts, from verdicts as they come and looks as they fall due.
+
+It holds what looks need to remember and no clock: whoever calls it says what time it is. Nothing here waits or writes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from scoring.alerts.board import Posted
+from scoring.alerts.conditions import conditions
+from scoring.alerts.declaration import Declaration
+from scoring.alerts.event import AlertEvent, fingerprint
+from scoring.alerts.finding import Finding, Labels
+from scoring.alerts.lifecycle import Alert, Stage, Turn, advance
+from scoring.alerts.observed import Facts, WindowFacts
+from scoring.statistics.cusum import Cusum
+from scoring.statistics.sequence import ConfidenceSequence
+from scoring.status.hysteresis import Held, Look, step
+from scoring.status.service_status import Change, Standing
+from scoring.status.status import Appraisal, Status
+
+from .details import Details
+from .observation import Key, Observation
+from .windows import Windows
+
+_MAX_KEYS = 1_000
+_STATE, _ALERT = "state/", "alert/"
+
+
+class _Tracked:
+    """What is remembered of one key from verdict to verdict and from look to look."""
+
+    __slots__ = ("cusum", "held", "sequence")
+
+    def __init__(self, sequence: ConfidenceSequence | None) -> None:
+        self.cusum = Cusum()
+        self.held: Held | None = None
+        self.sequence = sequence
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "cusum": self.cusum.to_json(),
+            "held": self.held.to_json() if self.held else None,
+            "sequence": self.sequence.to_json() if self.sequence else None,
+        }
+
+    def restore(self, said: Mapping[str, Any]) -> None:
+        self.cusum.restore(said["cusum"])
+        self.held = Held.of_json(said["held"]) if said["held"] else None
+        if self.sequence is not None and said["sequence"]:
+            self.sequence.restore(said["sequence"])
+
+
+class Watch:
+    """Statuses and alerts under one declaration, over the windows of this process."""
+
+    def __init__(self, declared: Declaration, windows: Windows) -> None:
+        self.declared = declared
+        self.conditions = conditions(declared)
+        self.alerts: dict[tuple[str, Labels], Alert] = {}
+        self.cursor_ns = 0
+        self._windows = windows
+        self._by_id = {condition.id: condition for condition in self.conditions}
+        self._tracked: dict[Key, _Tracked] = {}
+        self._unheard: set[tuple[str, Labels]] = set()
+
+    def learn(self, key: Key, seen: Observation) -> None:
+        """Take in a verdict for what follows verdicts one by one; those that came before ``cursor_ns`` are known."""
+        if seen.revision != 1 or seen.passed is None:
+            return
+        self.cursor_ns = max(self.cursor_ns, seen.at_ns)
+        tracked = self._track(key)
+        if tracked is None:
+            return
+        chart = self.declared.chart(key.rubric, self._windows.decided(key))
+        tracked.cusum.add(chart, passed=seen.passed, weight=seen.weight, at_ns=seen.at_ns)
+        if tracked.sequence is not None:
+            tracked.sequence.add(passed=seen.passed, weight=seen.weight, at_ns=seen.at_ns)
+
+    def standings(self, now_ns: int) -> list[Standing]:
+        """Where every key stands: the numbers of this moment, the status in force since the last look."""
+        return [self._in_force(key, self._of_the_moment(key, now_ns)) for key in self._windows.keys()]  # noqa: SIM118 - not a dict
+
+    def statuses(self) -> Iterator[tuple[Key, Status]]:
+        """The status in force of every key since the last look."""
+        for key, tracked in self._tracked.items():
+            if tracked.held is not None:
+                yield key, tracked.held.status
+
+    def look(self, facts: Facts, details: Mapping[Key, Details], acceptable: Mapping[str, Any]) -> list[AlertEvent]:
+        """One look at ``facts.now_ns``: statuses move, alerts move, and what is to be told of it is returned.
+
+        ``details`` holds what each window's verdicts say beside the pass ratio, ``acceptable`` the bounds of metrics
+        by rubric.
+        """
+        keys = self._windows.keys()
+        for gone in self._tracked.keys() - set(keys):
+            del self._tracked[gone]
+        windows = []
+        for key in keys:
+            self._step(key, facts.now_ns)
+            told = details.get(key, Details())
+            windows.append(
+                WindowFacts(
+                    standing=self._in_force(key, self._of_the_moment(key, facts.now_ns)),
+                    blocked=told.blocked, means=told.means, acceptable=acceptable.get(key.rubric, {}),
+                    violating=told.violating, judge_failed=told.judge_failed,
+                )
+            )  # fmt: skip
+        return list(self._advance(replace(facts, windows=windows)))
+
+    def is_muted(self, alert: Alert) -> bool:
+        """Whether a more severe alert about the same thing fires."""
+        condition = self._by_id[alert.condition]
+        while condition.muted_by is not None:
+            condition = self._by_id[condition.muted_by]
+            labels = tuple(each for each in alert.labels if each[0] in condition.scope)
+            above = self.alerts.get((condition.id, labels))
+            if above is not None and above.stage is Stage.FIRING:
+                return True
+        return False
+
+    def posted(self) -> Iterator[Posted]:
+        """The alerts of this moment, in no order."""
+        for alert in self.alerts.values():
+            yield Posted(condition=self._by_id[alert.condition], alert=alert, muted=self.is_muted(alert))
+
+    def to_memory(self) -> dict[str, str]:
+        """What a restart needs, as JSON by name."""
+        kept = {_STATE + json.dumps(key): json.dumps(tracked.to_json()) for key, tracked in self._tracked.items()}
+        for (condition, labels), alert in self.alerts.items():
+            said = {**alert.to_json(), "unheard": (condition, labels) in self._unheard}
+            kept[_ALERT + fingerprint(condition, labels)] = json.dumps(said)
+        return {**kept, "cursor": str(self.cursor_ns)}
+
+    def restore(self, kept: Mapping[str, str]) -> None:
+        """Go on from what ``to_memory`` said. What another configuration remembers of and this one lacks is dropped."""
+        self.cursor_ns = int(kept.get("cursor", "0"))
+        for name, said in kept.items():
+            if name.startswith(_STATE):
+                tracked = self._track(Key(*json.loads(name.removeprefix(_STATE))))
+                if tracked is not None:
+                    tracked.restore(json.loads(said))
+            elif name.startswith(_ALERT):
+                known = json.loads(said)
+                alert = Alert.of_json(known)
+                if alert.condition in self._by_id:
+                    self.alerts[alert.condition, alert.labels] = alert
+                    if known["unheard"]:
+                        self._unheard.add((alert.condition, alert.labels))
+
+    def _track(self, key: Key) -> _Tracked | None:
+        tracked = self._tracked.get(key)
+        if tracked is None and len(self._tracked) < _MAX_KEYS:
+            in_sequence = self.declared.policy.mode == "sequence"
+            tracked = self._tracked[key] = _Tracked(self.declared.new_sequence(key.rubric) if in_sequence else None)
+        return tracked
+
+    def _of_the_moment(self, key: Key, now_ns: int, margin: float = 0.0) -> Standing:
+        tracked = self._tracked.get(key)
+        policy = self.declared.policy_of(key.rubric)
+        sequence = tracked.sequence if tracked is not None else None
+        return self._windows.standing(key, now_ns, policy.raised(margin) if margin else policy, sequence)
+
+    def _step(self, key: Key, now_ns: int) -> None:
+        tracked = self._track(key)
+        if tracked is None:
+            return
+        rule = self.declared.rule
+        plain = self._of_the_moment(key, now_ns)
+        raised = self._of_the_moment(key, now_ns, rule.recovery_margin) if rule.recovery_margin else plain
+        look = Look(status=plain.appraisal.status, with_margin=raised.appraisal.status, empty=plain.estimate is None)
+        tracked.held = step(tracked.held, look, now_ns, rule)
+
+    def _in_force(self, key: Key, moment: Standing) -> Standing:
+        tracked = self._tracked.get(key)
+        if tracked is None:
+            return moment
+        standing = replace(moment, change=self._change(key, tracked))
+        if tracked.sequence is not None:
+            standing = replace(standing, sequence_upper=tracked.sequence.upper)
+        held = tracked.held
+        if self.declared.policy.mode == "point":
+            same = held is not None and held.status is moment.appraisal.status
+            return replace(standing, since_ns=held.since_ns if same and held else None)
+        if held is None:
+            return replace(standing, appraisal=Appraisal(Status.INSUFFICIENT_DATA, "it was not looked at yet"))
+        return replace(standing, appraisal=_said(held, moment.appraisal, self.declared), since_ns=held.since_ns)
+
+    def _change(self, key: Key, tracked: _Tracked) -> Change:
+        chart = self.declared.chart(key.rubric, self._windows.decided(key))
+        cusum = tracked.cusum
+        return Change(
+            share=cusum.score / cusum.limit(chart), alarmed=cusum.alarmed, good=chart.good, bad=chart.bad,
+            run_length=chart.run_length, since_ns=cusum.since_ns,
+        )  # fmt: skip
+
+    def _advance(self, facts: Facts) -> Iterator[AlertEvent]:
+        turns: dict[tuple[str, Labels], tuple[Alert, Turn]] = {}
+        for condition in self.conditions:
+            found = {finding.labels: finding for finding in condition.find(facts)}
+            known = [labels for name, labels in self.alerts if name == condition.id]
+            for labels in dict.fromkeys((*found, *known)):
+                place = (condition.id, labels)
+                before = self.alerts.pop(place, None)
+                finding = found.get(labels)
+                after, turn = advance(before, finding, facts.now_ns, condition)
+                if after is not None:
+                    self.alerts[place] = after
+                if turn is not None and (after or before) is not None:
+                    turns[place] = (_last(after, before, finding), turn)
+        yield from self._told(turns, facts.now_ns)
+
+    def _told(self, turns: Mapping[tuple[str, Labels], tuple[Alert, Turn]], now_ns: int) -> Iterator[AlertEvent]:
+        """Events, the most severe first. Nobody heard of what was muted: once it no longer is, it is told after all."""
+        self._unheard &= self.alerts.keys() | turns.keys()
+        for place in sorted(self._unheard - turns.keys()):
+            alert = self.alerts[place]
+            if alert.stage is Stage.FIRING and not self.is_muted(alert):
+                self._unheard.discard(place)
+                told = self.alerts[place] = replace(alert, told=alert.told + 1)
+                yield self._event(told, Turn.FIRING, now_ns, muted=False)
+        order = [condition.id for condition in self.conditions]
+        for place, (alert, turn) in sorted(turns.items(), key=lambda item: order.index(item[0][0])):
+            if turn is Turn.FIRING:
+                (self._unheard.add if self.is_muted(alert) else self._unheard.discard)(place)
+            yield self._event(alert, turn, now_ns, muted=place in self._unheard)
+            if place not in self.alerts:
+                self._unheard.discard(place)
+
+    def _event(self, alert: Alert, turn: Turn, now_ns: int, *, muted: bool) -> AlertEvent:
+        condition, found = self._by_id[alert.condition], alert.finding
+        return AlertEvent(
+            turn=turn, condition=condition.id, severity=condition.severity, title=condition.title,
+            meaning=condition.meaning, runbook=condition.runbook, labels=alert.labels, said=found.said,
+            unit=condition.unit, value=found.value, lower=found.lower, upper=found.upper, n=found.n,
+            limit=found.limit, since_ns=alert.since_ns, at_ns=now_ns, number=alert.told,
+            changed_ns=found.changed_ns, muted=muted,
+        )  # fmt: skip
+
+
+def _last(after: Alert | None, before: Alert | None, finding: Finding | None) -> Alert:
+    """The alert as its event tells it: how things are now, where that is known."""
+    alert = after or before
+    if alert is None:
+        raise ValueError("an event is about an alert")
+    if after is None:  # it is over, which is one thing more to tell
+        alert = replace(alert, told=alert.told + 1)
+    return replace(alert, finding=finding) if finding is not None else alert
+
+
+def _said(held: Held, moment: Appraisal, declared: Declaration) -> Appraisal:
+    """The status in force and why; where the numbers of this moment say something else, both are told."""
+    if held.status is moment.status:
+        return moment
+    rule = declared.rule
+    if held.status is Status.INSUFFICIENT_DATA and moment.status is not Status.HEALTHY:
+        return Appraisal(held.status, f"{moment.reason}; not yet in {rule.needed} of {rule.looks} looks")
+    return Appraisal(held.status, f"still {held.status.value.replace('_', ' ')}; now {moment.reason}")

@@ -1,0 +1,270 @@
+"""Windows: the verdicts of the last hour (say), per service, environment and rubric, and what they amount to.
+
+Exact sliding windows: a verdict counts from its time until ``window_ns`` later, to the nanosecond. A revision replaces
+what it revises, wherever that stands. Sums are kept as verdicts come and go, in exact arithmetic, so a window that has
+run for months equals one computed afresh. Memory is bounded in verdicts and in keys.
+"""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from collections.abc import Callable
+from typing import NamedTuple
+
+from scoring.statistics.estimate import Estimate, check_weight, from_sums
+from scoring.statistics.exact_sum import ExactSum
+from scoring.statistics.interval import Z_95_ONE_SIDED
+from scoring.statistics.missing import missing_band
+from scoring.statistics.sequence import ConfidenceSequence
+from scoring.status.service_status import OTHER, Standing
+from scoring.status.status import Policy, appraise
+
+from .observation import Key, Observation
+
+
+class Held(NamedTuple):
+    """An observation as it is kept: names of metrics shared, values packed. Half the memory is worth the extra type."""
+
+    at_ns: int
+    passed: bool | None
+    weight: float
+    forced: bool
+    judge_failed: bool
+    blockers: tuple[str, ...]
+    revision: int
+    composite: float | None
+    metrics: tuple[str, ...]
+    values: array[float]
+
+
+class _Mean:
+    """A weighted mean that can be taken back: Σ w·x / Σ w."""
+
+    __slots__ = ("n", "product", "weight")
+
+    def __init__(self) -> None:
+        self.n, self.product, self.weight = 0, ExactSum(), ExactSum()
+
+    def move(self, value: float, weight: float, sign: int) -> None:
+        self.n += sign
+        self.product.add(value * weight, sign)
+        self.weight.add(weight, sign)
+
+    @property
+    def value(self) -> float:
+        return self.product.value / self.weight.value
+
+
+class _Window:
+    """The sums over one key's observations, and their order in time."""
+
+    __slots__ = (
+        "composite", "expiry", "failed_weight", "failures", "forced", "incomplete", "incomplete_weight",
+        "judge_failed", "members", "metrics", "n", "names", "squared_weight", "weight",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.members: dict[str, Held] = {}
+        self.names: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self.expiry: list[tuple[int, str]] = []
+        self.n = self.failures = self.incomplete = self.judge_failed = self.forced = 0
+        self.weight, self.failed_weight, self.squared_weight = ExactSum(), ExactSum(), ExactSum()
+        self.incomplete_weight = ExactSum()
+        self.composite = _Mean()
+        self.metrics: dict[str, _Mean] = {}
+
+    def insert(self, seen: Observation) -> None:
+        if not self.members:
+            self.names.clear()
+        names = tuple(seen.metrics)
+        held = Held(
+            seen.at_ns, seen.passed, seen.weight, seen.selection == "forced", seen.judge_failed,
+            self.names.setdefault(seen.blockers, seen.blockers), seen.revision, seen.composite,
+            self.names.setdefault(names, names), array("d", seen.metrics.values()),
+        )  # fmt: skip
+        self._move(held, 1)
+        self.members[seen.identity] = held
+        heapq.heappush(self.expiry, (seen.at_ns, seen.identity))
+
+    def remove(self, identity: str) -> None:
+        self._move(self.members.pop(identity), -1)
+        # Removed observations leave their place in the queue; it is rebuilt before the dead outnumber the living.
+        if len(self.expiry) > 2 * len(self.members) + 64:
+            self.expiry = [(held.at_ns, identity) for identity, held in self.members.items()]
+            heapq.heapify(self.expiry)
+
+    def oldest(self) -> tuple[int, str] | None:
+        """Time and identity of the oldest member."""
+        while self.expiry:
+            at_ns, identity = self.expiry[0]
+            held = self.members.get(identity)
+            if held is not None and held.at_ns == at_ns:
+                return at_ns, identity
+            heapq.heappop(self.expiry)
+        return None
+
+    def _move(self, seen: Held, sign: int) -> None:
+        self.forced += sign * seen.forced
+        self.judge_failed += sign * seen.judge_failed
+        if seen.passed is None:
+            self.incomplete += sign
+            self.incomplete_weight.add(seen.weight, sign)
+        else:
+            self.n += sign
+            self.failures += sign * (not seen.passed)
+            self.weight.add(seen.weight, sign)
+            self.squared_weight.add(seen.weight * seen.weight, sign)
+            if not seen.passed:
+                self.failed_weight.add(seen.weight, sign)
+        if seen.composite is not None:
+            self.composite.move(seen.composite, seen.weight, sign)
+        for name, value in zip(seen.metrics, seen.values, strict=True):
+            mean = self.metrics.get(name)
+            if mean is None:
+                mean = self.metrics[name] = _Mean()
+            mean.move(value, seen.weight, sign)
+            if mean.n == 0:
+                del self.metrics[name]
+
+
+class Windows:
+    """All windows of this process.
+
+    ``now_ns`` must not run backwards between calls: what has left a window does not return. Beyond ``max_verdicts``
+    (about 1 kB each) the fullest window lets go of its oldest (``shortened`` counts them). Beyond ``max_keys`` the key
+    that has been empty longest is forgotten; if none is empty, new keys share the service ``__other__``.
+    """
+
+    def __init__(
+        self, window_ns: int, *, max_verdicts: int = 20_000, max_keys: int = 1_000, z: float = Z_95_ONE_SIDED
+    ) -> None:
+        if window_ns <= 0 or max_verdicts <= 0 or max_keys <= 0:
+            raise ValueError(
+                f"a window needs a positive length and positive limits, got {window_ns}, {max_verdicts}, {max_keys}"
+            )
+        self.window_ns = window_ns
+        self.shortened = 0
+        self._max_verdicts, self._max_keys, self._z = max_verdicts, max_keys, z
+        self._windows: dict[Key, _Window] = {}
+        self._where: dict[tuple[str, str], Key] = {}
+
+    def __len__(self) -> int:
+        """Verdicts held, over all windows."""
+        return len(self._where)
+
+    def add(self, key: Key, seen: Observation) -> bool:
+        """Take in a verdict; whether it counts (an older revision than the one held does not)."""
+        check_weight(seen.weight)
+        place = (seen.identity, key.rubric)
+        former = self._where.get(place)
+        if former is not None:
+            if self._windows[former].members[seen.identity].revision > seen.revision:
+                return False
+            self._windows[former].remove(seen.identity)
+        key = self._room_for(key)
+        # Taken out and put back: the order of the keys is that of their last verdict.
+        window = self._windows.pop(key, None) or _Window()
+        self._windows[key] = window
+        window.insert(seen)
+        self._where[place] = key
+        while len(self._where) > self._max_verdicts:
+            self._shorten()
+        return True
+
+    def withdraw(self, identity: str, rubric: str) -> bool:
+        """Take back what was said of a trace under a rubric that no longer judges it; whether there was anything."""
+        key = self._where.get((identity, rubric))
+        if key is None:
+            return False
+        self._drop(key, self._windows[key], identity)
+        return True
+
+    def keys(self) -> list[Key]:
+        """Every key that has had a verdict, also when its window is empty by now, in alphabetical order."""
+        return sorted(self._windows)
+
+    def estimate(self, key: Key, now_ns: int) -> Estimate | None:
+        """The pass ratio and its bounds at ``now_ns``; ``None`` when no verdict in the window passed or failed."""
+        window = self._at(key, now_ns)
+        if window is None:
+            return None
+        return from_sums(
+            n=window.n,
+            failures=window.failures,
+            weight=window.weight.value,
+            failed_weight=window.failed_weight.value,
+            squared_weight=window.squared_weight.value,
+            z=self._z,
+        )
+
+    def composite_mean(self, key: Key, now_ns: int) -> float | None:
+        """The weighted mean composite in [0, 1] of the verdicts that have one; ``None`` without any."""
+        window = self._at(key, now_ns)
+        return window.composite.value if window is not None and window.composite.n else None
+
+    def metric_means(self, key: Key, now_ns: int) -> dict[str, float]:
+        """The weighted mean of each metric over the verdicts that scored it; a metric that none scored is absent."""
+        window = self._at(key, now_ns)
+        return {} if window is None else {name: window.metrics[name].value for name in sorted(window.metrics)}
+
+    def standing(self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None) -> Standing:
+        """Where this key stands at ``now_ns`` by the numbers of that moment; mode ``sequence`` needs the sequence."""
+        estimate = self.estimate(key, now_ns)
+        window = self._windows.get(key)
+        return Standing(
+            service=key.service, environment=key.environment, rubric=key.rubric,
+            estimate=estimate, appraisal=appraise(estimate, policy, sequence),
+            incomplete=window.incomplete if window else 0, judge_failed=window.judge_failed if window else 0,
+            forced=window.forced if window else 0,
+            composite_mean=self.composite_mean(key, now_ns), metric_means=self.metric_means(key, now_ns),
+            missing=None if window is None else missing_band(
+                weight=window.weight.value, failed_weight=window.failed_weight.value,
+                missing_weight=window.incomplete_weight.value,
+            ),
+            thresholds=policy.thresholds,
+        )  # fmt: skip
+
+    def decided(self, key: Key) -> int:
+        """How many verdicts that passed or failed the key's window held when it was last looked at."""
+        window = self._windows.get(key)
+        return window.n if window is not None else 0
+
+    def members(self, key: Key, now_ns: int) -> list[Held]:
+        """What the key's window holds at ``now_ns``, as it is kept; the list is the caller's."""
+        window = self._at(key, now_ns)
+        return [] if window is None else list(window.members.values())
+
+    def standings(self, now_ns: int, policy: Policy | Callable[[str], Policy]) -> list[Standing]:
+        """Where every key stands at ``now_ns``; ``policy`` may depend on the rubric."""
+        return [
+            self.standing(key, now_ns, policy if isinstance(policy, Policy) else policy(key.rubric))
+            for key in self.keys()
+        ]
+
+    def _at(self, key: Key, now_ns: int) -> _Window | None:
+        window = self._windows.get(key)
+        if window is not None:
+            while (oldest := window.oldest()) is not None and oldest[0] <= now_ns - self.window_ns:
+                self._drop(key, window, oldest[1])
+        return window
+
+    def _drop(self, key: Key, window: _Window, identity: str) -> None:
+        window.remove(identity)
+        del self._where[identity, key.rubric]
+
+    def _shorten(self) -> None:
+        key, window = max(self._windows.items(), key=lambda item: len(item[1].members))
+        oldest = window.oldest()
+        if oldest is not None:
+            self._drop(key, window, oldest[1])
+            self.shortened += 1
+
+    def _room_for(self, key: Key) -> Key:
+        if key in self._windows or len(self._windows) < self._max_keys:
+            return key
+        empty = next((known for known, window in self._windows.items() if not window.members), None)
+        if empty is None:
+            return Key(OTHER, OTHER, key.rubric)
+        del self._windows[empty]
+        return key

@@ -1,0 +1,171 @@
+"""Story: what happened to one trace and why, in sentences. Also what sampling would have said of an unknown one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from monitor.config import Config
+from monitor.ingest.sampler import probability, random_bits, threshold
+from scoring.trace.instant import written
+
+_REASONS = {
+    "scored": "it was scored",
+    "sampled_out": "it was not drawn for judging",
+    "no_rubric": "no route selects it, so no rubric judged it",
+    "excluded": "it is traffic of an evaluator, which is never judged",
+    "incomplete": "it was cut short, and what the rubrics ask cannot be told from what arrived",
+    "unavailable": "rubrics ran, but what they need is missing",
+    "no_content": "its telemetry carries no message contents",
+    "judge_failed": "a judge was asked and failed, or could not be asked for too long",
+    "over_budget": "its rubrics need a judge, and the budget of the judge did not reach for it",
+    "shed": "it was given up under load",
+    "late": "its spans came after its verdict was final; that stands",
+    "undecodable": "its bytes could not be read",
+    "error": "judging it failed for a reason of sidejudge's own",
+}
+_IN_VAIN = {
+    "gone": "Langfuse had nothing of the trace",
+    "incomplete": "Langfuse had less of the trace than was judged",
+    "too_large": "in Langfuse the trace is larger than is read",
+    "unreadable": "Langfuse answered, but not for this trace",
+    "other_rubrics": "as it is in Langfuse and in the configuration, other rubrics would judge it",
+    "judge_failed": "a judge that is needed could not be asked, or failed",
+    "error": "judging it failed for a reason of sidejudge's own",
+    "forgotten": "the verdict had been let go for lack of room",
+    "no_langfuse": "its spans are gone, and no Langfuse is configured to read them from",
+}
+_COMPLETIONS = {
+    "root_ended": "its root span had ended and no parent was missing",
+    "pseudo_root": "no span came any more, and only a caller in another process is missing",
+    "idle": "no span came any more",
+    "deadline": "it had been open for as long as is allowed",
+    "pressure": "too many traces were open at once",
+    "batch": "it was recorded and whole",
+}
+
+
+def told(story: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of a trace's story, from its arrival to its verdicts."""
+    yield from happened(story)
+    for verdict in story.get("verdicts", []) if story.get("reason") is not None else ():
+        yield from _verdict(verdict)
+
+
+def happened(story: Mapping[str, Any]) -> Iterator[str]:
+    """The same without the verdicts: what became of the trace, and why."""
+    kind = "session" if story.get("kind") == "session" else "trace"
+    yield f"{kind} {story['trace_id']}" + (f" · {story['name']}" if story.get("name") else "")
+    where = [f"{key} {story[key]}" for key in ("service", "environment", "session_id") if story.get(key)]
+    if where:
+        yield "  from " + ", ".join(where)
+    if story.get("trace_url"):
+        yield f"  {story['trace_url']}"
+    if story.get("reason") is None:
+        waits = "it waits for the judge" if story.get("waits_for") == "judge" else "it is still open"
+        yield f"  {waits}: its spans are kept, and it will be judged" + (
+            "" if story.get("waits_for") else " once it is whole"
+        )
+        return
+    yield from _arrival(story)
+    yield from _sampling(story.get("sampling"))
+    if story.get("route"):
+        yield f"  the route {story['route']!r} chose the rubrics {', '.join(story.get('rubrics', [])) or '-'}"
+    reason = str(story["reason"])
+    yield f"  it ended as {reason}: {_REASONS.get(reason, 'see the ledger')}" + _why(story)
+
+
+def _arrival(story: Mapping[str, Any]) -> Iterator[str]:
+    if story.get("spans") is not None:
+        dialects = ", ".join(story.get("dialects", []))
+        yield f"  {story['spans']} spans arrived" + (f", in the dialect of {dialects}" if dialects else "")
+    if story.get("kind") == "session":
+        yield f"  it has {story['turns']} turns, each a trace of its own"
+    if story.get("session"):
+        yield f"  it is a turn of the session {story['session']}"
+    if story.get("damaged_chunks"):
+        yield f"  {story['damaged_chunks']} of its parts could not be read"
+    if story.get("missing_parents"):
+        yield f"  {story['missing_parents']} spans name a parent that never came"
+    if story.get("completion"):
+        completion = str(story["completion"])
+        at = f" at {written(story['closed_ns'], 'seconds')}" if isinstance(story.get("closed_ns"), int) else ""
+        yield f"  it was closed ({completion}){at}: {_COMPLETIONS.get(completion, 'for another reason')}"
+    if int(story.get("revision") or 1) > 1:
+        yield f"  {_revised(story)} made revision {story['revision']}"
+    if story.get("belated"):
+        yield f"  {_belated(story['belated'])}"
+    if story.get("content_captured") is False:
+        switch = story.get("capture_switch")
+        yield (
+            f"  contents were not captured; {switch} would capture them" if switch else "  no contents were read of it"
+        )
+
+
+def _revised(story: Mapping[str, Any]) -> str:
+    if story.get("read_again_at"):
+        return f"another reference, and its spans as Langfuse had them at {story['read_again_at']},"
+    return "spans or a reference that came late"
+
+
+def _belated(told: Mapping[str, Any]) -> str:
+    known = "its reference is another by now than that of its verdict"
+    why = _IN_VAIN.get(str(told["reason"]), str(told["reason"]))
+    if told["given_up"]:
+        return f"{known}, which stands: {why}"
+    if told["reason"] is None:
+        return f"{known}: it is to be judged again"
+    return f"{known}; it is tried again at {told['next_attempt']}, for the last time {why}"
+
+
+def _sampling(sampling: Mapping[str, Any] | None) -> Iterator[str]:
+    if not sampling or sampling.get("probability") is None:
+        return
+    if "threshold" in sampling:  # what is remembered of a trace that was not drawn
+        yield f"  its randomness {sampling['randomness']} is below the base rate's threshold {sampling['threshold']}"
+        return
+    chance = float(sampling["probability"])
+    by = f" by the rule {sampling['rule']!r}" if sampling.get("rule") else ""
+    selection = sampling.get("selection")
+    yield f"  it was drawn{by} ({selection}) with probability {chance:g}, and so counts {1 / chance:g}-fold"
+    if sampling.get("judged_share") is not None and float(sampling["judged_share"]) < 1.0:
+        yield f"  the judge's budget reached for {float(sampling['judged_share']):.4g} of such traces"
+    if sampling.get("over_budget"):
+        yield f"  it was not among them, so these rubrics did not judge it: {', '.join(sampling['over_budget'])}"
+
+
+def _why(story: Mapping[str, Any]) -> str:
+    more = story.get("excluded") or story.get("error")
+    return f" ({more})" if more else ""
+
+
+def _verdict(verdict: Mapping[str, Any]) -> Iterator[str]:
+    outcome = {True: "passed", False: "failed", None: "neither passed nor failed"}[verdict.get("passed")]
+    composite = verdict.get("composite")
+    value = f", composite {composite:.3f}" if isinstance(composite, int | float) else ", no composite"
+    mark = f" (pass mark {verdict['pass_mark']:g})" if verdict.get("pass_mark") is not None else ""
+    yield f"  {verdict['rubric']}: {outcome}{value}{mark}, {verdict.get('state')}"
+    if verdict.get("reason"):
+        yield f"    because {verdict['reason']}"
+    for score in verdict.get("scores", []):
+        number = score.get("value")
+        said = f"{number:.3f}" if isinstance(number, int | float) else str(score.get("status"))
+        rating = f" {score['rating']}" if score.get("rating") else ""
+        reason = f": {score['reason']}" if score.get("reason") else ""
+        yield f"    {score['metric']} {said}{rating}, weight {score.get('weight', 0):g}{reason}"
+
+
+def sampling_forecast(trace_id: str, config: Config) -> Iterator[str]:
+    """What the base rate of a configuration says of a trace id, without anything else being known of the trace."""
+    bits, limit = random_bits(bytes.fromhex(trace_id), config.sampling.randomness), threshold(config.sampling.rate)
+    kept = bits >= limit
+    yield f"  its randomness is {bits:#016x}"
+    yield f"  the threshold of the base rate {config.sampling.rate:g} is {limit:#016x}"
+    if kept:
+        yield f"  that is enough: it would be drawn, with probability {probability(limit):g}, whatever the rules say"
+    else:
+        yield "  that is less: the base rate does not draw it"
+        for rule in config.sampling.rules:
+            drawn = bits >= threshold(rule.rate)
+            verb = "would draw it" if drawn else "would not draw it either"
+            yield f"  the rule {rule.name!r} (rate {rule.rate:g}) {verb} if it matches: {rule.match.describe()}"

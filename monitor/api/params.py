@@ -1,0 +1,81 @@
+"""Asked: what a request may ask for, read from its text, or refused with cause and remedy."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from http import HTTPStatus
+
+from fastapi import Request
+
+from monitor.config.errors import nearest
+from scoring.rubrics import RUBRICS
+
+from .errors import ProblemError
+from .report import Position
+
+_HEX = frozenset("0123456789abcdef")
+
+
+def trace_id_of(text: str) -> str:
+    """A trace id as 32 lower-case hex digits; ``ProblemError`` when it is none."""
+    known = text.strip().lower()
+    if len(known) != 32 or set(known) - _HEX or known == "0" * 32:
+        raise ProblemError(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            "trace_id: a trace id is 32 hex digits, not all of them 0",
+            "copy it from a verdict's trace_id, or from the application's trace",
+        )
+    return known
+
+
+def unknown_trace(known: str) -> ProblemError:
+    """What is answered of a trace that nothing is known of."""
+    return ProblemError(
+        HTTPStatus.NOT_FOUND,
+        f"nothing is known of trace {known}",
+        "it was not drawn by sampling, never arrived, or is past store.retention; "
+        f"'sidejudge explain {known} --config FILE' tells what sampling says of it",
+    )
+
+
+def rubric_of(name: str | None) -> str | None:
+    """The name of a rubric that exists."""
+    if name is not None and name not in RUBRICS:
+        raise ProblemError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, "rubric: there is no such rubric", f"choose from {', '.join(RUBRICS)}"
+        )
+    return name
+
+
+def nanoseconds_of(at: datetime | None) -> int | None:
+    """An instant as ns since the epoch; UTC unless it says."""
+    if at is None:
+        return None
+    aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+    since = aware - datetime.fromtimestamp(0, UTC)
+    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+
+
+def position_of(cursor: str | None) -> Position | None:
+    """Where a page of verdicts begins."""
+    if cursor is None:
+        return None
+    try:
+        return Position.parse(cursor)
+    except ValueError as error:
+        raise ProblemError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, f"cursor: {error}", "leave it out for the first page"
+        ) from None
+
+
+def only_known(request: Request) -> None:
+    """Refuse a parameter that the path does not have: ignored, it would give an answer to another question."""
+    known = [str(parameter.alias) for parameter in request.scope["route"].dependant.query_params]
+    for name in request.query_params:
+        if name not in known:
+            near = nearest(name[:80], known)
+            raise ProblemError(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                f"{name[:80]}: there is no such parameter",
+                f"did you mean {near}?" if near is not None else f"the parameters are {', '.join(known)}",
+            )

@@ -1,0 +1,272 @@
+"""View: what the API may ask of a running monitor. It reads, and never waits for anything but the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from dashboards.pages.configuration_page import ConfigurationPage, Setting
+from dashboards.pages.trace_page import StoryPage
+from integrations.otlp.server.traffic import Forwarding, Receiving
+from integrations.prometheus.exporter import Exporter, Queue, Snapshot
+from integrations.store.late_references import Waiting
+from monitor.alerting.observation import Key
+from monitor.alerting.trends import Trends
+from monitor.alerting.watch import Watch
+from monitor.alerting.windows import Windows
+from monitor.config import Config
+from monitor.config.summary import in_force
+from monitor.config.warnings import cautions
+from monitor.evaluate.pipeline import Pipeline
+from monitor.ingest.anomaly import Kind, Suspicion
+from monitor.ingest.assembler import Assembler
+from monitor.ingest.intake import Counts, Intake
+from monitor.ingest.outcomes import Ledger, Reason
+from monitor.sessions.windows import Sessions
+from scoring.alerts.board import in_order
+from scoring.status.agreement_snapshot import AgreementStanding, corrected
+from scoring.status.export_snapshot import ExportStanding
+from scoring.status.judge_snapshot import JudgeStanding
+from scoring.status.late_reference_snapshot import BelatedStanding
+from scoring.status.pull_snapshot import PullStanding
+from scoring.status.status import Policy
+from scoring.status.trend import Trend
+
+from .report import Position, Report, VerdictPage, VerdictQuery
+from .trace_details import Stories, Told
+
+REJECTED = "invalid"
+"""Why the intake rejects a span for good: its ids or its bytes are not what OTLP allows."""
+
+
+class Records(Told, Protocol):
+    """What the view reads of the store."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def verdicts(self) -> Callable[..., list[dict[str, Any]]]: ...
+    @property
+    def size(self) -> int: ...
+
+
+class Counting(Protocol):
+    """What the view reads of the front: what has come in, and what has gone on."""
+
+    def receiving(self, counts: Counts, /) -> Receiving: ...
+    def forwarding(self) -> Forwarding | None: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class View:
+    """One monitor, looked at from outside.
+
+    ``working`` says whether its parts run, ``is_ready`` whether it takes traces in. ``trace_url`` knows the address of
+    a trace's page where it is kept, None when there is none.
+    """
+
+    config: Config
+    version: str
+    policy: Policy
+    store: Records
+    assembler: Assembler
+    ledger: Ledger
+    intake: Intake
+    front: Counting
+    pipeline: Pipeline
+    windows: Windows
+    watch: Watch
+    exporter: Exporter
+    clock_ns: Callable[[], int]
+    working: Callable[[], bool]
+    judge: Callable[[], JudgeStanding | None] = lambda: None
+    exports: Callable[[], Sequence[ExportStanding]] = list
+    pull: Callable[[], PullStanding | None] = lambda: None
+    belated: Callable[[], BelatedStanding | None] = lambda: None
+    owed: Callable[[bytes], Waiting | None] = lambda _: None
+    trace_url: Callable[[str], str | None] = lambda _: None
+    suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
+    sessions: Sessions | None = None
+    agreement: Callable[[], AgreementStanding | None] = lambda: None
+    is_started: bool = False
+    is_ready: bool = False
+    started_ns: int = 0
+    _scraped: Counter[str] = field(default_factory=Counter)
+    _stories: Stories = field(init=False)
+    _trends: Trends = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._stories = Stories(
+            config=self.config, store=self.store, assembler=self.assembler, ledger=self.ledger, pipeline=self.pipeline,
+            trace_url=self.trace_url, clock_ns=self.clock_ns, owed=self.owed,
+        )  # fmt: skip
+        self._trends = Trends(self.store.path, self.windows.window_ns, self.watch.declared)
+
+    def live(self) -> bool:
+        return self.working()
+
+    def ready(self) -> bool:
+        return self.is_ready
+
+    def started(self) -> bool:
+        return self.is_started
+
+    def status(self) -> Report:
+        now_ns, balance, agreement = self.clock_ns(), self.ledger.balance(), self.agreement()
+        return Report(
+            standings=corrected(self.watch.standings(now_ns), agreement),
+            agreement=agreement,
+            policy=self.policy,
+            window_ns=self.windows.window_ns,
+            seen=balance.seen,
+            open=balance.open,
+            ended={reason.value: balance.ended.get(reason, 0) for reason in Reason},
+            revisions=balance.revisions,
+            sampling_rate=self.config.sampling.rate,
+            sampling_rules=[rule.name for rule in self.config.sampling.rules],
+            version=self.version,
+            fingerprint=self.config.fingerprint[:12],
+            started_ns=self.started_ns,
+            now_ns=now_ns,
+            shortened=self.windows.shortened,
+            judge=self.judge(),
+            exports=tuple(self.exports()),
+            pull=self.pull(),
+            belated=self.belated(),
+            suspicions=self.suspicions(),
+            receiving=self.front.receiving(self.intake.counts),
+            forwarding=self.front.forwarding(),
+            alerts=in_order(self.watch.posted()),
+            conditions=self.watch.conditions,
+        )
+
+    async def verdicts(self, query: VerdictQuery) -> VerdictPage:
+        after = (query.after.closed_ns, query.after.trace_id, query.after.rubric) if query.after else None
+        found = await asyncio.to_thread(
+            self.store.verdicts,
+            rubric=query.rubric,
+            service=query.service,
+            environment=query.environment,
+            passed=query.passed,
+            state=query.state,
+            trace_id=query.trace_id,
+            since_ns=query.since_ns,
+            after=after,
+            limit=query.limit + 1,
+        )
+        page = [self._stories.linked(verdict) for verdict in found[: query.limit]]
+        if len(found) <= query.limit:
+            return VerdictPage(verdicts=page)
+        last = page[-1]
+        of = last["trace_id"] or last["case_id"]  # a session has no trace id: its key is the id of the case
+        position = Position(closed_ns=last["closed_ns"], trace_id=of, rubric=last["rubric"])
+        return VerdictPage(verdicts=page, next=position)
+
+    async def story(self, trace_id: str, *, caller: str | None) -> Mapping[str, object] | None:
+        return await self._stories.story(trace_id, caller)
+
+    async def story_page(self, trace_id: str, *, caller: str | None) -> StoryPage | None:
+        return await self._stories.page(trace_id, caller)
+
+    async def trends(self) -> Mapping[Key, Trend]:
+        return await self._trends.at(self.clock_ns())
+
+    def configuration(self) -> ConfigurationPage:
+        return ConfigurationPage(
+            settings=[Setting(key=key, value=value, given=given) for key, value, given in in_force(self.config)],
+            cautions=list(cautions(self.config)),
+            version=self.version,
+            fingerprint=self.config.fingerprint[:12],
+        )
+
+    def metrics(self, accept: str) -> tuple[bytes, str]:
+        self._count_up()
+        return self.exporter.expose(accept)
+
+    def snapshot(self) -> Snapshot:
+        """The gauges of this moment."""
+        now_ns = self.clock_ns()
+        oldest_ns = self.assembler.oldest_ns
+        judge, exports, agreement, pull = self.judge(), self.exports(), self.agreement(), self.pull()
+        belated = self.belated()
+        waits_for_judge = {} if judge is None else {"judge": Queue(items=judge.waiting, oldest_s=judge.oldest_s)}
+        return Snapshot(
+            standings=corrected(self.watch.standings(now_ns), agreement),
+            agreement=agreement,
+            traces_open=self.ledger.open,
+            queues={
+                "assembly": Queue(
+                    items=self.assembler.open_traces, oldest_s=None if oldest_ns is None else oldest_ns / 1e9
+                ),
+                "judging": Queue(items=len(self.pipeline.waiting)),
+                **waits_for_judge,
+                **({} if pull is None else {"pull": Queue(items=pull.pending)}),
+                **({} if belated is None else {"belated": Queue(items=belated.waiting, oldest_s=belated.oldest_s)}),
+                **self._sessions(),
+                **{export.destination: Queue(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
+            },
+            exports=exports,
+            pull=pull,
+            belated=belated,
+            spool_bytes=self.store.size,
+            judge=judge,
+            suspected=self._suspected(),
+            alerts=list(self.watch.posted()),
+        )
+
+    def _sessions(self) -> dict[str, Queue]:
+        if self.sessions is None:
+            return {}
+        oldest_ns = self.sessions.oldest_ns
+        waiting = Queue(items=self.sessions.open_sessions, oldest_s=None if oldest_ns is None else oldest_ns / 1e9)
+        return {"sessions": waiting}
+
+    def _suspected(self) -> dict[str, bool]:
+        found = {suspicion.kind for suspicion in self.suspicions()}
+        return {kind.value: kind in found for kind in Kind}
+
+    def _count_up(self) -> None:
+        """Bring the counters of the hot path up to date: it counts in plain integers and is asked at a scrape."""
+        counts, seen = self.intake.counts, self.ledger.balance().seen
+        self.exporter.spans_received(self._since("spans", counts.spans))
+        self.exporter.traces_seen(self._since("seen", seen))
+        receiving, forwarding = self.front.receiving(counts), self.front.forwarding()
+        for code, refused in receiving.refused.items():
+            self.exporter.requests_refused(code, self._since(f"refused {code}", refused))
+        self.exporter.requests_dropped(self._since("dropped", receiving.dropped))
+        self.exporter.spans_rejected(REJECTED, self._since("rejected", counts.rejected))
+        self.exporter.spans_ignored("duplicate", self._since("duplicate", counts.duplicate))
+        self.exporter.spans_ignored("late", self._since("late", counts.late))
+        self.exporter.spans_ignored("own", self._since("own", counts.own))
+        self.exporter.log_records_received(self._since("logs", counts.logs))
+        self.exporter.log_records_rejected(self._since("rejected logs", counts.rejected_logs))
+        for reason, ignored in (
+            ("untraced", counts.untraced_logs), ("plain", counts.plain_logs), ("late", counts.late_logs),
+            ("own", counts.own_logs),
+        ):  # fmt: skip
+            self.exporter.log_records_ignored(reason, self._since(f"{reason} logs", ignored))
+        if forwarding is not None:
+            self._count_forwarding(forwarding)
+        if (pull := self.pull()) is not None:
+            self.exporter.pull.follow(pull)
+        if (belated := self.belated()) is not None:
+            self.exporter.belated.follow(belated)
+
+    def _count_forwarding(self, told: Forwarding) -> None:
+        for of, counts, tell in (
+            ("forwarded", told.requests, self.exporter.forwarded),
+            ("answered", told.answers, self.exporter.forward_answered),
+            ("failed", told.failed, self.exporter.forward_failed),
+            ("unjudged", told.unjudged, self.exporter.forward_unjudged),
+        ):
+            for label, total in counts.items():
+                tell(label, self._since(f"{of} {label}", total))
+
+    def _since(self, name: str, total: int) -> int:
+        new = total - self._scraped[name]
+        self._scraped[name] = total
+        return new

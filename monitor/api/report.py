@@ -1,0 +1,111 @@
+"""Report: what the monitor tells of itself to those who ask, and how they may ask for verdicts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from integrations.otlp.server.traffic import Forwarding, Receiving
+from monitor.ingest.anomaly import Suspicion
+from scoring.alerts.board import Posted
+from scoring.alerts.condition import Condition
+from scoring.status.agreement_snapshot import AgreementStanding
+from scoring.status.export_snapshot import ExportStanding
+from scoring.status.judge_snapshot import JudgeStanding
+from scoring.status.late_reference_snapshot import BelatedStanding
+from scoring.status.pull_snapshot import PullStanding
+from scoring.status.service_status import Standing
+from scoring.status.status import Policy, Status
+from scoring.verdict.verdict import State
+
+_CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([a-z][a-z0-9_]{0,63})")
+
+Passed: TypeAlias = Literal["true", "false", "none"]
+"""How a verdict may be asked for: passed, failed, or neither (incomplete)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything at one moment. Times are ns since the epoch; ``ended`` counts traces by the reason they ended with.
+
+    ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
+    ``judge`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read, ``belated`` where
+    references are in the traces alone. ``alerts`` are in the order in which people want to see them.
+    """
+
+    standings: Sequence[Standing]
+    policy: Policy
+    window_ns: int
+    seen: int
+    open: int
+    ended: Mapping[str, int]
+    revisions: int
+    sampling_rate: float
+    sampling_rules: Sequence[str]
+    version: str
+    fingerprint: str
+    started_ns: int
+    now_ns: int
+    shortened: int = 0
+    judge: JudgeStanding | None = None
+    agreement: AgreementStanding | None = None
+    exports: Sequence[ExportStanding] = ()
+    pull: PullStanding | None = None
+    belated: BelatedStanding | None = None
+    suspicions: Sequence[Suspicion] = ()
+    receiving: Receiving | None = None
+    forwarding: Forwarding | None = None
+    alerts: Sequence[Posted] = ()
+    conditions: Sequence[Condition] = ()
+
+    @property
+    def overall(self) -> Status:
+        """The worst status of any window; insufficient data only when all windows are."""
+        found = {standing.appraisal.status for standing in self.standings}
+        order = (Status.CRITICAL, Status.WARNING, Status.HEALTHY)
+        return next((status for status in order if status in found), Status.INSUFFICIENT_DATA)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Where a page of verdicts ended: just after the verdict on this trace under this rubric, newest first."""
+
+    closed_ns: int
+    trace_id: str
+    rubric: str
+
+    def __str__(self) -> str:
+        return f"{self.closed_ns}-{self.trace_id}-{self.rubric}"
+
+    @classmethod
+    def parse(cls, cursor: str) -> Position:
+        """The position that a cursor names; ``ValueError`` when it is none."""
+        match = _CURSOR.fullmatch(cursor)
+        if match is None or int(match[1]) >= 1 << 63:
+            raise ValueError(f"{cursor[:100]!r} is not a cursor; use next_cursor of the page before")
+        return cls(closed_ns=int(match[1]), trace_id=match[2], rubric=match[3])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictQuery:
+    """Which verdicts are asked for; ``None`` does not restrict. ``since_ns`` is inclusive, ``after`` exclusive."""
+
+    rubric: str | None = None
+    service: str | None = None
+    environment: str | None = None
+    passed: Passed | None = None
+    state: State | None = None
+    trace_id: str | None = None
+    since_ns: int | None = None
+    limit: int = 100
+    after: Position | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictPage:
+    """Verdicts in their JSON form, newest first, and where the next page begins (``None``: there is none)."""
+
+    verdicts: Sequence[Mapping[str, object]] = ()
+    next: Position | None = None

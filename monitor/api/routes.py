@@ -1,0 +1,179 @@
+"""API: the monitor over HTTP: probes, metrics, status, verdicts, a trace's story, and pages for people.
+
+It only reads. There is no CORS: a page of another origin has no business here. Nothing is loaded from elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any, Protocol, TypeAlias
+
+import orjson
+from fastapi import Depends, FastAPI, Path, Query, Request, Response
+from fastapi.responses import PlainTextResponse
+
+from scoring.metrics.judge_metrics import available_metrics
+from scoring.verdict.verdict import State
+
+from .alert_schemas import AlertBody, BoardBody, ConditionBody
+from .errors import SecurityHeaders, explain_errors
+from .pages import PagesView, add_pages
+from .params import nanoseconds_of, only_known, position_of, rubric_of, trace_id_of, unknown_trace
+from .report import Passed, VerdictQuery
+from .schemas import AvailableMetricsBody, ProblemBody, StatusBody, TraceBody, VerdictsBody
+
+PROBES = frozenset({"/livez", "/readyz", "/startupz"})
+MAX_LIMIT = 1000
+"""Verdicts on one page, at most."""
+_TRACE_ID = "^[0-9a-fA-F]{32}$"
+_Responses: TypeAlias = dict[int | str, dict[str, Any]]
+_WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is wrong; the body says how."}}
+
+
+class MonitorView(PagesView, Protocol):
+    """What the API may ask of the monitor. It is asked on the event loop; only the store may make it wait."""
+
+    def live(self) -> bool:
+        """Whether the process works; when not, it should be restarted."""
+
+    def ready(self) -> bool:
+        """Whether it takes traces in."""
+
+    def started(self) -> bool:
+        """Whether its start is over."""
+
+    async def story(self, trace_id: str, *, caller: str | None) -> Mapping[str, object] | None:
+        """What is known of a trace (32 lower-case hex digits), None when nothing is.
+
+        ``caller`` is the address that asks: whether it is shown contents depends on it.
+        """
+
+    def metrics(self, accept: str) -> tuple[bytes, str]:
+        """The metrics and their content type, as the ``Accept`` header wants them."""
+
+
+def create_app(view: MonitorView, *, version: str = "0") -> FastAPI:
+    """The API over a view of the monitor."""
+    app = FastAPI(
+        title="sidejudge",
+        version=version,
+        summary="An online monitor for LLM applications: judged traces, pass ratios, status.",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.add_middleware(SecurityHeaders)
+    explain_errors(app)
+    _probes(app, view)
+    _catalogue(app)
+    _questions(app, view)
+    add_pages(app, view)
+    return app
+
+
+def _probes(app: FastAPI, view: MonitorView) -> None:
+    bad: _Responses = {503: {"description": "No.", "content": {"text/plain": {}}}}
+
+    formats: _Responses = {200: {"content": {"application/openmetrics-text": {"schema": {"type": "string"}}}}}
+
+    def answer(yes: bool, no: str) -> Response:  # noqa: FBT001  # the answer is all there is
+        return PlainTextResponse("ok\n" if yes else f"{no}\n", HTTPStatus.OK if yes else HTTPStatus.SERVICE_UNAVAILABLE)
+
+    @app.get("/livez", response_class=PlainTextResponse, responses=bad, tags=["probes"])
+    async def livez() -> Response:
+        """Whether the process works. When it does not, it should be restarted."""
+        return answer(view.live(), "not live: a part of the monitor has ended; the log says which")
+
+    @app.get("/readyz", response_class=PlainTextResponse, responses=bad, tags=["probes"])
+    async def readyz() -> Response:
+        """Whether traces are taken in."""
+        return answer(view.ready(), "not ready: traces are not taken in; the log says why")
+
+    @app.get("/startupz", response_class=PlainTextResponse, responses=bad, tags=["probes"])
+    async def startupz() -> Response:
+        """Whether the start is over, what was left open by the last run included."""
+        return answer(view.started(), "not started: what the last run left open is being resumed")
+
+    @app.get("/metrics", response_class=PlainTextResponse, responses=formats, tags=["probes"])
+    async def metrics(request: Request) -> Response:
+        """Prometheus metrics, as OpenMetrics 1.0 where it is accepted, else in the classic text format."""
+        body, content_type = view.metrics(",".join(request.headers.getlist("accept")))
+        return Response(body, headers={"content-type": content_type})
+
+
+def _catalogue(app: FastAPI) -> None:
+    @app.get("/config/available-metrics", response_model=AvailableMetricsBody, tags=["config"])
+    async def available(request: Request) -> Response:
+        """The metrics of `agent`, opt-in included: what each measures, its default weight, what each score means."""
+        return _json(available_metrics(), request)
+
+
+def _questions(app: FastAPI, view: MonitorView) -> None:
+    @app.get("/v1/status", response_model=StatusBody, tags=["v1"])
+    async def status() -> Response:
+        """Where every service stands under every rubric, the ledger, and what is running."""
+        body = StatusBody.of(view.status())
+        return Response(body.model_dump_json(), media_type="application/json")
+
+    @app.get("/v1/alerts", response_model=BoardBody, tags=["v1"])
+    async def alerts() -> Response:
+        """What fires, what is about to, what cannot be told any more, and everything that is watched."""
+        report = view.status()
+        body = BoardBody(
+            alerts=[AlertBody.of(each) for each in report.alerts],
+            conditions=[ConditionBody.of(each) for each in report.conditions],
+        )
+        return Response(body.model_dump_json(), media_type="application/json")
+
+    @app.get(
+        "/v1/verdicts", response_model=VerdictsBody, responses=_WRONG, tags=["v1"], dependencies=[Depends(only_known)]
+    )
+    async def verdicts(  # noqa: PLR0917  # the framework calls it by name
+        request: Request,
+        rubric: Annotated[str | None, Query(max_length=200)] = None,
+        service: Annotated[
+            str | None, Query(max_length=2000, description="`unknown_service`: traces that name none")
+        ] = None,
+        environment: Annotated[
+            str | None, Query(max_length=2000, description="`unknown`: traces that name none")
+        ] = None,
+        passed: Annotated[Passed | None, Query(description="`none`: neither passed nor failed")] = None,
+        state: Annotated[State | None, Query()] = None,
+        trace_id: Annotated[str | None, Query(pattern=_TRACE_ID, description="32 hex digits")] = None,
+        since: Annotated[datetime | None, Query(description="closed at or after this time; UTC unless it says")] = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 100,
+        cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before")] = None,
+    ) -> Response:
+        """Verdicts that match all that is given, newest first."""
+        page = await view.verdicts(
+            VerdictQuery(
+                rubric=rubric_of(rubric), service=service, environment=environment, passed=passed, state=state,
+                trace_id=trace_id.lower() if trace_id else None, since_ns=nanoseconds_of(since), limit=limit,
+                after=position_of(cursor),
+            )
+        )  # fmt: skip
+        found = {"verdicts": list(page.verdicts), "next_cursor": str(page.next) if page.next else None}
+        return _json(found, request)
+
+    unknown: _Responses = {404: {"model": ProblemBody, "description": "Nothing is known of this trace."}, **_WRONG}
+
+    @app.get("/v1/traces/{trace_id}", response_model=TraceBody, responses=unknown, tags=["v1"])
+    async def trace(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
+        """What happened to one trace and why, with its verdicts, and what was read of it while its spans are held."""
+        known = trace_id_of(trace_id)
+        story = await view.story(known, caller=request.client.host if request.client else None)
+        if story is None:
+            raise unknown_trace(known)
+        return _json(story, request)
+
+
+def _json(body: Mapping[str, Any], request: Request) -> Response:
+    """The body as it is (a thousand verdicts are what they were when they were stored); indented for a browser."""
+    person = "text/html" in request.headers.get("accept", "")
+    try:
+        said = orjson.dumps(body, option=orjson.OPT_INDENT_2 if person else 0)
+    except TypeError:  # whole numbers beyond 64 bits, lone surrogates: json can write what orjson refuses
+        said = json.dumps(body, indent=2 if person else None).encode()
+    return Response(said, media_type="application/json")

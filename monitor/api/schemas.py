@@ -1,0 +1,457 @@
+"""Answers: the JSON bodies of the HTTP API, as its OpenAPI document describes them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from integrations.otlp.server.traffic import Forwarding, Receiving
+from monitor.ingest.anomaly import Kind
+from scoring.alerts.lifecycle import Stage
+from scoring.metrics.judge_metrics import Tier
+from scoring.status.export_snapshot import ExportStanding, ExportState
+from scoring.status.judge_snapshot import JudgeStanding
+from scoring.status.late_reference_snapshot import BelatedStanding, BelatedState
+from scoring.status.pull_snapshot import PullStanding, PullState
+from scoring.status.service_status import Standing
+from scoring.status.status import Policy, Status
+from scoring.verdict.verdict import Selection, State
+
+from .agreement_schemas import AgreementBody, CorrectedBody
+from .alert_schemas import AlertBody, ChangeBody, instant
+from .report import Report
+
+Ratio = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AvailableMetricBody(_Body):
+    """One metric of the rubric `agent`."""
+
+    name: str
+    display_name: str
+    description: str
+    tier: Tier
+    default_weight: Ratio = Field(description="0: has to be given a weight when it is selected")
+    score_type: Literal["scored", "binary"] = Field(description="0-5, or pass and fail")
+    rubric: str = Field(description="what each score means, a line each")
+    include_in_defaults: bool
+
+
+class AvailableMetricsBody(_Body):
+    """Every metric that a judge's configuration may select."""
+
+    data: list[AvailableMetricBody]
+    count: Count
+
+
+class ThresholdsBody(_Body):
+    """Pass ratios below which a level is reached."""
+
+    warning: Ratio
+    critical: Ratio
+
+
+class StandingBody(_Body):
+    """One service under one rubric. What is not known is null, never 0."""
+
+    service: str
+    environment: str
+    rubric: str
+    status: Status
+    reason: str = Field(description="the numbers that led to the status, in one sentence")
+    pass_ratio: Ratio | None = Field(
+        description="estimated share of all traffic that passes (weighted by 1/probability)"
+    )
+    lower: Ratio | None = Field(description="lower Wilson bound of the pass ratio")
+    upper: Ratio | None = Field(description="upper Wilson bound of the pass ratio")
+    confidence: Ratio | None = Field(description="chance with which each bound holds on its own")
+    n: Count = Field(description="verdicts in the window that passed or failed")
+    failures: Count
+    effective_n: Annotated[float, Field(ge=0)] = Field(description="Kish's effective sample size")
+    traffic: Annotated[float, Field(ge=0)] = Field(description="traces that these verdicts stand for (sum of weights)")
+    incomplete: Count = Field(description="verdicts in the window that neither passed nor failed")
+    judge_failed: Count = Field(description="those of them that did not because the judge failed")
+    forced: Count = Field(description="verdicts in the window that only a sampling rule drew")
+    composite_mean: Ratio | None = Field(description="weighted mean composite, normalised to 0-1")
+    metric_means: dict[str, float] = Field(description="weighted mean of each metric, in its own unit")
+    worst: Ratio | None = Field(description="pass ratio if every incomplete verdict had failed")
+    best: Ratio | None = Field(description="pass ratio if every incomplete verdict had passed")
+    since: datetime | None = Field(description="since when the status is in force")
+    sequence_upper: Ratio | None = Field(description="upper bound that holds at all times (mode `sequence`)")
+    change: ChangeBody | None = Field(description="the early warning of a falling pass ratio")
+    corrected: CorrectedBody | None = Field(
+        description="pass ratio that people would have found (Rogan-Gladen); null: labels do not tell"
+    )
+    thresholds: ThresholdsBody
+    window_s: Annotated[float, Field(gt=0)]
+
+    @classmethod
+    def of(cls, standing: Standing, window_s: float) -> StandingBody:
+        told, bounds, missing = standing.estimate, standing.thresholds, standing.missing
+        return cls(
+            service=_text(standing.service), environment=_text(standing.environment), rubric=standing.rubric,
+            status=standing.appraisal.status, reason=standing.appraisal.reason,
+            pass_ratio=told.pass_ratio if told else None, lower=told.lower if told else None,
+            upper=told.upper if told else None, confidence=told.confidence if told else None,
+            n=told.n if told else 0, failures=told.failures if told else 0,
+            effective_n=told.effective_n if told else 0.0, traffic=told.weight_sum if told else 0.0,
+            incomplete=standing.incomplete, judge_failed=standing.judge_failed, forced=standing.forced,
+            composite_mean=standing.composite_mean, metric_means=dict(standing.metric_means),
+            worst=missing.worst if missing else None, best=missing.best if missing else None,
+            since=instant(standing.since_ns), sequence_upper=standing.sequence_upper,
+            change=ChangeBody.of(standing.change) if standing.change else None,
+            corrected=CorrectedBody.of(standing.corrected) if standing.corrected else None,
+            thresholds=ThresholdsBody(warning=bounds.warning, critical=bounds.critical),
+            window_s=window_s,
+        )  # fmt: skip
+
+
+class LedgerBody(_Body):
+    """Every trace that was seen is open or has ended with exactly one reason."""
+
+    seen: Count
+    open: Count
+    ended: dict[str, int] = Field(description="traces by the reason they ended with")
+    revisions: Count = Field(description="re-scores of traces that had ended already")
+
+
+class SamplingBody(_Body):
+    """The sampling in force."""
+
+    rate: Ratio = Field(description="base rate")
+    rules: list[str] = Field(description="names of the rules, in order")
+
+
+class AlertsBody(_Body):
+    """How a status is reached."""
+
+    mode: str = Field(
+        description="what is compared: the upper bound (`bound`), the ratio (`point`), a confidence sequence"
+    )
+    thresholds: ThresholdsBody
+    min_samples: Annotated[float, Field(ge=0)]
+    min_failures: Count
+
+    @classmethod
+    def of(cls, policy: Policy) -> AlertsBody:
+        bounds = ThresholdsBody(warning=policy.thresholds.warning, critical=policy.thresholds.critical)
+        return cls(
+            mode=policy.mode, thresholds=bounds, min_samples=policy.min_samples, min_failures=policy.min_failures
+        )
+
+
+class JudgeModelBody(_Body):
+    """One judge and its circuit breaker."""
+
+    model: str
+    state: Literal["closed", "open", "half_open"] = Field(
+        description="`closed`: it is asked; `open`: it is not; `half_open`: it is tried"
+    )
+    reason: str | None = Field(description="why it is not closed")
+    since: datetime | None
+    next_probe: datetime | None = Field(description="when it is tried again")
+
+
+class JudgeBudgetBody(_Body):
+    """US dollars since the running hour or day (UTC) began; `limit_usd` is null without a budget."""
+
+    period: Literal["hour", "day"]
+    spent_usd: Annotated[float, Field(ge=0)]
+    limit_usd: float | None
+
+
+class JudgeBody(_Body):
+    """The judge: whether it can be asked, what it costs, what waits for it."""
+
+    name: str = Field(description="the model, or the panel")
+    outage: str | None = Field(description="why no answer can be had now; null when one can")
+    models: list[JudgeModelBody]
+    budgets: list[JudgeBudgetBody]
+    shares: dict[str, float] = Field(
+        description="share of the cases that need the judge that its budget can pay for now, by priority"
+    )
+    in_flight: Count = Field(description="cases that are being judged")
+    waiting: Count = Field(description="cases that wait until the judge can be asked")
+    oldest_since: datetime | None = Field(description="since when the oldest of them waits")
+
+    @classmethod
+    def of(cls, judge: JudgeStanding) -> JudgeBody:
+        return cls(
+            name=judge.name, outage=judge.outage,
+            models=[
+                JudgeModelBody(
+                    model=each.model, state=each.circuit, reason=each.reason or None, since=_at(each.since_s),
+                    next_probe=_at(each.next_probe_s),
+                )
+                for each in judge.models
+            ],
+            budgets=[
+                JudgeBudgetBody(period=each.period, spent_usd=each.spent_usd, limit_usd=each.limit_usd)
+                for each in judge.spending
+            ],
+            shares=dict(judge.shares), in_flight=judge.under_way, waiting=judge.waiting,
+            oldest_since=_at(judge.oldest_s),
+        )  # fmt: skip
+
+
+class SuspicionBody(_Body):
+    """Something about the traffic that makes verdicts fewer, or other, than the configuration asks for."""
+
+    kind: Kind
+    service: str | None = Field(description="null: all of them")
+    cause: str
+    remedy: str
+
+
+class ReceivingBody(_Body):
+    """What has come in since start."""
+
+    protocols: list[str] = Field(description="protocols that are listened for: `http`, `grpc`")
+    encrypted: bool
+    authenticated: bool = Field(description="whether senders must say who they are")
+    requests: Count
+    spans: Count
+    log_records: Count
+    refused: dict[str, int] = Field(description="requests answered with an error, by HTTP status")
+    dropped: Count = Field(description="requests with signals that are not looked at")
+
+    @classmethod
+    def of(cls, told: Receiving) -> ReceivingBody:
+        return cls(
+            protocols=list(told.protocols), encrypted=told.encrypted, authenticated=told.authenticated,
+            requests=told.requests, spans=told.spans, log_records=told.log_records,
+            refused={str(code): count for code, count in told.refused.items()}, dropped=told.dropped,
+        )  # fmt: skip
+
+
+class ForwardingBody(_Body):
+    """What has gone on upstream since start."""
+
+    upstream: str
+    requests: dict[str, int] = Field(description="requests by signal; `other`: paths that are passed through")
+    answers: dict[str, int] = Field(description="upstream's answers by class of status")
+    failed: dict[str, int] = Field(description="requests without an answer, or with half of one, by reason")
+    unjudged: dict[str, int] = Field(description="requests that went on and were not taken in here, by reason")
+    last_failure: str = Field(description="why upstream last gave no answer; empty: it always did")
+
+    @classmethod
+    def of(cls, told: Forwarding) -> ForwardingBody:
+        return cls(
+            upstream=told.upstream, requests=dict(told.requests), answers=dict(told.answers),
+            failed=dict(told.failed), unjudged=dict(told.unjudged), last_failure=told.last_failure,
+        )  # fmt: skip
+
+
+class ExportBody(_Body):
+    """Where scores, or what is told of alerts, go to, and how far they have come."""
+
+    destination: str
+    state: ExportState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
+    reason: str = Field(description="why it is not `ok`; empty when it is")
+    server: str | None = Field(description="what answers there; null until it has")
+    project: str | None = Field(description="where scores go to; null until it is known")
+    waiting: Count = Field(description="what it has not accepted yet")
+    oldest_since: datetime | None = Field(description="since when the oldest of them waits")
+    unseen: Count = Field(description="scores that it accepted and that were not read back yet")
+    dead: Count = Field(description="what was given up")
+    last_success: datetime | None
+
+    @classmethod
+    def of(cls, export: ExportStanding) -> ExportBody:
+        return cls(
+            destination=export.destination, state=export.state, reason=_text(export.reason), server=export.server,
+            project=export.project, waiting=export.waiting, oldest_since=_at(export.oldest_s),
+            unseen=export.unseen, dead=export.dead, last_success=_at(export.last_success_s),
+        )  # fmt: skip
+
+
+class PullBody(_Body):
+    """Reading traces from Langfuse: how far it has come."""
+
+    state: PullState = Field(
+        description="`waiting`: too much waits here already; `retrying`: waiting helps; `stopped`: only a person can"
+    )
+    reason: str = Field(description="why it is not `ok`; empty when it is")
+    server: str | None = Field(description="what answers there; null until it has")
+    project: str | None = Field(description="whose traces are read; null until it is known")
+    reads: Literal["v2", "legacy"] | None = Field(description="by which interface; null until it is known")
+    pending: Count = Field(description="traces that were seen and are not whole yet, or were not read")
+    lag_s: float | None = Field(description="for how long what is there was not listed, or what is whole not read")
+    last_success: datetime | None
+    rows: Count = Field(description="observations that were read since the start")
+    taken: Count = Field(description="traces that were taken since the start")
+    errors: dict[str, int] = Field(description="readings that ended early since the start, by why")
+
+    @classmethod
+    def of(cls, pull: PullStanding) -> PullBody:
+        return cls(
+            state=pull.state, reason=_text(pull.reason), server=pull.server, project=pull.project, reads=pull.reads,
+            pending=pull.pending, lag_s=pull.lag_s, last_success=_at(pull.read_s), rows=pull.rows, taken=pull.taken,
+            errors=dict(pull.errors),
+        )  # fmt: skip
+
+
+class BelatedBody(_Body):
+    """Traces whose reference came, changed or went after their spans were let go: read again, and judged again."""
+
+    state: BelatedState = Field(
+        description="`waiting`: others go first; `retrying`: waiting helps; `stopped`: only a person can; `off`: no "
+        "Langfuse is configured that they could be read from"
+    )
+    reason: str = Field(description="why it is not `ok`; empty when it is")
+    waiting: Count = Field(description="traces that are to be judged again")
+    oldest: datetime | None = Field(description="since when the oldest of them waits")
+    given_up: Count = Field(description="traces whose verdict stands all the same; their story says why")
+    revised: Count = Field(description="judged again since the start, with another verdict")
+    unchanged: Count = Field(description="judged again since the start, with the same verdicts")
+    failures: dict[str, int] = Field(description="attempts since the start that came to nothing, by why")
+
+    @classmethod
+    def of(cls, belated: BelatedStanding) -> BelatedBody:
+        return cls(
+            state=belated.state, reason=_text(belated.reason), waiting=belated.waiting, oldest=_at(belated.oldest_s),
+            given_up=belated.given_up, revised=belated.revised, unchanged=belated.unchanged,
+            failures=dict(belated.failures),
+        )  # fmt: skip
+
+
+class StatusBody(_Body):
+    """The state of this process at one moment."""
+
+    status: Status = Field(description="the worst of all windows; `insufficient_data` only when all are")
+    standings: list[StandingBody]
+    ledger: LedgerBody
+    open_traces: Count
+    sampling: SamplingBody
+    alerts: AlertsBody
+    firing: list[AlertBody] = Field(description="alerts that fire; `/v1/alerts` shows all, and what is watched")
+    window_s: Annotated[float, Field(gt=0)]
+    judge: JudgeBody | None = Field(description="null where no judge is configured")
+    agreement: AgreementBody | None = Field(description="null where no labels of people are read")
+    suspicions: list[SuspicionBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
+    receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
+    forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
+    pull: PullBody | None = Field(description="null: no traces are read from Langfuse")
+    belated: BelatedBody | None = Field(description="null: references are looked for in the traces alone")
+    exports: list[ExportBody] = Field(description="where scores are written back to, and those who are told of alerts")
+    window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
+    version: str
+    config_fingerprint: str = Field(description="first digits of the SHA-256 of the configuration in force")
+    started_at: datetime
+    now: datetime
+    uptime_s: Annotated[float, Field(ge=0)]
+
+    @classmethod
+    def of(cls, report: Report) -> StatusBody:
+        alerts, window_s = AlertsBody.of(report.policy), report.window_ns / 1e9
+        return cls(
+            status=report.overall,
+            standings=[StandingBody.of(each, window_s) for each in report.standings],
+            ledger=LedgerBody(
+                seen=report.seen, open=report.open, ended=dict(report.ended), revisions=report.revisions
+            ),
+            open_traces=report.open,
+            sampling=SamplingBody(rate=report.sampling_rate, rules=list(report.sampling_rules)),
+            alerts=alerts,
+            firing=[AlertBody.of(each) for each in report.alerts if each.alert.stage is Stage.FIRING],
+            window_s=window_s, window_shortened=report.shortened,
+            judge=JudgeBody.of(report.judge) if report.judge is not None else None,
+            agreement=AgreementBody.of(report.agreement) if report.agreement is not None else None,
+            suspicions=[
+                SuspicionBody(kind=each.kind, service=each.service, cause=each.cause, remedy=each.remedy)
+                for each in report.suspicions
+            ],
+            receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
+            forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
+            pull=PullBody.of(report.pull) if report.pull is not None else None,
+            belated=BelatedBody.of(report.belated) if report.belated is not None else None,
+            exports=[ExportBody.of(export) for export in report.exports],
+            version=report.version, config_fingerprint=report.fingerprint,
+            started_at=_instant(report.started_ns), now=_instant(report.now_ns),
+            uptime_s=max(0.0, (report.now_ns - report.started_ns) / 1e9),
+        )  # fmt: skip
+
+
+class ScoreBody(BaseModel):
+    """One metric's line in a verdict; ``value`` is null unless ``status`` is ``scored``."""
+
+    model_config = ConfigDict(extra="allow")
+    metric: str
+    value: float | None
+    weight: float
+    rating: str | None
+    status: str
+    method: str | None
+    reason: str
+    details: dict[str, Any] = {}
+
+
+class VerdictBody(BaseModel):
+    """One trace under one rubric, as in a verdict file. Rubrics may add fields of their own."""
+
+    model_config = ConfigDict(extra="allow")
+    case_id: str
+    trace_id: str | None
+    rubric: str
+    rubric_version: str
+    composite: float | None
+    coverage: Ratio
+    state: State
+    passed: bool | None = Field(description="null: neither passed nor failed")
+    rating: str | None
+    blockers: list[str]
+    pass_mark: float | None
+    reason: str
+    scores: list[ScoreBody]
+    service: str | None
+    environment: str | None
+    selection: Selection
+    revision: Annotated[int, Field(ge=1)]
+    sampling_probability: Annotated[float, Field(gt=0, le=1)]
+    cost_usd: float | None = Field(default=None, description="what the judged call cost; null: unknown")
+    created_at: datetime
+    trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
+
+
+class VerdictsBody(_Body):
+    """A page of verdicts, newest first."""
+
+    verdicts: list[VerdictBody]
+    next_cursor: str | None = Field(description="give it as `cursor` for the next page; null: this was the last")
+
+
+class TraceBody(BaseModel):
+    """What happened to a trace and why. ``reason`` is null while it is open; more fields tell the story."""
+
+    model_config = ConfigDict(extra="allow")
+    trace_id: str
+    reason: str | None
+    verdicts: list[VerdictBody] = []
+    trace_url: str | None = Field(default=None, description="the trace's page, where it is kept; absent: not known")
+
+
+class ProblemBody(_Body):
+    """What is wrong with a request, and what to do about it."""
+
+    error: str
+    remedy: str
+
+
+def _text(name: str) -> str:
+    """A name from a trace as Unicode that can be written: JSON may have carried half of a surrogate pair."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def _at(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def _instant(ns: int) -> datetime:
+    return datetime.fromtimestamp(ns / 1e9, UTC)

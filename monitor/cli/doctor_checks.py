@@ -1,0 +1,288 @@
+"""Machine: is this the place to run a monitor? Each question with its answer and, where it is not good, the remedy."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import ProxyHandler, build_opener
+
+from monitor.config import Config, ConfigError, Loaded
+from monitor.config.evaluators import Embedding, JudgeSection
+from monitor.config.extras import EMBEDDINGS, EXTRAS, JUDGE, installed, needed
+from monitor.config.langfuse import LangfuseProject
+from monitor.config.otel_events import OtelEventsSink
+from monitor.config.units import Address
+from monitor.ingest.tls import CertificateError, check_authority, read
+from monitor.runtime.package_check import origins, shadowed
+
+Grade = Literal["ok", "warn", "fail"]
+MIN_FREE_BYTES = 1 << 30
+EPOCH_OF_THIS_CODE = 1_760_000_000
+"""A clock before October 2025 has not been set."""
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # to ask oneself, where one listens everywhere
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One question, its grade, what was found, and what to do about it (empty when it is well)."""
+
+    subject: str
+    grade: Grade
+    found: str
+    remedy: str = ""
+
+
+def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = False) -> Iterator[Finding]:
+    """Everything worth knowing before a start. ``error`` is given when the configuration could not be loaded.
+
+    With ``notify`` those who would be told of alerts are sent a test notice.
+    """
+    yield _packages()
+    yield _python()
+    yield _clock()
+    yield _protobuf()
+    yield from _extras(loaded.config if loaded is not None else None)
+    if error is not None or loaded is None:
+        found = error.problems if error is not None else ()
+        text = str(found[0]) if len(found) == 1 else f"{len(found)} mistakes" if found else "not loaded"
+        yield Finding("configuration", "fail", text, "'sidejudge check FILE' shows each mistake with its place")
+        return
+    yield Finding("configuration", "ok", str(loaded.file) if loaded.file else "embedded defaults and environment")
+    yield from _ports(loaded.config)
+    yield from _certificates(loaded.config)
+    if loaded.config.forward is not None:
+        yield _upstream(loaded.config.forward.url)
+    yield from _store(loaded.config.store.path)
+    if loaded.config.answerers.judge is not None:
+        yield from _judge(loaded.config.answerers.judge)
+    if loaded.config.sources.langfuse is not None:
+        yield _langfuse("sources.langfuse", loaded.config.sources.langfuse)
+    if loaded.config.answerers.embedding is not None:
+        yield from _embedding(loaded.config.answerers.embedding)
+    if loaded.config.sinks.langfuse is not None:
+        yield _langfuse("sinks.langfuse", loaded.config.sinks.langfuse)
+    if loaded.config.sinks.otel_events is not None:
+        yield _otel_events(loaded.config.sinks.otel_events)
+    yield from _notified(loaded.config) if notify else _not_notified(loaded.config)
+
+
+def _packages() -> Finding:
+    strangers = shadowed()
+    if strangers:
+        text = "; ".join(f"{name} comes from {folder or 'nowhere'}" for name, folder in strangers.items())
+        return Finding("packages", "fail", text, "start from another folder, or with 'python -P -m monitor'")
+    folder = next(folder for folder in origins().values() if folder is not None).parent
+    return Finding("packages", "ok", f"all four from {folder}")
+
+
+def _python() -> Finding:
+    return Finding("python", "ok", ".".join(map(str, sys.version_info[:3])))
+
+
+def _clock() -> Finding:
+    now = time.time()
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    if now < EPOCH_OF_THIS_CODE:
+        return Finding("clock", "fail", at, "set the clock: windows, retention and verdict times go by it")
+    return Finding("clock", "ok", at)
+
+
+def _protobuf() -> Finding:
+    from google.protobuf import __version__  # noqa: PLC0415
+    from google.protobuf.internal import api_implementation  # noqa: PLC0415
+
+    kind = api_implementation.Type()  # type: ignore[no-untyped-call,unused-ignore]  # untyped in some stubs
+    if kind != "upb":
+        remedy = "unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION, or install protobuf from a wheel"
+        return Finding("protobuf", "warn", f"{kind} {__version__}, many times slower than upb", remedy)
+    return Finding("protobuf", "ok", f"upb {__version__}")
+
+
+def _extras(config: Config | None) -> Iterator[Finding]:
+    wanted = {extra: key for key, extra in needed(config)} if config is not None else {}
+    for extra in EXTRAS:
+        subject = f"extra {extra.name}"
+        if installed(extra):
+            yield Finding(subject, "ok", "installed")
+        elif extra in wanted:
+            yield Finding(subject, "fail", f"not installed, and {wanted[extra]} needs it", extra.remedy)
+        else:
+            yield Finding(subject, "ok", f"not installed (only for {extra.purpose})")
+
+
+def _ports(config: Config) -> Iterator[Finding]:
+    running = _answers(config.api.listen)
+    if running:
+        yield from _traffic(config.api.listen)
+    otlp = config.sources.otlp
+    wanted = [("api.listen", config.api.listen), ("sources.otlp.http", otlp.http)]
+    wanted += [("sources.otlp.grpc", otlp.grpc)] if otlp.grpc is not None else []
+    for key, address in wanted:
+        why = _not_bindable(address)
+        if why is None:
+            yield Finding(key, "ok", f"{address} is free")
+        elif running:
+            yield Finding(key, "ok", f"{address} is in use, and a monitor answers at {config.api.listen}")
+        else:
+            yield Finding(key, "fail", f"{address}: {why}", f"free the port, or set {key} to another address")
+
+
+def _certificates(config: Config) -> Iterator[Finding]:
+    tls, forward = config.sources.otlp.tls, config.forward
+    remedy = "give PEM files that belong together and can be read"
+    if tls is not None:
+        try:
+            read(tls)
+        except CertificateError as error:
+            yield Finding("sources.otlp.tls", "fail", str(error), remedy)
+        else:
+            yield Finding("sources.otlp.tls", "ok", f"{tls.certificate} and {tls.key} belong together")
+    if forward is not None and forward.ca is not None:
+        try:
+            check_authority(forward.ca, "forward.ca")
+        except CertificateError as error:
+            yield Finding("forward.ca", "fail", str(error), remedy)
+
+
+def _upstream(url: str) -> Finding:
+    """Whether a connection can be made; nothing is sent over it."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), timeout=3.0).close()
+    except OSError as error:
+        why = f"{url} cannot be reached ({error.strerror or error})"
+        return Finding("forward.url", "fail", why, "start it, or set forward.url to where it is")
+    return Finding("forward.url", "ok", f"{url} can be reached")
+
+
+def _not_bindable(address: Address) -> str | None:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((address.host, address.port))
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _answers(address: Address) -> bool:
+    host = _ANY.get(address.host, address.host)
+    url = f"http://{Address(host, address.port)}/livez"
+    try:
+        with build_opener(ProxyHandler({})).open(url, timeout=2.0) as answer:
+            return bool(answer.status == 200)
+    except HTTPError as error:
+        error.close()
+        return False
+    except (OSError, ValueError):
+        return False
+
+
+def _traffic(address: Address) -> Iterator[Finding]:
+    """What the monitor that runs there suspects of its traffic."""
+    url = f"http://{Address(_ANY.get(address.host, address.host), address.port)}/v1/status"
+    try:
+        with build_opener(ProxyHandler({})).open(url, timeout=2.0) as body:
+            told = json.load(body).get("suspicions", [])
+            found = [(str(each["cause"]), str(each["remedy"])) for each in told]
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):  # it runs, but is of another version
+        return
+    for cause, remedy in found:
+        yield Finding("traffic", "warn", cause, remedy)
+    if not found:
+        yield Finding("traffic", "ok", "nothing is suspicious about what the monitor takes in")
+
+
+def _store(path: Path) -> Iterator[Finding]:
+    folder = next(parent for parent in (path.absolute().parent, *path.absolute().parent.parents) if parent.exists())
+    probe = folder / f".sidejudge-{time.time_ns()}"
+    try:
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        why = f"{folder}: {error.strerror}"
+        yield Finding("store.path", "fail", why, "make the folder writable, or set store.path to another file")
+        return
+    yield Finding("store.path", "ok", f"{path} can be written")
+    free = shutil.disk_usage(folder).free
+    gib = f"{free / 2**30:.1f} GiB free"
+    if free < MIN_FREE_BYTES:
+        yield Finding("disk space", "warn", gib, "free some: sampled spans wait there until they are judged")
+    else:
+        yield Finding("disk space", "ok", gib)
+
+
+def _judge(section: JudgeSection) -> Iterator[Finding]:
+    """Whether the judge answers: one short question is put to each model."""
+    from monitor.evaluate.build import judge_settings  # noqa: PLC0415
+    from monitor.evaluate.judge.probe import try_model  # noqa: PLC0415
+
+    if not installed(JUDGE):
+        return
+    for model in judge_settings(section).models:
+        why = try_model(model)
+        if why is None:
+            yield Finding(f"judge {model.name}", "ok", "answers")
+        else:
+            yield Finding(f"judge {model.name}", "fail", why, "check answerers.judge: model, api_base and api_key")
+
+
+def _embedding(section: Embedding) -> Iterator[Finding]:
+    """Whether the model of embeddings can be loaded, or its endpoint answers: one short text is embedded."""
+    from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
+    from monitor.evaluate.embedding.probe import try_embedding  # noqa: PLC0415
+
+    if not installed(JUDGE if section.remote else EMBEDDINGS):
+        return
+    subject = f"embeddings {section.model}"
+    try:
+        yield Finding(subject, "ok", f"answers with {try_embedding(section)} dimensions")
+    except EmbeddingError as error:
+        yield Finding(subject, "fail", error.cause, error.remedy or "check answerers.embedding: model and api_base")
+
+
+def _langfuse(key: str, project: LangfuseProject) -> Finding:
+    """Whether Langfuse answers, what it is, and whose the keys are. Nothing is written there."""
+    from monitor.deliver.langfuse.probe import introduction  # noqa: PLC0415
+
+    found, remedy = introduction(key, project)
+    return Finding(key, "fail" if remedy else "ok", found, remedy)
+
+
+def _otel_events(section: OtelEventsSink) -> Finding:
+    """Whether the endpoint answers and takes what is meant for it. Nothing is told there."""
+    from monitor.deliver.otel_events.probe import try_endpoint  # noqa: PLC0415
+
+    found, remedy = try_endpoint(section)
+    return Finding("sinks.otel_events", "fail" if remedy else "ok", found, remedy)
+
+
+def _not_notified(config: Config) -> Iterator[Finding]:
+    from monitor.config.notify import names  # noqa: PLC0415
+
+    for name in names(config.alerts.notify):
+        yield Finding(f"notify {name}", "ok", "configured, not tried; --notify sends it a test")
+
+
+def _notified(config: Config) -> Iterator[Finding]:
+    """Whether those who would be told of alerts take a test notice."""
+    from monitor.alerting.notify.probe import try_receivers  # noqa: PLC0415
+
+    if not config.alerts.notify:
+        yield Finding("alerts.notify", "warn", "names nobody", "add a receiver to alerts.notify")
+    for name, why in try_receivers(config):
+        if why is None:
+            yield Finding(f"notify {name}", "ok", "took a test notice")
+        else:
+            yield Finding(f"notify {name}", "fail", why, "check its address and its secret in alerts.notify")

@@ -1,0 +1,69 @@
+"""Extras: the parts of the installation that a configuration needs and a plain installation leaves out.
+
+A model of embeddings in a folder is such a part too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from integrations.embed.errors import EmbeddingError
+from integrations.embed.local import look
+
+from . import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """An extra of the package: the module that it brings, and what that is for."""
+
+    name: str
+    module: str
+    purpose: str
+
+    @property
+    def remedy(self) -> str:
+        return f"install it: pip install 'sidejudge[{self.name}]'"
+
+
+JUDGE = Extra("judge", "litellm", "a judge and remote embeddings")
+EMBEDDINGS = Extra("embeddings", "sentence_transformers", "embeddings in this process")
+GRPC = Extra("grpc", "grpc", "OTLP over gRPC")
+OTEL = Extra("otel", "opentelemetry.exporter.otlp.proto.common", "own traces and events")
+EXTRAS = (JUDGE, EMBEDDINGS, GRPC, OTEL)
+
+
+def installed(extra: Extra) -> bool:
+    """Whether the module can be found; it is not imported."""
+    try:
+        return find_spec(extra.module) is not None
+    except ModuleNotFoundError:  # of a module in a package, where that is missing too
+        return False
+
+
+def needed(config: Config) -> Iterator[tuple[str, Extra]]:
+    """Which key of the configuration needs which extra."""
+    if config.sources.otlp.grpc is not None:
+        yield "sources.otlp.grpc", GRPC
+    if config.sinks.otel_events is not None:
+        yield "sinks.otel_events", OTEL
+    answerers = config.answerers
+    if answerers.judge is not None:
+        yield "answerers.judge", JUDGE
+    if answerers.embedding is not None:
+        yield "answerers.embedding", JUDGE if answerers.embedding.remote else EMBEDDINGS
+
+
+def missing(config: Config, has: Callable[[Extra], bool] = installed) -> Iterator[tuple[str, str]]:
+    """(cause, remedy) for each part that is configured and not installed."""
+    for key, extra in needed(config):
+        if not has(extra):
+            yield f"{key}: needs the extra {extra.name!r} ({extra.module}), which is not installed", extra.remedy
+    embedding = config.answerers.embedding
+    if embedding is not None and not embedding.remote:
+        try:
+            look(embedding.model)
+        except EmbeddingError as error:
+            yield f"answerers.embedding.model: {error.cause}", error.remedy

@@ -1,0 +1,99 @@
+"""The section of the configuration that makes the monitor a sidecar through which an application exports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from .section import GIVEN_AS_LIST, Section
+from .sources import CertificateFile, Secret
+from .units import PositiveDuration, parse_duration
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OF_CONNECTION: Final = frozenset(
+    {"connection", "content-length", "expect", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+
+
+def _is_value(value: SecretStr) -> SecretStr:
+    if not value.get_secret_value().isprintable():
+        raise ValueError("must be one line without control characters (a line break at the end of a secret's file?)")
+    return value
+
+
+def _are_names(headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+    for name in headers:
+        if not _TOKEN.fullmatch(name) or name.lower() in _OF_CONNECTION:
+            raise ValueError(f"{name!r} is no header, or one that concerns the connection and is not for you to set")
+    return headers
+
+
+def _is_base_url(url: str) -> str:
+    parts = urlsplit(url)
+    try:
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or parts.query or parts.fragment or parts.username is not None or not url.isascii():
+        raise ValueError("must be an http or https address without credentials, query or fragment")
+    return url.rstrip("/")
+
+
+def _is_path(path: str) -> str:
+    if path and (not path.startswith("/") or path.endswith("/") or "?" in path):
+        raise ValueError(f"must be empty, or begin with / and not end with it, got {path!r}")
+    return path
+
+
+def _is_prefix(path: str) -> str:
+    if not path.startswith("/") or "?" in path:
+        raise ValueError(f"must begin with /, got {path!r}")
+    return path
+
+
+BaseUrl: TypeAlias = Annotated[str, AfterValidator(_is_base_url)]
+PathPart: TypeAlias = Annotated[str, AfterValidator(_is_path)]
+Prefix: TypeAlias = Annotated[str, AfterValidator(_is_prefix)]
+HeaderValue: TypeAlias = Annotated[Secret, AfterValidator(_is_value)]
+
+
+class Forward(Section):
+    """Sidecar mode: requests go on, untouched, and the application gets the answer that comes back.
+
+    Spans and log records are judged on the way; whatever happens to that, the request goes on. What comes in over gRPC
+    goes on over HTTP.
+    """
+
+    url: BaseUrl = Field(
+        description="where to: Langfuse, a Collector, any OTLP endpoint; the path of each request is put after it"
+    )
+    authorization: HeaderValue | None = Field(
+        default=None,
+        description="the `Authorization` header of what goes on, as `${NAME}`; without it the application's own",
+    )
+    headers: Annotated[Mapping[str, HeaderValue], AfterValidator(_are_names)] = Field(
+        default_factory=dict, description="further headers of what goes on, in place of the application's"
+    )
+    signals: Annotated[tuple[Literal["traces", "logs", "metrics"], ...], GIVEN_AS_LIST] = Field(
+        default=("traces", "logs", "metrics"),
+        description="OTLP signals that go on; the others are answered here (Langfuse takes only traces)",
+    )
+    otlp_path: PathPart = Field(
+        default="",
+        description="what is put before `/v1/traces` and the like of applications that send there; Langfuse: "
+        "`/api/public/otel`",
+    )
+    passthrough: Annotated[tuple[Prefix, ...], GIVEN_AS_LIST] = Field(
+        default=("/api/public/",), description="what other paths that go on begin with; the rest is answered here"
+    )
+    timeout: PositiveDuration = Field(
+        default=parse_duration("30s"), description="wait for the first byte of an answer, and between two parts of it"
+    )
+    ca: CertificateFile | None = Field(
+        default=None,
+        description="who must have signed the certificate of `url`, PEM; without it: whom the system trusts",
+    )

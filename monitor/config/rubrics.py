@@ -1,0 +1,129 @@
+"""Catalogue: every metric of every rubric, for people and for programs, and the rubrics as configured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scoring.metrics.judge_config import parse_judge_config
+from scoring.rubrics import RUBRICS
+from scoring.rubrics.agent import agent_rubric
+from scoring.runs.scores import FINAL, RunScore
+from scoring.verdict.rubric import Criterion, Rubric
+from scoring.verdict.score_name import score_name
+
+from . import Config
+from .model import RubricOverride
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A metric's part in one rubric: what it means, how it is computed, and what it does to the verdict."""
+
+    rubric: Rubric
+    criterion: Criterion
+
+    @property
+    def id(self) -> str:
+        return self.criterion.metric.id
+
+    @property
+    def score_name(self) -> str:
+        """What its score is called where verdicts are written back."""
+        return score_name(self.rubric.id, self.criterion.metric)
+
+    @property
+    def weight(self) -> str:
+        """The weight as people read it: a metric may be reported without one, or wait to be selected."""
+        if self.criterion in self.rubric.opt_in:
+            return "none: it is opt-in, and gets its weight where it is selected"
+        return weight_text(self.criterion.weight) if self.criterion.weight else "none: it is reported, not weighed"
+
+    @property
+    def bands(self) -> str:
+        bands = self.criterion.metric.bands
+        return bands.describe() if bands is not None else "-"
+
+    @property
+    def blocker(self) -> str:
+        blocker = self.criterion.blocker
+        if blocker is not None:
+            return blocker.describe()
+        return "must be 1, else the composite is invalid" if self.criterion.prerequisite else "-"
+
+    @property
+    def range(self) -> str:
+        return range_text(self.criterion.metric.bounds)
+
+    def to_json(self) -> dict[str, object]:
+        metric, criterion = self.criterion.metric, self.criterion
+        bands, blocker = metric.bands, criterion.blocker
+        return {
+            "id": metric.id, "rubric": self.rubric.id, "rubric_version": self.rubric.version,
+            "score_name": self.score_name, "title": metric.title, "meaning": metric.meaning, "formula": metric.formula,
+            "unit": metric.unit, "bounds": list(metric.bounds), "weight": criterion.weight,
+            "bands": None if bands is None else {
+                "steps": [list(step) for step in bands.steps], "otherwise": bands.otherwise,
+                "higher_is_better": bands.higher_is_better,
+            },
+            "blocker": None if blocker is None else {
+                "effect": blocker.effect.value, "below": blocker.below, "above": blocker.above,
+            },
+            "prerequisite": criterion.prerequisite, "methods": [method.value for method in metric.methods],
+            "undefined": metric.undefined, "source": metric.source,
+        }  # fmt: skip
+
+
+def weight_text(weight: float) -> str:
+    """A weight for people, to three digits.
+
+    >>> weight_text(1 / 11), weight_text(0.125), weight_text(1.0)
+    ('0.0909', '0.125', '1')
+    """
+    return f"{weight:.3g}"
+
+
+def range_text(bounds: tuple[float, float | None]) -> str:
+    """``[0, 1]``, or ``[0, ∞)``."""
+    low, high = bounds
+    return f"[{low:g}, {high:g}]" if high is not None else f"[{low:g}, ∞)"
+
+
+def run_score_json(score: RunScore) -> dict[str, object]:
+    """The card of a score of a run, with the keys that a metric's card has for the same things."""
+    return {
+        "id": score.id, "rubric": FINAL, "title": score.title, "meaning": score.meaning, "formula": score.formula,
+        "unit": score.unit, "bounds": list(score.bounds), "undefined": score.undefined, "source": score.source,
+        "weights": {name: dict(parts) for name, parts in score.weights.items()},
+    }  # fmt: skip
+
+
+def cards(rubrics: Mapping[str, Rubric] = RUBRICS) -> list[Card]:
+    """Every metric in every rubric, those that can be opted in included, in the order of the declarations."""
+    return [Card(rubric, criterion) for rubric in rubrics.values() for criterion in (*rubric.criteria, *rubric.opt_in)]
+
+
+def configured(config: Config) -> dict[str, Rubric]:
+    """The rubrics with what the configuration changes in them."""
+    changes, embedding = config.rubrics, config.answerers.embedding
+    rubrics = {
+        name: _as_selected(rubric, changes[name]).with_overrides(
+            pass_mark=changes[name].pass_mark, min_coverage=changes[name].min_coverage
+        )
+        if name in changes
+        else rubric
+        for name, rubric in RUBRICS.items()
+    }
+    return rubrics if embedding is None else {n: each.with_embeddings(embedding.model) for n, each in rubrics.items()}
+
+
+def reached(config: Config) -> dict[str, Rubric]:
+    """Those that a route can reach, of traces or of sessions, by name."""
+    rubrics = configured(config)
+    routed = {name for route in config.routes for name in route.rubrics} or set(rubrics)
+    return {name: rubrics[name] for name in sorted(routed | config.session_rubrics)}
+
+
+def _as_selected(rubric: Rubric, change: RubricOverride) -> Rubric:
+    """The rubric with the metrics that its judge's configuration selects, where there is one."""
+    return rubric if change.judge_config is None else agent_rubric(parse_judge_config(change.judge_config))

@@ -1,0 +1,150 @@
+"""Cautions: what a valid configuration asks for and will not get, or not for long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from ipaddress import ip_address
+
+from scoring.metrics.result import Method
+from scoring.rubrics import RUBRICS
+
+from . import Config
+
+_PINNED = re.compile(r"\d{4}-?\d{2}-?\d{2}|\d{2}-\d{4}|sha256:[0-9a-f]{8}|[-@]\d{3,4}\b|-v\d+:\d+\b|:[^:/]*\d+b\b")
+"""What pins a model: a date, a digest, a numbered release, or the size of an open model."""
+_LANGFUSE_OTLP = "/api/public/otel"
+_NAMES = {Method.JUDGE: ("a judge", "answerers.judge"), Method.EMBEDDING: ("embeddings", "answerers.embedding")}
+
+
+def cautions(config: Config) -> Iterator[tuple[str, str]]:
+    """(cause, remedy) of each: incomplete verdicts, judges that drift, money without a limit, loose credentials."""
+    for index, route in enumerate(config.routes):
+        for name in route.rubrics:
+            yield from _untold(f"routes[{index}].rubrics: {name}", name, config)
+    for index, route in enumerate(config.sessions.routes if config.sessions is not None else ()):
+        for name in route.rubrics:
+            yield from _untold(f"sessions.routes[{index}].rubrics: {name}", name, config)
+    yield from _credentials(config)
+    yield from _unheard(config)
+    yield from _unread(config)
+    yield from _own_telemetry(config)
+    judge = config.answerers.judge
+    if judge is None:
+        return
+    for key, model in (("model", judge.model), *((f"panel[{n}]", model) for n, model in enumerate(judge.panel))):
+        if not _PINNED.search(model.rpartition("/")[2]):
+            yield (
+                f"answerers.judge.{key}: {model} names no version, so that the provider may change the judge unseen",
+                "name a dated version of the model",
+            )
+    if judge.budget_usd_per_hour is None and judge.budget_usd_per_day is None:
+        yield (
+            "answerers.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
+            "set budget_usd_per_hour or budget_usd_per_day",
+        )
+
+
+def _unread(config: Config) -> Iterator[tuple[str, str]]:
+    """References that are not where they are looked for."""
+    for index, each in enumerate(config.references):
+        if each.file is not None and not each.file.is_file():
+            yield (
+                f"references[{index}].file: {each.file} is not there, so that nothing is found in it",
+                "put it there, or mend the path; it is looked for again every minute",
+            )
+        if each.metadata is None and config.langfuse is None:
+            late = config.assembly.late
+            yield (
+                f"references[{index}]: what comes later than {late} after a verdict changes nothing: no spans are left",
+                "set sources.langfuse or sinks.langfuse where traces go there, or raise assembly.late",
+            )
+
+
+def _credentials(config: Config) -> Iterator[tuple[str, str]]:
+    """Credentials that reach whom they are not for."""
+    otlp, forward = config.sources.otlp, config.forward
+    if otlp.auth is not None and otlp.tls is None and not is_loopback(otlp.http.host):
+        yield (
+            "sources.otlp.auth: credentials come in without encryption",
+            "set sources.otlp.tls, or listen on 127.0.0.1 behind something that encrypts",
+        )
+    if forward is None:
+        return
+    if forward.authorization is not None and otlp.auth is None and not is_loopback(otlp.http.host):
+        yield (
+            f"forward.authorization: whoever reaches {otlp.http} sends upstream with these credentials",
+            "listen on 127.0.0.1 (sources.otlp.http), or set sources.otlp.auth",
+        )
+    if otlp.auth is not None and forward.authorization is None:
+        yield (
+            "sources.otlp.auth: the credentials that senders give here go on to forward.url",
+            "set forward.authorization where they are not meant for it",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address at this host."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _unheard(config: Config) -> Iterator[tuple[str, str]]:
+    """Messages that nobody gets, or that lead nowhere."""
+    alerts = config.alerts
+    readers = [entry for entry in alerts.notify if entry.alertmanager is None]
+    if alerts.report is not None and not readers:
+        yield (
+            "alerts.report: nobody gets it; Alertmanager takes alerts only",
+            "add a webhook or slack to alerts.notify, or take the report out",
+        )
+    if alerts.notify and alerts.links.trace is None:
+        yield (
+            "alerts.links.trace is not set, so that messages name failing traces without a link",
+            "set it to the address of a trace's page, with {trace_id} in it",
+        )
+
+
+def _own_telemetry(config: Config) -> Iterator[tuple[str, str]]:
+    """Own traces and events that nobody takes, or that there are none of."""
+    section = config.sinks.otel_events
+    if section is None:
+        return
+    if "logs" in section.signals and section.endpoint.endswith(_LANGFUSE_OTLP):
+        yield (
+            "sinks.otel_events.signals: Langfuse takes no logs, so that scores told as events are refused there",
+            "set signals: [traces]; sinks.langfuse writes the scores",
+        )
+    if section.signals == ("traces",) and config.answerers.judge is None:
+        yield (
+            "sinks.otel_events.signals: there are no own traces without a judge, and nothing else is told",
+            "add logs to signals, or answerers.judge, or take the sink out",
+        )
+
+
+def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:
+    """Weighed metrics of a rubric that nobody who is configured can tell."""
+    answerers = config.answerers
+    sections = {Method.JUDGE: answerers.judge, Method.EMBEDDING: answerers.embedding}
+    absent = [method for method, section in sections.items() if section is None]
+    untold = [c.metric for c in RUBRICS[name].criteria if c.weight and set(c.metric.methods) <= set(absent)]
+    if untold:
+        could = [_NAMES[method] for method in absent if any(method in metric.methods for metric in untold)]
+        who, keys = " or ".join(who for who, _ in could), " or ".join(key for _, key in could)
+        needed = _all([metric.id for metric in untold])
+        yield (
+            f"{where}: {needed} {who}, which no section configures, so that these verdicts are incomplete",
+            f"add {keys}, or take the rubric out of the route, or expect incomplete verdicts",
+        )
+
+
+def only_judged(name: str) -> list[str]:
+    """Weighed metrics of a rubric that nobody but a judge can tell."""
+    return [c.metric.id for c in RUBRICS[name].criteria if c.weight and tuple(c.metric.methods) == (Method.JUDGE,)]
+
+
+def _all(names: list[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last} need" if others else f"{last} needs"

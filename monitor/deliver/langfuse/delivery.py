@@ -1,0 +1,309 @@
+"""Delivery: takes scores out of the outbox to Langfuse, and reads back whether they are there.
+
+It works in steps, one request or a few each, and keeps nothing of its own that a restart would miss. What goes wrong is
+told apart by what helps:
+
+- the destination (down, slow, limiting, a proxy's page): wait, longer each time, and try again with fewer;
+- the keys, the address, the rights: say so, and try again every few minutes;
+- one score (refused, too large): give it up with the reason, for a person to look at and replay;
+- one score that fails again and again while others are taken: the same, after some attempts;
+- a score that was taken and is not there: send it again without its config, then give it up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+from integrations.langfuse.backoff import Patience
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.configs import ScoreConfigs
+from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.probe import Server, probe
+from integrations.langfuse.reading_back import MOST_IDS, stored
+from integrations.langfuse.scores import Declared, timestamp
+from integrations.langfuse.sending import ScoreSender
+from integrations.store.errors import StoreError
+from integrations.store.outbox import Counts, Outbox, Waiting
+from scoring.status.export_snapshot import ExportStanding, ExportState
+
+log = logging.getLogger("sidejudge.langfuse")
+
+DESTINATION: Final = "langfuse"
+MOST_AT_ONCE: Final = 60
+"""Scores of one step."""
+MOST_ATTEMPTS: Final = 8
+"""Attempts that may fail for one score while others are taken."""
+IDLE_S: Final = 1.0
+"""How often the outbox is looked into."""
+RESEND_AFTER: Final = 3
+"""Looks in vain before a score is sent again, and again before it is given up."""
+LOOK_AGAIN_NS: Final = (300 * 10**9, 900 * 10**9)
+"""After the first minute, how long until the next look."""
+LOOK_HOURLY_NS: Final = 3600 * 10**9
+_COUNTS_EVERY_NS: Final = 5 * 10**9
+_TELL_EVERY_NS: Final = 60 * 10**9
+UNSTORED: Final = "not_stored"
+REASONS: Final = (*(kind.value for kind in Kind), UNSTORED)
+"""Why an export may fail, as metrics name it."""
+
+
+Overtaken: TypeAlias = Callable[[Iterable[Waiting]], Awaitable[frozenset[str]]]
+"""Asked just before scores are sent: ids of those that are to be sent no more, for a later word stands there."""
+
+
+class Counted(Protocol):
+    """Hears what becomes of scores."""
+
+    def exported(self, destination: str, count: int, *, at_s: float | None = None) -> None: ...
+    def export_failed(self, destination: str, reason: str, count: int = 1) -> None: ...
+
+
+class Delivery:
+    """The way from the outbox to one Langfuse. ``remember`` keeps which project it is.
+
+    ``overtaken`` is for who shares its scores with a monitor that may have spoken meanwhile; None: nobody else has.
+    """
+
+    def __init__(
+        self,
+        *,
+        outbox: Outbox,
+        langfuse: Langfuse,
+        declared: Sequence[Declared],
+        counted: Counted,
+        remember: Callable[[Server], Awaitable[None]],
+        clock_ns: Callable[[], int],
+        patience: Patience,
+        overtaken: Overtaken | None = None,
+    ) -> None:
+        self._outbox = outbox
+        self._overtaken = overtaken
+        self._langfuse = langfuse
+        self._counted = counted
+        self._remember = remember
+        self._clock_ns = clock_ns
+        self._patience = patience
+        self._configs = ScoreConfigs(langfuse, declared)
+        self._sender = ScoreSender(langfuse, arrays=True)
+        self.server: Server | None = None
+        self._size = MOST_AT_ONCE
+        self._verifies = True
+        self._state: ExportState = "starting"
+        self._reason = ""
+        self._seen_ns: int | None = None
+        self._success_ns: int | None = None
+        self._counts = Counts(waiting=0, oldest_ns=None, unseen=0, dead=0)
+        self._counted_ns: int | None = None
+        self._told_dead, self._told_ns = 0, 0
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            try:
+                pause_s = await self.step()
+            except StoreError as error:
+                log.warning("the outbox cannot be used; it waits", extra={"cause": str(error)})
+                pause_s = self._patience.after_failure(None)
+            await asyncio.sleep(pause_s)
+
+    async def flush(self) -> None:
+        """Send what may be sent now; ends at the first failure."""
+        while self._state in ("starting", "ok") and await self._due():
+            await self.step()
+
+    async def step(self) -> float:
+        """Do the next piece of work; how long to rest after it, in s."""
+        await self._count()
+        try:
+            if self.server is None:
+                await self._introduce()
+            rows = await self._due()
+            if rows:
+                await self._deliver(rows)
+            unseen = await asyncio.to_thread(self._outbox.unseen, self._clock_ns(), MOST_IDS)
+            if unseen:
+                await self._look_for(unseen)
+        except LangfuseError as error:
+            return self._failed(error)
+        if self._state != "ok":
+            self._say("ok", "")
+        return 0.0 if rows or len(unseen) >= MOST_IDS else IDLE_S
+
+    def standing(self) -> ExportStanding:
+        """Where it stands."""
+        oldest_ns, server = self._counts.oldest_ns, self.server
+        return ExportStanding(
+            destination=DESTINATION,
+            state=self._state,
+            reason=self._reason,
+            server=f"Langfuse {server.version or ''}".strip() if server else None,
+            project=server.project_name if server else None,
+            waiting=self._counts.waiting,
+            oldest_s=None if oldest_ns is None else oldest_ns / 1e9,
+            unseen=self._counts.unseen,
+            dead=self._counts.dead,
+            last_success_s=None if self._success_ns is None else self._success_ns / 1e9,
+        )
+
+    async def _introduce(self) -> None:
+        self.server = await probe(self._langfuse)
+        self._sender.arrays = self.server.takes_arrays
+        self._verifies = self.server.scores_v3 or self.server.legacy_reads
+        self._configs.forget()
+        await self._remember(self.server)
+        if not self._verifies:
+            log.warning("this Langfuse has no way to read scores back: what it takes is believed to be stored")
+        log.info("scores go to Langfuse", extra={"version": self.server.version, "project": self.server.project_name})
+
+    async def _due(self) -> list[Waiting]:
+        # In an outage one is tried; once it is taken, the others follow by age.
+        limit = 1 if self._patience.failures > 1 else self._size
+        return await asyncio.to_thread(self._outbox.due, self._clock_ns(), limit)
+
+    async def _deliver(self, rows: Sequence[Waiting]) -> None:
+        for row in rows:
+            if row.body is None:
+                await self._delete(row)
+        kept = await self._not_overtaken([row for row in rows if row.body is not None])
+        if not kept:
+            return
+        bodies = [await self._body(row) for row in kept]
+        outcome = await self._sender.send(bodies)
+        now_ns = self._clock_ns()
+        taken = [kept[index] for index in outcome.taken]
+        if taken:
+            await self._outbox.taken(taken, now_ns, verify=self._verifies)
+            self._success_ns = now_ns
+            await self._recovered()
+        for index, reason in outcome.refused.items():
+            await self._outbox.park([kept[index]], reason)
+            self._counted.export_failed(DESTINATION, Kind.REFUSED)
+        self._counted.exported(DESTINATION, len(taken) + len(outcome.refused), at_s=now_ns / 1e9 if taken else None)
+        if outcome.error is not None:
+            done = {*outcome.taken, *outcome.refused}
+            left = [row for index, row in enumerate(kept) if index not in done]
+            self._counted.exported(DESTINATION, len(left))
+            self._counted.export_failed(DESTINATION, outcome.error.kind, len(left))
+            await self._set_aside(left, outcome.error)
+            raise outcome.error
+
+    async def _not_overtaken(self, rows: list[Waiting]) -> list[Waiting]:
+        if self._overtaken is None or not rows or not self._verifies:
+            return rows
+        settled = await self._overtaken(rows)
+        await self._outbox.taken([row for row in rows if row.id in settled], self._clock_ns(), verify=False)
+        return [row for row in rows if row.id not in settled]
+
+    async def _delete(self, row: Waiting) -> None:
+        try:
+            await self._sender.delete(row.id)
+        except LangfuseError as error:
+            if error.kind is not Kind.RATE_LIMITED:
+                await self._set_aside([row], error)
+                raise
+            # Deletions have a limit by the day; scores need not wait for it.
+            wait_s = max(60.0, error.retry_after_s or 0.0)
+            await self._outbox.postpone([row], self._clock_ns() + int(wait_s * 1e9), str(error), counts=False)
+        else:
+            await self._outbox.taken([row], self._clock_ns(), verify=False)
+
+    async def _body(self, row: Waiting) -> dict[str, Any]:
+        body: dict[str, Any] = {**json.loads(row.body or "{}"), "timestamp": timestamp(row.at_ns)}
+        # Sent again because it was not stored, it goes without the config that it may not have fitted.
+        config = await self._configs.id_of(body) if row.missed < RESEND_AFTER else None
+        return body if config is None else {**body, "configId": config}
+
+    async def _set_aside(self, left: Sequence[Waiting], error: LangfuseError) -> None:
+        """After a failure that may be one score's fault: it lets the others by. Of an array, fewer the next time."""
+        if error.kind not in _PERHAPS_OURS or not left:
+            return
+        if self._sender.arrays and len(left) > 1:
+            self._size = max(1, self._size // 4)
+            return
+        row, alone = left[0], self._patience.failures == 0
+        if alone and row.attempts + 1 >= MOST_ATTEMPTS:
+            await self._outbox.park([row], f"failed {MOST_ATTEMPTS} times while others were taken: {error}")
+            return
+        due_ns = self._clock_ns() + self._patience.postponed_ns(row.attempts)
+        await self._outbox.postpone([row], due_ns, str(error), counts=alone)
+
+    async def _recovered(self) -> None:
+        self._size = min(MOST_AT_ONCE, self._size * 2)
+        if self._patience.failures > 1:
+            self._size = MOST_AT_ONCE
+            await self._outbox.wake()
+        self._patience.succeeded()
+
+    async def _look_for(self, rows: Sequence[Waiting]) -> None:
+        server = self.server
+        if server is None or not self._verifies:
+            await self._outbox.seen(rows)
+            return
+        bodies = [json.loads(row.body) for row in rows if row.body is not None]
+        # Where this read is gone, it is probed anew what there is.
+        there = await stored(self._langfuse, bodies, v3=server.scores_v3)
+        now_ns = self._clock_ns()
+        if there:
+            self._seen_ns = now_ns
+            await self._outbox.seen([row for row in rows if row.id in there])
+        for row in rows:
+            if row.id not in there:
+                await self._missed(row, now_ns)
+
+    async def _missed(self, row: Waiting, now_ns: int) -> None:
+        looks = row.missed + 1
+        if looks % RESEND_AFTER:
+            due_ns = now_ns + LOOK_AGAIN_NS[looks % RESEND_AFTER - 1]
+            await self._outbox.missed([row], due_ns, _NOT_THERE, then="sent")
+        elif looks == RESEND_AFTER:
+            self._counted.export_failed(DESTINATION, UNSTORED)
+            self._configs.forget()
+            log.warning("a score was taken and not stored; it is sent again", extra={"score": row.id})
+            await self._outbox.missed([row], 0, _NOT_THERE, then="waiting")
+        elif self._seen_ns is not None and now_ns - self._seen_ns < LOOK_HOURLY_NS:
+            self._counted.export_failed(DESTINATION, UNSTORED)
+            await self._outbox.missed([row], 0, f"{_NOT_THERE}, though it was sent again", then="dead")
+        else:  # nothing at all is stored there: its workers are behind, and what it took may still come
+            await self._outbox.missed([row], now_ns + LOOK_HOURLY_NS, _NOT_THERE, then="sent")
+
+    def _failed(self, error: LangfuseError) -> float:
+        if error.kind.passing:
+            self._say("retrying", str(error))
+        else:
+            self._say("stopped", f"{error}; {_REMEDIES.get(error.kind, _CHECK)}")
+            self.server = None
+        return self._patience.after_failure(error.retry_after_s, needs_somebody=not error.kind.passing)
+
+    def _say(self, state: ExportState, reason: str) -> None:
+        if state != self._state:
+            level = {"ok": logging.INFO, "retrying": logging.WARNING}.get(state, logging.ERROR)
+            told = {"ok": "Langfuse takes scores", "retrying": "Langfuse takes no scores now; they wait"}
+            log.log(level, told.get(state, "Langfuse refuses scores; they wait"), extra={"cause": reason})
+        self._state, self._reason = state, reason
+
+    async def _count(self) -> None:
+        now_ns = self._clock_ns()
+        if self._counted_ns is None or now_ns - self._counted_ns >= _COUNTS_EVERY_NS:
+            self._counts, self._counted_ns = await asyncio.to_thread(self._outbox.counts), now_ns
+            self._tell_of_the_dead(now_ns)
+
+    def _tell_of_the_dead(self, now_ns: int) -> None:
+        if self._counts.dead <= self._told_dead:
+            self._told_dead = self._counts.dead  # some may have been sent again
+        elif now_ns - self._told_ns >= _TELL_EVERY_NS:
+            self._told_dead, self._told_ns = self._counts.dead, now_ns
+            said = "scores were given up; 'sidejudge export dead' lists them with the reasons"
+            log.warning(said, extra={"given_up": self._counts.dead})
+
+
+_NOT_THERE: Final = "taken by Langfuse and not stored"
+_PERHAPS_OURS: Final = (Kind.SERVER_ERROR, Kind.TIMEOUT, Kind.UNREACHABLE, Kind.TOO_EXPENSIVE)
+_CHECK: Final = "check sinks.langfuse.base_url"
+_REMEDIES: Final[Mapping[Kind, str]] = {
+    Kind.KEYS_REFUSED: "check public_key and secret_key of sinks.langfuse, and that base_url is where they belong",
+    Kind.FORBIDDEN: "these keys may not write scores, or ingestion is suspended; see the project's settings",
+}

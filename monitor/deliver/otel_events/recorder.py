@@ -1,0 +1,125 @@
+"""Recorder: what judging does, written down as own traces, and what it says, as events.
+
+It hears of requests to models as an observer and of verdicts as a listener, all in the event loop, and only writes into
+memory. A judging begins with the first request to a model that is made for a case, and ends with the ending of its
+trace: all verdicts of one ending have one own trace. What is answered out of the cache, or without a judge, has none.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from integrations.judge.client import Completion
+from integrations.otel_events.evaluation import tell
+from integrations.otel_events.judged import Judged
+from integrations.otel_events.own_trace import Call, OwnTrace
+from integrations.otel_events.providers import Telemetry
+from integrations.provider.errors import Usage
+from monitor.evaluate.judge.observer import Flag
+from monitor.evaluate.result import Ending
+from scoring.case.case import Case
+from scoring.verdict.rubric import Rubric
+
+log = logging.getLogger("sidejudge.otel")
+
+MOST_OPEN: Final = 10_000
+"""Judgings that are under way or wait; beyond it the oldest is closed without its verdicts."""
+_CALL_OFF: Final = {"sidejudge.outcome": "not_ended"}
+
+
+class Recorder:
+    """``traces`` and ``events`` say what is written down."""
+
+    def __init__(
+        self,
+        telemetry: Telemetry,
+        *,
+        rubrics: Mapping[str, Rubric],
+        traces: bool,
+        events: bool,
+        clock_ns: Callable[[], int],
+    ) -> None:
+        self._telemetry, self._rubrics, self._clock_ns = telemetry, rubrics, clock_ns
+        self._traces, self._events = traces, events
+        self._open: dict[str, OwnTrace] = {}
+        self._heard: ContextVar[tuple[Judged, int] | None] = ContextVar("sidejudge_heard", default=None)
+
+    def hearing(self, case: Case) -> None:
+        judged = Judged(
+            case_id=case.case_id, trace_id=case.trace_id, root_span_id=case.root_span_id,
+            session_id=case.session_id, service=case.service, environment=case.environment,
+        )  # fmt: skip
+        self._heard.set((judged, self._clock_ns()))
+
+    def attempted(
+        self, model: str, *, duration_s: float, usage: Usage, failure: str | None, completion: Completion | None = None
+    ) -> None:
+        heard = self._heard.get()
+        if heard is None or not self._traces:
+            return
+        end_ns = self._clock_ns()
+        call = Call(
+            model=model, start_ns=end_ns - max(0, int(duration_s * 1e9)), end_ns=end_ns, usage=usage,
+            failure=failure, completion=completion,
+        )  # fmt: skip
+        with _harmless():
+            self._own(*heard).add(call)
+
+    def looked_up(self, *, hits: int, misses: int) -> None:
+        """A look into the cache is no request."""
+
+    def flagged(self, model: str, flag: Flag) -> None:
+        """What makes an answer doubtful stands on its scores."""
+
+    def ended(self, ending: Ending) -> None:
+        """A trace, or a session, has ended, and that is on disk."""
+        with _harmless():
+            self._tell(ending)
+
+    def _tell(self, ending: Ending) -> None:
+        own = self._open.pop(ending.trace_id.hex(), None)
+        if own is not None:
+            own.end(self._clock_ns(), {"sidejudge.outcome": ending.reason.value, **_verdicts(ending)})
+        if not self._events:
+            return
+        for verdict in ending.changed:
+            judged = Judged(
+                case_id=verdict.case_id, trace_id=verdict.trace_id, root_span_id=ending.root_span_id,
+                session_id=verdict.session_id, service=verdict.service, environment=verdict.environment,
+            )  # fmt: skip
+            tell(
+                self._telemetry.logger, judged, verdict, self._rubrics[verdict.rubric],
+                at_ns=ending.ended_ns, own_trace_id=own.trace_id if own is not None else None,
+            )  # fmt: skip
+
+    def close(self) -> None:
+        """End what is open: it is judged again after the next start, and told anew then."""
+        for own in self._open.values():
+            own.end(self._clock_ns(), _CALL_OFF)
+        self._open.clear()
+
+    def _own(self, judged: Judged, start_ns: int) -> OwnTrace:
+        key = judged.trace_id or judged.case_id
+        if key not in self._open:
+            if len(self._open) >= MOST_OPEN:
+                self._open.pop(next(iter(self._open))).end(self._clock_ns(), _CALL_OFF)
+            self._open[key] = OwnTrace(self._telemetry.tracer, judged, start_ns)
+        return self._open[key]
+
+
+@contextmanager
+def _harmless() -> Iterator[None]:
+    """A bug of ours here must cost what is told of judging, and not the judging."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  # its text may hold what a trace said
+        log.error("own telemetry was not written", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
+
+
+def _verdicts(ending: Ending) -> dict[str, str]:
+    """What came of it, rubric by rubric."""
+    return {f"sidejudge.verdict.{verdict.rubric}": verdict.state.value for verdict in ending.verdicts}

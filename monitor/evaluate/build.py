@@ -1,0 +1,206 @@
+"""Answering: the configured answerers, put together. What is not configured is not imported."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from integrations.prometheus.judge_metrics import KnownJudge
+from integrations.provider.errors import Kind, ProviderError
+from monitor.config import Config
+from monitor.config.evaluators import JudgeSection
+from scoring.case.case import Case
+from scoring.lexical import answers as lexical
+from scoring.questions.question import Question, Reply
+from scoring.status.judge_snapshot import JudgeStanding, ModelStanding, Spending
+
+from .backends import Answerers, Synchronous
+
+if TYPE_CHECKING:
+    from integrations.judge.client import Model
+    from integrations.provider.library import LiteLLM
+    from monitor.evaluate.embedding.embedding_backend import EmbeddingAnswerer
+    from monitor.evaluate.embedding.observer import Observer as EmbeddingObserver
+    from monitor.evaluate.embedding.vector_cache import Shelf
+    from monitor.evaluate.judge.judge_backend import JudgeAnswerer, Memory
+    from monitor.evaluate.judge.observer import Observer
+    from monitor.evaluate.judge.settings import JudgeSettings
+
+    from .judge_queue import Docket
+
+log = logging.getLogger("sidejudge.judge")
+
+PARSE_ERROR = "parse_error"
+FLAGS = ("contradiction", "disagreement")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """Who answers: ``at_once`` without waiting, the ``others`` after that."""
+
+    at_once: Callable[[Case, Question], Reply] | None
+    others: Answerers | None = None
+    judge: JudgeAnswerer | None = None
+    embedding: EmbeddingAnswerer | None = None
+    library: LiteLLM | None = None
+
+    async def warm(self) -> None:
+        """Load what is slow to load, before the first case needs it. What fails is told again when it is needed."""
+        if self.judge is not None and self.library is not None:
+            try:
+                await self.library.start()
+            except ProviderError as error:
+                log.error("the judge cannot be loaded", extra={"cause": str(error)})  # noqa: TRY400  # the cause says all
+        if self.embedding is not None:
+            await self.embedding.warm()
+
+    async def close(self) -> None:
+        """End what was loaded."""
+        if self.embedding is not None:
+            await self.embedding.close()
+        if self.library is not None:
+            await self.library.close()
+
+
+def answering(
+    config: Config,
+    *,
+    memory: Memory,
+    vectors: Shelf,
+    observer: Observer | None,
+    embedding_observer: EmbeddingObserver | None = None,
+    clock_ns: Callable[[], int],
+) -> Answering:
+    """The answerers of a configuration, in its order. Nothing is loaded and nobody asked yet.
+
+    ``memory`` is where the judge's answers and cost are kept, ``vectors`` where those of embedded texts are.
+    """
+    section = config.answerers
+    if section.judge is None and section.embedding is None:
+        return Answering(at_once=lexical.answer if "lexical" in section.order else None)
+    from integrations.provider.library import LiteLLM  # noqa: PLC0415
+
+    library = LiteLLM()
+    judge = embedding = None
+    if section.judge is not None:
+        judge = _judge(section.judge, library, memory, observer, clock_ns)
+    if section.embedding is not None:
+        from monitor.evaluate.embedding.build import embedding_answerer  # noqa: PLC0415
+
+        embedding = embedding_answerer(
+            section.embedding, library=library, shelf=vectors, clock_ns=clock_ns, observer=embedding_observer
+        )
+    known = {"lexical": Synchronous(lexical.answer), "embedding": embedding, "judge": judge}
+    order = {name: answerer for name in section.order if (answerer := known[name]) is not None}
+    first = next(iter(order)) == "lexical"
+    return Answering(
+        at_once=lexical.answer if first else None,
+        others=Answerers(order=tuple(order.values())[first:], judge=judge),
+        judge=judge,
+        embedding=embedding,
+        library=library,
+    )
+
+
+def _judge(
+    section: JudgeSection,
+    library: LiteLLM,
+    memory: Memory,
+    observer: Observer | None,
+    clock_ns: Callable[[], int],
+) -> JudgeAnswerer:
+    from integrations.judge.client import JudgeClient  # noqa: PLC0415
+    from monitor.evaluate.judge.judge_backend import JudgeAnswerer  # noqa: PLC0415
+    from monitor.evaluate.judge.observer import Unobserved  # noqa: PLC0415
+
+    from .judge_log import JudgeWatch  # noqa: PLC0415
+
+    watch = JudgeWatch(observer or Unobserved(), lambda: clock_ns() / 1e9)
+    judge = JudgeAnswerer(
+        judge_settings(section), client=JudgeClient(library), memory=memory, observer=watch, clock_ns=clock_ns
+    )
+    watch.watch(judge)
+    return judge
+
+
+def judge_settings(section: JudgeSection) -> JudgeSettings:
+    """The configured judge as the runtime knows it."""
+    from monitor.evaluate.judge.settings import JudgeSettings  # noqa: PLC0415
+
+    return JudgeSettings(
+        models=tuple(_model(name, section) for name in (section.model, *section.panel)),
+        panel_rule=section.panel_rule,
+        retries=section.retries,
+        concurrency=section.concurrency,
+        requests_per_minute=section.requests_per_minute,
+        tokens_per_minute=section.tokens_per_minute,
+        context_tokens=section.context_tokens,
+        budget_usd_per_hour=section.budget_usd_per_hour,
+        budget_usd_per_day=section.budget_usd_per_day,
+        cache_entries=section.cache_entries,
+    )
+
+
+def _model(name: str, section: JudgeSection) -> Model:
+    """One judge. Address, key and price are those of ``model``: a panel's members of other providers have their own."""
+    from integrations.judge.client import Model, Price  # noqa: PLC0415
+
+    own = name.partition("/")[0] == section.model.partition("/")[0]
+    price = section.price
+    return Model(
+        name=name,
+        api_base=section.api_base if own else None,
+        api_key=section.api_key.get_secret_value() if section.api_key is not None and own else None,
+        timeout_s=section.timeout.seconds,
+        temperature=section.temperature,
+        top_p=section.top_p,
+        max_tokens=section.max_tokens,
+        seed=section.seed,
+        price=Price(
+            input_usd_per_million=price.input_usd_per_million, output_usd_per_million=price.output_usd_per_million
+        )
+        if price is not None and name == section.model
+        else None,
+    )
+
+
+def known_judge(config: Config) -> KnownJudge | None:
+    """What metrics know of the judge before it is asked; None without one."""
+    section = config.answerers.judge
+    if section is None:
+        return None
+    return KnownJudge(models=(section.model, *section.panel), failures=(*Kind, PARSE_ERROR), flags=FLAGS)
+
+
+def judge_standing(config: Config, judge: JudgeAnswerer | None, docket: Docket, now_s: float) -> JudgeStanding | None:
+    """How the judge stands; None without one."""
+    section = config.answerers.judge
+    if judge is None or section is None:
+        return None
+    from monitor.evaluate.judge.budget import DAY_S, HOUR_S  # noqa: PLC0415
+
+    oldest_ns = docket.backlog.oldest_ns
+    return JudgeStanding(
+        name=judge.name,
+        models=tuple(
+            ModelStanding(
+                model=name,
+                circuit=state.circuit.value,
+                reason=state.reason,
+                since_s=state.since,
+                next_probe_s=state.next_probe,
+            )
+            for name, state in judge.states().items()
+        ),
+        outage=judge.outage,
+        spending=(
+            Spending(period="hour", spent_usd=judge.budget.spent(HOUR_S, now_s), limit_usd=section.budget_usd_per_hour),
+            Spending(period="day", spent_usd=judge.budget.spent(DAY_S, now_s), limit_usd=section.budget_usd_per_day),
+        ),
+        shares={priority: judge.budget.q(priority, now_s) for priority in ("high", "normal", "low")},
+        under_way=docket.under_way,
+        waiting=docket.waiting,
+        oldest_s=oldest_ns / 1e9 if oldest_ns is not None else None,
+    )

@@ -1,0 +1,42 @@
+"""The configured embeddings, put together. Nothing is loaded and no endpoint asked yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from integrations.provider.library import LiteLLM
+from monitor.config.evaluators import Embedding
+
+from .embedder import Embedder, Model
+from .embedding_backend import EmbeddingAnswerer
+from .observer import Observer
+from .vector_cache import Shelf, VectorCache
+
+
+def embedding_answerer(
+    section: Embedding,
+    *,
+    library: LiteLLM,
+    shelf: Shelf,
+    clock_ns: Callable[[], int],
+    observer: Observer | None = None,
+) -> EmbeddingAnswerer:
+    """An answerer by the model of the configuration; ``library`` serves a remote one, ``shelf`` keeps vectors."""
+    cache = VectorCache(shelf, model=section.model, entries=section.cache_entries, clock_ns=clock_ns)
+    return EmbeddingAnswerer(Embedder(embedding_model(section, library), cache, observer=observer))
+
+
+def embedding_model(section: Embedding, library: LiteLLM) -> Model:
+    """The model alone, in this process or at its endpoint."""
+    if not section.remote:
+        from integrations.embed.local import LocalModel  # noqa: PLC0415
+
+        return LocalModel(section.model, device=section.device, batch_size=section.batch_size)
+    from integrations.embed.remote import RemoteModel  # noqa: PLC0415
+
+    from .retrying import Retrying  # noqa: PLC0415
+
+    key = section.api_key.get_secret_value() if section.api_key is not None else None
+    return Retrying(
+        RemoteModel(section.model, library, api_base=section.api_base, api_key=key, batch_size=section.batch_size)
+    )

@@ -1,0 +1,135 @@
+"""Embedder: texts → vectors of length 1, from the cache or by the model.
+
+The model works for one call at a time. What other cases ask for meanwhile is gathered and travels in the next call, a
+text that several ask for once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from integrations.embed.errors import EmbeddingError
+from scoring.embedding.vector import Vector, unit
+
+from .observer import Observer, Unobserved
+from .vector_cache import VectorCache, pack, unpack
+
+Vectors: TypeAlias = dict[str, Vector]
+Asked: TypeAlias = tuple[tuple[str, ...], "asyncio.Future[Vectors]"]
+
+
+class Model(Protocol):
+    """What makes vectors. It raises ``EmbeddingError``."""
+
+    @property
+    def name(self) -> str: ...
+    async def start(self) -> None: ...
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]: ...
+    async def close(self) -> None: ...
+
+
+class Embedder:
+    """One model and its cache, used from one event loop."""
+
+    def __init__(
+        self,
+        model: Model,
+        cache: VectorCache,
+        *,
+        observer: Observer | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._model: Final = model
+        self._cache = cache
+        self._observer = observer or Unobserved()
+        self._clock = clock
+        self._asked: list[Asked] = []
+        self._working: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Load the model now. Raises ``EmbeddingError``."""
+        await self._model.start()
+
+    async def vectors(self, texts: Sequence[str]) -> Vectors:
+        """A vector for each text that the model gives a direction. Raises ``EmbeddingError``."""
+        known = await self._cache.get(texts)
+        missing = tuple(text for text in dict.fromkeys(texts) if text not in known)
+        self._observer.looked_up(hits=len(known), misses=len(missing))
+        if not missing:
+            return known
+        future: asyncio.Future[Vectors] = asyncio.get_running_loop().create_future()
+        self._asked.append((missing, future))
+        if self._working is None or self._working.done():
+            self._working = asyncio.create_task(self._work())
+        return {**known, **await future}
+
+    async def close(self) -> None:
+        """Refuse what waits and end the model; idempotent."""
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.gather(self._working, return_exceptions=True)
+        _refuse(self._asked, EmbeddingError(_CLOSED))
+        await self._model.close()
+
+    async def _work(self) -> None:
+        while self._asked:
+            asked, self._asked = self._asked, []
+            try:
+                await self._serve([each for each in asked if not each[1].done()])
+            finally:
+                _refuse(asked, EmbeddingError(_CLOSED))  # of what was served this changes nothing
+
+    async def _serve(self, asked: Sequence[Asked]) -> None:
+        try:
+            made = await self._embed(tuple({text: None for texts, _ in asked for text in texts}))
+        except EmbeddingError as error:
+            if not error.of_texts or len(asked) == 1:
+                _refuse(asked, error)
+                return
+            for each in asked:  # what one case holds costs no other its vectors
+                await self._serve([each])
+        except Exception as error:  # noqa: BLE001  # a bug is told to those who asked, and the next call goes on
+            _refuse(asked, EmbeddingError(f"embedding failed: {type(error).__name__}"))
+        else:
+            for texts, future in asked:
+                if not future.done():
+                    future.set_result({text: made[text] for text in texts if text in made})
+
+    async def _embed(self, texts: Sequence[str]) -> Vectors:
+        known = await self._cache.get(texts)  # the call before may have embedded some of them
+        left = [text for text in texts if text not in known]
+        return {**known, **await self._anew(left)} if left else known
+
+    async def _anew(self, texts: Sequence[str]) -> Vectors:
+        began, failed = self._clock(), True
+        try:
+            given = await self._model.embed(texts)
+            failed = False
+        finally:
+            self._observer.embedded(self._model.name, texts=len(texts), duration_s=self._clock() - began, failed=failed)
+        packed = await asyncio.to_thread(_packed, texts, given)
+        await self._cache.put(packed)
+        # What comes out of the cache later is what is answered with now, to the last digit.
+        return {text: unpack(vector) for text, vector in packed.items()}
+
+
+_CLOSED: Final = "embedding has ended; the monitor is shutting down"
+
+
+def _refuse(asked: Sequence[Asked], error: EmbeddingError) -> None:
+    for _, future in asked:
+        if not future.done():
+            future.set_exception(error)
+
+
+def _packed(texts: Sequence[str], given: Sequence[Vector]) -> Mapping[str, bytes]:
+    packed: dict[str, bytes] = {}
+    for text, vector in zip(texts, given, strict=True):
+        try:
+            packed[text] = pack(unit(vector))
+        except ValueError:  # no direction: the text has no vector, and is told so
+            continue
+    return packed

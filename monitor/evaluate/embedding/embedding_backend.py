@@ -1,0 +1,66 @@
+"""EmbeddingAnswerer: questions that likeness in meaning answers, all texts of a round in one call."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+
+from integrations.embed.errors import EmbeddingError
+from scoring.case.case import Case
+from scoring.embedding.answers import QUESTIONS, answer, texts
+from scoring.embedding.vector import Vector
+from scoring.questions.question import NoAnswer, Question, Reply
+
+from .embedder import Embedder
+
+log = logging.getLogger("sidejudge.embedding")
+
+
+class EmbeddingAnswerer:
+    """A backend (``monitor.evaluate.backends``); formulas and thresholds are in ``scoring.embedding.answers``."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._told: str | None = None
+
+    async def start(self) -> None:
+        """Load the model now rather than with the first case. Raises ``EmbeddingError``."""
+        await self._embedder.start()
+
+    async def warm(self) -> None:
+        """Load the model now. What fails is logged, and is the reason of what it leaves unanswered."""
+        try:
+            await self.start()
+        except EmbeddingError as error:
+            self._tell(error)
+
+    async def close(self) -> None:
+        """End the model; idempotent."""
+        await self._embedder.close()
+
+    async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:  # noqa: ARG002  # a question holds all that is compared
+        """Replies to what embeddings can tell; what they cannot is left out. It never raises."""
+        wanted = {question: texts(question) for question in questions if isinstance(question, QUESTIONS)}
+        needed = [text for each in wanted.values() if not isinstance(each, NoAnswer) for text in each]
+        try:
+            vectors = await self._embedder.vectors(list(dict.fromkeys(needed))) if needed else {}
+            return await asyncio.to_thread(_replies, tuple(wanted), vectors)
+        except EmbeddingError as error:
+            self._tell(error)
+            failed = NoAnswer(str(error), failed=True)
+        except ValueError as error:  # a store that holds vectors of another model of the same name
+            failed = NoAnswer(f"the vectors cannot be compared: {error}", failed=True)
+        except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may hold what a trace said
+            log.error("could not embed", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
+            failed = NoAnswer(f"embedding error: {type(error).__name__}", failed=True)
+        return {question: each if isinstance(each, NoAnswer) else failed for question, each in wanted.items()}
+
+    def _tell(self, error: EmbeddingError) -> None:
+        if str(error) != self._told:
+            self._told = str(error)
+            log.error("could not embed", extra={"cause": error.cause, "remedy": error.remedy})
+
+
+def _replies(questions: Sequence[Question], vectors: Mapping[str, Vector]) -> dict[Question, Reply]:
+    return {question: answer(question, vectors) for question in questions}

@@ -1,0 +1,35 @@
+"""Trial: does a model of embeddings work at all? One short text, for people who set one up."""
+
+from __future__ import annotations
+
+import asyncio
+
+from integrations.embed.errors import EmbeddingError
+from integrations.provider.library import LiteLLM
+from monitor.config.evaluators import Embedding
+
+from .build import embedding_model
+
+_TEXT = "Where is my parcel?"
+
+
+def try_embedding(section: Embedding) -> int:
+    """The number of dimensions of what the model makes. Raises ``EmbeddingError``; the key is never part of it.
+
+    A model in this process is loaded for it; an endpoint is asked once, and again where it fails in passing.
+    """
+    return asyncio.run(_try(section))
+
+
+async def _try(section: Embedding) -> int:
+    library = LiteLLM()
+    model = embedding_model(section, library)
+    try:
+        await model.start()
+        vectors = await model.embed([_TEXT])
+    finally:
+        await model.close()
+        await library.close()
+    if not vectors or not vectors[0]:
+        raise EmbeddingError(f"the embedding model {section.model} answered with no vector")
+    return len(vectors[0])

@@ -1,0 +1,52 @@
+"""An embedding model at an endpoint, asked again when it fails in passing; what remains is an ``EmbeddingError``."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from integrations.embed.errors import EmbeddingError
+from integrations.embed.remote import RemoteModel
+from integrations.provider.errors import Kind, ProviderError
+from monitor.evaluate.judge.failure_policy import REACTIONS, pause
+from scoring.embedding.vector import Vector
+
+RETRIES: Final = 3
+_OF_TEXTS: Final = (Kind.BAD_REQUEST, Kind.CONTEXT_OVERFLOW, Kind.CONTENT_REFUSED)
+
+
+class Retrying:
+    """A remote model with the patience that a judge is asked with (``monitor.evaluate.judge.failure_policy``)."""
+
+    def __init__(self, model: RemoteModel, *, jitter: Callable[[], float] = random.random) -> None:
+        self.name: Final = model.name
+        self._model = model
+        self._jitter = jitter
+
+    async def start(self) -> None:
+        """Load what it takes to ask. Raises ``EmbeddingError``."""
+        try:
+            await self._model.start()
+        except ProviderError as error:
+            raise self._named(error) from None
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each text. Raises ``EmbeddingError``."""
+        for attempt in range(RETRIES + 1):
+            try:
+                return await self._model.embed(texts)
+            except ProviderError as error:
+                wait_s = pause(attempt, error.retry_after_s, self._jitter())
+                if not REACTIONS[error.kind].retry or wait_s is None or attempt == RETRIES:
+                    raise self._named(error) from None
+                await asyncio.sleep(wait_s)
+        raise AssertionError("a loop of at least one attempt")
+
+    async def close(self) -> None:
+        """Nothing of its own."""
+        await self._model.close()
+
+    def _named(self, error: ProviderError) -> EmbeddingError:
+        return EmbeddingError(f"embeddings of {self.name}: {error}", of_texts=error.kind in _OF_TEXTS)

@@ -1,0 +1,156 @@
+"""Hearing: one case before its rubrics, advanced as far as answers allow.
+
+It does no I/O and waits for nothing; whoever drives it asks others what is ``open`` and gives it the replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import GeneratorType
+from typing import TypeAlias, TypeVar
+
+from scoring.case.case import Case
+from scoring.metrics.result import Judgement, Result
+from scoring.questions.question import Answer, Evaluation, NoAnswer, Question, Reply, Steps
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.verdict import Selection, Verdict, reach_verdict
+
+T = TypeVar("T")
+
+Spent: TypeAlias = Mapping[tuple[str, str], tuple[Judgement, ...]]
+"""What judges were asked, by rubric and metric."""
+NOBODY = NoAnswer("no answerer is configured for this question")
+
+
+class Hearing:
+    """All metrics of all rubrics of a case, advanced together: what two of them ask, now or later, is asked once.
+
+    ``at_once`` answers without waiting (None: nobody does); metrics are advanced as far as it carries them before
+    anybody else is asked, so that what is left travels together.
+    """
+
+    def __init__(
+        self, case: Case, rubrics: Sequence[Rubric], at_once: Callable[[Case, Question], Reply] | None
+    ) -> None:
+        self.case = case
+        self._rubrics = rubrics
+        self._at_once = at_once
+        self._known: dict[Question, Reply] = {}
+        self._passed: dict[Question, NoAnswer] = {}
+        self._probability: dict[str, float | None] = {}
+        self._earlier: Spent = {}
+        self._told: dict[str, dict[str, Result]] = {}
+        asking: dict[tuple[str, str], Steps] = {}
+        for rubric in rubrics:
+            told = self._told[rubric.id] = {}
+            for metric in rubric.metrics:
+                begun = metric.start(case)
+                if isinstance(begun, GeneratorType):
+                    asking[rubric.id, metric.id] = begun
+                else:
+                    told[metric.id] = begun  # type: ignore[assignment]  # all steps are generators of Python's own
+        self._evaluation = Evaluation(asking)
+        self._advance()
+
+    @property
+    def open(self) -> tuple[Question, ...]:
+        """What has to be asked now, each question once, in the order in which they were first asked."""
+        asked = self._evaluation.questions
+        return tuple([q for q in asked if q not in self._known]) if asked and not self.dropped else ()
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Ids of the rubrics that wait for answers."""
+        waiting = {rubric for rubric, _ in self._evaluation.running}
+        return tuple(rubric.id for rubric in self._rubrics if rubric.id in waiting)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Why those failed who were asked and failed."""
+        return tuple(reply.reason for reply in self._known.values() if isinstance(reply, NoAnswer) and reply.failed)
+
+    @property
+    def asked_in_vain(self) -> bool:
+        """Whether a judge was sent anything of the case, and gave no answer."""
+        return any(isinstance(reply, NoAnswer) and reply.judgement is not None for reply in self._known.values())
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Ids of the rubrics that give no verdict, for the case was not drawn for them."""
+        return tuple([rubric for rubric, probability in self._probability.items() if probability is None])
+
+    @property
+    def spent(self) -> Spent:
+        """What judges were asked so far, by rubric and metric, that of earlier hearings included."""
+        now = self._evaluation.judgements
+        if not now:
+            return self._earlier
+        return {
+            name: tuple(dict.fromkeys((*self._earlier.get(name, ()), *now.get(name, ()))))
+            for name in {**self._earlier, **now}
+        }
+
+    def resume(self, earlier: Spent) -> None:
+        """Say what was ``spent`` on the case in a hearing that was broken off; its verdicts tell of that too."""
+        self._earlier = earlier
+
+    def draw(self, probability: float | None) -> None:
+        """Say how likely the case was drawn for the rubrics that are undecided; None: it was not, they are dropped.
+
+        What is decided already keeps the probability of the case.
+        """
+        self._probability |= dict.fromkeys(self.undecided, probability)
+
+    def withdraw(self) -> None:
+        """Drop after all what it was drawn for: it could not be paid for."""
+        self._probability = dict.fromkeys(self._probability)
+
+    def give(self, replies: Mapping[Question, Reply]) -> None:
+        """Answer every open question. One without a reply counts as one that nobody could answer."""
+        for question in self.open:
+            self._known[question] = replies.get(question) or self._passed.get(question, NOBODY)
+        self._advance()
+
+    def _advance(self) -> None:
+        moved = True
+        while moved and (questions := self._evaluation.questions):
+            for question in questions:
+                if question not in self._known and question not in self._passed:
+                    reply = self._at_once(self.case, question) if self._at_once is not None else NOBODY
+                    if isinstance(reply, Answer) or reply.failed:
+                        self._known[question] = reply
+                    else:
+                        self._passed[question] = reply
+            moved = self._evaluation.advance(self._known)
+
+    def verdicts(self, *, created_at: str, selection: Selection = "random", revision: int = 1) -> tuple[Verdict, ...]:
+        """A verdict for each rubric that was not dropped, in order. Nothing may be open."""
+        spent = _by_rubric(self.spent)
+        for (rubric_id, metric), result in self._evaluation.results.items():
+            self._told[rubric_id][metric] = result
+        dropped = self.dropped
+        return tuple([
+            reach_verdict(
+                rubric,
+                self._as_drawn_for(rubric),
+                self._told[rubric.id],
+                judgements=spent.get(rubric.id),
+                created_at=created_at,
+                selection=selection,
+                revision=revision,
+            )
+            for rubric in self._rubrics
+            if rubric.id not in dropped
+        ])  # fmt: skip
+
+    def _as_drawn_for(self, rubric: Rubric) -> Case:
+        probability = self._probability.get(rubric.id)
+        return self.case if probability is None else replace(self.case, sampling_probability=probability)
+
+
+def _by_rubric(told: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:
+    found: dict[str, dict[str, T]] = {}
+    for (rubric, metric), each in told.items():
+        found.setdefault(rubric, {})[metric] = each
+    return found

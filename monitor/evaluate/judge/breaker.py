@@ -1,0 +1,130 @@
+"""Circuit breaker: stops asking a provider that cannot answer, says why, and looks now and then whether it can again.
+
+Closed: calls pass. Open: none does. After a pause it is half open: one call is let through as a probe, and decides. The
+pause doubles with each probe that fails. A probe should hold nothing of any trace (``health_probe.py``), or one
+trace that the provider chokes on would keep it open for all. What cannot mend itself within a call (a wrong key) opens
+it at once, other failures when several follow each other. All methods are pure given ``now`` (seconds of a clock).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from integrations.provider.errors import ProviderError
+
+from .failure_policy import REACTIONS
+
+CONSECUTIVE: Final = 5
+"""Failures in a row that open it."""
+FIRST_PAUSE_S: Final = 5.0
+LONGEST_PAUSE_S: Final = 300.0
+
+
+class Circuit(StrEnum):
+    """The three states of a circuit breaker (Nygard, *Release It!*, 2007)."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerState:
+    """``reason`` says why it is not closed, and is empty when it is. ``since`` and ``next_probe`` as ``now`` was given.
+
+    ``next_probe`` is None when closed, and while a probe is under way.
+    """
+
+    circuit: Circuit
+    reason: str = ""
+    since: float
+    next_probe: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Leave to make one call. What came of it is only heard while the breaker is still as it was when it gave leave.
+
+    ``probe``: the breaker is half open, and this call decides.
+    """
+
+    generation: int
+    probe: bool = False
+
+
+class Breaker:
+    """One breaker for one model of one provider. ``consecutive`` failures in a row open it."""
+
+    def __init__(self, now: float = 0.0, *, consecutive: int = CONSECUTIVE) -> None:
+        self._consecutive = consecutive
+        self._circuit = Circuit.CLOSED
+        self._reason = ""
+        self._since = now
+        self._failures = 0
+        self._generation = 0
+        self._probing = False
+        self._pause_s = FIRST_PAUSE_S
+        self._probe_at = now
+
+    def state(self, now: float) -> BreakerState:
+        """How it stands. Open turns half open by the passing of time alone."""
+        self._turn(now)
+        waits = self._circuit is not Circuit.CLOSED and not self._probing
+        return BreakerState(
+            circuit=self._circuit,
+            reason=self._reason,
+            since=self._since,
+            next_probe=self._probe_at if waits else None,
+        )
+
+    def permit(self, now: float) -> Permit | None:
+        """Leave to make a call, or None. Whoever has it must say ``succeeded``, ``failed`` or ``abandoned``."""
+        self._turn(now)
+        if self._circuit is Circuit.OPEN or (self._circuit is Circuit.HALF_OPEN and self._probing):
+            return None
+        self._probing = self._circuit is Circuit.HALF_OPEN
+        return Permit(self._generation, self._probing)
+
+    def succeeded(self, permit: Permit, now: float) -> None:
+        """The provider answered."""
+        if permit.generation != self._generation:
+            return
+        self._failures = 0
+        if self._circuit is not Circuit.CLOSED:
+            self._become(Circuit.CLOSED, "", now)
+            self._pause_s = FIRST_PAUSE_S
+
+    def failed(self, permit: Permit, error: ProviderError, now: float) -> None:
+        """The call failed; by its kind this opens the breaker at once, counts, or says that the provider works."""
+        reaction = REACTIONS[error.kind].breaker
+        if reaction == "ignores":
+            self.succeeded(permit, now)
+            return
+        if permit.generation != self._generation:
+            return
+        self._failures += 1
+        if self._circuit is Circuit.HALF_OPEN or reaction == "trips" or self._failures >= self._consecutive:
+            again = self._circuit is Circuit.HALF_OPEN
+            since = self._since if again else now
+            self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S) if again else FIRST_PAUSE_S
+            asked_s = min(error.retry_after_s or 0.0, LONGEST_PAUSE_S)
+            # Of an error that may quote the request, and with it a trace, only the kind is shown to everybody.
+            self._become(Circuit.OPEN, str(error if reaction == "trips" else error.kind), since)
+            self._probe_at = now + max(self._pause_s, asked_s)
+
+    def abandoned(self, permit: Permit) -> None:
+        """The call was given up before anything came of it; another may probe."""
+        if permit.generation == self._generation:
+            self._probing = False
+
+    def _turn(self, now: float) -> None:
+        if self._circuit is Circuit.OPEN and now >= self._probe_at:
+            self._become(Circuit.HALF_OPEN, self._reason, self._since)
+
+    def _become(self, circuit: Circuit, reason: str, since: float) -> None:
+        self._circuit, self._reason, self._since = circuit, reason, since
+        self._generation += 1
+        self._failures = 0
+        self._probing = False

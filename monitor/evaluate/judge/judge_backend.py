@@ -1,0 +1,230 @@
+"""JudgeAnswerer: questions about a case → answers of a judge, with their reason and their price.
+
+From the cache first; what is open in as few requests as fit the judge's context; each to every member of the panel. It
+never raises: what fails is a failed ``NoAnswer`` with its reason, and never a number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from integrations.provider.errors import Kind, ProviderError
+from integrations.store.errors import StoreError
+from scoring.case.case import Case
+from scoring.judging.check import contradiction
+from scoring.judging.request import JudgeRequest, cache_key, can_judge, requests
+from scoring.lexical.label import MAX_REASON, label
+from scoring.metrics.result import Judgement, Method
+from scoring.questions.question import Answer, NoAnswer, Question, Reply
+from scoring.verdict.review_reason import COST_UNKNOWN
+
+from .answer_cache import Cache, Kept, Shelf, key
+from .breaker import BreakerState
+from .budget import DAY_S, HOUR_S, Budget, Priority
+from .observer import Observer, Unobserved
+from .panel import Jury
+from .panel_member import OUTAGE, Bill, Client, UnansweredError
+from .settings import JudgeSettings
+
+log = logging.getLogger("sidejudge.judge")
+
+
+class Memory(Shelf, Protocol):
+    """The part of the store that a judge uses: answers, and what they cost by the hour."""
+
+    async def spend(self, hour_s: int, usd: float) -> None: ...
+    def spent_since(self, since_s: int) -> dict[int, float]: ...
+
+
+@dataclass(slots=True)
+class _Hearing:
+    """The case that the running task is about to have judged."""
+
+    priority: Priority = "normal"
+    counted: bool = False
+
+
+_hearing: Final[ContextVar[_Hearing | None]] = ContextVar("sidejudge_hearing", default=None)
+
+
+class JudgeAnswerer:
+    """Judges, as an answerer, in one event loop. Making it reads what was spent, and asks nobody."""
+
+    def __init__(
+        self,
+        settings: JudgeSettings,
+        *,
+        client: Client,
+        memory: Memory,
+        observer: Observer | None = None,
+        clock_ns: Callable[[], int] = time.time_ns,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._settings = settings
+        self._client = client
+        self._memory = memory
+        self._observer = observer or Unobserved()
+        self._clock_ns = clock_ns
+        self._cache = Cache(memory, entries=settings.cache_entries, clock_ns=clock_ns)
+        self.budget: Final = Budget(
+            per_hour=settings.budget_usd_per_hour,
+            per_day=settings.budget_usd_per_day,
+            spent=memory.spent_since(int(self._clock()) - DAY_S),
+        )
+        self._jury = Jury(
+            settings,
+            client=client,
+            budget=self.budget,
+            remember=self._remember,
+            observer=self._observer,
+            clock=self._clock,
+            jitter=jitter,
+        )
+        self.name: Final = self._jury.name
+        """The model, or the panel, as it stands in verdicts."""
+        self._context_tokens = settings.context_tokens
+
+    def _clock(self) -> float:
+        return self._clock_ns() / 1e9
+
+    def can_answer(self, question: Question) -> bool:
+        """Whether it is a question for a judge at all."""
+        return can_judge(question)
+
+    def states(self) -> dict[str, BreakerState]:
+        """The circuit breaker of each model."""
+        return self._jury.states()
+
+    @property
+    def outage(self) -> str | None:
+        """Why no answer can be had now; None when one can."""
+        return self._jury.outage
+
+    def share(self, priority: Priority) -> float:
+        """The share in [0, 1] of such cases that the budget pays for.
+
+        To be asked once a case, in the task that then has it answered: so its cost is known as one of its priority.
+        """
+        _hearing.set(_Hearing(priority))
+        return self.budget.arrive(priority, self._clock())
+
+    async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
+        """Replies to the questions that a judge can be asked; the others are left out."""
+        asked = tuple(filter(can_judge, dict.fromkeys(questions)))
+        self._observer.hearing(case)
+        bill = Bill()
+        replies: Mapping[Question, Reply] = {}
+        try:
+            replies = await self._answer(case, asked, bill) if asked else {}
+        except ProviderError as error:
+            return dict.fromkeys(asked, NoAnswer(f"{OUTAGE}: {error}", failed=True))
+        except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may hold what a trace said
+            log.error("could not judge", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
+            paid = self._paid(bill, "", uuid.uuid4().hex)
+            return dict.fromkeys(asked, NoAnswer(f"judge error: {type(error).__name__}", failed=True, judgement=paid))
+        finally:
+            # An outage costs nothing, and says nothing of what judging costs.
+            if bill.usd or any(isinstance(reply, Answer) for reply in replies.values()):
+                hearing = _hearing.get() or _Hearing()
+                self.budget.judged(hearing.priority, bill.usd, again=hearing.counted)
+                hearing.counted = True
+        return replies
+
+    async def _answer(self, case: Case, asked: Sequence[Question], bill: Bill) -> Mapping[Question, Reply]:
+        keys = await asyncio.to_thread(
+            lambda: {question: key(self.name, cache_key(case, question)) for question in asked}
+        )
+        known = await self._cache.get(list(keys.values()))
+        replies: dict[Question, Reply] = {}
+        for question in asked:
+            if (kept := known.get(keys[question])) is not None:
+                replies[question] = await self._reply(case, question, kept, Judgement(self.name, kept.prompt_version))
+        self._observer.looked_up(hits=len(replies), misses=len(asked) - len(replies))
+        left = [question for question in asked if question not in replies]
+        if left:
+            context_tokens = await self._context()
+            made, refused = await asyncio.to_thread(requests, case, left, context_tokens=context_tokens)
+            replies |= refused
+            for heard in await asyncio.gather(*(self._hear(case, request, keys, bill) for request in made)):
+                replies |= heard
+        return replies
+
+    async def _hear(
+        self, case: Case, request: JudgeRequest, keys: Mapping[Question, str], bill: Bill
+    ) -> dict[Question, Reply]:
+        """One request put to every member, and what they agree upon."""
+        call, own = uuid.uuid4().hex, Bill()
+        try:
+            said = await self._jury.ask(request, own)
+        except UnansweredError as error:
+            paid = self._paid(own, request.prompt_version, call)
+            failed = NoAnswer(label(str(error), MAX_REASON), failed=True, judgement=paid)
+            smaller: dict[Question, Reply] = {}
+            if len(request.questions) > 1 and error.kind is Kind.CONTEXT_OVERFLOW:
+                smaller = await self._hear_apart(case, request, keys, bill)
+            return {question: smaller.get(question, failed) for question in request.questions}
+        finally:
+            bill.take(own)
+        replies: dict[Question, Reply] = {}
+        for question, answer in said.items():
+            if isinstance(answer, NoAnswer):
+                replies[question] = replace(answer, judgement=self._paid(own, request.prompt_version, call))
+            else:
+                judgement = self._paid(own, answer.prompt_version, call) or Judgement(self.name, answer.prompt_version)
+                replies[question] = await self._reply(case, question, answer, judgement)
+        await self._cache.put({keys[q]: answer for q, answer in said.items() if isinstance(answer, Kept)})
+        return replies
+
+    async def _hear_apart(
+        self, case: Case, request: JudgeRequest, keys: Mapping[Question, str], bill: Bill
+    ) -> dict[Question, Reply]:
+        """The questions of a request that was too long after all, as far as they fit into requests half as long."""
+        half = (request.prompt_tokens + request.answer_tokens) // 2
+        made, _ = await asyncio.to_thread(requests, case, request.questions, context_tokens=half)
+        replies: dict[Question, Reply] = {}
+        for heard in await asyncio.gather(*(self._hear(case, each, keys, bill) for each in made)):
+            replies |= heard
+        return replies
+
+    async def _reply(self, case: Case, question: Question, kept: Kept, judgement: Judgement) -> Answer:
+        found = await asyncio.to_thread(contradiction, case, question, kept.value)
+        if found is not None:
+            self._observer.flagged(self.name, "contradiction")
+        flags = (*judgement.flags, *kept.flags, *(() if found is None else (label(found, MAX_REASON),)))
+        return Answer(
+            value=kept.value, method=Method.JUDGE, reason=kept.reason, judgement=replace(judgement, flags=flags)
+        )
+
+    def _paid(self, bill: Bill, prompt_version: str, call: str) -> Judgement | None:
+        """What a call came to; None where nothing was sent."""
+        if not bill.requests:
+            return None
+        return Judgement(
+            self.name,
+            prompt_version,
+            cost_usd=bill.usd,
+            call=call,
+            flags=() if bill.complete else (COST_UNKNOWN,),
+            requests=bill.requests,
+            input_tokens=bill.input_tokens,
+            output_tokens=bill.output_tokens,
+        )
+
+    async def _context(self) -> int:
+        if self._context_tokens is None:
+            self._context_tokens = min([await self._client.context_tokens(model) for model in self._settings.models])
+        return self._context_tokens
+
+    async def _remember(self, usd: float, now: float) -> None:
+        try:
+            await self._memory.spend(int(now // HOUR_S) * HOUR_S, usd)
+        except StoreError as error:
+            log.warning("could not note what judging cost; a restart will not know of it", extra={"cause": str(error)})

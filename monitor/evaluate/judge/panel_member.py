@@ -1,0 +1,259 @@
+"""Member: one judge with its limits, its breaker and its purse; asked until it has answered or will not.
+
+An attempt passes through the provider's limits, then needs leave of the breaker and money of the budget. After an
+outage a greeting, and no case, finds out whether the provider is back: a case that it never answers holds up no other.
+What fails in passing is tried again after a pause; an answer that does not parse is asked for once more, with the
+identical request (seed 002 §2.2), and then counts as an error. There is no default answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from integrations.judge.client import Asking, Completion, Model, Price
+from integrations.provider.errors import Kind, ProviderError, Usage
+from scoring.judging.request import JudgedValue, JudgeRequest, ParseError
+from scoring.questions.question import Question
+
+from .breaker import Breaker, BreakerState, Circuit, Permit
+from .budget import Budget
+from .failure_policy import REACTIONS, pause
+from .health_probe import GREETING
+from .observer import Observer
+from .rate_limits import Limits
+
+OUTAGE: Final = "judge unavailable"
+"""How a reason begins that says nothing of the case: asked again later, it may be answered."""
+OVER_BUDGET: Final = "over budget"
+_GRACE_S: Final = 5.0
+"""How much longer than its own timeout an attempt may take before it is given up from outside."""
+_LEARNING: Final = 0.1
+
+
+class Client(Protocol):
+    """Who asks a model once. Raises ``ProviderError``."""
+
+    async def complete(self, request: Asking, model: Model) -> Completion: ...
+    async def context_tokens(self, model: Model) -> int: ...
+    async def price(self, model: Model) -> Price | None: ...
+
+
+class UnansweredError(Exception):
+    """No answer came of a request; the message is the reason. ``kind`` is None where no provider is at fault."""
+
+    def __init__(self, reason: str, *, kind: Kind | None = None) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+@dataclass(slots=True)
+class Bill:
+    """What asking cost, failures included. ``complete`` is false once it was not known what a request cost."""
+
+    usd: float = 0.0
+    complete: bool = True
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def add(self, usage: Usage, usd: float | None) -> None:
+        """One request more."""
+        self.usd += usd or 0.0
+        self.complete = self.complete and usd is not None
+        self.requests += 1
+        self.input_tokens += usage.input_tokens
+        self.output_tokens += usage.output_tokens
+
+    def take(self, other: Bill) -> None:
+        """Those of another one too."""
+        self.usd += other.usd
+        self.complete = self.complete and other.complete
+        self.requests += other.requests
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """One judge. ``clock`` gives seconds since the epoch; ``remember`` writes dollars to the store."""
+
+    model: Model
+    client: Client
+    limits: Limits
+    budget: Budget
+    remember: Callable[[float, float], Awaitable[None]]
+    observer: Observer
+    retries: int
+    clock: Callable[[], float]
+    jitter: Callable[[], float]
+    breaker: Breaker = field(default_factory=Breaker)
+    _written: float = 1.0  # of the tokens that an answer may take: the share that answers do take, learned
+    _moved: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def ask(self, request: JudgeRequest, bill: Bill) -> Mapping[Question, JudgedValue]:
+        """The answers. What it costs is added to ``bill`` as it is spent. Raises ``UnansweredError``."""
+        deadline_s = (self.model.timeout_s + _GRACE_S) * (1 + self.retries)
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await self._until_read(request, bill)
+        except TimeoutError:
+            raise UnansweredError(f"{OUTAGE}: no answer within {deadline_s:g} s", kind=Kind.TIMEOUT) from None
+
+    def state(self) -> BreakerState:
+        """Whether it can be asked, and why not."""
+        return self.breaker.state(self.clock())
+
+    async def _until_read(self, request: JudgeRequest, bill: Bill) -> Mapping[Question, JudgedValue]:
+        completion = await self._until_answered(request, bill)
+        try:
+            return await self._read(request, completion)
+        except ParseError:
+            completion = await self._until_answered(request, bill)
+        try:
+            return await self._read(request, completion)
+        except ParseError as error:
+            cut = ", cut off at the longest answer that it may give" if completion.cut_off else ""
+            raise UnansweredError(f"parse_error: {error}{cut}") from None
+
+    async def _read(self, request: JudgeRequest, completion: Completion) -> Mapping[Question, JudgedValue]:
+        failure: str | None = "parse_error"
+        try:
+            answers = await asyncio.to_thread(request.read, completion.text)
+            failure = None
+        finally:
+            self._heard(completion, failure)
+        return answers
+
+    def _heard(self, completion: Completion, failure: str | None) -> None:
+        self.observer.attempted(
+            self.model.name,
+            duration_s=completion.duration_s,
+            usage=completion.usage,
+            failure=failure,
+            completion=completion,
+        )
+
+    async def _until_answered(self, request: JudgeRequest, bill: Bill) -> Completion:
+        for attempt in range(self.retries + 1):
+            try:
+                return await self._attempt(request, bill)
+            except ProviderError as error:
+                reaction = REACTIONS[error.kind]
+                wait_s = pause(attempt, error.retry_after_s, self.jitter()) if attempt < self.retries else None
+                if not reaction.retry or wait_s is None:
+                    outage = reaction.breaker != "ignores"
+                    raise UnansweredError(f"{OUTAGE}: {error}" if outage else str(error), kind=error.kind) from None
+                await asyncio.sleep(wait_s)
+        raise AssertionError("a loop of at least one attempt")
+
+    async def _attempt(self, request: JudgeRequest, bill: Bill) -> Completion:
+        allowed = max(self.model.max_tokens, request.answer_tokens)
+        price = await self._price()
+        expected = Usage(input_tokens=request.prompt_tokens, output_tokens=round(allowed * self._written))
+        async with self.limits.slot(expected.input_tokens + expected.output_tokens) as slot:
+            while (permit := await self._permit()).probe:
+                await self._greet(permit, price)
+            # Given up, it may have been paid for all the same: budget and limits take it as expected.
+            usage = expected
+            try:
+                completion = await self._paid(request, permit, expected, price, bill)
+                usage = completion.usage
+                self._written += _LEARNING * (min(1.0, usage.output_tokens / allowed) - self._written)
+            except ProviderError as error:
+                usage = expected if error.kind is Kind.TIMEOUT else error.usage
+                raise
+            except UnansweredError:
+                usage = Usage()
+                raise
+            finally:
+                slot.used(usage.input_tokens + usage.output_tokens)
+            return completion
+
+    async def _greet(self, permit: Permit, price: Price | None) -> None:
+        """The probe of a breaker that is half open, which hears what comes of it."""
+        expected = Usage(input_tokens=GREETING.prompt_tokens, output_tokens=GREETING.answer_tokens)
+        with suppress(ProviderError):
+            completion = await self._paid(GREETING, permit, expected, price, Bill())
+            self._heard(completion, failure=None)
+
+    async def _paid(
+        self, request: Asking, permit: Permit, expected: Usage, price: Price | None, bill: Bill
+    ) -> Completion:
+        """One call, if there is money for it. Raises ``UnansweredError`` when there is none."""
+        paid = price.of(expected.input_tokens, expected.output_tokens) if price else 0.0
+        reservation = self.budget.reserve(paid, self.clock())
+        if reservation is None:
+            self.breaker.abandoned(permit)
+            self._moved.set()
+            raise UnansweredError(f"{OVER_BUDGET}: the budget for judging is spent")
+        usage: Usage | None = None
+        try:
+            completion = await self._once(request, permit)
+            usage = completion.usage
+        except ProviderError as error:
+            usage = error.usage if error.kind is not Kind.TIMEOUT else None
+            raise
+        finally:
+            if usage is not None:
+                usd = self._usd(usage, price)
+                paid = usd or 0.0
+                bill.add(usage, usd)
+            else:  # given up: whether it is paid for will not be told
+                bill.add(Usage(), None)
+            now = self.clock()
+            self.budget.settle(reservation, paid, now)
+            if paid:
+                await self.remember(paid, now)
+        return completion
+
+    async def _once(self, request: Asking, permit: Permit) -> Completion:
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(self.model.timeout_s + _GRACE_S):
+                completion = await self.client.complete(request, self.model)
+        except (ProviderError, TimeoutError) as failure:
+            error = failure if isinstance(failure, ProviderError) else ProviderError(Kind.TIMEOUT)
+            self.breaker.failed(permit, error, self.clock())
+            self.observer.attempted(
+                self.model.name, duration_s=time.monotonic() - began, usage=error.usage, failure=error.kind
+            )
+            raise error from None
+        except BaseException:
+            self.breaker.abandoned(permit)
+            raise
+        else:
+            self.breaker.succeeded(permit, self.clock())
+            return completion
+        finally:
+            self._moved.set()
+
+    async def _permit(self) -> Permit:
+        """Leave of the breaker. While another call probes, what comes of it is waited for."""
+        while (permit := self.breaker.permit(self.clock())) is None:
+            state = self.state()
+            if state.circuit is Circuit.OPEN:
+                raise UnansweredError(f"{OUTAGE}: {state.reason}")
+            self._moved.clear()
+            await self._moved.wait()
+        return permit
+
+    async def _price(self) -> Price | None:
+        price = await self.client.price(self.model)
+        if price is None and self.budget.limited:
+            raise UnansweredError(
+                f"{OVER_BUDGET}: no price is known of {self.model.name}, so no budget can be kept; set "
+                "answerers.judge.price"
+            )
+        return price
+
+    @staticmethod
+    def _usd(usage: Usage, price: Price | None) -> float | None:
+        """Dollars of a call that is over; where the provider's answer tells none, by price and tokens."""
+        if usage.cost_usd is None and price is not None:
+            return price.of(usage.input_tokens, usage.output_tokens)
+        return usage.cost_usd

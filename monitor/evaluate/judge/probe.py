@@ -1,0 +1,27 @@
+"""Trial call: does a model answer at all? One short question, for people who set up a judge."""
+
+from __future__ import annotations
+
+import asyncio
+
+from integrations.judge.client import JudgeClient, Model
+from integrations.provider.errors import ProviderError
+from integrations.provider.library import LiteLLM
+
+from .health_probe import GREETING
+
+
+def try_model(model: Model) -> str | None:
+    """Why the model does not answer; None when it does. The key is never part of it."""
+    return asyncio.run(_try(model))
+
+
+async def _try(model: Model) -> str | None:
+    library = LiteLLM()
+    try:
+        completion = await JudgeClient(library).complete(GREETING, model)
+    except ProviderError as error:
+        return str(error)
+    finally:
+        await library.close()
+    return None if completion.text.strip() else "its answer is empty"

@@ -1,0 +1,29 @@
+"""Settings of the live judge, as the configuration gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from integrations.judge.client import Model
+
+from .vote import Rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """What is configured under ``answerers.judge``. ``models`` are the judge and the other members of its panel.
+
+    ``retries`` are further attempts after the first. ``concurrency``, ``requests_per_minute`` and ``tokens_per_minute``
+    are for each provider. ``context_tokens`` None: the least that is known of the models.
+    """
+
+    models: tuple[Model, ...]
+    panel_rule: Rule = "majority"
+    retries: int = 3
+    concurrency: int = 8
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    context_tokens: int | None = None
+    budget_usd_per_hour: float | None = None
+    budget_usd_per_day: float | None = None
+    cache_entries: int = 100_000

@@ -1,0 +1,57 @@
+"""Judge watch: passes on what judging does, and logs when a judge goes out of reach and when it is back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from integrations.judge.client import Completion
+from integrations.provider.errors import Usage
+from monitor.evaluate.judge.breaker import BreakerState, Circuit
+from monitor.evaluate.judge.observer import Flag, Observer
+from scoring.case.case import Case
+
+log = logging.getLogger("sidejudge.judge")
+
+
+class Watched(Protocol):
+    """The circuit breaker of each model."""
+
+    def states(self) -> Mapping[str, BreakerState]: ...
+
+
+class JudgeWatch:
+    """An observer before another one. ``watch`` says whose breakers are looked at after each attempt."""
+
+    def __init__(self, then: Observer, clock_s: Callable[[], float]) -> None:
+        self._then = then
+        self._clock_s = clock_s
+        self._watched: Watched | None = None
+        self._out: dict[str, float] = {}
+
+    def watch(self, watched: Watched) -> None:
+        self._watched = watched
+
+    def hearing(self, case: Case) -> None:
+        self._then.hearing(case)
+
+    def attempted(
+        self, model: str, *, duration_s: float, usage: Usage, failure: str | None, completion: Completion | None = None
+    ) -> None:
+        self._then.attempted(model, duration_s=duration_s, usage=usage, failure=failure, completion=completion)
+        for name, state in self._watched.states().items() if self._watched is not None else ():
+            if state.circuit is Circuit.OPEN and name not in self._out:
+                self._out[name] = state.since
+                log.warning(
+                    "the judge is out of reach; what needs it waits", extra={"judge": name, "cause": state.reason}
+                )
+            elif state.circuit is Circuit.CLOSED and name in self._out:
+                seconds = round(self._clock_s() - self._out.pop(name), 1)
+                log.info("the judge answers again", extra={"judge": name, "outage_s": seconds})
+
+    def looked_up(self, *, hits: int, misses: int) -> None:
+        self._then.looked_up(hits=hits, misses=misses)
+
+    def flagged(self, model: str, flag: Flag) -> None:
+        self._then.flagged(model, flag)

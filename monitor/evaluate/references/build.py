@@ -1,0 +1,63 @@
+"""Setup: the configured references, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.connections import Connections
+from integrations.store.sqlite import Store
+from monitor.config import Config
+from monitor.config.references import Reference
+from monitor.ingest.assembler import Assembler
+
+from .lookup import Belated, References
+from .places import InCorrections, InDataset, InFile, Place
+
+
+def references(
+    config: Config,
+    connections: Connections,
+    store: Store,
+    assembler: Assembler,
+    clock_ns: Callable[[], int],
+    *,
+    under_way: Callable[[bytes], bool] = lambda _: False,
+    belated: Belated | None = None,
+) -> References | None:
+    """What looks references up; None where they are in the traces alone.
+
+    ``under_way`` says of a trace that the assembler does not hold whether it is being judged all the same.
+    """
+    if config.revised_within is None:
+        return None
+
+    def reopen(trace_id: bytes) -> bool:
+        here = assembler.reopen(trace_id, clock_ns())
+        return here or assembler.knows(trace_id) or under_way(trace_id)
+
+    project = config.langfuse
+    wanted = any(each.in_langfuse for each in config.references)
+    langfuse = connections.to(project) if project is not None and wanted else None
+    return References(
+        # Twice as far back: whatever a verdict was held against is read anew for as long as it may be revised.
+        [_source(each, langfuse, clock_ns, 2 * config.kept_for.ns) for each in config.references],
+        store=store,
+        reopen=reopen,
+        clock_ns=clock_ns,
+        late_ns=config.assembly.late.ns,
+        within_ns=[each.within.ns for each in config.references if each.metadata is None],
+        belated=belated,
+    )
+
+
+def _source(each: Reference, langfuse: Langfuse | None, clock_ns: Callable[[], int], kept_ns: int) -> str | Place:
+    if each.metadata is not None:
+        return each.metadata
+    if each.file is not None and each.key is not None:
+        return InFile(each.file, each.key)
+    if langfuse is None:
+        raise ValueError("a reference in Langfuse needs to be told which")
+    if each.langfuse_dataset is not None:
+        return InDataset(langfuse, each.langfuse_dataset, each.key)
+    return InCorrections(langfuse, clock_ns, kept_ns)

@@ -1,0 +1,183 @@
+"""Book of references: what ought to have been answered, looked up in the configured order; the first found wins.
+
+What was looked for, and whether it was there, is committed with the verdict. So a reference that comes, changes or goes
+later is noticed, after a restart too, and its trace is judged again: a revision under the same ids. While its spans are
+held the assembler closes it once more; after that it is belated (``monitor/belated``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from integrations.store.errors import StoreError
+from scoring.case.case import Case
+from scoring.trace.span import Json
+
+from .entries import digest
+from .places import Place, Unreadable, asked_of, in_metadata
+
+log = logging.getLogger("sidejudge.references")
+
+REFRESH_S: Final = 60
+"""How often places are read anew."""
+SETTLES_NS: Final = 2 * REFRESH_S * 10**9
+"""How long a change has to last before a trace is read anew for it: a file that is being written lacks what it had."""
+_RECENT_NS: Final = 600 * 10**9
+"""Verdicts that are always compared: what they were held against was read before they were written."""
+_BATCH: Final = 5_000
+"""Traces that are told of at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, where, and everything that was looked for on the way: (name of the key, digest or None)."""
+
+    value: Json
+    where: str | None
+    lookups: tuple[tuple[bytes, bytes | None], ...]
+
+
+class Remembering(Protocol):
+    """What it asks of the store: when closed, key, trace and what was found, the oldest first; and that of a trace."""
+
+    def referred(self, since_ns: int) -> Iterable[tuple[int, bytes, bytes, bytes | None]]: ...
+    def referred_of(self, trace_id: bytes) -> Sequence[tuple[bytes, bytes | None]]: ...
+
+
+class Belated(Protocol):
+    """Who is told of traces whose references changed after their spans were let go."""
+
+    async def note(self, wanted: Mapping[bytes, bytes], now_ns: int, due_ns: int) -> None:
+        """These traces, each with 16 bytes for its references as they are now, are to be judged again from then on."""
+
+
+class References:
+    """``sources`` in order: a key of metadata, or a place.
+
+    ``reopen`` has a trace judged again and says whether it is still here. What changes within ``late_ns`` of a verdict
+    may find it so; ``within_ns`` (by place, in order) is for how long after a verdict a change counts at all, and
+    ``belated`` is told of traces that are not here any more.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[str | Place],
+        *,
+        store: Remembering,
+        reopen: Callable[[bytes], bool],
+        clock_ns: Callable[[], int],
+        late_ns: int,
+        within_ns: Sequence[int] = (),
+        belated: Belated | None = None,
+    ) -> None:
+        self._sources = sources
+        self._places = [each for each in sources if not isinstance(each, str)]
+        self._store, self._reopen, self._clock_ns = store, reopen, clock_ns
+        self._recent_ns = max(late_ns, _RECENT_NS)
+        self._within_ns = list(within_ns) or [self._recent_ns] * len(self._places)
+        self._belated = belated
+        self._compared: Sequence[int] | None = None
+        self._unreadable: dict[str, str] = {}
+
+    def find(self, case: Case) -> Found:
+        """The reference of a case. Safe in any thread."""
+        lookups: list[tuple[bytes, bytes | None]] = []
+        for source in self._sources:
+            if isinstance(source, str):
+                value, where = in_metadata(source, case), f"metadata.{source}"
+            else:
+                key = asked_of(source, case)
+                if key is None:
+                    continue
+                value, where = source.entries.get(key), source.entries.place
+                lookups.append((source.entries.name_of(key), digest(value)))
+            if value is not None:
+                return Found(value, where, tuple(lookups))
+        return Found(None, None, tuple(lookups))
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Places that could not be read the last time, and why."""
+        return self._unreadable
+
+    async def refresh(self) -> int:
+        """Read all places anew, and have the traces judged again whose references came or changed; how many."""
+        for place in self._places:
+            try:
+                await place.refresh()
+            except Unreadable as error:
+                if self._unreadable.get(place.entries.place) != str(error):
+                    log.warning("references cannot be read; those that were read stand", extra={"cause": str(error)})
+                self._unreadable[place.entries.place] = str(error)
+            else:
+                self._unreadable.pop(place.entries.place, None)
+        try:
+            return await self._judge_again()
+        except StoreError as error:
+            log.warning("could not look for traces with new references", extra={"cause": str(error)})
+            return 0
+
+    def wanted(self, trace_id: bytes) -> bytes | None:
+        """16 bytes for what a trace would be held against by now; None while that is what it was held against."""
+        places = self._read_places()
+        changed = sorted(
+            name + (places[name[:4]].digests.get(name) or b"")
+            for name, told in self._store.referred_of(trace_id)
+            if name[:4] in places and places[name[:4]].differs(name, told)
+        )
+        return hashlib.blake2b(b"".join(changed), digest_size=16).digest() if changed else None
+
+    async def _judge_again(self) -> int:
+        # All that was judged is looked through when anything is new; verdicts that were under way meanwhile always.
+        versions = [place.entries.version for place in self._places]
+        longest_ns = max((self._recent_ns, *self._within_ns))
+        since_ns = self._clock_ns() - (self._recent_ns if versions == self._compared else longest_ns)
+        referred, still_here = iter(self._store.referred(since_ns)), 0
+        while changed := await asyncio.to_thread(self._changed, referred):
+            gone = {trace_id: what for trace_id, what in changed.items() if not self._reopen(trace_id)}
+            still_here += len(changed) - len(gone)
+            if gone and self._belated is not None:
+                now_ns = self._clock_ns()
+                await self._belated.note(gone, now_ns, now_ns + SETTLES_NS)
+        self._compared = versions
+        return still_here
+
+    def _changed(self, referred: Iterator[tuple[int, bytes, bytes, bytes | None]]) -> dict[bytes, bytes]:
+        """The next traces whose references are others by now, and what they are. In a worker thread.
+
+        Keys that nothing is held under are compared too: a reference may have been taken away.
+        """
+        now_ns, places = self._clock_ns(), self._read_places()
+        found: set[bytes] = set()
+        for closed_ns, name, trace_id, told in referred:
+            place = places.get(name[:4])
+            if place is not None and place.differs(name, told) and closed_ns >= now_ns - place.within_ns:
+                found.add(trace_id)
+                if len(found) >= _BATCH:
+                    break
+        return {trace_id: what for trace_id in found if (what := self.wanted(trace_id)) is not None}
+
+    def _read_places(self) -> dict[bytes, _Read]:
+        """By mark. Of a place that could not be read yet nothing is known."""
+        return {
+            place.entries.mark: _Read(place.entries.digests(), place.entries.whole, within_ns)
+            for place, within_ns in zip(self._places, self._within_ns, strict=True)
+            if place.entries.read
+        }
+
+
+class _Read(NamedTuple):
+    """A place as it was read last. What one lacks that was not read whole says nothing."""
+
+    digests: Mapping[bytes, bytes | None]
+    whole: bool
+    within_ns: int
+
+    def differs(self, name: bytes, told: bytes | None) -> bool:
+        now = self.digests.get(name)
+        return now != told and (now is not None or self.whole)

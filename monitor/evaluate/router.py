@@ -1,0 +1,121 @@
+"""Router: which rubrics judge a case, against which scenario. First match wins; our own traces are never judged."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from monitor.config import Match, RouteConfig
+from monitor.config.evaluators import Priority
+from monitor.config.match import task_of
+from scoring.case.case import Case
+from scoring.scenario.scenario import Scenario, parse_scenario
+from scoring.trace.loop_guard import evaluator_traffic
+from scoring.trace.record import record
+from scoring.trace.span import Json
+
+log = logging.getLogger("sidejudge.router")
+
+TASK_RUBRICS: Mapping[str, str] = {
+    name: name
+    for name in ("qa", "entity", "text", "translation", "answer", "workflow", "agent", "quality", "dimensions")
+}
+"""Without configured routes the task names the rubric."""
+
+__all__ = ["Excluded", "Match", "Route", "Router"]
+
+
+@record(frozen=True, slots=True, kw_only=True)
+class Route:
+    """What a case is judged by. ``scenario`` is the scenario itself, ``None`` when the case names none that is known.
+
+    It is read already where the configuration has it, and JSON where the case brings its own.
+    ``name`` is the route's, as a trace's story tells it; ``scenario_name`` None when the case brings its own inline.
+    ``priority`` says whose judging goes first when the judge's budget does not reach for all.
+    """
+
+    rubrics: tuple[str, ...]
+    scenario: Scenario | dict[str, Json] | None
+    name: str
+    scenario_name: str | None = None
+    priority: Priority = "normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """A case that must not be judged, and why."""
+
+    reason: str
+
+
+class Router:
+    """Chooses by the configured routes; without any, by the case's task.
+
+    A scenario that the case brings itself goes before the route's.
+    """
+
+    def __init__(
+        self,
+        routes: Sequence[RouteConfig],
+        scenarios: Mapping[str, dict[str, Json]],
+        *,
+        elsewhere: frozenset[str] = frozenset(),
+    ) -> None:
+        """``elsewhere`` are rubrics that no task chooses here, for they judge something else than these cases."""
+        self._routes = tuple(routes)
+        self._elsewhere = elsewhere
+        self._scenarios = {name: parse_scenario(name, data) for name, data in scenarios.items()}
+
+    def route(self, case: Case) -> Route | Excluded | None:
+        """The route of a case; ``None`` when no rubric is meant for it."""
+        evaluator = evaluator_traffic(case.service, case.environment, tags=case.tags)
+        if evaluator is not None:
+            return Excluded(evaluator)
+        if not self._routes:
+            return self._by_task(case)
+        for index, route in enumerate(self._routes):
+            if route.match.matches(case):
+                name = route.name or f"routes[{index}]"
+                if not route.rubrics:
+                    return Excluded(f"{name} excludes it")
+                return self.to(route.rubrics, name, case, route.scenario, route.priority)
+        return None
+
+    def scenario(self, case: Case, default: str | None = None) -> Scenario | dict[str, Json] | None:
+        """The case's own scenario, inline or by name, else the one named ``default``; ``None`` when unknown."""
+        if isinstance(case.scenario, dict):
+            return case.scenario
+        named = case.scenario if isinstance(case.scenario, str) else default
+        return self._scenarios.get(named) if named is not None else None
+
+    def to(
+        self,
+        rubrics: tuple[str, ...],
+        name: str,
+        case: Case,
+        default: str | None = None,
+        priority: Priority = "normal",
+    ) -> Route:
+        """A route to these rubrics, with the case's scenario, else with the one named ``default``."""
+        scenario = self.scenario(case, default)
+        named = case.scenario if isinstance(case.scenario, str) else default
+        known = None if scenario is None or isinstance(case.scenario, dict) else named
+        return Route(rubrics=rubrics, scenario=scenario, name=name, scenario_name=known, priority=priority)
+
+    def chosen(self, rubrics: Sequence[str], case: Case) -> Route:
+        """A route to rubrics that somebody named, with the scenario that the case would be held to anyway."""
+        found = self.to(tuple(rubrics), "chosen", case)
+        if found.scenario is None and isinstance(other := self.route(case), Route):
+            return replace(found, scenario=other.scenario, scenario_name=other.scenario_name)
+        return found
+
+    def _by_task(self, case: Case) -> Route | None:
+        task = task_of(case)
+        rubric = TASK_RUBRICS.get(task) if task is not None else None
+        rubrics: tuple[str, ...] = () if rubric is None else (rubric,)
+        # Whoever sends a scenario wants it checked; of one that nobody knows, the verdict says so.
+        if isinstance(case.scenario, str | dict) and "workflow" not in rubrics:
+            rubrics = (*rubrics, "workflow")
+        rubrics = tuple(name for name in rubrics if name not in self._elsewhere)
+        return self.to(rubrics, f"task {task}" if rubric else "scenario", case) if rubrics else None

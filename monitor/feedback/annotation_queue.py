@@ -1,0 +1,171 @@
+"""Routing: verdicts in doubt, put into an annotation queue for people to look at.
+
+What is in doubt is found in the store, so that a kill loses none. What is about to be put in is noted before, and is
+looked for in the queue where no answer came: nothing is put in twice. What is beyond the hour's number is left out, for
+a queue that nobody can work off is of no use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from integrations.langfuse.annotations import Annotation
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.queues import ObjectType, holds, put, queues_named
+from scoring.status.agreement_snapshot import QueueStanding
+from scoring.verdict.review_reason import Doubt, doubt
+from scoring.verdict.rubric import Rubric
+
+from .human_labels import Facts
+
+log = logging.getLogger("sidejudge.langfuse")
+
+FACT: Final = "annotation_queue"
+"""Name of the fact that says what was put in, and how far verdicts were looked at."""
+_HOUR_NS: Final = 3600 * 10**9
+_AGAIN_NS: Final = 600 * 10**9
+"""Verdicts are looked at again for this long: one may be committed after others that were reached later."""
+MOST_KNOWN: Final = 5_000
+"""Objects that were put in and are remembered."""
+
+
+class Records(Protocol):
+    """What is read of the store."""
+
+    def verdicts_since(self, since_ns: int, /) -> list[dict[str, Any]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubtful:
+    object_id: str
+    kind: ObjectType
+    why: Doubt
+
+
+class Routing:
+    """Puts verdicts in doubt into one queue, in ticks."""
+
+    def __init__(
+        self,
+        *,
+        queue: str,
+        per_hour: int,
+        langfuse: Langfuse,
+        rubrics: Mapping[str, Rubric],
+        records: Records,
+        facts: Facts,
+        clock_ns: Callable[[], int],
+    ) -> None:
+        self._name, self._per_hour = queue, per_hour
+        self._langfuse, self._rubrics, self._records, self._facts = langfuse, rubrics, records, facts
+        self._clock_ns = clock_ns
+        self._queue_id: str | None = None
+        self._looked_ns: int | None = None
+        self._put: dict[str, int] = {}
+        self._trying: str | None = None
+        self._counts: Counter[str] = Counter()
+        self._left_out: dict[str, int] = {}
+        self._reason = ""
+
+    def restore(self) -> None:
+        """Take up what was known before."""
+        known = self._facts.fact(FACT)
+        if known is not None and known["queue"] == self._name:
+            self._looked_ns, self._put, self._trying = known["looked_ns"], known["put"], known["trying"]
+
+    def asked_for(self, given: Annotation) -> bool:
+        """Whether a label is on something that we put in."""
+        return given.subject in self._put or (given.queue is not None and given.queue == self._queue_id)
+
+    def standing(self) -> QueueStanding:
+        """Where it stands."""
+        return QueueStanding(
+            name=self._name, reason=self._reason, put={why.value: self._counts[why] for why in Doubt},
+            left_out=len(self._left_out),
+        )  # fmt: skip
+
+    async def tick(self) -> None:
+        """Put in what is in doubt by now. Raises ``StoreError``."""
+        now_ns = self._clock_ns()
+        if self._looked_ns is None:
+            self._looked_ns = now_ns  # what was judged before somebody asked for this is left alone
+            await self._remember()
+            return
+        since_ns = max(self._looked_ns - _AGAIN_NS, now_ns - _HOUR_NS)  # after an outage the hour's number is enough
+        verdicts = await asyncio.to_thread(self._records.verdicts_since, since_ns)
+        try:
+            for each in self._doubtful(verdicts):
+                if each.object_id not in self._put and each.object_id not in self._left_out:
+                    await self._take(each, now_ns)
+        except LangfuseError as error:
+            if error.kind is Kind.NOT_FOUND:
+                self._queue_id = None
+            self._say(str(error))
+            return
+        if self._queue_id is not None:
+            self._say("")
+        self._looked_ns = now_ns
+        self._left_out = {name: at for name, at in self._left_out.items() if at > now_ns - 2 * _AGAIN_NS}
+        await self._remember()
+
+    def _doubtful(self, verdicts: Sequence[Mapping[str, Any]]) -> list[_Doubtful]:
+        """What is in doubt, the gravest first, in order of time."""
+        found = []
+        for verdict in verdicts:
+            rubric = self._rubrics.get(str(verdict.get("rubric")))
+            why = doubt(verdict, rubric.scale) if rubric is not None else None
+            trace, session = verdict.get("trace_id"), verdict.get("session_id")
+            if why is not None and (trace or session):
+                found.append(_Doubtful(str(trace or session), "TRACE" if trace else "SESSION", why))
+        return sorted(found, key=lambda each: list(Doubt).index(each.why))
+
+    async def _take(self, each: _Doubtful, now_ns: int) -> None:
+        if sum(at > now_ns - _HOUR_NS for at in self._put.values()) >= self._per_hour:
+            self._left_out[each.object_id] = now_ns
+            return
+        queue_id = self._queue_id or await self._find()
+        if queue_id is None:
+            self._left_out[each.object_id] = now_ns
+            return
+        if self._trying == each.object_id:
+            there = await holds(self._langfuse, queue_id, each.object_id)
+        else:
+            self._trying, there = each.object_id, False
+            await self._remember()
+        if not there:
+            try:
+                await put(self._langfuse, queue_id, each.object_id, each.kind)
+            except LangfuseError as error:
+                if error.kind is not Kind.REFUSED:
+                    raise
+                log.warning("an object was refused by the annotation queue", extra={"cause": str(error)})
+                self._trying, self._left_out[each.object_id] = None, now_ns
+                return
+            self._counts[each.why] += 1
+        self._trying, self._put[each.object_id] = None, now_ns
+        while len(self._put) > MOST_KNOWN:
+            del self._put[next(iter(self._put))]
+        await self._remember()
+
+    async def _find(self) -> str | None:
+        found = await queues_named(self._langfuse, self._name)
+        if len(found) == 1:
+            self._queue_id = found[0]
+        else:
+            self._say(f"{len(found) or 'no'} annotation queue{'s bear' if found else ' bears'} this name")
+        return self._queue_id
+
+    def _say(self, reason: str) -> None:
+        if reason and reason != self._reason:
+            log.warning("nothing is put into the annotation queue now", extra={"cause": reason})
+        self._reason = reason
+
+    async def _remember(self) -> None:
+        known = {"queue": self._name, "looked_ns": self._looked_ns, "put": self._put, "trying": self._trying}
+        await self._facts.keep_fact(FACT, known)

@@ -1,0 +1,99 @@
+"""Annotating: people's part in one Langfuse, as configured: what they say, and what they are asked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from integrations.store.sqlite import Store, StoreError
+from monitor.config.langfuse import LangfuseSink
+from monitor.deliver.langfuse.sink import ScoresOut
+from scoring.alerts.observed import Agreement
+from scoring.status.agreement_snapshot import AgreementStanding
+from scoring.verdict.rubric import Rubric
+
+from .annotation_queue import Routing
+from .human_labels import People
+
+log = logging.getLogger("sidejudge.langfuse")
+
+TICK_S: Final = 5.0
+"""How often it is seen whether something is due: short, for Langfuse may not have answered at the start."""
+ROUTE_NS: Final = 30 * 10**9
+"""How often verdicts in doubt are put into the queue."""
+
+
+class Annotating:
+    """Reads what people say and asks them to look, in a task of its own, through the connection of ``scores_out``."""
+
+    def __init__(
+        self,
+        config: LangfuseSink,
+        *,
+        scores_out: ScoresOut,
+        store: Store,
+        rubrics: Mapping[str, Rubric],
+        clock_ns: Callable[[], int],
+    ) -> None:
+        self._scores_out, self._clock_ns = scores_out, clock_ns
+        queue, read = config.annotation_queue, config.annotations
+        self._routing = None if queue is None else Routing(
+            queue=queue.name, per_hour=queue.per_hour, langfuse=scores_out.langfuse, rubrics=rubrics, records=store,
+            facts=store, clock_ns=clock_ns,
+        )  # fmt: skip
+        self._people = None if read is None else People(
+            langfuse=scores_out.langfuse, server=lambda: scores_out.server, rubrics=list(rubrics.values()),
+            scores=read.scores, corrections_fail=read.corrections_fail, facts=store, clock_ns=clock_ns,
+            asked_for=self._routing.asked_for if self._routing else lambda _: False,
+        )  # fmt: skip
+        self._every_ns = read.every.ns if read else 0
+        self._read_due_ns = self._route_due_ns = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def agreements(self) -> list[Agreement]:
+        """Kappa by rubric."""
+        return self._people.agreements() if self._people else []
+
+    def standing(self) -> AgreementStanding:
+        """Where it stands."""
+        found = self._people.standing() if self._people else AgreementStanding(source="langfuse")
+        return replace(found, queue=self._routing.standing()) if self._routing else found
+
+    def start(self) -> None:
+        """Take up what was known, and begin."""
+        if self._people is not None:
+            self._people.restore()
+        if self._routing is not None:
+            self._routing.restore()
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """End; what is not read by now is read after the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._tick()
+            except StoreError as error:
+                log.warning("what people say could not be remembered; it is read again", extra={"cause": str(error)})
+            except Exception:
+                # Verdicts and scores do not depend on it: it tries again, and what it read last stands with its time.
+                log.exception("what people say could not be read; it is tried again")
+            await asyncio.sleep(TICK_S)
+
+    async def _tick(self) -> None:
+        now_ns = self._clock_ns()
+        if self._scores_out.server is None:
+            return
+        if self._people is not None and now_ns >= self._read_due_ns:
+            self._read_due_ns = now_ns + self._every_ns
+            await self._people.tick()
+        if self._routing is not None and now_ns >= self._route_due_ns:
+            self._route_due_ns = now_ns + ROUTE_NS
+            await self._routing.tick()

@@ -1,0 +1,123 @@
+"""Comparison: what people said held against our own scores on the same, read back from where both stand.
+
+Our scores are read back rather than taken from the store: people look at traces days after the store let go of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from integrations.langfuse.annotations import Annotation, value_of
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.reading_back import MOST_IDS, read_back
+from scoring.alerts.agreements import Agreements
+from scoring.runs.label_line import PASS, Said
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.score_name import pass_name
+
+from .score_names import Asked
+
+UNMET: Final = "unmet"
+"""There is no verdict of ours on it, as yet."""
+OTHER_VERSION: Final = "other_version"
+"""The verdict was reached by another version of the rubric: by another judge."""
+UNREADABLE: Final = "unreadable"
+"""The value says neither pass nor failure, or is a number where others are categories."""
+MOST_CORRECTIONS: Final = 2000
+"""Corrected answers of one rubric that are remembered."""
+
+CORRECTING: Final = " (correction)"
+"""After who gave it, where a label is a correction."""
+
+Label = tuple[Annotation, Sequence[Asked]]
+"""A person's score, and what it is about."""
+
+
+class Comparison:
+    """Has ``agreements`` hear labels together with our scores, and remembers which answers people corrected.
+
+    ``corrected`` says by rubric and subject whether we had passed the answer; None: our verdict was neither.
+    """
+
+    def __init__(self, langfuse: Langfuse, rubrics: Mapping[str, Rubric], agreements: Agreements) -> None:
+        self._langfuse, self._rubrics, self._agreements = langfuse, rubrics, agreements
+        self.corrected: dict[str, dict[str, bool | None]] = {}
+
+    async def compare(self, labels: Sequence[Label], *, v3: bool) -> list[str | None]:
+        """Label by label, why it could not be compared; None: it was. Raises ``LangfuseError``."""
+        wanted = [score for given, about in labels for each in about for score in each.ids(given.subject)]
+        rows = await self._rows(wanted, v3=v3)
+        return [_gravest([self._hear(given, each, rows) for each in about]) for given, about in labels]
+
+    async def look_at(self, corrections: Sequence[Annotation], *, v3: bool) -> None:
+        """Note of corrected answers whether we had passed them. Raises ``LangfuseError``."""
+        passes = {name: Asked(rubric=name, metric=PASS, ours=pass_name(name)) for name in self._rubrics}
+        wanted = [score for given in corrections for each in passes.values() for score in each.ids(given.subject)]
+        rows = await self._rows(wanted, v3=v3)
+        for given in corrections:
+            for rubric, each in passes.items():
+                score, state = map(rows.get, each.ids(given.subject))
+                if score is not None or state is not None:
+                    self._correct(rubric, given.subject, None if score is None else bool(value_of(score)))
+
+    def _correct(self, rubric: str, subject: str, passed: bool | None) -> None:  # noqa: FBT001  # what was found
+        known = self.corrected.setdefault(rubric, {})
+        known.pop(subject, None)
+        known[subject] = passed
+        if len(known) > MOST_CORRECTIONS:
+            del known[next(iter(known))]
+
+    def _hear(self, given: Annotation, about: Asked, rows: Mapping[str, Mapping[str, Any]]) -> str | None:
+        said = about.read(given.value)
+        if said is None:
+            return UNREADABLE
+        score, state = map(rows.get, about.ids(given.subject))
+        row = score or state
+        if row is None:
+            return UNMET
+        told = row.get("metadata")
+        metadata: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+        version = self._rubrics[about.rubric].version
+        if metadata.get("rubric_version") != version:
+            return OTHER_VERSION
+        by = self._labeller(given, about)
+        if by is None:
+            return None
+        kept = self._agreements.hear(
+            rubric=about.rubric, version=version, metric=about.metric, subject=given.subject, by=by,
+            people=said, ours=None if score is None else _ours(said, score, metadata),
+        )  # fmt: skip
+        return None if kept else UNREADABLE
+
+    def _labeller(self, given: Annotation, about: Asked) -> str | None:
+        """Who a pair is of. What somebody says of the verdict itself goes before what their correction says of it."""
+        by = given.author or ""
+        pair = {"rubric": about.rubric, "metric": about.metric, "subject": given.subject}
+        if not given.correction:
+            self._agreements.drop(**pair, by=by + CORRECTING)
+            return by
+        return None if self._agreements.knows(**pair, by=by) else by + CORRECTING
+
+    async def _rows(self, ids: Sequence[str], *, v3: bool) -> dict[str, Mapping[str, Any]]:
+        wanted = list(dict.fromkeys(ids))
+        found: dict[str, Mapping[str, Any]] = {}
+        for start in range(0, len(wanted), MOST_IDS):
+            rows = await read_back(self._langfuse, wanted[start : start + MOST_IDS], v3=v3, details=True)
+            found |= {str(row["id"]): row for row in reversed(rows)}  # of several, the latest
+        return found
+
+
+def _ours(said: Said, score: Mapping[str, Any], metadata: Mapping[str, Any]) -> Said | None:
+    """What we said, in a person's terms: a category is held against our rating, a number against our value."""
+    if not isinstance(said, str):
+        return value_of(score)
+    rating = metadata.get("rating")
+    return rating if isinstance(rating, str) else None
+
+
+def _gravest(outcomes: Sequence[str | None]) -> str | None:
+    """Of what a label is about: compared where one of them could be; without a verdict only where none has one."""
+    if None in outcomes:
+        return None
+    return next((each for each in outcomes if each != UNMET), UNMET)

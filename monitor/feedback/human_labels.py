@@ -1,0 +1,213 @@
+"""People: what people say in Langfuse, read as it comes, and how far our verdicts agree with it.
+
+What is read is a window of time that moves on. The last day of it is read again each time, for a label may be changed,
+or come before the verdict that it is about. Nothing counts twice by that: a pair replaces itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from integrations.langfuse.annotations import Annotation, read_annotations
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.probe import Server
+from monitor.config.annotations import PeopleScore
+from scoring.alerts.agreements import Agreements
+from scoring.alerts.observed import Agreement
+from scoring.runs.calibrated import Calibrated
+from scoring.status.agreement_snapshot import AgreementStanding
+from scoring.verdict.rubric import Rubric
+
+from .comparison import OTHER_VERSION, UNMET, UNREADABLE, Comparison, Label
+from .score_names import asked, failing
+
+log = logging.getLogger("sidejudge.langfuse")
+
+FACT: Final = "people"
+"""Name of the fact that says how far labels were read; the pairs of a rubric are kept as ``people/RUBRIC``."""
+_HOUR_NS: Final = 3600 * 10**9
+FIRST_NS: Final = 30 * 24 * _HOUR_NS
+"""How far back labels are read the first time."""
+AGAIN_NS: Final = 24 * _HOUR_NS
+"""What is read again each time."""
+AT_ONCE: Final = 25
+"""Labels that are compared together."""
+UNSIGNED: Final = "unsigned"
+"""No person is named: a prefill, which a program wrote."""
+UNMAPPED: Final = "unmapped"
+"""Nothing says what a score of this name is about."""
+ASKED_FOR: Final = "asked_for"
+"""We asked people to look because the verdict was in doubt: such labels are no sample of our verdicts."""
+PASSED_OVER: Final = (UNSIGNED, UNMAPPED, ASKED_FOR, UNREADABLE, UNMET, OTHER_VERSION)
+"""Why a label says nothing of how far we agree."""
+
+
+class Facts(Protocol):
+    """What outlives the process, by name."""
+
+    def fact(self, name: str, /) -> Any: ...
+    async def keep_fact(self, name: str, value: Mapping[str, object], /) -> None: ...
+
+
+class People:
+    """Reads labels in ticks. ``asked_for`` says whether we asked people to look at what a label is about.
+
+    ``corrections_fail`` are rubrics for which a corrected answer is one that a person failed.
+    """
+
+    def __init__(
+        self,
+        *,
+        langfuse: Langfuse,
+        server: Callable[[], Server | None],
+        rubrics: Sequence[Rubric],
+        scores: Sequence[PeopleScore],
+        facts: Facts,
+        clock_ns: Callable[[], int],
+        asked_for: Callable[[Annotation], bool] = lambda _: False,
+        corrections_fail: Sequence[str] = (),
+    ) -> None:
+        self._langfuse, self._server, self._facts, self._clock_ns = langfuse, server, facts, clock_ns
+        self._rubrics = {rubric.id: rubric for rubric in rubrics}
+        self._asked, self._asked_for = asked(rubrics, scores), asked_for
+        self._failing = [failing(rubric) for rubric in rubrics if rubric.id in corrections_fail]
+        self._agreements = Agreements()
+        self._comparison = Comparison(langfuse, self._rubrics, self._agreements)
+        self._settled: dict[str, tuple[str, str | None]] = {}
+        self._settled_ns = 0
+        self._slice_ns = FIRST_NS
+        self._read_ns: int | None = None
+        self._project: str | None = None
+        self._reason = ""
+        self._passed_over: Counter[str] = Counter()
+        self._measured: list[Calibrated] = []
+        self._told: list[Agreement] = []
+        self._kept: dict[str, Mapping[str, object]] = {}
+
+    def restore(self) -> None:
+        """Take up what was known before; pairs of another version of a rubric are let go."""
+        known = self._facts.fact(FACT)
+        if known is not None:
+            self._read_ns, self._project = known["read_ns"], known["project"]
+            self._comparison.corrected = known["corrected"]
+        for rubric in self._rubrics.values():
+            said = self._facts.fact(f"{FACT}/{rubric.id}")
+            if said is not None and said["version"] == rubric.version:
+                self._agreements.restore(rubric.id, said)
+        self._measure()
+
+    async def tick(self) -> None:
+        """Read what is new; what Langfuse does not answer is read the next time. Raises ``StoreError``."""
+        server = self._server()
+        if server is None:
+            return
+        if not (server.scores_v3 or server.legacy_reads):
+            self._reason = "this Langfuse has no way to read scores"
+            return
+        try:
+            await self._read(server)
+        except LangfuseError as error:
+            if not self._reason:
+                log.warning("what people say cannot be read; it is read later", extra={"cause": str(error)})
+            self._reason = str(error)
+        else:
+            self._reason = ""
+
+    def agreements(self) -> list[Agreement]:
+        """Kappa by rubric, for the condition that watches it."""
+        return self._told
+
+    def standing(self) -> AgreementStanding:
+        """Where it stands."""
+        corrected = {rubric: found.values() for rubric, found in self._comparison.corrected.items()}
+        return AgreementStanding(
+            source="langfuse",
+            reason=self._reason,
+            read_s=None if self._read_ns is None else self._read_ns / 1e9,
+            measured=self._measured,
+            passed_over={reason: self._passed_over[reason] for reason in PASSED_OVER},
+            corrections={rubric: len(passed) for rubric, passed in corrected.items()},
+            corrected_passes={rubric: sum(map(bool, passed)) for rubric, passed in corrected.items()},
+        )
+
+    async def _read(self, server: Server) -> None:
+        now_ns = self._clock_ns()
+        if self._project != server.project_id:
+            self._read_ns, self._project = None, server.project_id
+        if now_ns - self._settled_ns > _HOUR_NS:  # verdicts may have been revised since they were compared
+            self._settled, self._settled_ns = {}, now_ns
+        start_ns = now_ns - FIRST_NS if self._read_ns is None else min(self._read_ns, now_ns) - AGAIN_NS
+        passed_over: Counter[str] = Counter()
+        while start_ns < now_ns:
+            end_ns = min(now_ns, start_ns + self._slice_ns)
+            try:
+                passed_over += await self._slice(server, start_ns, end_ns)
+            except LangfuseError as error:
+                if error.kind is not Kind.TOO_EXPENSIVE or self._slice_ns <= _HOUR_NS:
+                    raise
+                self._slice_ns //= 2
+                continue
+            start_ns = end_ns
+            await self._remember(end_ns)
+        self._passed_over = passed_over
+
+    async def _slice(self, server: Server, start_ns: int, end_ns: int) -> Counter[str]:
+        """Read one stretch of time; why labels of it were passed over."""
+        rows: list[Annotation] = []
+        async for page in read_annotations(self._langfuse, since_ns=start_ns, until_ns=end_ns, v3=server.scores_v3):
+            rows += page
+        labels: list[Label] = []
+        corrections: list[Annotation] = []
+        for given in reversed(rows):  # the oldest first: of many, the latest are kept
+            why = self._why_not(given)
+            if self._settled.get(given.id, ("", None))[0] == given.changed:
+                continue
+            if why is not None:
+                self._settled[given.id] = (given.changed, why)
+            elif given.correction:
+                corrections.append(given)
+            else:
+                labels.append((given, self._asked[given.name]))
+        self._settled |= {given.id: (given.changed, None) for given in corrections}
+        # After the labels, which say more of the verdict than a correction does.
+        labels += [
+            (replace(given, value=0.0), self._failing)
+            for given in corrections
+            if self._failing and not self._asked_for(given)
+        ]
+        for start in range(0, len(labels), AT_ONCE):
+            some = labels[start : start + AT_ONCE]
+            for (given, _), why in zip(some, await self._comparison.compare(some, v3=server.scores_v3), strict=True):
+                self._settled[given.id] = ("" if why == UNMET else given.changed, why)  # a verdict may still come
+        await self._comparison.look_at(corrections, v3=server.scores_v3)
+        return Counter(why for given in rows if (why := self._settled[given.id][1]) is not None)
+
+    def _why_not(self, given: Annotation) -> str | None:
+        """Why a score is no label; None for one that is, and for a correction."""
+        if given.author is None:
+            return UNSIGNED
+        if given.correction:
+            return None
+        if given.name not in self._asked:
+            return UNMAPPED
+        return ASKED_FOR if self._asked_for(given) else None
+
+    async def _remember(self, read_ns: int) -> None:
+        for rubric in self._agreements.rubrics():
+            said = self._agreements.to_json(rubric)
+            if said != self._kept.get(rubric):
+                await self._facts.keep_fact(f"{FACT}/{rubric}", said)
+                self._kept[rubric] = said
+        # After the pairs: killed in between, they are only heard once more.
+        self._read_ns = max(self._read_ns or 0, read_ns)
+        known = {"read_ns": self._read_ns, "project": self._project, "corrected": self._comparison.corrected}
+        await self._facts.keep_fact(FACT, known)
+        self._measure()
+
+    def _measure(self) -> None:
+        self._measured, self._told = self._agreements.report(), self._agreements()

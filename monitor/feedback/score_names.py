@@ -1,0 +1,71 @@
+"""Labels: which of our scores a person's score is about, and what it says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from integrations.langfuse.scores import score_id
+from monitor.config.annotations import PeopleScore
+from scoring.runs.label_line import PASS, Said
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.score_name import pass_name, score_name, state_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a score of this name is about: a metric of a rubric, or its pass. ``ours`` is the name of our own score."""
+
+    rubric: str
+    metric: str
+    ours: str
+    passes: tuple[str, ...] = ()
+    pass_at: float | None = None
+
+    def read(self, value: Said) -> Said | None:
+        """What a person's value says: for a pass 1 or 0, None where it says neither; for a metric the value itself."""
+        if self.metric != PASS:
+            return value
+        if isinstance(value, str):
+            return float(value in self.passes) if self.passes else None
+        if self.pass_at is not None:
+            return float(value >= self.pass_at)
+        return value if value in (0.0, 1.0) else None
+
+    def ids(self, subject: str) -> tuple[str, str]:
+        """Of our score on this subject, and of the state of its verdict."""
+        return score_id(subject, self.ours), score_id(subject, state_name(self.rubric))
+
+
+def asked(rubrics: Iterable[Rubric], mapped: Iterable[PeopleScore]) -> Mapping[str, list[Asked]]:
+    """By name of a person's score, what it is about: as configured, else the names of our own scores."""
+    rubrics = list(rubrics)
+    found: dict[str, list[Asked]] = {}
+    for score in mapped:
+        for rubric in rubrics:
+            if rubric.id == score.rubric:
+                metric = score.metric or PASS
+                said = Asked(
+                    rubric=rubric.id,
+                    metric=metric,
+                    ours=_name(rubric, metric),
+                    passes=score.passes,
+                    pass_at=score.pass_at,
+                )
+                found.setdefault(score.name, []).append(said)
+    for rubric in rubrics:
+        for metric in (PASS, *(c.metric.id for c in (*rubric.criteria, *rubric.opt_in))):
+            name = _name(rubric, metric)
+            found.setdefault(name, [Asked(rubric=rubric.id, metric=metric, ours=name)])
+    return found
+
+
+def failing(rubric: Rubric) -> Asked:
+    """What a correction is about: whether the answer passes, which it did not."""
+    return Asked(rubric=rubric.id, metric=PASS, ours=pass_name(rubric.id))
+
+
+def _name(rubric: Rubric, metric: str) -> str:
+    if metric == PASS:
+        return pass_name(rubric.id)
+    return next(score_name(rubric.id, c.metric) for c in (*rubric.criteria, *rubric.opt_in) if c.metric.id == metric)

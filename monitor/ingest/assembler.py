@@ -1,0 +1,328 @@
+"""Assembler: when is a trace whole? A pure state machine; time is an argument.
+
+OTLP has no end-of-trace marker, so a trace closes for a stated reason, whichever comes first:
+
+* ``root_ended`` — a root has arrived (a span that names no parent, or is marked as the topmost exported), every parent
+  that was named has arrived, and nothing came for ``grace``;
+* ``pseudo_root`` — nothing came for ``idle``, and all that is missing are callers in other processes, as the spans
+  below them say: what this side did is all here, what the caller did will not come;
+* ``idle`` — nothing came for ``idle``, which is as long as the service's traces usually pause (``adaptive_idle.py``);
+* ``deadline`` — ``deadline`` has passed since its first span;
+* ``pressure`` — more traces or bytes are open than may be: the oldest goes first.
+
+A closed trace is remembered for the late window. A span that arrives then, and that was not there before, opens the
+trace again, and its next closing is the next revision. After the window its id is remembered a while longer, only to
+refuse what comes far too late: half a trace must not be taken for a new one. What that memory has lost the store still
+knows when the trace is judged.
+
+Payloads stay in the store. Here are kept only span ids, and of parents those that have not arrived.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from integrations.otlp.wire.request import Chunk, Origin
+from scoring.trace.record import record
+from scoring.trace.span import Completion
+
+from .adaptive_idle import Rhythm
+
+_SECOND: Final = 1_000_000_000
+
+
+class Arrival(StrEnum):
+    """What a chunk is to the trace it belongs to."""
+
+    OPENS = "opens"
+    """The first of its trace."""
+    EXTENDS = "extends"
+    """It adds spans to an open trace."""
+    REOPENS = "reopens"
+    """It adds spans to a closed trace within the late window."""
+    DUPLICATE = "duplicate"
+    """All its spans are known: a client that got no answer sends again."""
+    HELD = "held"
+    """Log records of a trace of which no span has come: they wait in the store, and are no trace by themselves."""
+    TOO_LATE = "too_late"
+    """Its trace was closed longer ago than the late window."""
+
+
+_WITHOUT_EFFECT: Final = frozenset({Arrival.DUPLICATE, Arrival.TOO_LATE, Arrival.HELD})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Durations in ns, as the configuration's ``assembly`` section has them; bytes are those of the payloads.
+
+    ``idle_max_ns`` bounds what idle may grow to for a service that pauses longer; None: it does not grow.
+    """
+
+    grace_ns: int = 2 * _SECOND
+    idle_ns: int = 30 * _SECOND
+    idle_max_ns: int | None = None
+    deadline_ns: int = 600 * _SECOND
+    late_ns: int = 600 * _SECOND
+    max_open_traces: int = 20_000
+    max_open_bytes: int = 256 << 20
+    remembered: int = 50_000
+    """How many ids of traces past their late window are remembered at least (at most twice as many)."""
+
+
+@record(frozen=True, slots=True, kw_only=True)
+class Closing:
+    """A trace to be evaluated now. ``revision`` counts its closings from 1; ``origin`` has its lowest threshold.
+
+    ``whole``: a root has come, and every parent that was named. ``session``: it is a conversation
+    (``monitor.sessions.windows``), and ``trace_id`` its key. ``size`` is how many bytes of it are kept, where that is
+    known.
+    """
+
+    trace_id: bytes
+    completion: Completion
+    revision: int
+    origin: Origin
+    whole: bool = True
+    session: bool = False
+    size: int = 0
+
+
+@dataclass(slots=True)
+class _Entry:
+    origin: Origin
+    first_ns: int
+    last_ns: int
+    ids: set[bytes] | bytes = field(default_factory=set)  # packed, 8 bytes an id, while the trace is closed
+    missing: set[bytes] = field(default_factory=set)
+    remote: set[bytes] | None = None  # parents that are spans of other processes
+    rooted: bool = False
+    size: int = 0
+    revision: int = 0  # closings so far
+    closed_ns: int | None = None
+    queued_ns: int = 0  # when the heap will look at it next
+    pause_ns: int = 0  # the longest that something missing was waited for
+
+    @property
+    def whole(self) -> bool:
+        return self.rooted and not self.missing
+
+
+class Assembler:
+    """Open and lately closed traces. Each opening and reopening is returned by ``due`` exactly once."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._open: dict[bytes, _Entry] = {}  # in order of opening: the first is the oldest
+        self._closed: dict[bytes, _Entry] = {}
+        self._heap: list[tuple[int, bytes]] = []
+        self._forget: list[tuple[int, bytes]] = []
+        self._gone: set[bytes] = set()
+        self._long_gone: set[bytes] = set()
+        self._bytes = 0
+        self._rhythm = Rhythm(self._limits.idle_ns, self._limits.idle_max_ns or 0)
+
+    @property
+    def open_traces(self) -> int:
+        return len(self._open)
+
+    @property
+    def open_bytes(self) -> int:
+        """Bytes of the payloads of open traces."""
+        return self._bytes
+
+    @property
+    def remembered(self) -> int:
+        """How many traces past their late window are remembered."""
+        return self._limits.remembered
+
+    @property
+    def open_limit_reached(self) -> bool:
+        return len(self._open) > self._limits.max_open_traces or self._bytes > self._limits.max_open_bytes
+
+    @property
+    def oldest_ns(self) -> int | None:
+        """When the trace that has been open longest was opened, ns since the epoch; None when none is open."""
+        return next((entry.first_ns for entry in self._open.values()), None)
+
+    def knows(self, trace_id: bytes) -> bool:
+        """Whether the trace is open or was closed within the late window."""
+        return trace_id in self._open or trace_id in self._closed
+
+    def unknown(self, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
+        """Those of these traces that are not known."""
+        if self._open.keys().isdisjoint(trace_ids) and self._closed.keys().isdisjoint(trace_ids):
+            return trace_ids
+        return {trace_id for trace_id in trace_ids if not self.knows(trace_id)}
+
+    def classify(self, chunk: Chunk) -> Arrival:
+        """What ``add`` would answer; changes nothing. Duplicates and what is too late need not be stored."""
+        entry = self._open.get(chunk.trace_id) or self._closed.get(chunk.trace_id)
+        if entry is None:
+            if chunk.trace_id in self._gone or chunk.trace_id in self._long_gone:
+                return Arrival.TOO_LATE
+            return Arrival.OPENS if chunk.headers else Arrival.HELD
+        if chunk.headers and _unpacked(entry.ids).issuperset([header.span_id for header in chunk.headers]):
+            return Arrival.DUPLICATE
+        return Arrival.EXTENDS if entry.closed_ns is None else Arrival.REOPENS
+
+    def add(self, chunk: Chunk, now_ns: int) -> Arrival:
+        """Take in a chunk that is committed. Duplicates, what is too late and what is held change nothing."""
+        arrival = self.classify(chunk)
+        if arrival in _WITHOUT_EFFECT:
+            return arrival
+        if arrival is Arrival.OPENS:
+            entry = self._open[chunk.trace_id] = _Entry(chunk.origin, now_ns, now_ns)
+        elif arrival is Arrival.REOPENS:
+            entry = self._open[chunk.trace_id] = self._closed.pop(chunk.trace_id)
+            entry.ids = _unpacked(entry.ids)
+            entry.first_ns, entry.closed_ns, entry.queued_ns = now_ns, None, 0
+            self._bytes += entry.size
+        else:
+            entry = self._open[chunk.trace_id]
+        self._extend(entry, chunk, now_ns)
+        self._enqueue(chunk.trace_id, entry)
+        return arrival
+
+    def _extend(self, entry: _Entry, chunk: Chunk, now_ns: int) -> None:
+        ids, missing = _unpacked(entry.ids), entry.missing
+        if ids and not entry.whole:
+            entry.pause_ns = max(entry.pause_ns, now_ns - entry.last_ns)
+        for header in chunk.headers:
+            span_id, parent_id = header.span_id, header.parent_id
+            ids.add(span_id)
+            missing.discard(span_id)
+            if not parent_id or header.root_hint:
+                entry.rooted = True
+            elif parent_id not in ids:
+                missing.add(parent_id)
+                if header.remote_parent:
+                    entry.remote = {parent_id, *(entry.remote or ())}
+        entry.ids = ids
+        entry.last_ns = max(entry.last_ns, now_ns)
+        entry.size += len(chunk.payload)
+        self._bytes += len(chunk.payload)
+        if chunk.origin.threshold < entry.origin.threshold:
+            entry.origin = chunk.origin
+
+    def _when(self, entry: _Entry) -> tuple[int, Completion]:
+        """When an open trace closes if nothing more comes, and why."""
+        quiet: tuple[int, Completion]
+        if entry.whole:
+            quiet = (entry.last_ns + self._limits.grace_ns, "root_ended")
+        else:
+            # Above a rootless trace stands a caller; in a rooted one, or beside other gaps, spans of it are lost.
+            called = not entry.rooted and bool(entry.missing) and entry.missing <= (entry.remote or set())
+            idle_ns = self._rhythm.idle_ns(entry.origin.service)
+            quiet = (entry.last_ns + idle_ns, "pseudo_root" if called else "idle")
+        deadline = entry.first_ns + self._limits.deadline_ns
+        return quiet if quiet[0] <= deadline else (deadline, "deadline")
+
+    def _enqueue(self, trace_id: bytes, entry: _Entry) -> None:
+        # A closing that moved away leaves its place in the heap as it is and is put right when that comes up:
+        # so a span costs nothing here unless it brings the closing forward.
+        due_ns, _ = self._when(entry)
+        if not entry.queued_ns or due_ns < entry.queued_ns:
+            entry.queued_ns = due_ns
+            heapq.heappush(self._heap, (due_ns, trace_id))
+
+    def _settle(self, now_ns: int) -> Completion | None:
+        """Put the top of the heap right; return why it closes, if it does by ``now_ns``."""
+        while self._heap:
+            queued_ns, trace_id = self._heap[0]
+            entry = self._open.get(trace_id)
+            if entry is None or entry.queued_ns != queued_ns:
+                heapq.heappop(self._heap)
+                continue
+            due_ns, completion = self._when(entry)
+            if due_ns != queued_ns:
+                entry.queued_ns = due_ns
+                heapq.heapreplace(self._heap, (due_ns, trace_id))
+                continue
+            return completion if due_ns <= now_ns else None
+        return None
+
+    def due(self, now_ns: int) -> list[Closing]:
+        """Close what is due, then the oldest while too much is open; forget what is past its late window."""
+        closings = []
+        while (completion := self._settle(now_ns)) is not None:
+            _, trace_id = heapq.heappop(self._heap)
+            closings.append(self._close(trace_id, completion, now_ns))
+        while self.open_limit_reached:
+            closings.append(self._close(next(iter(self._open)), "pressure", now_ns))
+        self._prune(now_ns)
+        return closings
+
+    def drain(self, now_ns: int) -> list[Closing]:
+        """Close everything that is open as under pressure, oldest first."""
+        return [self._close(trace_id, "pressure", now_ns) for trace_id in list(self._open)]
+
+    def reopen(self, trace_id: bytes, now_ns: int) -> bool:
+        """Have a trace closed once more though nothing came of it, for something else has changed.
+
+        False when it is past that: only of a trace that was closed within the late window the spans are still held.
+        """
+        entry = self._closed.pop(trace_id, None)
+        if entry is None:
+            return False
+        self._open[trace_id] = entry
+        entry.ids = _unpacked(entry.ids)
+        entry.first_ns = entry.last_ns = now_ns
+        entry.closed_ns, entry.queued_ns = None, 0
+        self._bytes += entry.size
+        self._enqueue(trace_id, entry)
+        return True
+
+    def restore(self, trace_id: bytes, revision: int, closed_ns: int) -> None:
+        """After a restart: this open trace had in truth been closed ``revision`` times, lastly at ``closed_ns``."""
+        entry = self._open[trace_id]
+        entry.revision = revision - 1
+        self._close(trace_id, "idle", closed_ns)
+
+    def _close(self, trace_id: bytes, completion: Completion, now_ns: int) -> Closing:
+        entry = self._closed[trace_id] = self._open.pop(trace_id)
+        entry.revision += 1
+        entry.closed_ns = now_ns
+        entry.ids = b"".join(_unpacked(entry.ids))
+        self._bytes -= entry.size
+        self._rhythm.learn(entry.origin.service, entry.pause_ns)
+        heapq.heappush(self._forget, (now_ns + self._limits.late_ns, trace_id))
+        return Closing(
+            trace_id=trace_id,
+            completion=completion,
+            revision=entry.revision,
+            origin=entry.origin,
+            whole=entry.whole,
+            size=entry.size,
+        )
+
+    def forget(self, closed_before_ns: int) -> None:
+        """Take the late window of traces closed up to then as over: what comes of them is too late."""
+        self._prune(closed_before_ns + self._limits.late_ns)
+
+    def _prune(self, now_ns: int) -> None:
+        while self._forget and self._forget[0][0] <= now_ns:
+            forget_ns, trace_id = heapq.heappop(self._forget)
+            entry = self._closed.get(trace_id)
+            if entry is None or entry.closed_ns is None or entry.closed_ns + self._limits.late_ns != forget_ns:
+                continue  # it was opened again, and will be forgotten later if at all
+            self.refuse(trace_id)
+
+    def refuse(self, trace_id: bytes) -> None:
+        """What comes of this trace is too late from now on: it ended, and what was read of it is not held any more.
+
+        A trace that has been opened again meanwhile stays open.
+        """
+        self._closed.pop(trace_id, None)
+        self._gone.add(trace_id)
+        if len(self._gone) >= self._limits.remembered:
+            self._gone, self._long_gone = set(), self._gone
+
+
+def _unpacked(ids: set[bytes] | bytes) -> set[bytes]:
+    if isinstance(ids, set):
+        return ids
+    return {ids[at : at + 8] for at in range(0, len(ids), 8)}

@@ -1,0 +1,68 @@
+"""Fragment watch: does this monitor see whole traces?
+
+Behind a plain load balancer each of several monitors gets a part of every trace: roots that never come, parents that
+never come. Each part is closed as idle, and what the rubrics ask of it cannot be told. Nothing fails; there are only
+more and more *incomplete* verdicts. So the share of fragments among the latest traces is watched, and told with what
+helps. It is raised at ``RAISED`` and let go at ``LET_GO``: a few lost spans are no misrouting, and an alarm does not
+flutter. At a true share of 5 % a hundred traces reach 20 % once in 10**7 times.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from .anomaly import Kind, Suspicion
+from .assembler import Closing
+
+RAISED: Final = 0.2
+LET_GO: Final = 0.1
+_LATEST: Final = 200
+_ENOUGH: Final = 100
+_BEHIND: Final = "behind several monitors, route by trace id (Collector: loadbalancing exporter, routing_key: traceID)"
+_REMEDIES: Final = {
+    Kind.SPLIT_TRACES: f"{_BEHIND}; a single monitor: see whether the application drops spans when its queue is full",
+    Kind.ROOTLESS_TRACES: f"send the spans of the callers here too, and {_BEHIND}",
+}
+_CAUSES: Final = {
+    Kind.SPLIT_TRACES: "lack their root or a parent: their spans go to several places, or are lost",
+    Kind.ROOTLESS_TRACES: "begin below a caller in another process whose spans do not arrive here",
+}
+
+
+class FragmentWatch:
+    """Looks at traces as they are closed for the first time."""
+
+    def __init__(self) -> None:
+        self._latest: deque[Kind | None] = deque()
+        self._count = dict.fromkeys(_CAUSES, 0)
+        self._raised: set[Kind] = set()
+
+    def saw(self, closing: Closing) -> None:
+        """A trace was closed. Revisions, and what was closed early under pressure, tell nothing."""
+        if closing.revision > 1 or closing.completion == "pressure":
+            return
+        fragment = None if closing.whole else Kind.SPLIT_TRACES
+        self._move(Kind.ROOTLESS_TRACES if closing.completion == "pseudo_root" else fragment)
+        if len(self._latest) >= _ENOUGH:
+            for kind, count in self._count.items():
+                share = count / len(self._latest)
+                if share >= RAISED:
+                    self._raised.add(kind)
+                elif share < LET_GO:
+                    self._raised.discard(kind)
+
+    def _move(self, kind: Kind | None) -> None:
+        self._latest.append(kind)
+        if kind is not None:
+            self._count[kind] += 1
+        if len(self._latest) > _LATEST and (gone := self._latest.popleft()) is not None:
+            self._count[gone] -= 1
+
+    @property
+    def suspicions(self) -> Iterator[Suspicion]:
+        """What is suspected now."""
+        for kind in sorted(self._raised):
+            cause = f"{self._count[kind]} of the last {len(self._latest)} traces {_CAUSES[kind]}"
+            yield Suspicion(kind=kind, service=None, cause=cause, remedy=_REMEDIES[kind])

@@ -1,0 +1,263 @@
+"""Intake: a request's way from its bytes to committed chunks and an assembler that knows of them.
+
+The order is what makes the acknowledgement worth something: split, decide, commit, and only then assemble and answer. A
+crash before the commit leaves a client without an answer, who sends again; a crash after it leaves the chunk in the
+store, where a restart finds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from integrations.otlp.wire.receipt import Encoding, Overloaded, Receipt, Undecodable
+from integrations.otlp.wire.request import Admit, Chunk, Origin, Split, identify, read_headers, split
+from integrations.otlp.wire.request_json import split_json
+from integrations.otlp.wire.request_logs import LogSplit, split_logs, split_logs_json
+from integrations.store.sqlite import StoredChunk, StoreError
+
+from .assembler import Arrival, Assembler
+from .outcomes import Ledger, Reason
+from .sampler import Sampler, incoming_threshold
+from .sampling_skew import SkewWatch
+
+__all__ = ["Counts", "Intake", "Overloaded", "Receipt", "Undecodable"]
+
+_log = logging.getLogger("sidejudge.intake")
+
+_INLINE_BYTES: Final = 1 << 20
+"""A body up to this size is split on the event loop (under 10 ms even when all is kept), a larger one in a thread."""
+_RESOURCE_BYTES: Final = 4 << 20
+"""Bytes of the distinct resources whose origin is remembered: thousands of them. Beyond it the memory starts anew."""
+_ENTRY_BYTES: Final = 200
+"""What remembering one costs beside its own bytes."""
+
+
+class Committing(Protocol):
+    """What the intake asks of a store."""
+
+    async def append(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...
+    async def hold(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...
+    def recover(self) -> Iterable[StoredChunk]: ...
+    def ended_and_purged(self, limit: int) -> Sequence[bytes]: ...
+
+
+_Found = TypeVar("_Found", Split, LogSplit)
+_SPANS: Final[dict[Encoding, Callable[[bytes, Admit], Split]]] = {"protobuf": split, "json": split_json}
+_LOGS: Final[dict[Encoding, Callable[[bytes, Admit], LogSplit]]] = {"protobuf": split_logs, "json": split_logs_json}
+
+
+@dataclass(slots=True)
+class Counts:
+    """Spans, log records and requests since start.
+
+    ``late`` ones came after the late window, ``duplicate`` ones were known. ``untraced_logs`` belong to no span,
+    ``plain_logs`` are no events; neither are looked at. Nor are ``own`` ones, which a monitor tells of itself.
+    """
+
+    requests: int = 0
+    spans: int = 0
+    kept: int = 0
+    sampled_out: int = 0
+    rejected: int = 0
+    duplicate: int = 0
+    late: int = 0
+    own: int = 0
+    undecodable: int = 0
+    overloaded: int = 0
+    logs: int = 0
+    kept_logs: int = 0
+    late_logs: int = 0
+    own_logs: int = 0
+    untraced_logs: int = 0
+    plain_logs: int = 0
+    rejected_logs: int = 0
+
+
+class Intake:
+    """Takes requests. ``wake`` is called after each one that made the assembler's next closing come into question."""
+
+    def __init__(
+        self,
+        *,
+        sampler: Sampler,
+        store: Committing,
+        assembler: Assembler,
+        ledger: Ledger,
+        max_waiting_bytes: int = 64 << 20,
+        clock_ns: Callable[[], int] = time.time_ns,
+        wake: Callable[[], None] | None = None,
+    ) -> None:
+        self._sampler = sampler
+        self._hashed = sampler.source == "hashed"
+        self.skew = None if self._hashed else SkewWatch(sampler.base)
+        """Whether trace ids are as random as sampling presumes; None where it does not go by them."""
+        self._store = store
+        self._assembler = assembler
+        self._ledger = ledger
+        self._max_waiting = max_waiting_bytes
+        self._clock = clock_ns
+        self._wake = wake
+        self._origins: dict[bytes, Origin] = {}
+        self._remembered = 0
+        self._shared: dict[tuple[str | None, str | None], Origin] = {}
+        self._waiting = 0
+        self.counts = Counts()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of chunks that are on their way to a commit."""
+        return self._waiting
+
+    async def consume(self, body: bytes, encoding: Encoding = "protobuf") -> Receipt:
+        """Take a decompressed request for spans; what is kept of it is committed when this returns.
+
+        Raises :class:`Undecodable` for what is no trace request, and :class:`Overloaded` when the store cannot keep up
+        or cannot write; then nothing of the request was kept.
+        """
+        try:
+            found = await self._split(body, _SPANS[encoding])
+        except Undecodable:
+            self._ledger.seen()
+            self._ledger.ended(None, Reason.UNDECODABLE)
+            raise
+        if found.chunks:
+            await self._keep(found.chunks, explicit=found.explicit)
+        self._account(found)
+        return Receipt(rejected=found.rejected, message=found.message)
+
+    async def consume_logs(self, body: bytes, encoding: Encoding = "protobuf") -> Receipt:
+        """Take a decompressed request for log records, of which events of drawn traces are kept; raises likewise."""
+        found = await self._split(body, _LOGS[encoding])
+        if found.chunks:
+            await self._keep(found.chunks)
+        counts = self.counts
+        counts.logs += found.records
+        counts.kept_logs += found.kept
+        counts.own_logs += found.own
+        counts.untraced_logs += found.untraced
+        counts.plain_logs += found.plain
+        counts.rejected_logs += found.rejected
+        return Receipt(rejected=found.rejected, message=found.message)
+
+    async def _split(self, body: bytes, split: Callable[[bytes, Admit], _Found]) -> _Found:
+        self.counts.requests += 1
+        if self._waiting > self._max_waiting:
+            self.counts.overloaded += 1
+            raise Overloaded(1.0)
+        try:
+            if len(body) <= _INLINE_BYTES:
+                return split(body, self._admit)
+            return await asyncio.to_thread(split, body, self._admit)
+        except Undecodable:
+            self.counts.undecodable += 1
+            raise
+
+    def _admit(self, resource: bytes) -> Origin:
+        origin = self._origins.get(resource)
+        if origin is None:
+            service, environment = identify(resource)
+            origin = Origin(service, environment, self._sampler.admission, self._hashed)
+            # Resources that differ only in what nobody asks about (a pod's name) share one origin.
+            origin = self._shared.setdefault((service, environment), origin)
+            self._remembered += len(resource) + _ENTRY_BYTES
+            if self._remembered > _RESOURCE_BYTES:
+                self._origins.clear()
+                self._shared.clear()
+                self._remembered = 0
+            else:
+                self._origins[resource] = origin
+        return origin
+
+    async def _keep(self, chunks: list[Chunk], *, explicit: bool = False) -> None:
+        fresh: list[Chunk] = []
+        held: list[Chunk] = []
+        for chunk in chunks:
+            arrival = self._assembler.classify(chunk)
+            if arrival is Arrival.DUPLICATE:
+                self.counts.duplicate += len(chunk.headers)
+            elif arrival is Arrival.TOO_LATE:
+                self.counts.late += len(chunk.headers)
+                self.counts.late_logs += chunk.records
+            else:
+                (held if arrival is Arrival.HELD else fresh).append(chunk)
+        if not fresh and not held:
+            return
+        size = sum(len(chunk.payload) for chunk in fresh) + sum(len(chunk.payload) for chunk in held)
+        now_ns = self._clock()
+        self._waiting += size
+        try:
+            if held:
+                await self._store.hold(held, now_ns)
+            if fresh:
+                await self._store.append(fresh, now_ns)
+        except StoreError as error:
+            self.counts.overloaded += 1
+            raise Overloaded(5.0, str(error)) from error
+        finally:
+            self._waiting -= size
+        for chunk in fresh:
+            self._assemble(chunk, now_ns, explicit=explicit)
+        if fresh and self._wake is not None:
+            self._wake()
+
+    def _assemble(self, chunk: Chunk, now_ns: int, *, explicit: bool) -> None:
+        if self._assembler.add(chunk, now_ns) is Arrival.OPENS:
+            self._ledger.seen()
+            if self.skew is not None and not explicit:
+                stated = any(h.trace_state and incoming_threshold(h.trace_state) for h in chunk.headers)
+                self.skew.saw(chunk.origin.service, (chunk.trace_id,), stated=stated)
+
+    def _account(self, found: Split) -> None:
+        counts = self.counts
+        counts.spans += found.spans
+        counts.kept += found.kept
+        counts.rejected += found.rejected
+        counts.own += found.own
+        counts.sampled_out += found.spans - found.kept - found.rejected - found.own
+        for origin, trace_ids in found.own_traces.items():
+            self._ledger.excluded(origin.service, trace_ids)
+        for origin, trace_ids in found.dropped.items():
+            # Explicit randomness on some spans of a trace only may draw these and not the others: then it is drawn.
+            fresh = self._ledger.sampled_out(origin.service, self._assembler.unknown(trace_ids))
+            if fresh and self.skew is not None and not found.explicit:
+                self.skew.saw(origin.service, fresh)
+
+    def restore(self) -> int:
+        """Take up what the store holds after a restart; return how many traces are open."""
+        before = self._ledger.open
+        closed: tuple[bytes, int, int] | None = None
+        for stored in self._store.recover():
+            if closed is not None and (stored.trace_id != closed[0] or not stored.done):
+                self._assembler.restore(*closed)
+                closed = None
+            try:
+                chunk = _restored(stored)
+            except Undecodable as error:
+                _log.error("%s", error)
+                continue
+            if not chunk.headers and not self._assembler.knows(chunk.trace_id):
+                continue  # log records that came before their spans
+            arrival = self._assembler.add(chunk, stored.received_ns)
+            if stored.done and stored.revision is not None and stored.closed_ns is not None:
+                closed = (stored.trace_id, stored.revision, stored.closed_ns)
+            elif arrival is Arrival.OPENS:
+                self._ledger.seen()
+        if closed is not None:
+            self._assembler.restore(*closed)
+        for trace_id in reversed(self._store.ended_and_purged(self._assembler.remembered)):
+            self._assembler.refuse(trace_id)
+        return self._ledger.open - before
+
+
+def _restored(stored: StoredChunk) -> Chunk:
+    return Chunk(
+        trace_id=stored.trace_id,
+        payload=stored.payload,
+        headers=read_headers(stored.payload, stored.trace_id),
+        origin=Origin(stored.service, stored.environment, stored.threshold),
+    )

@@ -1,0 +1,145 @@
+"""Taking: reads what is whole, and hands it to the intake as if an exporter had sent it.
+
+A reading counts when it finds the rows that the listings found, or else those of the reading before: two reads that
+agree. What fails for one trace while others are read lets the others by, and is given up in the end (``shed``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from integrations.langfuse.backoff import Patience
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.errors import LangfuseError
+from integrations.langfuse.normalise import raw_spans, span_id
+from integrations.langfuse.observations import Row, TraceTooLarge, Window
+from integrations.langfuse.probe import Server
+from integrations.otlp.wire.encode import encode_spans
+from monitor.ingest.intake import Undecodable
+from monitor.ingest.outcomes import Reason
+
+from .listed_trace import Sighting
+from .pending import Pending
+from .preselect import all_own
+from .rows import PERHAPS_ITS, rows_of
+
+log = logging.getLogger("sidejudge.langfuse")
+
+MOST_READINGS: Final = 5
+"""Readings of one trace that find other rows than expected before it is taken as it is, or that fail before it is given
+up."""
+AT_ONCE: Final = 4
+"""Traces that are read at the same time."""
+
+
+class Consuming(Protocol):
+    """What it asks of the intake."""
+
+    async def consume(self, body: bytes) -> Any: ...
+
+
+class Taking:
+    """Reads traces out of ``pending``. ``rows``, ``traces`` and ``errors`` count since the start."""
+
+    def __init__(
+        self,
+        *,
+        langfuse: Langfuse,
+        pending: Pending,
+        intake: Consuming,
+        busy: Callable[[], bool],
+        clock_ns: Callable[[], int],
+        patience: Patience,
+        settle_ns: int,
+        look_back_ns: int,
+    ) -> None:
+        self._langfuse, self._pending, self._intake = langfuse, pending, intake
+        self._busy, self._clock_ns, self._patience = busy, clock_ns, patience
+        self._settle_ns, self._look_back_ns = settle_ns, look_back_ns
+        self.rows = self.traces = self._read = 0
+        self.errors: Counter[str] = Counter()
+
+    async def take(self, server: Server, settled: Sequence[Sighting]) -> None:
+        """Read these, several at a time, until too much waits here. Raises ``LangfuseError`` and ``Overloaded``."""
+        wanted = await self._pending.drawn(settled)
+        for at in range(0, len(wanted), AT_ONCE):
+            if self._busy():
+                return
+            batch = wanted[at : at + AT_ONCE]
+            outcomes = await asyncio.gather(*(self._take(server, each) for each in batch), return_exceptions=True)
+            errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+            for error in errors:
+                # One that fails while others are read waits by itself.
+                its = isinstance(error, LangfuseError) and error.kind in PERHAPS_ITS
+                if not its or len(errors) == len(outcomes):
+                    raise error
+            self.errors.update(error.kind.value for error in errors if isinstance(error, LangfuseError))
+
+    async def _take(self, server: Server, sighting: Sighting) -> None:
+        window = Window(
+            from_ns=max(0, sighting.start_ns - self._look_back_ns),
+            to_ns=max(sighting.end_ns, sighting.last_ns) + self._look_back_ns,
+        )
+        try:
+            rows = await rows_of(self._langfuse, server, sighting.trace_id, window=window)
+        except TraceTooLarge:
+            await self._pending.end([(sighting, Reason.SHED)])
+            return
+        except LangfuseError as error:
+            if not self._blamed(sighting, error):
+                raise
+            await self._pending.end([(sighting, Reason.SHED)])
+            return
+        self._read += 1
+        self.rows += len(rows)
+        found = frozenset(map(_span, rows))
+        if found != sighting.spans | sighting.taken and sighting.disagreed < MOST_READINGS:
+            # It is being written, or a listing saw only a part of it: the next reading is compared with this one.
+            now_ns = self._clock_ns()
+            sighting.add(rows, now_ns)
+            sighting.disagreed += 1
+            sighting.retry_ns = now_ns + self._settle_ns
+            return
+        reason = await self._handed_in(sighting, [row for row in rows if _span(row) not in sighting.taken])
+        if reason is not None:
+            await self._pending.end([(sighting, reason)])
+        else:
+            await self._pending.done(sighting, found)
+            self.traces += 1
+
+    def _blamed(self, sighting: Sighting, error: LangfuseError) -> bool:
+        """After a failure that may be one trace's fault it lets others by; True when that was so often enough."""
+        if error.kind not in PERHAPS_ITS:
+            return False
+        # While no other can be read either, it says nothing about this one.
+        sighting.failures += self._read > sighting.others_read
+        sighting.others_read = self._read
+        sighting.retry_ns = self._clock_ns() + self._patience.postponed_ns(sighting.failures)
+        return sighting.failures >= MOST_READINGS
+
+    async def _handed_in(self, sighting: Sighting, rows: Sequence[Row]) -> Reason | None:
+        """Give rows to the intake; why a trace is not taken, None when it is."""
+        try:
+            spans = await asyncio.to_thread(raw_spans, rows)
+            body = await asyncio.to_thread(encode_spans, spans)
+        except Exception:  # a bug must cost one trace its verdict, not the others theirs
+            log.exception("could not read a trace of Langfuse")
+            return Reason.ERROR
+        if not spans:
+            return Reason.UNDECODABLE
+        self._pending.services.learn(sighting, spans)
+        if all_own(spans):
+            return Reason.EXCLUDED
+        try:
+            await self._intake.consume(body)
+        except Undecodable:
+            return Reason.UNDECODABLE
+        return None
+
+
+def _span(row: Row) -> bytes:
+    return bytes.fromhex(span_id(str(row.get("id"))))

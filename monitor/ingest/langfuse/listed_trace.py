@@ -1,0 +1,137 @@
+"""Sighting: what is known of a trace from listings alone, before anything of its contents is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from integrations.langfuse.normalise import NO_ENVIRONMENT, span_id
+from integrations.langfuse.observations import Row, instant_ns
+from scoring.case.case import Case
+
+_MOST_TAGS: Final = 50
+"""Tags and environments of a trace that are looked at."""
+_LONGEST: Final = 800
+"""Characters of an id; Langfuse takes no longer ones."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Sighting:
+    """One trace that is not taken yet, or that has grown since.
+
+    ``spans`` are its rows' ids, ``seen_ns`` when the first was seen here and ``changed_ns`` when the latest was.
+    ``written_ns`` is when Langfuse wrote the latest. ``taken`` are ids that were taken before. ``disagreed`` counts
+    readings that found other rows than were expected, ``failures`` those that failed while others succeeded (there had
+    been ``others_read`` of them at the last); after either the next one is not before ``retry_ns``.
+    """
+
+    trace_id: str
+    seen_ns: int
+    changed_ns: int
+    start_ns: int
+    last_ns: int
+    taken: frozenset[bytes] = frozenset()
+    written_ns: int = 0
+    end_ns: int = 0
+    spans: set[bytes] = field(default_factory=set)
+    rooted: bool = False
+    failed: bool = False
+    root_name: str | None = None
+    root_ns: int = 0
+    root_trace_name: str | None = None
+    root_environment: str | None = None
+    trace_name: str | None = None
+    tags: tuple[str, ...] = ()
+    environments: frozenset[str] = frozenset()
+    session_id: str | None = None
+    disagreed: int = 0
+    failures: int = 0
+    others_read: int = 0
+    retry_ns: int = 0
+
+    @classmethod
+    def of(cls, trace_id: str, now_ns: int, taken: frozenset[bytes] = frozenset()) -> Sighting:
+        """A trace of which nothing has been looked at yet."""
+        return cls(trace_id=trace_id, seen_ns=now_ns, changed_ns=now_ns, start_ns=1 << 63, last_ns=0, taken=taken)
+
+    def add(self, rows: Iterable[Row], now_ns: int) -> None:
+        """What a listing says of it."""
+        for row in rows:
+            span = bytes.fromhex(span_id(str(row.get("id"))))
+            started = instant_ns(row.get("startTime")) or now_ns  # what has no time is as old as what is seen of it
+            ended = instant_ns(row.get("endTime")) or started
+            written = max(instant_ns(row.get("updatedAt")) or 0, instant_ns(row.get("createdAt")) or 0, ended)
+            if span not in self.spans or written > self.written_ns:
+                self.changed_ns = now_ns
+            self.spans.add(span)
+            self.start_ns, self.last_ns = min(self.start_ns, started), max(self.last_ns, started)
+            self.end_ns, self.written_ns = max(self.end_ns, ended), max(self.written_ns, written)
+            self._describe(row)
+
+    def _describe(self, row: Row) -> None:
+        if is_root(row):
+            self.rooted = True
+            self._describe_root(row)
+        self.failed = self.failed or row.get("level") == "ERROR"
+        self.trace_name = self.trace_name or _text(row.get("traceName"))
+        self.session_id = self.session_id or _text(row.get("sessionId"))
+        tags = row.get("tags")
+        if isinstance(tags, list):
+            self.tags = tuple(dict.fromkeys((*self.tags, *map(str, tags[:_MOST_TAGS]))))[:_MOST_TAGS]
+        environment = _text(row.get("environment"))
+        if environment and len(self.environments) < _MOST_TAGS:
+            self.environments |= {environment}
+
+    def _describe_root(self, row: Row) -> None:
+        """Where rows differ, the root speaks for the trace; of several roots the first."""
+        started = instant_ns(row.get("startTime")) or 0
+        if self.root_name is not None and started > self.root_ns:
+            return
+        self.root_ns, self.root_name = started, _text(row.get("name"))
+        self.root_trace_name, self.root_environment = _text(row.get("traceName")), _text(row.get("environment"))
+
+    @property
+    def grown(self) -> bool:
+        """Whether there are rows that were not taken before."""
+        return not self.spans <= self.taken
+
+    def settled(self, now_ns: int, settle_ns: int, rootless_ns: int) -> bool:
+        """Whether nothing was added for long enough; without a root it takes longer."""
+        quiet_ns = now_ns - min(self.changed_ns, self.written_ns or self.changed_ns)
+        return now_ns >= self.retry_ns and quiet_ns >= (settle_ns if self.rooted else max(settle_ns, rootless_ns))
+
+    def case(self) -> Case:
+        """What a rule on content may already be asked about it."""
+        environments = (self.root_environment, *sorted(self.environments))
+        named = next((each for each in environments if each not in (None, NO_ENVIRONMENT)), None)
+        return Case(
+            case_id=self.trace_id,
+            model_output=None,
+            name=self.root_trace_name or self.trace_name or self.root_name,
+            tags=self.tags,
+            environment=named,
+            error="error" if self.failed else None,
+        )
+
+
+def is_root(row: Row) -> bool:
+    """Whether a row is a root that has ended; of a legacy listing nothing but the trace's own age tells."""
+    if "endTime" not in row:
+        return True
+    top = row.get("isRootObservation") is True or not row.get("parentObservationId")
+    return top and bool(row.get("endTime") or row.get("type") == "EVENT")
+
+
+def grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows by their trace; those without one are left out. Of an id that is longer than any, the beginning counts."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        if isinstance(trace_id := row.get("traceId"), str) and trace_id:
+            key = trace_id[:_LONGEST].encode("utf-8", "replace").decode()  # half a surrogate pair is no text to a store
+            found.setdefault(key, []).append(row)
+    return found
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

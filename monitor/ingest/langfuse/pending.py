@@ -1,0 +1,108 @@
+"""Pending: traces that listings have shown and that are not dealt with; each leaves it once, for a reason."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from integrations.langfuse.normalise import is_trace_id
+from integrations.langfuse.observations import MOST_IN_TRACE, Row
+from integrations.store.pulled import Pulled, Taken
+from monitor.ingest.outcomes import Ledger, Reason
+from monitor.ingest.sampler import Sampler
+
+from .listed_trace import Sighting, grouped
+from .preselect import at_sight, once_settled
+from .services import Services
+
+
+class Pending:
+    """What was dealt with is in the store before it leaves this memory."""
+
+    def __init__(self, *, pulled: Pulled, ledger: Ledger, sampler: Sampler, clock_ns: Callable[[], int]) -> None:
+        self._pulled, self._ledger, self._sampler, self._clock_ns = pulled, ledger, sampler, clock_ns
+        self.sightings: dict[str, Sighting] = {}
+        self.services = Services()
+        """What those that were read say of those that are not."""
+
+    def __len__(self) -> int:
+        return len(self.sightings)
+
+    @property
+    def start_ns(self) -> int | None:
+        """When the first row of any of them began."""
+        return min((each.start_ns for each in self.sightings.values()), default=None)
+
+    def settled(self, settle_ns: int, rootless_ns: int) -> list[Sighting]:
+        """Those that may be read now, the oldest first."""
+        now_ns = self._clock_ns()
+        ready = [each for each in self.sightings.values() if each.settled(now_ns, settle_ns, rootless_ns)]
+        return sorted(ready, key=lambda each: each.start_ns)
+
+    async def note(self, page: Sequence[Row]) -> None:
+        """Take note of a page of a listing; what has nothing to be read for ends at once."""
+        now_ns = self._clock_ns()
+        traces = grouped(page)
+        fresh = [trace_id for trace_id in traces if trace_id not in self.sightings]
+        known = await asyncio.to_thread(self._pulled.known, fresh)
+        ended: list[tuple[Sighting, Reason]] = []
+        for trace_id, rows in traces.items():
+            reason, taken = known.get(trace_id, (None, frozenset()))
+            if reason is not None:
+                continue
+            sighting = self.sightings.get(trace_id) or Sighting.of(trace_id, now_ns, taken)
+            sighting.add(rows, now_ns)
+            if not sighting.grown:
+                continue
+            why = self._at_sight(sighting)
+            if why is None:
+                self.sightings[trace_id] = sighting
+            else:
+                ended.append((sighting, why))
+        await self.end(ended)
+
+    def _at_sight(self, sighting: Sighting) -> Reason | None:
+        if not is_trace_id(sighting.trace_id):
+            return Reason.UNDECODABLE
+        if sighting.taken:
+            return None
+        if len(sighting.spans) > MOST_IN_TRACE:
+            return Reason.SHED
+        return at_sight(self._sampler, bytes.fromhex(sighting.trace_id), sighting)
+
+    async def drawn(self, sightings: Sequence[Sighting]) -> list[Sighting]:
+        """Of traces that have settled those that are to be read; the others end."""
+        wanted: list[Sighting] = []
+        ended: list[tuple[Sighting, Reason]] = []
+        for each in sightings:
+            # What was taken is drawn already.
+            reason = None if each.taken else once_settled(self._sampler, bytes.fromhex(each.trace_id), each)
+            if reason is None:
+                wanted.append(each)
+            else:
+                ended.append((each, reason))
+        await self.end(ended)
+        return wanted
+
+    async def end(self, ended: Sequence[tuple[Sighting, Reason]]) -> None:
+        """These end unread; what was taken of one before stands."""
+        unread = [(each, reason) for each, reason in ended if not each.taken]
+        await self._pulled.put(
+            [Taken(trace_id=each.trace_id, last_ns=each.last_ns, reason=reason.value) for each, reason in unread]
+        )
+        for each, reason in unread:
+            self.sightings.pop(each.trace_id, None)
+            if reason is Reason.SAMPLED_OUT:
+                self._ledger.sampled_out(self.services.of(each), {bytes.fromhex(each.trace_id)})
+            else:
+                self._ledger.seen()
+                self._ledger.ended(self.services.of(each), reason)
+        for each, _ in ended:
+            if each.taken:
+                await self.done(each, frozenset(each.spans))
+
+    async def done(self, sighting: Sighting, spans: frozenset[bytes]) -> None:
+        """These rows of it were taken."""
+        taken = Taken(trace_id=sighting.trace_id, last_ns=sighting.last_ns, reason=None, spans=spans | sighting.taken)
+        await self._pulled.put([taken])
+        self.sightings.pop(sighting.trace_id, None)

@@ -1,0 +1,228 @@
+"""Pull: lists what there is in Langfuse, again and again, and has what is whole taken, each trace once.
+
+No listing tells what was written since the last one, so the start times of the last ``look_back`` are listed anew, the
+latest more often. Up to where they need not be listed any more is kept in the store, and held back by what was seen and
+not dealt with: after a kill the same window is listed again, and what was taken is known there or to the intake.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Final, Protocol
+
+from integrations.langfuse import legacy, observations
+from integrations.langfuse.backoff import Patience
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.observations import Row, Window
+from integrations.langfuse.probe import Server
+from integrations.store.errors import StoreError
+from integrations.store.pulled import Pulled
+from monitor.ingest.intake import Overloaded
+from monitor.ingest.outcomes import Ledger
+from monitor.ingest.sampler import Sampler
+from scoring.status.pull_snapshot import PullStanding, PullState
+
+from .fetch import Consuming, Taking
+from .pending import Pending
+from .rows import introduced
+
+log = logging.getLogger("sidejudge.langfuse")
+
+PULL: Final = "langfuse_pull"
+"""Name of the fact that says up to where start times need not be listed any more."""
+MOST_PENDING: Final = 20_000
+"""Traces that are held in mind at once; with more of them listing stops until some were read."""
+SLICE_NS: Final = 600 * 10**9
+"""Start times that are listed in one go, where there is much to catch up with."""
+AHEAD_NS: Final = 60 * 10**9
+"""How far clocks of applications may run ahead of ours."""
+REASONS: Final = (*(kind.value for kind in Kind), "overloaded", "store", "error")
+"""Why a poll may end early, as metrics name it."""
+_FULL_SHARE: Final = 10
+"""The whole look-back is listed this many times within its length."""
+_TOO_MUCH: Final = "more traces wait for judging than are read ahead"
+
+
+class Facts(Protocol):
+    """What it asks of the store besides the traces."""
+
+    def fact(self, name: str) -> Any: ...
+    async def keep_fact(self, name: str, value: dict[str, object]) -> None: ...
+
+
+class Pull:
+    """One Langfuse, read in polls. ``busy`` says whether too much waits for judging already.
+
+    ``settle_ns``, ``look_back_ns`` and ``rootless_ns`` (how long a trace without a root must have been quiet) are
+    durations; ``poll_ns`` is how often ``poll`` is called.
+    """
+
+    def __init__(
+        self,
+        *,
+        langfuse: Langfuse,
+        pulled: Pulled,
+        facts: Facts,
+        intake: Consuming,
+        ledger: Ledger,
+        sampler: Sampler,
+        busy: Callable[[], bool],
+        clock_ns: Callable[[], int],
+        patience: Patience,
+        poll_ns: int,
+        settle_ns: int,
+        look_back_ns: int,
+        rootless_ns: int,
+    ) -> None:
+        self.poll_s: Final = poll_ns / 1e9
+        """How often ``poll`` is to be called, in s."""
+        self.pending: Final = Pending(pulled=pulled, ledger=ledger, sampler=sampler, clock_ns=clock_ns)
+        """Traces that were seen and are not dealt with."""
+        self._taking = Taking(
+            langfuse=langfuse, pending=self.pending, intake=intake, busy=busy, clock_ns=clock_ns, patience=patience,
+            settle_ns=settle_ns, look_back_ns=look_back_ns,
+        )  # fmt: skip
+        self._langfuse, self._pulled, self._facts = langfuse, pulled, facts
+        self._busy, self._clock_ns, self._patience = busy, clock_ns, patience
+        self._settle_ns, self._look_back_ns, self._rootless_ns = settle_ns, look_back_ns, rootless_ns
+        self._near_ns = max(2 * (poll_ns + settle_ns), 60 * 10**9)
+        self._full_every_ns = max(poll_ns, look_back_ns // _FULL_SHARE)
+        self._server: Server | None = None
+        self._from_ns = 0
+        self._full_ns: int | None = None
+        self._rests_until_ns = 0
+        self._state: PullState = "starting"
+        self._reason = ""
+        self._read_ns: int | None = None
+        self._rows = 0
+        self._errors: Counter[str] = Counter()
+
+    async def poll(self) -> None:
+        """List and read once, as far as it goes. Never raises for what Langfuse or the store may do."""
+        if self._clock_ns() < self._rests_until_ns:
+            return
+        try:
+            await self._poll()
+        except LangfuseError as error:
+            self._failed(error)
+        except Overloaded:
+            self._errors["overloaded"] += 1
+            self._say("waiting", "the store takes no spans now")
+        except StoreError as error:
+            self._errors["store"] += 1
+            self._say("retrying", str(error))
+        except Exception:
+            log.exception("reading traces from Langfuse ended early for a reason of our own")
+            self._errors["error"] += 1
+            self._say("retrying", "an error of our own; the log has it")
+
+    def standing(self) -> PullStanding:
+        """Where it stands."""
+        now_ns, server = self._clock_ns(), self._server
+        whole = self.pending.settled(self._settle_ns, self._rootless_ns)
+        waited_ns = max((now_ns - each.changed_ns for each in whole), default=0)
+        unread_ns = now_ns - self._read_ns if self._read_ns is not None else None
+        return PullStanding(
+            state=self._state,
+            reason=self._reason,
+            server=f"Langfuse {server.version or ''}".strip() if server else None,
+            project=server.project_name if server else None,
+            reads=None if server is None else "v2" if server.observations_v2 else "legacy",
+            pending=len(self.pending),
+            lag_s=None if unread_ns is None else max(unread_ns, waited_ns, 0) / 1e9,
+            read_s=None if self._read_ns is None else self._read_ns / 1e9,
+            rows=self._rows + self._taking.rows,
+            taken=self._taking.traces,
+            errors=tuple(sorted((self._errors + self._taking.errors).items())),
+        )
+
+    async def _poll(self) -> None:
+        server = self._server or await self._introduce()
+        if self._busy():
+            self._say("waiting", _TOO_MUCH)
+        elif await self._list(server):
+            self._read_ns = self._clock_ns()
+            self._patience.succeeded()
+            self._say("ok", "")
+
+    async def _introduce(self) -> Server:
+        server = await introduced(self._langfuse)
+        known = self._facts.fact(PULL)
+        same = known is not None and known["project"] == server.project_id
+        self._from_ns = int(known["from_ns"]) if same else self._clock_ns() - self._look_back_ns
+        self._server, self._full_ns = server, None
+        log.info("traces are read from Langfuse", extra={"version": server.version, "project": server.project_name})
+        return server
+
+    async def _list(self, server: Server) -> bool:
+        """One round; False when it was cut short because too much waits."""
+        begun_ns = self._clock_ns()
+        full = self._full_ns is None or begun_ns - self._full_ns >= self._full_every_ns
+        from_ns = self._from_ns if full else max(self._from_ns, begun_ns - self._near_ns)
+        until_ns = begun_ns + AHEAD_NS
+        while from_ns < until_ns:
+            to_ns = until_ns if until_ns - from_ns <= 2 * SLICE_NS else from_ns + SLICE_NS
+            async for page in self._pages(server, Window(from_ns=from_ns, to_ns=to_ns)):
+                self._rows += len(page)
+                await self.pending.note(page)
+                if len(self.pending) > MOST_PENDING and not await self._make_room(server):
+                    self._say("waiting", f"more than {MOST_PENDING} traces are not whole yet")
+                    return False
+            await self._take(server)
+            from_ns = to_ns
+            if full:
+                await self._advance(server, min(to_ns, begun_ns - self._look_back_ns))
+            if self._busy():
+                self._say("waiting", _TOO_MUCH)
+                return False
+        if full:
+            self._full_ns = begun_ns
+            await self._pulled.forget(self._from_ns - self._look_back_ns)  # a trace is longer than one of its rows
+        return True
+
+    async def _pages(self, server: Server, window: Window) -> AsyncIterator[Sequence[Row]]:
+        read = observations.pages if server.observations_v2 else legacy.pages
+        async for page in read(self._langfuse, window):
+            yield page
+
+    async def _take(self, server: Server) -> None:
+        await self._taking.take(server, self.pending.settled(self._settle_ns, self._rootless_ns))
+
+    async def _make_room(self, server: Server) -> bool:
+        await self._take(server)
+        return len(self.pending) <= MOST_PENDING
+
+    async def _advance(self, server: Server, to_ns: int) -> None:
+        """Keep up to where nothing needs to be listed again: what is not dealt with holds it back."""
+        held_ns = self.pending.start_ns
+        from_ns = max(self._from_ns, to_ns if held_ns is None else min(to_ns, held_ns))
+        if from_ns != self._from_ns or self._full_ns is None:
+            await self._facts.keep_fact(PULL, {"project": server.project_id, "from_ns": from_ns})
+            self._from_ns = from_ns
+
+    def _failed(self, error: LangfuseError) -> None:
+        self._errors[error.kind.value] += 1
+        needs_somebody = not error.kind.passing
+        rests_s = self._patience.after_failure(error.retry_after_s, needs_somebody=needs_somebody)
+        self._rests_until_ns = self._clock_ns() + int(rests_s * 1e9)
+        if needs_somebody:
+            self._server = None
+            self._say("stopped", f"{error}; {_REMEDIES.get(error.kind, _CHECK)}")
+        else:
+            self._say("retrying", str(error))
+
+    def _say(self, state: PullState, reason: str) -> None:
+        if state != self._state:
+            level = {"ok": logging.INFO, "stopped": logging.ERROR}.get(state, logging.WARNING)
+            log.log(level, "reading traces from Langfuse: %s", state, extra={"cause": reason})
+        self._state, self._reason = state, reason
+
+
+_CHECK: Final = "check sources.langfuse.base_url"
+_REMEDIES: Final = {
+    Kind.KEYS_REFUSED: "check public_key and secret_key of sources.langfuse, and that base_url is where they belong",
+    Kind.FORBIDDEN: "these keys may not read traces; see the project's settings",
+}

@@ -1,0 +1,54 @@
+"""Source: reading traces from one Langfuse, put together from the configuration."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from integrations.langfuse.backoff import Patience
+from integrations.langfuse.connections import Connections
+from integrations.store.sqlite import Store
+from monitor.config import Config
+from monitor.evaluate.pipeline import Pipeline
+from monitor.ingest.assembler import Assembler
+from monitor.ingest.intake import Intake
+from monitor.ingest.outcomes import Ledger
+from monitor.ingest.sampler import Sampler
+
+from .pull import Pull
+
+MOST_WAITING = 500
+"""Closed traces that may wait for judging before reading pauses."""
+
+
+def traces_in(
+    config: Config,
+    connections: Connections,
+    *,
+    store: Store,
+    intake: Intake,
+    ledger: Ledger,
+    sampler: Sampler,
+    assembler: Assembler,
+    pipeline: Pipeline,
+    clock_ns: Callable[[], int],
+) -> Pull | None:
+    """What reads the configured Langfuse; None where none is.
+
+    It pauses while traces wait that could not be judged as fast as they came.
+    """
+    source = config.sources.langfuse
+    if source is None:
+        return None
+    most_open = config.assembly.max_open_traces // 2
+
+    def busy() -> bool:
+        waiting = len(pipeline.waiting) + len(pipeline.docket.backlog)
+        return waiting > MOST_WAITING or assembler.open_traces > most_open
+
+    return Pull(
+        langfuse=connections.to(source), pulled=store.pulled, facts=store, intake=intake, ledger=ledger,
+        sampler=sampler, busy=busy,
+        clock_ns=clock_ns, patience=Patience(random.random), poll_ns=source.poll.ns, settle_ns=source.settle.ns,
+        look_back_ns=source.look_back.ns, rootless_ns=config.assembly.deadline.ns,
+    )  # fmt: skip

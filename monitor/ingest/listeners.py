@@ -1,0 +1,156 @@
+"""Front: where applications send to. Receivers of both protocols, and what goes on from them (sidecar mode)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from integrations.otlp.proxy.forward import Forward
+from integrations.otlp.proxy.upstream import Upstream
+from integrations.otlp.server.active_requests import Passing
+from integrations.otlp.server.admission import Gate
+from integrations.otlp.server.cors import Cors
+from integrations.otlp.server.grpc_receiver import GrpcReceiver
+from integrations.otlp.server.paths import signal_of
+from integrations.otlp.server.receiver import Receiver
+from integrations.otlp.server.traffic import Forwarding, Receiving
+from monitor.api.routes import PROBES
+from monitor.config import Config
+from monitor.config.forward import Forward as ForwardSection
+from monitor.config.sources import Otlp
+
+from .intake import Counts, Intake
+from .server import DRAIN_S, AddressError, bind
+from .tls import check_authority, read
+
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # a name for it, not a bind
+
+
+class Front:
+    """Everything that listens for exports but the HTTP server itself, which the monitor starts with ``app``.
+
+    ``passing`` is told while requests go on.
+    """
+
+    def __init__(self, config: Config, intake: Intake, passing: Passing) -> None:
+        otlp = config.sources.otlp
+        self._config = config
+        self.certificates = read(otlp.tls) if otlp.tls else None
+        self.receiver = Receiver(
+            intake.consume,
+            otlp.max_request_bytes,
+            logs=intake.consume_logs,
+            gate=_gate(otlp),
+            cors=Cors(otlp.cors_origins) if otlp.cors_origins else None,
+        )
+        self.forward = _forward(config.forward, self.receiver, passing) if config.forward else None
+        self._grpc = (
+            GrpcReceiver(self.receiver, intake.consume, intake.consume_logs, self.forward) if otlp.grpc else None
+        )
+
+    @property
+    def scheme(self) -> str:
+        """``https`` where what is received is encrypted."""
+        return "https" if self.certificates else "http"
+
+    def app(self, api: Any, *, whole: bool) -> Any:
+        """The ASGI application of the OTLP address.
+
+        Exports go to the receiver, or on; probes and (``whole``, unless requests go on) the rest to the API. So a
+        sidecar with one published port still answers its probes there.
+        """
+        receiver, forward = self.receiver, self.forward
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            path = scope.get("path", "")
+            if path in PROBES:
+                await api(scope, receive, send)
+            elif forward is not None and forward.serves(path):
+                await forward(scope, receive, send)
+            elif whole and scope["type"] == "http" and signal_of(path) is None:
+                await api(scope, receive, send)
+            else:
+                await receiver(scope, receive, send)
+
+        return app
+
+    def receiving(self, counts: Counts) -> Receiving:
+        """What has come in, by these counts of the intake."""
+        receiver = self.receiver
+        return Receiving(
+            protocols=("http", "grpc") if self._grpc else ("http",),
+            encrypted=self.certificates is not None,
+            authenticated=receiver.gate.authenticates,
+            requests=counts.requests,
+            spans=counts.spans,
+            log_records=counts.logs,
+            refused=dict(receiver.refused),
+            dropped=receiver.dropped.total(),
+        )
+
+    def forwarding(self) -> Forwarding | None:
+        """What has gone on; ``None`` where nothing does."""
+        forward = self.forward
+        if forward is None:
+            return None
+        return Forwarding(
+            upstream=forward.upstream.name,
+            requests=dict(forward.requests),
+            answers=dict(forward.answers),
+            failed=dict(forward.failed),
+            unjudged=dict(forward.unjudged),
+            last_failure=forward.last_failure,
+        )
+
+    async def start(self) -> dict[str, str]:
+        """Listen for gRPC, where that is wanted; return its address."""
+        wanted = self._config.sources.otlp.grpc
+        if self._grpc is None or wanted is None:
+            return {}
+        bind(str(wanted), "sources.otlp.grpc").close()  # the library tells less of why it could not, and tells it twice
+        try:
+            port = await self._grpc.start(str(wanted), self.certificates)
+        except OSError as error:
+            raise AddressError(f"sources.otlp.grpc: cannot listen on {wanted}: {error}") from error
+        host = _ANY.get(wanted.host, wanted.host)
+        return {"grpc": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
+
+    async def stop(self) -> None:
+        """Take nothing more over gRPC, and let what is under way end."""
+        if self._grpc is not None:
+            await self._grpc.stop(DRAIN_S)
+
+    async def close(self) -> None:
+        """Once nothing more comes: commit what has gone on and was not taken in yet, and hang up upstream."""
+        if self.forward is not None:
+            await self.forward.close(DRAIN_S)
+
+
+def _gate(otlp: Otlp) -> Gate:
+    auth = otlp.auth
+    return Gate(
+        tokens=[token.get_secret_value() for token in auth.bearer] if auth else (),
+        users={name: password.get_secret_value() for name, password in auth.basic.items()} if auth else {},
+        requests_per_second=otlp.requests_per_second,
+    )
+
+
+def _forward(section: ForwardSection, receiver: Receiver, passing: Passing) -> Forward:
+    if section.ca is not None:
+        check_authority(section.ca, "forward.ca")
+    replaced = {name: value.get_secret_value() for name, value in section.headers.items()}
+    if section.authorization is not None:
+        replaced["authorization"] = section.authorization.get_secret_value()
+    upstream = Upstream(
+        section.url,
+        timeout_s=section.timeout.seconds,
+        replaced=replaced,
+        ca=str(section.ca) if section.ca is not None else None,
+    )
+    return Forward(
+        upstream,
+        receiver,
+        signals=section.signals,
+        otlp_path=section.otlp_path,
+        passthrough=section.passthrough,
+        passing=passing,
+    )

@@ -1,0 +1,141 @@
+"""Ledger: every trace that was seen ends with exactly one reason, and the books balance at any moment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from scoring.status.service_status import OTHER, UNKNOWN_SERVICE
+
+from .recent_ids import RecentIds
+
+_SERVICES: Final = 1_000
+"""Services told apart; those beyond are counted together."""
+_NAME_LENGTH: Final = 200
+
+
+class Reason(StrEnum):
+    """How a trace ended."""
+
+    SCORED = "scored"
+    """At least one rubric reached a verdict, passed or not."""
+    SAMPLED_OUT = "sampled_out"
+    """Not drawn, in the first pass or in the second."""
+    NO_RUBRIC = "no_rubric"
+    """No route selects it."""
+    EXCLUDED = "excluded"
+    """It is evaluation traffic itself: a judge's, or one of Langfuse's own environments."""
+    INCOMPLETE = "incomplete"
+    """It was cut short, and what the rubrics ask cannot be told from what arrived."""
+    UNAVAILABLE = "unavailable"
+    """Rubrics ran, but what they need is missing."""
+    NO_CONTENT = "no_content"
+    """Its telemetry carries no message contents."""
+    JUDGE_FAILED = "judge_failed"
+    """A judge was asked and failed, or could not be asked for too long."""
+    OVER_BUDGET = "over_budget"
+    """Its rubrics need a judge, and the judge's budget did not reach for it: not drawn in the third pass."""
+    SHED = "shed"
+    """It was given up under load."""
+    LATE = "late"
+    """Spans of a trace that had ended so long ago that its others are gone: what was said of it stands."""
+    UNDECODABLE = "undecodable"
+    """Its bytes could not be read. A request that cannot be read at all counts as one trace."""
+    ERROR = "error"
+    """Evaluating it failed for a reason of our own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balance:
+    """The books: ``seen == open + sum(ended.values())``. ``revisions`` are re-scores of traces that had ended."""
+
+    seen: int
+    open: int
+    ended: Mapping[Reason, int]
+    revisions: int
+
+
+class Ledger:
+    """Counts traces seen, open and ended, per service and reason. Not thread-safe: it lives on the event loop.
+
+    Sampled-out traces are counted once per trace id though their spans come in many requests, and so are those that are
+    excluded as they come in. Their ids are remembered for a while (see ``RecentIds``). A trace whose spans lie further
+    apart than that is counted again, as a trace of its own: ``sampled_out`` (and ``seen`` with it) is an upper bound
+    that is exact for traces shorter than this memory.
+    """
+
+    def __init__(self, *, remembered: int = 50_000, on_ended: Callable[[str, Reason, int], None] | None = None) -> None:
+        self._seen = self._closed = 0
+        self._ended: Counter[tuple[str, Reason]] = Counter()
+        self._services: set[str] = set()
+        self._revisions = 0
+        self._sampled_out = RecentIds(remembered)
+        self._excluded = RecentIds(remembered)
+        self._on_ended = on_ended
+
+    def seen(self, count: int = 1) -> None:
+        """``count`` traces that were not known before have begun; each is open until ``ended`` is told of it."""
+        if count < 0:
+            raise ValueError(f"a number of traces is not negative, got {count}")
+        self._seen += count
+
+    def ended(self, service: str | None, reason: Reason, count: int = 1, *, revision: int = 1) -> None:
+        """``count`` open traces have ended. A later revision of a trace changes nothing but the count of revisions."""
+        if revision > 1:
+            self._revisions += count
+            return
+        if count > self.open:
+            raise ValueError(
+                f"{count} traces ended, but only {self.open} are open: each must be seen first, and end once"
+            )
+        self._closed += count
+        name = self._known(service or UNKNOWN_SERVICE)
+        self._ended[name, reason] += count
+        if self._on_ended is not None and count:
+            self._on_ended(name, reason, count)
+
+    def _known(self, service: str) -> str:
+        # Names come from outside: neither their number nor their length may grow without end.
+        service = service[:_NAME_LENGTH]
+        if service not in self._services:
+            if len(self._services) >= _SERVICES:
+                return OTHER
+            self._services.add(service)
+        return service
+
+    def sampled_out(self, service: str | None, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
+        """Count the traces among these that are not known yet as seen and sampled out; return them."""
+        return self._at_once(service, self._sampled_out.learn(trace_ids), Reason.SAMPLED_OUT)
+
+    def excluded(self, service: str | None, trace_ids: AbstractSet[bytes]) -> AbstractSet[bytes]:
+        """Count likewise those whose spans are not even kept, for they are an evaluator's own."""
+        return self._at_once(service, self._excluded.learn(trace_ids), Reason.EXCLUDED)
+
+    def _at_once(self, service: str | None, fresh: AbstractSet[bytes], reason: Reason) -> AbstractSet[bytes]:
+        if fresh:
+            self.seen(len(fresh))
+            self.ended(service, reason, len(fresh))
+        return fresh
+
+    def has_sampled_out(self, trace_id: bytes) -> bool:
+        """Whether this trace was counted as sampled out lately; False may also mean that it was long ago."""
+        return trace_id in self._sampled_out
+
+    def has_excluded(self, trace_id: bytes) -> bool:
+        """Whether this trace was counted as excluded when it came in, lately."""
+        return trace_id in self._excluded
+
+    @property
+    def open(self) -> int:
+        """Traces that were seen and have not ended."""
+        return self._seen - self._closed
+
+    def balance(self) -> Balance:
+        ended: Counter[Reason] = Counter()
+        for (_, reason), count in self._ended.items():
+            ended[reason] += count
+        return Balance(seen=self._seen, open=self.open, ended=dict(ended), revisions=self._revisions)

@@ -1,0 +1,235 @@
+"""Sampler: consistent probability sampling in two passes, with the inclusion probability that is true.
+
+**The rule** (opentelemetry-specification, trace/tracestate-probability-sampling.md). A trace has 56 random bits R. A
+rate p stands for the rejection threshold T = 2**56 x (1 - p), and a trace is kept iff R >= T. As R belongs to the
+trace, every process and every rule decides alike, and what a small rate keeps a larger one keeps too. An upstream
+sampler's threshold T_s (``ot=th``) multiplies in by the equalizing form, T = max(T_s, T_d): we keep at most p_d of
+*all* traffic. T_s is believed only where R >= T_s; otherwise the trace state contradicts itself and T_s counts as
+absent. Thresholds have their full 56 bits here (SDKs write 4 hexadecimal digits); the probability is always computed
+from the threshold, never from the configured rate.
+
+**Two passes.** Rules that match on service and environment only are *strata*: the first that matches the trace
+replaces the base rate. Rules that look at content (name, tags, metadata, level, latency) can only be asked once the
+trace is whole. The first pass, before a span is decoded, keeps what the largest rate of all could keep, whatever the
+span's service: a trace may run through several services, and one whose spans were drawn at different rates would look
+complete and not be. The second pass decides on the whole trace: what its stratum's own rate keeps is a *random*
+selection; what only a matching content rule keeps is *forced*; the rest is sampled out. The price: a rule of rate 1
+for one service has the spans of all services committed until their traces are whole.
+
+**The probability recorded** is max(p_base, p of the matching content rules), whichever way the trace came in: with
+one R, it is in iff R >= min(T_base, T_rule). Weighing each kept trace by its inverse (Horvitz–Thompson) is then
+unbiased, although errors are over-represented: a kept error weighs 1, a kept success 1/p_base. Recording p_base for a
+*random* selection of a trace that also matched a rule would count errors that happen to have a large R a hundredfold,
+while the others still weigh 1. An estimate that uses *random* selections only must weigh by
+``Decision.base_probability`` instead, for that is the chance of being selected at random.
+
+**The third pass** asks what a judge's budget can pay for (``Decision.thinned``): of what was drawn with probability p
+and needs a judge, a share q, on the same R: kept iff R >= T(p·q). q is known before the trace's R is looked at, so p·q
+is the true probability, and weighing by its inverse stays unbiased however q moves with time and load.
+
+An upstream sampler without ``th`` (all of those seen in practice) leaves its probability unknown: every probability
+here is conditional on what reached us. The widespread ``TraceIdRatioBased`` of SDKs keeps the *low* trace ids: below a
+rate of 1/256 none of them reaches a threshold of ours, and nothing is kept, silently. ``sampling_skew.py`` looks
+out for that.
+
+**Hashed randomness** (``sampling.randomness: hashed``) is the way out: R is a hash of the whole trace id, uniform
+whatever the ids look like and independent of every sampler upstream, whose stated probability then *multiplies*:
+p = p_s x p_d. It costs a hash a trace and resource, one a span of what is drawn, and the agreement with other samplers:
+what a Collector draws at 5 % and what we draw at 5 % are then different traces, and ``ot=rv`` is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final, Literal, Protocol, TypeAlias
+
+from integrations.otlp.wire.tracestate import hashed_randomness, incoming_threshold, randomness
+from scoring.case.case import Case
+from scoring.trace.record import record
+from scoring.verdict.verdict import Selection
+
+__all__ = [
+    "NEVER",
+    "Decision",
+    "Randomness",
+    "Rule",
+    "Sampler",
+    "Sampling",
+    "incoming_threshold",
+    "probability",
+    "random_bits",
+    "randomness",
+    "threshold",
+]
+
+NEVER: Final = 1 << 56
+"""The threshold that no trace reaches: rate 0."""
+Randomness: TypeAlias = Literal["trace_id", "hashed"]
+"""Where the 56 bits come from: ``ot=rv`` or the end of the trace id, as specified; or a hash of the trace id."""
+
+
+def threshold(rate: float) -> int:
+    """The rejection threshold of a rate in [0, 1], in [0, 2**56]. A rate above 0 never rounds down to "never"."""
+    if not 0.0 <= rate <= 1.0:
+        raise ValueError(f"a sampling rate lies in [0, 1], got {rate!r}")
+    if rate == 0.0:
+        return NEVER
+    return NEVER - max(1, round(rate * NEVER))  # the product is exact: 2**56 is a power of two
+
+
+def probability(threshold: int) -> float:
+    """The probability with which a threshold keeps a trace, in [0, 1]: (2**56 - T) / 2**56."""
+    if not 0 <= threshold <= NEVER:
+        raise ValueError(f"a rejection threshold lies in [0, 2**56], got {threshold!r}")
+    return (NEVER - threshold) / NEVER
+
+
+def random_bits(trace_id: bytes, source: Randomness, trace_states: Iterable[str] = ()) -> int:
+    """The 56 bits that decide on a trace. Of several values that its spans state the smallest counts."""
+    if source == "hashed":
+        return int.from_bytes(hashed_randomness(trace_id), "big")
+    stated = [randomness(trace_id, state) for state in trace_states if state]
+    return min(stated) if stated else randomness(trace_id)
+
+
+class Condition(Protocol):
+    """Which traces a rule is for; ``needs_content`` when more than their resource must be read to tell."""
+
+    @property
+    def needs_content(self) -> bool: ...
+    def matches(self, case: Case) -> bool: ...
+
+
+class Rule(Protocol):
+    """A sampling rule of the configuration: what ``match`` selects is kept at ``rate``."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def match(self) -> Condition: ...
+    @property
+    def rate(self) -> float: ...
+
+
+class Sampling(Protocol):
+    """The sampling part of the configuration: a base rate, rules, and what decides."""
+
+    @property
+    def rate(self) -> float: ...
+    @property
+    def randomness(self) -> Randomness: ...
+    @property
+    def rules(self) -> Sequence[Rule]: ...
+
+
+@record(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Whether a whole trace is evaluated, and how likely that was.
+
+    ``probability`` in (0, 1] is the chance of being kept in either way, and None when not kept; ``base_probability`` in
+    [0, 1] that of being selected at random. ``rule`` names what granted it: a stratum, a content rule, or None (the
+    base rate). ``randomness`` is the trace's, 56 bits: what decided. ``upstream`` in (0, 1] is the probability that
+    a sampler upstream states and that is independent of it; both probabilities hold it as a factor.
+    """
+
+    kept: bool
+    probability: float | None
+    base_probability: float
+    selection: Selection
+    randomness: int
+    rule: str | None = None
+    upstream: float = 1.0
+
+    def thinned(self, share: float) -> float | None:
+        """The third pass: of what was kept, only ``share`` in [0, 1] can be paid for.
+
+        The probability of being kept by all passes, or None when this one does not keep it. Nested like the others: a
+        trace that a small share keeps a larger one keeps too.
+        """
+        if self.probability is None:
+            return None
+        limit = threshold(min(1.0, self.probability / self.upstream) * share)
+        return probability(limit) * self.upstream if self.randomness >= limit and limit < NEVER else None
+
+
+class Sampler:
+    """Decides by the ``sampling`` section of the configuration."""
+
+    def __init__(self, config: Sampling, *, whatever: bool = False) -> None:
+        """``whatever``: the first pass keeps everything, for something else than a rule will ask for whole traces."""
+        self.source: Final = config.randomness
+        self._whatever = whatever
+        self.base: Final = threshold(config.rate)
+        self._strata = [(rule, threshold(rule.rate)) for rule in config.rules if not rule.match.needs_content]
+        self._content = [(rule, threshold(rule.rate)) for rule in config.rules if rule.match.needs_content]
+        granted = [self.base, *(granted for _, granted in (*self._strata, *self._content))]
+        self.admission: Final = 0 if whatever else min(granted)
+        """The threshold of the first pass: what does not reach it, no rule could keep. One for all spans of a trace."""
+
+    def admits(self, trace_id: bytes) -> bool:
+        """The first pass, for a trace of whose spans nothing is known: whether any rule could keep it."""
+        return random_bits(trace_id, self.source) >= self.admission
+
+    def may_keep(self, trace_id: bytes, may_match: Callable[[Rule], bool]) -> bool:
+        """Between the passes: whether the second may keep it, where ``may_match`` tells which rules still may hold."""
+        if self._whatever:
+            return True
+        bits = random_bits(trace_id, self.source)
+        granted = [granted for rule, granted in (*self._strata, *self._content) if may_match(rule)]
+        return bits >= min((self.base, *granted))
+
+    def decide(self, case: Case, admission: int, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision:
+        """The second pass, on the whole trace.
+
+        ``admission`` is the threshold of the first pass when the trace came in, whatever the configuration says now.
+        ``trace_states`` are those of the trace's spans: of several randomness values the smallest counts, of
+        several upstream thresholds the largest (the least probable span), for a decision must hold for the whole trace.
+        """
+        states = {state for state in trace_states if state}
+        bits = random_bits(trace_id, self.source, states)
+        gate, upstream = admission, 1.0
+        stated = self._upstream(trace_id, states)
+        if self.source == "hashed":
+            upstream = probability(stated)
+        else:
+            gate = max(admission, stated)
+
+        base, stratum = self._stratum(case)
+        base = max(base, gate)
+        lowest, forcing = base, None
+        if self._content:
+            matching = [(granted, rule.name) for rule, granted in self._content if rule.match.matches(case)]
+            forced, forcing = min(matching, default=(NEVER, None))
+            lowest = min(base, max(forced, gate))
+        kept = bits >= lowest
+        at_random = bits >= base or not kept
+        by_base = probability(base) * upstream
+        by_any = by_base if lowest == base else probability(lowest) * upstream
+        return Decision(
+            kept=kept,
+            probability=by_any if kept else None,
+            base_probability=by_base,
+            selection="random" if at_random else "forced",
+            randomness=bits,
+            rule=stratum if at_random else forcing,
+            upstream=upstream,
+        )
+
+    @staticmethod
+    def thinned_upstream(trace_id: bytes, trace_states: Iterable[str]) -> bool:
+        """Whether a sampler upstream states that it drew this trace with a probability below 1."""
+        return Sampler._upstream(trace_id, [state for state in trace_states if state]) > 0
+
+    @staticmethod
+    def _upstream(trace_id: bytes, states: Collection[str]) -> int:
+        """The largest threshold that spans state and that the trace's randomness reaches; 0 without any."""
+        if not states:
+            return 0
+        bits = random_bits(trace_id, "trace_id", states)
+        return max((t for state in states if (t := incoming_threshold(state)) is not None and bits >= t), default=0)
+
+    def _stratum(self, case: Case) -> tuple[int, str | None]:
+        for rule, granted in self._strata:
+            if rule.match.matches(case):
+                return granted, rule.name
+        return self.base, None

@@ -1,0 +1,106 @@
+"""Skew watch: are the random bits of trace ids as random as sampling presumes?
+
+The trap (research of 2026, simulated with the Python SDK's rule): a legacy head sampler upstream keeps the *low* ids;
+of what it lets through at 1 % a threshold of ours at 10 % keeps 7.7 %, of what it lets through at 0.1 %, nothing at
+all, and nothing says so. The same happens with ids that count upwards, or end in zeros.
+
+Per service, over the traces seen, two questions: do the leading four bits fill their sixteen bins evenly, and does the
+share of traces that reach the base rate's threshold fit that rate? Evidence is kept in numbers that may be looked at
+at any time (``scoring.statistics.evidence``), so the false-alarm rate is one number: at most ``FALSE_ALARM`` for each
+service and generation of ``GENERATION`` traces. An alarm stands until a whole generation has passed without one.
+
+A sampler upstream that states its threshold (``ot=th``) keeps the high ids by design and is honoured: what is stated on
+traces of a service leaves that service's generation without an opinion. Requests whose spans may state their randomness
+themselves (``ot=rv``) are not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from scoring.lexical.label import label
+from scoring.statistics.evidence import against_rate, against_uniform
+from scoring.status.service_status import OTHER, UNKNOWN_SERVICE
+
+from .anomaly import Kind, Suspicion
+from .sampler import NEVER, probability
+
+FALSE_ALARM: Final = 1e-6
+"""The chance of an alarm in a generation of a service whose ids are uniformly random."""
+GENERATION: Final = 50_000
+"""Traces of a service after which it is looked at afresh."""
+_ALARM: Final = math.log(2 / FALSE_ALARM)
+"""Two questions share the false-alarm rate."""
+_EXPECTED: Final = -math.log(FALSE_ALARM)
+"""Traces that reach the base rate's threshold, of as many as are seen, before their absence means anything."""
+_SERVICES: Final = 1_000
+_NAME_LENGTH: Final = 200
+_BINS: Final = 16
+
+
+@dataclass(slots=True)
+class _Seen:
+    bins: list[int] = field(default_factory=lambda: [0] * _BINS)
+    reached: int = 0
+    stated: bool = False
+    n: int = 0
+    standing: tuple[int, int] | None = None
+    """Traces seen and traces that reached the base rate's threshold, of the last whole generation, if it alarmed."""
+
+
+class SkewWatch:
+    """Counts traces by their leading random bits. ``base`` is the base rate's threshold, in [0, 2**56]."""
+
+    def __init__(self, base: int, *, generation: int = GENERATION) -> None:
+        self._rate = probability(base)
+        self._floor = base.to_bytes(7, "big") if base < NEVER else b"\xff" * 8
+        self._generation = max(generation, math.ceil(4 * _EXPECTED / self._rate)) if self._rate else generation
+        self._seen: dict[str, _Seen] = {}
+
+    def saw(self, service: str | None, trace_ids: Collection[bytes], *, stated: bool = False) -> None:
+        """Traces that were not known before. ``stated``: a sampler upstream states its threshold on them."""
+        name = (service or UNKNOWN_SERVICE)[:_NAME_LENGTH]
+        seen = self._seen.get(name)
+        if seen is None:
+            if len(self._seen) >= _SERVICES:
+                name = OTHER
+            seen = self._seen.setdefault(name, _Seen())
+        seen.stated |= stated
+        seen.n += len(trace_ids)
+        bins, floor = seen.bins, self._floor
+        for trace_id in trace_ids:
+            bins[trace_id[9] >> 4] += 1
+            if trace_id[9:] >= floor:
+                seen.reached += 1
+        if seen.n >= self._generation:
+            standing = (seen.n, seen.reached) if self._alarms(seen) else None
+            self._seen[name] = _Seen(standing=standing)
+
+    def _alarms(self, seen: _Seen) -> bool:
+        # A statement upstream is only found on traces that are kept: until one could have been there is no opinion.
+        if seen.stated or not (seen.reached or seen.n * self._rate >= _EXPECTED):
+            return False
+        return max(against_uniform(seen.bins), against_rate(seen.reached, seen.n, self._rate)) >= _ALARM
+
+    @property
+    def suspicions(self) -> Iterator[Suspicion]:
+        """What is suspected now, a line a service."""
+        for service, seen in self._seen.items():
+            if self._alarms(seen):
+                yield self._suspicion(service, seen.n, seen.reached)
+            elif seen.standing is not None:
+                yield self._suspicion(service, *seen.standing)
+
+    def _suspicion(self, service: str, n: int, reached: int) -> Suspicion:
+        return Suspicion(
+            kind=Kind.SKEWED_SAMPLING,
+            service=service,
+            cause=f"trace ids of {label(service)!r} are not uniformly random: {reached} of {n} traces reach the base "
+            f"rate's threshold, where {self._rate * n:.4g} are expected; a sampler upstream may have drawn "
+            "by the same bits already",
+            remedy="set sampling.randomness: hashed, or let the sampler upstream state its probability "
+            "(OpenTelemetry's ProbabilitySampler writes ot=th)",
+        )

@@ -1,0 +1,87 @@
+"""Estimate: what judging a listing will take, from a few of its traces, before anything is paid for.
+
+Counted is what the judge is asked in the first round, by the tokens of prompts as they would be sent and of answers at
+their longest; some metrics ask again, depending on what was answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from monitor.config import Config
+from monitor.evaluate.build import Answering, judge_settings
+from monitor.evaluate.evaluation import Hearing
+from monitor.evaluate.router import Route, Router
+from scoring.case.case import Case
+from scoring.judging.request import can_judge, requests
+from scoring.questions.question import Question
+from scoring.verdict.rubric import Rubric
+
+SAMPLE: Final = 20
+"""Traces that an estimate reads at most."""
+SESSIONS: Final = 5
+"""Sessions that an estimate reads besides; of each as many traces at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What judging takes. ``read`` traces were looked at, ``judged`` of them have a rubric.
+
+    ``questions`` for the judge and ``usd`` are those of all ``traces`` and ``sessions``; ``usd`` is None where no price
+    is known, and 0 without a judge.
+    """
+
+    traces: int
+    read: int
+    judged: int
+    questions: float
+    usd: float | None
+    sessions: int = 0
+
+    def and_sessions(self, other: Estimate) -> Estimate:
+        """Together with what sessions take, which were estimated as traces are."""
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        return replace(self, questions=self.questions + other.questions, usd=usd, sessions=other.traces)
+
+
+async def estimate(
+    config: Config, cases: Sequence[Case], traces: int, *, router: Router, rubrics: dict[str, Rubric], who: Answering
+) -> Estimate:
+    """What ``traces`` will take if the others are like these cases."""
+    judged, questions, usd = 0, 0, 0.0
+    known = True
+    for case in cases:
+        route = router.route(case)
+        if not isinstance(route, Route):
+            continue
+        judged += 1
+        hearing = Hearing(case, [rubrics[name] for name in route.rubrics], who.at_once)
+        asked = [question for question in hearing.open if can_judge(question)]
+        if who.judge is None or not asked:
+            continue
+        questions += len(asked)
+        cost = await _cost(config, case, asked, who)
+        known, usd = known and cost is not None, usd + (cost or 0.0)
+    share = traces / len(cases) if cases else 0.0
+    return Estimate(
+        traces=traces, read=len(cases), judged=judged, questions=questions * share, usd=usd * share if known else None
+    )
+
+
+async def _cost(config: Config, case: Case, asked: Sequence[Question], who: Answering) -> float | None:
+    from integrations.judge.client import JudgeClient  # noqa: PLC0415  # only with a judge
+
+    section = config.answerers.judge
+    if section is None or who.library is None:
+        return 0.0
+    client, settings, usd = JudgeClient(who.library), judge_settings(section), 0.0
+    for model in settings.models:
+        price = await client.price(model)
+        if price is None:
+            return None
+        context = settings.context_tokens or await client.context_tokens(model)
+        made, _ = requests(case, asked, context_tokens=context)
+        usd += sum(price.of(each.prompt_tokens, each.answer_tokens) for each in made)
+    return usd

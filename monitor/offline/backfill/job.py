@@ -1,0 +1,201 @@
+"""Job: a stretch of time to be judged under one configuration: first what it takes, then doing it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from integrations.langfuse.connections import Connections
+from integrations.langfuse.observations import Window
+from integrations.langfuse.probe import Server, probe
+from integrations.raw import RawSpan
+from integrations.store.sqlite import Store
+from monitor.config import Config
+from monitor.config.langfuse import LangfuseProject, LangfuseSink
+from monitor.config.match import Match
+from monitor.config.rubrics import configured
+from monitor.config.units import Duration
+from monitor.evaluate.build import Answering, answering
+from monitor.evaluate.references.build import references
+from monitor.evaluate.references.lookup import References
+from monitor.evaluate.router import Router
+from monitor.ingest.assembler import Assembler
+from monitor.ingest.langfuse.listed_trace import Sighting
+from monitor.ingest.sampler import Sampler
+from monitor.runtime.builders import conversations
+from monitor.sessions.windows import Identity, draw
+from scoring.case.case import Case
+from scoring.case.session import conversation, turn_of
+from scoring.status.export_snapshot import ExportStanding
+
+from .estimate import SAMPLE, SESSIONS, Estimate, estimate
+from .listing import Listing, list_traces
+from .reading import MOST_ATTEMPTS, Reader, UnreadError
+from .run import Backfill, Progress, case_of, sampler_of
+
+_AROUND_NS: Final = 30 * 60 * 10**9
+"""How far from what a listing saw rows are looked for, where `sources.langfuse.look_back` does not say."""
+
+
+_Each = TypeVar("_Each")
+
+
+class NoReferencesError(Exception):
+    """References cannot be read: judged without them, history would be judged otherwise. The message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Which traces, and how they are judged. ``store`` keeps how far it is; ``sink`` is where scores go."""
+
+    config: Config
+    sink: LangfuseSink
+    window: Window
+    wanted: Match
+    store: Store
+    connections: Connections
+    clock_ns: Callable[[], int]
+
+    @property
+    def source(self) -> LangfuseProject:
+        """Where traces are read."""
+        return self.config.sources.langfuse or self.sink
+
+    @property
+    def name(self) -> str:
+        """What tells it from other jobs in the same store: not its window, so that it may be widened."""
+        said = json.dumps([self.config.fingerprint, self.wanted.describe()])
+        return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+    @property
+    def judges_sessions(self) -> bool:
+        """Whether sessions are judged too: not with a filter, for they are of all their turns."""
+        return self.config.sessions is not None and self.wanted == Match()
+
+    @asynccontextmanager
+    async def begun(self) -> AsyncIterator[Begun]:
+        """Look at what there is. Raises ``LangfuseError``, ``StoreError`` and ``NoReferencesError``."""
+        langfuse, sink = self.connections.to(self.source), self.connections.to(self.sink)
+        server = await probe(langfuse)
+        scores = server if sink is langfuse else await probe(sink)
+        source = self.config.sources.langfuse
+        reader = Reader(
+            langfuse=langfuse, server=server, window=self.window,
+            around_ns=_AROUND_NS if source is None else source.look_back.ns,
+        )  # fmt: skip
+        sampler = sampler_of(self.config, self.wanted)
+        found = await reader.patiently(
+            lambda: list_traces(langfuse, server, self.window, sampler, self.wanted), most=MOST_ATTEMPTS
+        )
+        known = await self._references()
+        who = answering(
+            self.config, memory=self.store.judged, vectors=self.store.vectors, observer=None, clock_ns=self.clock_ns
+        )
+        try:
+            yield Begun(job=self, found=found, reader=reader, scores=scores, references=known, who=who)
+        finally:
+            await who.close()
+
+    async def _references(self) -> References | None:
+        """What is known of expected outcomes now, as far back as the window."""
+        kept = Duration(max(1, self.clock_ns() - self.window.from_ns))
+        store = self.config.store.model_copy(update={"retention": kept})
+        whole = self.config.model_copy(update={"store": store})
+        found = references(whole, self.connections, self.store, Assembler(), self.clock_ns)
+        if found is not None:
+            await found.refresh()
+            for place, why in found.unreadable.items():
+                raise NoReferencesError(f"{place}: {why}")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A job of which it is known what there is to do. ``scores`` is who answers where scores go."""
+
+    job: Job
+    found: Listing
+    reader: Reader
+    scores: Server
+    references: References | None
+    who: Answering
+
+    async def estimate(self) -> Estimate:
+        """What it will take, from some of its traces, evenly spread over time."""
+        config, drawn = self.job.config, self.found.drawn
+        looked_at = evenly(drawn, SAMPLE)
+        sampler = sampler_of(config, self.job.wanted)
+        cases = [case async for case, spans in self._cases(looked_at)
+                 if self.job.wanted.matches(case) and _is_drawn(sampler, case, spans)]  # fmt: skip
+        traces = round(len(drawn) * len(cases) / len(looked_at)) if looked_at else 0
+        router = Router(config.routes, config.scenarios, elsewhere=config.session_rubrics)
+        told = await estimate(config, cases, traces, router=router, rubrics=configured(config), who=self.who)
+        return told.and_sessions(await self._sessions()) if self.job.judges_sessions else told
+
+    async def _sessions(self) -> Estimate:
+        """What the sessions of the listing take, from a few of them."""
+        config, by_id = self.job.config, defaultdict[str, list[Sighting]](list)
+        found = conversations(config)
+        if found is None:
+            return Estimate(traces=0, read=0, judged=0, questions=0.0, usd=0.0)
+        for sighting in self.found.drawn:
+            if sighting.session_id and draw(Identity(None, None, sighting.session_id), found.rate).kept:
+                by_id[sighting.session_id].append(sighting)
+        cases = []
+        for session_id in evenly(list(by_id), SESSIONS):
+            read = [each async for each in self._cases(by_id[session_id][:SAMPLE])]
+            turns = [turn_of(case, min(span.start_ns for span in spans)) for case, spans in read]
+            cases += [conversation(session_id, turns, "idle")] if turns else []
+        return await estimate(
+            config, cases, len(by_id), router=found.router, rubrics=configured(config), who=self.who
+        )  # fmt: skip
+
+    async def _cases(self, sightings: Sequence[Sighting]) -> AsyncIterator[tuple[Case, list[RawSpan]]]:
+        """Those of these traces that can be read."""
+        for sighting in sightings:
+            try:
+                spans = await self.reader.spans(sighting)
+            except UnreadError:
+                continue
+            yield case_of(self.job.config, spans, self.references), spans
+
+    async def run(
+        self, heard: Callable[[Progress], None], judged: Callable[[], None]
+    ) -> tuple[Progress, ExportStanding]:
+        """Judge, and wait until the scores are where they belong. ``judged`` is told between the two.
+
+        Raises what ``Backfill.judge`` raises.
+        """
+        job = self.job
+        run = Backfill(
+            job.config, job=job.name, wanted=job.wanted, sink=job.sink, langfuse=job.connections.to(job.sink),
+            server=self.scores, reader=self.reader, store=job.store, who=self.who, references=self.references,
+            clock_ns=job.clock_ns, heard=heard,
+        )  # fmt: skip
+        run.scores_out.start()
+        try:
+            await run.judge(self.found.drawn)
+            judged()
+            return run.progress, await run.deliver()
+        finally:
+            await run.scores_out.stop()
+
+
+def evenly(things: Sequence[_Each], most: int) -> list[_Each]:
+    """So many of them at most, evenly spread over their order.
+
+    >>> evenly("abcdefgh", 3)
+    ['a', 'c', 'f']
+    """
+    count = min(most, len(things))
+    return [things[index * len(things) // count] for index in range(count)]
+
+
+def _is_drawn(sampler: Sampler, case: Case, spans: Sequence[RawSpan]) -> bool:
+    states = [span.trace_state for span in spans]
+    return sampler.decide(case, sampler.admission, bytes.fromhex(spans[0].trace_id), states).kept

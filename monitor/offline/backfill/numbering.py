@@ -1,0 +1,109 @@
+"""Numbering: verdicts of history beside those that stand in Langfuse, whoever wrote them.
+
+A verdict that stands there as it would be written is left alone. One that is another is the next revision of it, under
+the time of its first version. What stands there is asked for again when scores are about to be sent: a monitor that
+judged a trace meanwhile has the last word, for it has seen what came since.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.existing_scores import REVISION, StandingScore, standing_scores
+from integrations.langfuse.scores import declared, score_id, scores_of
+from integrations.store.outbox import Outgoing, Waiting
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.score_name import score_name
+from scoring.verdict.verdict import Verdict
+
+WITHIN_MS: Final = 2.0
+"""Durations may be this far apart: Langfuse keeps times to the millisecond, exporters to the nanosecond."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbered:
+    """A verdict with its number, and its scores as they go into the outbox. ``stands``: it is there like that."""
+
+    verdict: Verdict
+    scores: tuple[Outgoing, ...]
+    revises: bool = False
+    stands: bool = False
+
+    @classmethod
+    def alone(cls, verdict: Verdict, rubric: Rubric, at_ns: int) -> Numbered:
+        """A verdict beside which nothing stands."""
+        return cls(verdict=verdict, scores=_out({body["id"]: body for body in scores_of(verdict, rubric)}, {}, at_ns))
+
+
+class Numbering:
+    """Asks one Langfuse; ``v3`` says by which read."""
+
+    def __init__(self, langfuse: Langfuse, rubrics: Mapping[str, Rubric], *, v3: bool) -> None:
+        self._langfuse, self._rubrics, self._v3 = langfuse, rubrics, v3
+        self._names = {
+            rubric.id: tuple(dict.fromkeys(each.name for each in declared(rubric))) for rubric in rubrics.values()
+        }
+        self._within = {
+            score_name(rubric.id, c.metric): WITHIN_MS
+            for rubric in rubrics.values() for c in (*rubric.criteria, *rubric.opt_in) if c.metric.unit == "ms"
+        }  # fmt: skip
+        self.overtaken = 0
+        """Scores that were not sent, for a later word stood there."""
+
+    async def number(self, verdicts: Sequence[Verdict], at_ns: int) -> list[Numbered]:
+        """The verdicts of one trace or session; ``at_ns`` is the time of what is new. Raises ``LangfuseError``."""
+        ids = [score_id(of, name) for v in verdicts if (of := _subject(v)) for name in self._names[v.rubric]]
+        there = await standing_scores(self._langfuse, ids, v3=self._v3) if ids else {}
+        return [self._numbered(verdict, there, at_ns) for verdict in verdicts]
+
+    async def overtaken_by(self, rows: Iterable[Waiting]) -> frozenset[str]:
+        """Ids of scores of which another word stands there that is not older than ours. Raises ``LangfuseError``."""
+        bodies = {row.id: json.loads(row.body) for row in rows if row.body is not None}
+        there = await standing_scores(self._langfuse, list(bodies), v3=self._v3) if bodies else {}
+        found = frozenset(
+            name
+            for name, standing in there.items()
+            if standing.revision >= bodies[name]["metadata"][REVISION] and not self._says(standing, bodies[name])
+        )
+        self.overtaken += len(found)
+        return found
+
+    def _numbered(self, verdict: Verdict, there: Mapping[str, StandingScore], at_ns: int) -> Numbered:
+        rubric, of = self._rubrics[verdict.rubric], _subject(verdict)
+        known = {score: there[score] for name in self._names[rubric.id] if (score := score_id(of, name)) in there}
+        bodies = {body["id"]: body for body in scores_of(verdict, rubric)}
+        if not known:
+            return Numbered.alone(verdict, rubric, at_ns)
+        latest, first_ns = max(each.revision for each in known.values()), min(each.at_ns for each in known.values())
+        same = known.keys() <= bodies.keys() and all(self._says(known[score], bodies[score]) for score in known)
+        revision = latest if same else max(verdict.revision, latest + 1)
+        verdict = replace(verdict, revision=revision)
+        bodies = {body["id"]: body for body in scores_of(verdict, rubric)}
+        gone = tuple(
+            Outgoing(id=score, at_ns=each.at_ns, body=None) for score, each in known.items() if score not in bodies
+        )
+        scores = (*_out(bodies, known, first_ns, stand=same), *gone)
+        return Numbered(verdict=verdict, scores=scores, revises=not same, stands=same)
+
+    def _says(self, standing: StandingScore, body: Mapping[str, Any]) -> bool:
+        return standing.says(body, within=self._within.get(body["name"], 0.0))
+
+
+def _out(
+    bodies: Mapping[str, Mapping[str, Any]], known: Mapping[str, StandingScore], at_ns: int, *, stand: bool = False
+) -> tuple[Outgoing, ...]:
+    return tuple(
+        Outgoing(
+            id=score, at_ns=known[score].at_ns if score in known else at_ns,
+            body=json.dumps(body, separators=(",", ":"), allow_nan=False), stands=stand and score in known,
+        )
+        for score, body in bodies.items()
+    )  # fmt: skip
+
+
+def _subject(verdict: Verdict) -> str:
+    return verdict.trace_id or verdict.session_id or ""

@@ -1,0 +1,302 @@
+"""Run: the traces of a listing judged as a live monitor judges them, and their scores written to where they are.
+
+A run has a store of its own, for that of a live monitor is in use. An ending is there with its scores before the trace
+is let go of here, and bears the name of the job: a run that is killed goes on where it was. Ids and times of scores
+are those of a live monitor, so what was written before is found again: what is the same is left alone, what is
+another verdict is its next revision (``numbering.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from integrations.dialects import lift
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.probe import Server
+from integrations.otlp.wire.chunk import Origin
+from integrations.otlp.wire.encode import encode_spans
+from integrations.raw import RawSpan
+from integrations.store.sqlite import Finished, Store, StoredTurn
+from monitor.config import Config
+from monitor.config.langfuse import LangfuseSink
+from monitor.config.match import Match
+from monitor.config.rubrics import configured
+from monitor.deliver.langfuse.score_rows import time_of
+from monitor.deliver.langfuse.sink import ScoresOut
+from monitor.evaluate.build import Answering
+from monitor.evaluate.evaluator import Evaluator
+from monitor.evaluate.pipeline import Pipeline, one_by_one
+from monitor.evaluate.references.lookup import References
+from monitor.evaluate.result import Ending
+from monitor.evaluate.router import Router
+from monitor.evaluate.stages import Trials
+from monitor.ingest.assembler import Closing
+from monitor.ingest.langfuse.listed_trace import Sighting
+from monitor.ingest.sampler import Sampler
+from monitor.runtime.builders import conversations, docket, session_limits
+from monitor.sessions.turns import SessionTurn
+from monitor.sessions.windows import SessionLimits
+from scoring.case.case import Case
+from scoring.case.extract import extract
+from scoring.status.export_snapshot import ExportStanding
+from scoring.trace.trace import Trace
+
+from .listing import OTHER
+from .numbering import Numbered, Numbering
+from .reading import Reader, UnreadError
+from .sessions import PastSession, bucket_of, past_sessions
+
+READ_AHEAD: Final = 64
+"""Traces that are held in memory while they are judged."""
+_PAUSE_S: Final = 0.25
+
+
+class StoppedError(Exception):
+    """Scores are not taken any more, and only a person can help: the message says why."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run is: traces that are through, verdicts by whether they pass, traces that were not judged, by why.
+
+    ``sessions`` are those that were judged; ``sessions_cut`` of them were not complete, for turns lie outside the
+    stretch of time or could not be read. Of the verdicts ``unchanged`` stood in Langfuse as they are, ``revised`` as
+    others.
+    """
+
+    done: int = 0
+    before: int = 0
+    passed: int = 0
+    failed: int = 0
+    incomplete: int = 0
+    sessions: int = 0
+    sessions_cut: int = 0
+    unchanged: int = 0
+    revised: int = 0
+    unjudged: Counter[str] = field(default_factory=Counter)
+
+
+class Unobserved:
+    """Nobody counts: a run tells of itself."""
+
+    def exported(self, _destination: str, _count: int, *, at_s: float | None = None) -> None: ...
+    def export_failed(self, _destination: str, _reason: str, _count: int = 1) -> None: ...
+
+
+def case_of(config: Config, spans: Sequence[RawSpan], references: References | None = None) -> Case:
+    """The case that spans are, as the configuration reads it."""
+    trace = Trace.of(spans[0].trace_id, [lift(span) for span in spans], "batch")
+    case = extract(trace, reference_keys=config.reference_keys)
+    return case if references is None else replace(case, expected_outcome=references.find(case).value)
+
+
+def sampler_of(config: Config, wanted: Match) -> Sampler:
+    """Who draws: for sessions every trace is read. With a filter there are none, for they are of all their turns."""
+    return Sampler(config.sampling, whatever=config.sessions is not None and wanted == Match())
+
+
+class Backfill:
+    """One run of one job. ``heard`` is told after each trace; ``clock_ns`` is the present, not what is judged.
+
+    ``langfuse`` and ``server`` are where scores go; where that has no way to read them, nothing is known of what stands
+    there.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        job: str,
+        wanted: Match,
+        sink: LangfuseSink,
+        langfuse: Langfuse,
+        server: Server,
+        reader: Reader,
+        store: Store,
+        who: Answering,
+        references: References | None,
+        clock_ns: Callable[[], int],
+        heard: Callable[[Progress], None],
+    ) -> None:
+        self._config, self._job, self._wanted = config, job, wanted
+        self._reader, self._store, self._heard = reader, store, heard
+        self._held: dict[bytes, bytes] = {}
+        self._sessions = session_limits(config.sessions) if config.sessions and wanted == Match() else None
+        self._past: dict[bytes, PastSession] = {}
+        self._torn: set[str] = set()
+        sampler = sampler_of(config, wanted)
+        hashed = config.sampling.randomness == "hashed"
+        self._origin = Origin(None, None, sampler.admission, hashed=hashed)
+        rubrics = self._rubrics = configured(config)
+        readable = server.scores_v3 or server.legacy_reads
+        self.numbering = Numbering(langfuse, rubrics, v3=server.scores_v3) if readable else None
+        self.scores_out = ScoresOut(
+            sink, langfuse=langfuse, store=store, rubrics=rubrics, counted=Unobserved(), clock_ns=clock_ns,
+            overtaken=self.numbering.overtaken_by if self.numbering else None,
+        )  # fmt: skip
+        trials = Trials(
+            archive=self,
+            sampler=sampler,
+            router=Router(config.routes, config.scenarios, elsewhere=config.session_rubrics),
+            evaluator=Evaluator(rubrics, who.at_once, who.others),
+            reference_keys=config.reference_keys,
+            conversations=conversations(config) if self._sessions else None,
+            references=references,
+        )
+        self._pipeline = Pipeline(
+            trials=trials, docket=docket(config, trials, clock_ns), commit=one_by_one(self._commit), clock_ns=clock_ns
+        )
+        self.progress = Progress()
+
+    async def judge(self, drawn: Sequence[Sighting]) -> None:
+        """Judge all of them, in their order. Raises ``LangfuseError``, ``StoreError`` and ``StoppedError``."""
+        try:
+            for sighting in drawn:
+                if await asyncio.to_thread(self._is_through, sighting.trace_id):
+                    self.progress.before += 1
+                    self._through()
+                else:
+                    await self._take(sighting)
+            while self._held:
+                await self._go_on()
+            if self._sessions is not None:
+                await self._take_sessions(self._sessions)
+            while self._held:
+                await self._go_on()
+        finally:
+            await self._pipeline.close()
+
+    async def deliver(self) -> ExportStanding:
+        """Wait until all scores are taken and read back, or given up; where they stand then. Raises as ``judge``."""
+        while True:
+            self._standing()
+            counts = await asyncio.to_thread(self._store.outbox.counts)
+            if not counts.waiting and not counts.unseen:
+                return replace(self._standing(), waiting=0, unseen=0, dead=counts.dead)
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _take(self, sighting: Sighting) -> None:
+        try:
+            spans = await self._reader.spans(sighting)
+        except UnreadError as error:
+            if sighting.session_id is not None:
+                self._torn.add(sighting.session_id)
+            self._skip(str(error))
+            return
+        if self._wanted != Match() and not self._wanted.matches(await asyncio.to_thread(case_of, self._config, spans)):
+            self._skip(OTHER)
+            return
+        trace_id = bytes.fromhex(sighting.trace_id)
+        before = self._store.story(trace_id)
+        self._held[trace_id] = await asyncio.to_thread(encode_spans, spans)
+        revision = int(before["revision"]) + 1 if before is not None else 1
+        self._pipeline.waiting.append(
+            Closing(trace_id=trace_id, completion="batch", revision=revision, origin=self._origin)
+        )
+        await self._pipeline.drain()
+        while len(self._held) >= READ_AHEAD:
+            await self._go_on()
+
+    async def _take_sessions(self, limits: SessionLimits) -> None:
+        for past in await asyncio.to_thread(past_sessions, self._store, limits, self._reader.window):
+            name, beyond = past.identity.session_id, past.beyond(self._reader.window, limits, self._reader.around_ns)
+            more = await self._reader.traces_of(name, beyond)
+            await self._take_session(past.cut() if name in self._torn or not more <= past.traces else past)
+
+    async def _take_session(self, past: PastSession) -> None:
+        key = past.closing.trace_id
+        before = await asyncio.to_thread(self._store.story, key)
+        if before is not None and _same(before, past, self._job):
+            return
+        revision = int(before["revision"]) + 1 if before is not None else 1
+        self._past[key], self._held[key] = past, b""
+        self._pipeline.waiting.append(replace(past.closing, revision=revision))
+        await self._pipeline.drain()
+        while len(self._held) >= READ_AHEAD:
+            await self._go_on()
+
+    async def _go_on(self) -> None:
+        self._standing()
+        await self._pipeline.drain()
+        if self._held:
+            await self._pipeline.pause(_PAUSE_S)
+
+    def _standing(self) -> ExportStanding:
+        standing = self.scores_out.standing()
+        if standing.state == "stopped":
+            raise StoppedError(standing.reason)
+        return standing
+
+    async def _commit(self, ending: Ending) -> None:
+        past = self._past.get(ending.trace_id) if ending.session else None
+        numbered = await self._numbered(ending, time_of(ending) if past is None else past.ended_ns)
+        verdicts = [each.verdict for each in numbered]
+        await self._store.finish(
+            Finished(
+                trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value,
+                completion=ending.completion, revision=ending.revision, story={**ending.story, "backfill": self._job},
+                verdicts=[verdict.to_json() for verdict in verdicts], closed_ns=ending.ended_ns,
+                scores=[score for each in numbered for score in each.scores], turn=_turn(ending.turn),
+            )
+        )  # fmt: skip
+        self.progress.unchanged += sum(each.stands for each in numbered)
+        self.progress.revised += sum(each.revises for each in numbered)
+        del self._held[ending.trace_id]
+        if past is not None:
+            self.progress.sessions += 1
+            self.progress.sessions_cut += past.closing.completion == "pressure"
+            del self._past[ending.trace_id]
+        elif not ending.verdicts:
+            self.progress.unjudged[ending.reason.value] += 1
+        for verdict in ending.verdicts:
+            self.progress.passed += verdict.passed is True
+            self.progress.failed += verdict.passed is False
+            self.progress.incomplete += verdict.passed is None
+        if past is None:
+            self._through()
+
+    async def _numbered(self, ending: Ending, at_ns: int) -> list[Numbered]:
+        if self.numbering is None:
+            return [Numbered.alone(verdict, self._rubrics[verdict.rubric], at_ns) for verdict in ending.verdicts]
+        numbering = self.numbering
+        return await self._reader.patiently(lambda: numbering.number(ending.verdicts, at_ns))
+
+    def _skip(self, why: str) -> None:
+        self.progress.unjudged[why] += 1
+        self._through()
+
+    def _through(self) -> None:
+        self.progress.done += 1
+        self._heard(self.progress)
+
+    def _is_through(self, trace_id: str) -> bool:
+        told = self._store.story(trace_id)
+        return told is not None and told.get("backfill") == self._job
+
+    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
+        """What is held of traces, for their trials, and what an earlier job said of them."""
+        held = ((trace_id, self._held.get(trace_id)) for trace_id in trace_ids)
+        return [([] if payload is None else [payload], self._store.story(trace_id)) for trace_id, payload in held]
+
+    def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
+        """The turns of a session that is being judged."""
+        return [(number, dict(turn.text)) for number, turn in enumerate(self._past[key].turns, 1)]
+
+    def holds_judged(self, _trace_id: bytes) -> bool:
+        """Yes: it is read whole each time."""
+        return True
+
+
+def _turn(turn: SessionTurn | None) -> StoredTurn | None:
+    """A turn as it is kept: with all others of its id, for which session it is of is known once all are there."""
+    return None if turn is None else StoredTurn(key=bucket_of(turn.identity), turn=turn.text, **turn.identity._asdict())
+
+
+def _same(before: Mapping[str, Any], past: PastSession, job: str) -> bool:
+    """Whether a session was judged by the same job as the same turns."""
+    told = set(before.get("traces") or ())
+    return before.get("backfill") == job and told == past.traces and before["completion"] == past.closing.completion

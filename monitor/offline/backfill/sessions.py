@@ -1,0 +1,111 @@
+"""Sessions of history: the turns that were read, put together by their times as a live monitor would have done.
+
+A session id that was quiet for longer than ``idle`` and ``late`` begins another session, with the same scores: of
+several under one id only the last is judged, for its word is the one that stands. A conversation of which turns lie
+outside the stretch of time, or could not be read, is not complete and is judged so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from integrations.langfuse.observations import Window
+from integrations.store.sqlite import Store
+from monitor.ingest.assembler import Closing
+from monitor.sessions.windows import Identity, SessionLimits, Sessions, key_of
+
+
+class HeldTurn(NamedTuple):
+    """A turn as it is stored: ``text`` is its JSON read, ``size`` its bytes, times in ns since the epoch."""
+
+    trace_id: bytes
+    text: Mapping[str, Any]
+    size: int
+
+    @property
+    def started_ns(self) -> int:
+        return int(self.text["started_ns"])
+
+    @property
+    def ended_ns(self) -> int:
+        return int(self.text["ended_ns"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastSession:
+    """The last session under an id, as it is to be judged."""
+
+    identity: Identity
+    turns: tuple[HeldTurn, ...]
+    closing: Closing
+
+    @property
+    def ended_ns(self) -> int:
+        """When the last span of its turns ended."""
+        return max(turn.ended_ns for turn in self.turns)
+
+    @property
+    def traces(self) -> frozenset[str]:
+        """Ids of its traces."""
+        return frozenset(turn.trace_id.hex() for turn in self.turns)
+
+    def cut(self) -> PastSession:
+        """The same, as one of which turns are missing."""
+        return replace(self, closing=replace(self.closing, completion="pressure"))
+
+    def beyond(self, window: Window, limits: SessionLimits, around_ns: int) -> list[Window]:
+        """Times outside a window at which spans of further turns may have begun; a trace may take ``around_ns``."""
+        quiet_ns = limits.idle_ns + limits.late_ns
+        first_ns = min(turn.started_ns for turn in self.turns)
+        found = []
+        if first_ns - quiet_ns < window.from_ns:
+            found.append(Window(from_ns=max(0, first_ns - quiet_ns - around_ns), to_ns=window.from_ns))
+        if self.ended_ns + quiet_ns > window.to_ns:
+            found.append(Window(from_ns=window.to_ns, to_ns=self.ended_ns + quiet_ns))
+        return found
+
+
+def bucket_of(identity: Identity) -> bytes:
+    """Where the turns of all sessions under one id are kept until it is known which belong together."""
+    return key_of(identity, b"")
+
+
+def last_session(identity: Identity, turns: Iterable[HeldTurn], limits: SessionLimits) -> PastSession:
+    """The last session of these turns (at least one)."""
+    machine = Sessions(limits)
+    joined: dict[bytes, list[HeldTurn]] = {}
+    closings: dict[bytes, Closing] = {}
+    at_ns = 0
+    for turn in sorted(turns, key=lambda each: (each.ended_ns, each.trace_id)):
+        # When the pause was over, not when somebody looked: from then on it is late.
+        closings |= _by_key(machine.due(min(at_ns + limits.idle_ns, turn.ended_ns)))
+        at_ns = turn.ended_ns
+        key = machine.join(identity, turn.trace_id, turn.size, at_ns)
+        if key is not None:
+            joined.setdefault(key, []).append(turn)
+        closings |= _by_key(machine.due(at_ns))
+    closings |= _by_key(machine.due(at_ns + limits.idle_ns))
+    key = next(reversed(joined))
+    return PastSession(identity=identity, turns=tuple(joined[key]), closing=closings[key])
+
+
+def past_sessions(store: Store, limits: SessionLimits, window: Window) -> list[PastSession]:
+    """Of the turns that a store holds the last session under each id, where a turn of it lies in a window; by age."""
+    buckets: dict[bytes, Identity] = {}
+    sizes: dict[bytes, int] = {}
+    for trace_id, key, service, environment, session_id, _, _, size, _, _ in store.recover_turns():
+        buckets[key], sizes[trace_id] = Identity(service, environment, session_id), size
+    found = []
+    for key, identity in buckets.items():
+        texts = [(bytes.fromhex(text["case"]["trace_id"]), text) for _, text in store.turns(key)]
+        turns = [HeldTurn(trace_id, text, sizes.get(trace_id, 0)) for trace_id, text in texts]
+        session = last_session(identity, turns, limits)
+        if any(window.from_ns <= turn.started_ns < window.to_ns for turn in session.turns):
+            found.append(session)
+    return sorted(found, key=lambda each: each.ended_ns)
+
+
+def _by_key(closings: Sequence[Closing]) -> dict[bytes, Closing]:
+    return {closing.trace_id: closing for closing in closings}

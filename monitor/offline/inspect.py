@@ -1,0 +1,103 @@
+"""What the monitor makes of a recorded delivery: one case a trace, and where each part of it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from integrations.dialects import lift
+from integrations.raw import RawSpan
+from scoring.case.case import Case
+from scoring.case.extract import extract
+from scoring.trace.span import Span, ToolCall
+from scoring.trace.trace import Trace
+
+UNREAD = "contents may be there in attributes that this version does not read"
+SHOWN = 5
+"""Names of such attributes that are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """A trace of a recording and the case that was made of it."""
+
+    trace: Trace
+    case: Case
+
+    @property
+    def dialects(self) -> list[str]:
+        """The dialects its spans speak, those with most spans first."""
+        names = [span.dialect for span in self.trace.spans]
+        return sorted(set(names), key=lambda name: (-names.count(name), name))
+
+    @property
+    def misread(self) -> list[Span]:
+        """Spans on which a dialect failed, so that only the plainest things were read of them."""
+        return [span for span in self.trace.spans if "dialect" in span.provenance]
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Attributes that may hold the contents that were not found, and that this version does not read."""
+        if self.case.content_captured:
+            return ()
+        return tuple(dict.fromkeys(key for span in self.trace.spans for key in span.unread))
+
+    def to_json(self, *, provenance: bool = False) -> dict[str, object]:
+        """The case in the case format, with what only an inspection has."""
+        case = self.case
+        calls = case.tools_used
+        transcript = case.transcript
+        found: dict[str, object] = {
+            "case_id": case.case_id, "trace_id": case.trace_id, "name": case.name, "task": case.task,
+            "input": case.input,
+            "transcript": transcript if transcript is None or isinstance(transcript, str) else [
+                {"speaker": turn.speaker, "text": turn.text, "at": turn.at} for turn in transcript
+            ],
+            "model_output": case.model_output, "expected_outcome": case.expected_outcome,
+            "config": dict(case.config), "scenario": case.scenario,
+            "agents_called": None if case.agents_called is None else list(case.agents_called),
+            "tools_used": None if calls is None else [_tool(call) for call in calls if not call.handoff],
+            "handoffs": [_tool(call) for call in calls or () if call.handoff],
+            "context": None if case.context is None else list(case.context), "system_prompt": case.system_prompt,
+            "latency_e2e_ms": case.latency_e2e_ms, "latency_model_ms": case.latency_model_ms,
+            "timed_out": case.timed_out, "input_tokens": case.input_tokens, "output_tokens": case.output_tokens,
+            "cost_usd": case.cost_usd, "model": case.model, "tags": list(case.tags), "metadata": dict(case.metadata),
+            "evaluation_criteria_override": case.evaluation_criteria_override, "session_id": case.session_id,
+            "user_id": case.user_id, "service": case.service, "environment": case.environment,
+            "sampling_probability": case.sampling_probability, "error": case.error, "complete": case.complete,
+            "spans": len(self.trace.spans), "dialects": self.dialects, "content_captured": case.content_captured,
+            "capture_switch": case.capture_switch,
+        }  # fmt: skip
+        if self.unread:
+            found["remarks"] = [f"{UNREAD}: {', '.join(self.unread[:SHOWN])}"]
+        if provenance:
+            found["provenance"] = [_provenance(span) for span in self.trace.spans]
+        return found
+
+
+def _provenance(span: Span) -> dict[str, object]:
+    """What a span was taken for, and field by field which attribute said so."""
+    return {
+        "span_id": span.span_id, "span": span.name, "kind": span.kind.value, "dialect": span.dialect,
+        "read": dict(span.provenance),
+    }  # fmt: skip
+
+
+def _tool(call: ToolCall) -> dict[str, object]:
+    """A call with its arguments and, as far as it is known, its result or its error."""
+    shown: dict[str, object] = {"name": call.name, "arguments": call.arguments}
+    if call.error is not None:
+        shown["error"] = call.error
+    if call.result is not None or call.error is None:
+        shown["result"] = call.result
+    return shown
+
+
+def inspect_spans(spans: Iterable[RawSpan]) -> Iterator[Inspected]:
+    """One inspection a trace, in order of the traces' first spans. A recording is whole by declaration."""
+    by_trace: dict[str, list[Span]] = {}
+    for raw in spans:
+        by_trace.setdefault(raw.trace_id, []).append(lift(raw))
+    for trace_id, lifted in by_trace.items():
+        trace = Trace.of(trace_id, lifted, "batch")
+        yield Inspected(trace, extract(trace))

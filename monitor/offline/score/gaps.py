@@ -1,0 +1,62 @@
+"""Gaps: why verdicts are incomplete, told once for all that are for the same reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from monitor.config.warnings import only_judged
+from scoring.lexical.label import label
+from scoring.rubrics import RUBRICS
+
+_MOST_KNOWN = 500
+"""Different gaps that are counted, the first that come: a reason may quote the case, and memory stays constant."""
+_MOST_TOLD = 10
+_REASON = 300
+
+
+_JUDGE_WANTED, _EMBEDDINGS_WANTED = "needs a judge", "needs embeddings"
+"""What the lexical answerer says of a question that is for somebody else."""
+
+
+@dataclass(slots=True)
+class Gaps:
+    """Hears verdicts as their JSON says them. ``count`` is how many were incomplete."""
+
+    count: int = 0
+    _times: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+    def add(self, verdict: Mapping[str, Any]) -> None:
+        """Count what is missing in a verdict that neither passed nor failed; others are not looked at."""
+        if verdict.get("passed") is not None:
+            return
+        self.count += 1
+        for score in verdict.get("scores", ()):
+            if score["status"] in ("unavailable", "error") and _matters(str(verdict["rubric"]), str(score["metric"])):
+                gap = (str(verdict["rubric"]), str(score["metric"]), str(score["reason"]))
+                if gap in self._times or len(self._times) < _MOST_KNOWN:
+                    self._times[gap] += 1
+
+    def told(self) -> Iterator[str]:
+        """A line for each reason, the most frequent first, and one of remedy for each that somebody else could tell."""
+        metrics: dict[tuple[str, str, int], list[str]] = {}
+        for (rubric, metric, reason), times in self._times.most_common():
+            metrics.setdefault((rubric, reason, times), []).append(metric)
+        for (rubric, reason, times), names in list(metrics.items())[:_MOST_TOLD]:
+            often = "" if times == 1 else f" ({times} times)"
+            yield f"{rubric}: {', '.join(names)}: {label(reason, _REASON)}{often}"
+        if len(metrics) > _MOST_TOLD:
+            yield f"… and {len(metrics) - _MOST_TOLD} more reasons"
+        if any(name in only_judged(rubric) and _JUDGE_WANTED in reason for rubric, name, reason in self._times):
+            without = ", ".join(name for name in RUBRICS if not only_judged(name))
+            yield f"remedy: configure a judge (answerers.judge); rubrics that need none (--rubric NAME) are {without}"
+        if any(_EMBEDDINGS_WANTED in reason for _, _, reason in self._times):
+            yield "remedy: configure embeddings (answerers.embedding)"
+
+
+def _matters(rubric: str, metric: str) -> bool:
+    """Whether a verdict can be incomplete for want of this metric: one that is only shown is no reason."""
+    criteria = RUBRICS[rubric].criteria if rubric in RUBRICS else ()
+    return all(c.weight or c.blocker or c.prerequisite for c in criteria if c.metric.id == metric)

@@ -1,0 +1,98 @@
+"""In flight: several cases of a run are judged at a time, and their verdicts written in the order of the cases."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import TypeVar
+
+from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Judge, PostponedError
+from monitor.evaluate.evaluation import Hearing, Spent
+from monitor.evaluate.evaluator import Evaluator
+from scoring.questions.question import NoAnswer
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+LOOK_S = 0.25
+"""How often it is looked whether the judge is back."""
+LASTING = ("authentication failed", "model not found", "credit exhausted", "litellm is not installed")
+"""Outages that end only when somebody acts."""
+_ATTEMPTS = 3
+
+
+class JudgeOutError(Exception):
+    """The judge cannot be asked, and it is no use waiting. What was judged so far stands."""
+
+
+async def in_order(
+    source: Iterable[T], work: Callable[[T], Awaitable[R]], done: Callable[[T, R], None], at_most: int
+) -> None:
+    """Work on ``at_most`` items at a time, and hear what came of each in the order of the items.
+
+    ``work`` is called in that order too. The source may block; it is read in a thread.
+    """
+    under_way: deque[tuple[T, asyncio.Future[R]]] = deque()
+    items: Iterator[T] = iter(source)
+    try:
+        while (found := await asyncio.to_thread(_next, items)) is not None:
+            under_way.append((found[0], asyncio.ensure_future(work(found[0]))))
+            while len(under_way) >= at_most or (under_way and under_way[0][1].done()):
+                item, task = under_way.popleft()
+                done(item, await task)
+        while under_way:
+            item, task = under_way.popleft()
+            done(item, await task)
+    finally:
+        for _, task in under_way:
+            task.cancel()
+        await asyncio.gather(*(task for _, task in under_way), return_exceptions=True)
+
+
+def _next(items: Iterator[T]) -> tuple[T] | None:
+    return next(((item,) for item in items), None)
+
+
+async def finish(evaluator: Evaluator, begin: Callable[[], Hearing], *, max_wait_s: float) -> Hearing:
+    """A hearing at which nothing is open. While the judge is out of reach it waits, at most ``max_wait_s``.
+
+    Raises ``JudgeOutError`` when the outage lasts, or the budget is spent.
+    """
+    judge = evaluator.others.judge if evaluator.others is not None else None
+    waits_until = time.monotonic() + max_wait_s
+    attempt = 0
+    spent: Spent = {}
+    while True:
+        hearing = await asyncio.to_thread(begin)
+        hearing.resume(spent)
+        try:
+            await evaluator.finish(hearing, lambda: _admitted(judge))
+        except PostponedError:
+            spent = hearing.spent
+            await _until_back(judge, waits_until)
+            continue
+        over_budget = next((why for why in hearing.failures if why.startswith(OVER_BUDGET)), None)
+        if over_budget is not None:
+            raise JudgeOutError(over_budget)
+        if not any(why.startswith(OUTAGE) for why in hearing.failures):
+            return hearing
+        attempt += judge is None or judge.outage is None  # an outage is waited for, and not counted
+        if attempt >= _ATTEMPTS:
+            return hearing
+        spent = hearing.spent
+        await _until_back(judge, waits_until)
+
+
+def _admitted(judge: Judge | None) -> NoAnswer | None:
+    if judge is not None and judge.outage is not None:
+        raise PostponedError
+    return None
+
+
+async def _until_back(judge: Judge | None, until: float) -> None:
+    while judge is not None and (why := judge.outage) is not None:
+        if why.startswith(LASTING) or time.monotonic() >= until:
+            raise JudgeOutError(why)
+        await asyncio.sleep(LOOK_S)

@@ -1,0 +1,217 @@
+"""The run: each case of a stream of lines is read, routed, judged and appended, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+import orjson
+
+from integrations.cases import CaseError, read_case
+from integrations.jsonl import line as json_line
+from monitor.config.match import task_of
+from monitor.evaluate.build import Answering
+from monitor.evaluate.evaluator import Evaluator
+from monitor.evaluate.router import TASK_RUBRICS, Excluded, Route, Router
+from scoring.case.case import Case
+from scoring.trace.instant import written
+from scoring.trace.span import Json
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.verdict import Verdict
+
+from .digest import case_digest
+from .duplicates import Duplicates
+from .in_flight import JudgeOutError, finish, in_order
+from .lines import MAX_LINE, Line
+from .tally import Tally
+from .wanted import Wanted
+
+
+class Verdicts(Protocol):
+    """Where verdicts stand and go."""
+
+    def standing(self, wanted: Wanted) -> Mapping[str, object] | None: ...
+    def all_walked(self) -> None: ...
+    def append(self, verdict: bytes) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A case and the rubrics whose verdicts on it are missing; ``extra`` goes into each verdict."""
+
+    case: Case
+    names: Sequence[str]
+    extra: Mapping[str, object]
+
+
+@dataclass(slots=True, kw_only=True)
+class Batch:
+    """Judges cases. ``chosen`` rubrics judge every case; without any, the routes (or the case's task) choose.
+
+    ``scenarios`` are those of the configuration, by name. ``complain`` hears one line of text for every line of the
+    input that gives no verdict though it should, and one for the first case id that stands twice.
+    ``repeat`` judges each case that often, and each verdict then says in which ``run``. ``keep_outputs`` has each
+    verdict carry the ``model_output`` that it is about, for audits.
+    ``answering`` is who answers (default: by words alone). Where somebody has to be waited for, ``at_most`` cases are
+    judged at a time, and a judge that is out of reach is waited for, ``max_wait_s`` at most.
+    """
+
+    rubrics: Mapping[str, Rubric]
+    router: Router
+    scenarios: Mapping[str, Mapping[str, Json]]
+    chosen: Sequence[str]
+    complain: Callable[[str], None]
+    by_task: bool
+    repeat: int | None = None
+    keep_outputs: bool = False
+    answering: Answering | None = None
+    at_most: int = 1
+    max_wait_s: float = 0.0
+    tally: Tally = field(default_factory=Tally)
+    _evaluator: Evaluator = field(init=False)
+    _versions: dict[str, str] = field(init=False)
+    _duplicates: Duplicates = field(default_factory=Duplicates)
+
+    def __post_init__(self) -> None:
+        who = self.answering
+        self._evaluator = Evaluator(self.rubrics, who.at_once, who.others) if who else Evaluator(self.rubrics)
+        self._versions = {name: rubric.version for name, rubric in self.rubrics.items()}
+
+    def run(self, source: Iterable[Line], verdicts: Verdicts, progress: Callable[[int], None]) -> Tally:
+        """Judge everything; ``progress`` hears how many bytes have been read."""
+        if self._evaluator.others is None:
+            for line in source:
+                for task in self._tasks(line, verdicts):
+                    self._take(task, self._judge(task), verdicts)
+                progress(line.read)
+        else:
+            asyncio.run(self._run_in_flight(source, verdicts, progress))
+        verdicts.all_walked()
+        self.tally.repeated = self._duplicates.count
+        return self.tally
+
+    async def _run_in_flight(self, source: Iterable[Line], verdicts: Verdicts, progress: Callable[[int], None]) -> None:
+        """The same with several cases in flight. A line is prepared when it is read: what stands, stands in order."""
+
+        async def judged(tasks: Sequence[_Task]) -> list[tuple[_Task, tuple[Verdict, ...]]]:
+            return [(task, await self._judge_waiting(task)) for task in tasks]
+
+        def done(line: Line, came: Sequence[tuple[_Task, tuple[Verdict, ...]]]) -> None:
+            for task, reached in came:
+                self._take(task, reached, verdicts)
+            progress(line.read)
+
+        try:
+            if self.answering is not None and self.answering.embedding is not None:
+                await self.answering.embedding.start()  # a model that is not there costs no verdict
+            await in_order(source, lambda line: judged(self._tasks(line, verdicts)), done, self.at_most)
+        finally:
+            if self.answering is not None:
+                await self.answering.close()
+
+    def _tasks(self, line: Line, verdicts: Verdicts) -> list[_Task]:
+        """What is to be judged of a line: the verdicts that stand already are only counted."""
+        if line.text is None:
+            self._bad(f"line {line.number}: is longer than {MAX_LINE} bytes")
+            return []
+        try:
+            case = read_case(line.text, line.number)
+        except CaseError as error:
+            self._bad(str(error))
+            return []
+        if self.keep_outputs and not _can_be_kept(case.model_output):
+            self._bad(f"line {line.number}: model_output: is nested too deeply to be kept; leave out --keep-outputs")
+            return []
+        self._compare(case.case_id, line.number)
+        route = self._route(case, line.number)
+        if route is None:
+            return []
+        named = self.scenarios.get(route.scenario_name) if route.scenario_name is not None else None
+        digest = case_digest(line.text, named)
+        case = replace(case, scenario=route.scenario) if route.scenario is not None else case
+        kept: dict[str, object] = {"model_output": case.model_output} if self.keep_outputs else {}
+        tasks = []
+        for run in (None,) if self.repeat is None else range(1, self.repeat + 1):
+            extra = {"case_digest": digest, **({"run": run} if run else {}), **kept}
+            tasks.append(_Task(case, self._missing(case, route.rubrics, extra, verdicts), extra))
+        return [task for task in tasks if task.names]
+
+    def _missing(
+        self, case: Case, rubrics: Sequence[str], extra: Mapping[str, object], verdicts: Verdicts
+    ) -> Sequence[str]:
+        """The rubrics whose verdict does not stand yet."""
+        missing: list[str] = []
+        for name in rubrics:
+            said = verdicts.standing(Wanted(case.case_id, name, self._versions[name], extra))
+            if said is None:
+                missing.append(name)
+            else:
+                self.tally.add(said)
+        return missing
+
+    def _take(self, task: _Task, reached: Iterable[Verdict], verdicts: Verdicts) -> None:
+        for verdict in reached:
+            told = {**verdict.to_json(), **task.extra}
+            self.tally.add(told)
+            verdicts.append(json_line(told))
+
+    def _route(self, case: Case, number: int) -> Route | None:
+        if self.chosen:
+            return self.router.chosen(self.chosen, case)
+        route = self.router.route(case)
+        if isinstance(route, Excluded):
+            self.tally.excluded += 1
+            return None
+        if route is None:
+            self.tally.unrouted += 1
+            if self.by_task:
+                self.complain(f"line {number}: task: {_no_rubric(task_of(case))}")
+        return route
+
+    def _judge(self, task: _Task) -> tuple[Verdict, ...]:
+        return self._evaluator.verdicts(task.case, task.names, created_at=written(time.time_ns()))
+
+    async def _judge_waiting(self, task: _Task) -> tuple[Verdict, ...]:
+        begin = partial(self._evaluator.open, task.case, task.names)
+        try:
+            hearing = await finish(self._evaluator, begin, max_wait_s=self.max_wait_s)
+            return hearing.verdicts(created_at=written(time.time_ns()))
+        except JudgeOutError:
+            raise
+        except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run
+            return self._evaluator.failed(task.case, task.names, error, created_at=written(time.time_ns()))
+
+    def _compare(self, case_id: str, number: int) -> None:
+        first = self._duplicates.first_line(case_id, number)
+        if first is not None and self._duplicates.count == 1:
+            self.complain(
+                f"warning: line {number}: case_id: {case_id[:100]!r} stands on line {first} already; both are judged, "
+                "but their verdicts have the same name (further ones are only counted)"
+            )
+
+    def _bad(self, message: str) -> None:
+        self.tally.bad_lines += 1
+        self.complain(message)
+
+
+def _no_rubric(task: str | None) -> str:
+    if task is None:
+        return "is missing, so no rubric is meant for this case; name one with --rubric, or configure routes"
+    tasks = ", ".join(TASK_RUBRICS)
+    return (
+        f"this version has no rubric for {task[:100]!r} (it has one for {tasks}); "
+        "name one with --rubric, or configure routes"
+    )
+
+
+def _can_be_kept(output: Json) -> bool:
+    """Whether a verdict can carry it: what can be read may be nested more deeply than what can be written."""
+    try:
+        orjson.dumps({"model_output": output})
+    except orjson.JSONEncodeError:
+        return False
+    return True

@@ -1,0 +1,99 @@
+"""Runs: the verdicts of ``answer`` in files of verdicts, gathered run by run as they are read, a line at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+from scoring.lexical.label import label
+from scoring.runs.aggregates import Accumulator, Aggregates
+from scoring.runs.sample import read_sample
+
+from .lines import Line
+
+RUBRIC = "answer"
+MAX_RUNS = 1000
+"""More runs than anybody repeats: beyond it, ``run`` is not what it should be, and memory would grow with the file."""
+_MANY = 10
+"""Versions of the rubric that are told apart."""
+
+
+class UnusableError(Exception):
+    """A file that gates cannot be held against; the message names it and the line."""
+
+
+@dataclass(slots=True)
+class Runs:
+    """Runs by name, in the order of their first verdict: ``file``, or ``file run 2`` where the verdicts say so."""
+
+    first: Mapping[str, object] | None = None
+    _others: int = 0
+    _versions: set[str] = field(default_factory=set)
+    _runs: dict[str, Accumulator] = field(default_factory=dict)
+
+    def aggregates(self) -> dict[str, Aggregates]:
+        """What each run comes to."""
+        return {name: run.aggregates() for name, run in self._runs.items()}
+
+    def remarks(self) -> list[str]:
+        """What a reader of the figures should know of the files."""
+        said = []
+        if self._others:
+            said.append(f"verdicts by other rubrics are left out: {self._others}")
+        if len(self._versions) > 1:
+            said.append(f"verdicts are of several versions of the rubric: {', '.join(sorted(self._versions))}")
+        return said
+
+    def read(self, source: str, lines: Iterable[Line]) -> None:
+        """Take in a file, whose verdicts by other rubrics are counted and left out; ``UnusableError`` otherwise."""
+        numbered: bool | None = None
+        for line in lines:
+            try:
+                numbered = self._take(source, _verdict(line), numbered)
+            except ValueError as error:
+                raise UnusableError(f"{source}, line {line.number}: {error}") from None
+        if numbered is None:
+            raise UnusableError(f"{source}: holds no verdict of {RUBRIC!r}")
+
+    def _take(self, source: str, verdict: Mapping[str, object], numbered: bool | None) -> bool | None:  # noqa: FBT001  # as read so far
+        """Take in one verdict; whether those of this file state their run, ``None`` while there are none."""
+        if verdict["rubric"] != RUBRIC:
+            self._others += 1
+            return numbered
+        run = _run(verdict)
+        if numbered is not None and numbered is not (run is not None):
+            raise ValueError("run: some verdicts of this file state their run, others do not")
+        self._at(source if run is None else f"{source} run {run}").add(read_sample(verdict))
+        self.first = self.first or verdict
+        if len(self._versions) < _MANY:
+            self._versions.add(label(str(verdict.get("rubric_version"))))
+        return run is not None
+
+    def _at(self, name: str) -> Accumulator:
+        if name not in self._runs and len(self._runs) == MAX_RUNS:
+            raise ValueError(f"run: there are more than {MAX_RUNS} runs")
+        return self._runs.setdefault(name, Accumulator())
+
+
+def _verdict(line: Line) -> Mapping[str, object]:
+    if line.text is None:
+        raise ValueError("is too long for a verdict")
+    try:
+        verdict = orjson.loads(line.text)
+    except orjson.JSONDecodeError as error:
+        cut = "" if line.text.endswith(b"\n") else "; it seems cut off: let 'score' finish it"
+        raise ValueError(f"is not JSON ({error}){cut}") from None
+    if not isinstance(verdict, dict) or not isinstance(verdict.get("rubric"), str):
+        raise ValueError("is not a verdict: it is no object with a rubric")  # noqa: TRY004  # one kind of fault a line
+    return verdict
+
+
+def _run(verdict: Mapping[str, object]) -> int | None:
+    run, revision = verdict.get("run"), verdict.get("revision", 1)
+    if revision != 1:
+        raise ValueError("revision: is a later revision; gates are held against what 'score' writes, each case once")
+    if run is not None and (type(run) is not int or run < 1):
+        raise ValueError("run: is not a whole number from 1 on")
+    return run

@@ -1,0 +1,123 @@
+"""Replay: verdicts of the past in their order, looked at as the declaration says, by the monitor's own watch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from monitor.alerting.details import Details, Watched, details
+from monitor.alerting.observation import Key, Observation
+from monitor.alerting.watch import Watch
+from monitor.alerting.windows import Windows
+from scoring.alerts.declaration import Declaration
+from scoring.alerts.incident import Incident, Incidents
+from scoring.alerts.observed import Facts
+from scoring.status.status import Status
+
+from .cost import Costs, Judging
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How often each status was in force at one place, as shares of the ``looks`` since it was first heard of."""
+
+    key: Key
+    verdicts: int
+    looks: int
+    shares: Mapping[Status, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What the past would have been told as, from ``begin_ns`` to ``end_ns``."""
+
+    begin_ns: int
+    end_ns: int
+    incidents: Sequence[Incident]
+    courses: Sequence[Course]
+    judging: Judging
+
+
+class Replay:
+    """Plays verdicts under a declaration. Events are as in a monitor; nobody is told of them."""
+
+    def __init__(self, declared: Declaration, watched: Mapping[str, Watched], costs: Costs) -> None:
+        self._watched, self._costs = watched, costs
+        self._windows = Windows(declared.window_ns)
+        self._watch = Watch(declared, self._windows)
+        self._look_ns = declared.look_ns
+        self._acceptable = {name: each.on_average for name, each in watched.items()}
+        self._details: dict[Key, tuple[int, Details]] = {}
+        self._grown: set[Key] = set()
+        self._incidents = Incidents()
+        self._looks: dict[Key, dict[Status, int]] = {}
+        self._verdicts: dict[Key, int] = {}
+
+    @staticmethod
+    def warm_up_ns(declared: Declaration) -> int:
+        """How long before what is asked about verdicts are needed: a window, and the looks that a status takes."""
+        return declared.window_ns + declared.rule.looks * declared.look_ns
+
+    def play(
+        self,
+        past: Iterable[tuple[Key, Observation, Mapping[str, Any]]],
+        begin_ns: int,
+        end_ns: int,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> Replayed:
+        """Look from ``begin_ns`` less the warm-up until ``end_ns``; ``progress`` hears the looks that are done.
+
+        ``past`` is in order of time; what comes out of it is taken to have come when the one before it did.
+        """
+        now_ns = begin_ns - self.warm_up_ns(self._watch.declared)
+        done = 0
+        for key, seen, verdict in past:
+            while now_ns + self._look_ns <= min(seen.at_ns, end_ns):
+                now_ns += self._look_ns
+                self._look(now_ns, counted=now_ns > begin_ns)
+                progress(done := done + 1)
+            if seen.at_ns > end_ns:
+                break
+            self._hear(key, seen, verdict, counted=seen.at_ns > begin_ns)
+        while now_ns + self._look_ns <= end_ns:
+            now_ns += self._look_ns
+            self._look(now_ns, counted=now_ns > begin_ns)
+            progress(done := done + 1)
+        told = [each for each in self._incidents.told() if each.ended_ns is None or each.ended_ns > begin_ns]
+        return Replayed(
+            begin_ns=begin_ns, end_ns=end_ns, incidents=told, courses=list(self._courses()),
+            judging=self._costs.told(begin_ns),
+        )  # fmt: skip
+
+    def _hear(self, key: Key, seen: Observation, verdict: Mapping[str, Any], *, counted: bool) -> None:
+        self._windows.add(key, seen)
+        self._watch.learn(key, seen)
+        self._costs.add(verdict, seen.at_ns, counted=counted)
+        self._grown.add(key)
+        self._verdicts[key] = self._verdicts.get(key, 0) + counted
+
+    def _look(self, now_ns: int, *, counted: bool) -> None:
+        found = {key: self._details_of(key, now_ns) for key in self._windows.keys()}  # noqa: SIM118 - not a dict
+        self._grown.clear()
+        facts = Facts(now_ns=now_ns, judge=self._costs.standing(now_ns))
+        for event in self._watch.look(facts, found, self._acceptable):
+            self._incidents.hear(event)
+        if counted:
+            for key, status in self._watch.statuses():
+                looks = self._looks.setdefault(key, {})
+                looks[status] = looks.get(status, 0) + 1
+
+    def _details_of(self, key: Key, now_ns: int) -> Details:
+        """Computed anew only where the window has changed: by what came, or by what has left it."""
+        members = self._windows.members(key, now_ns)
+        known = self._details.get(key)
+        if known is None or key in self._grown or known[0] != len(members):
+            known = self._details[key] = (len(members), details(members, self._watched.get(key.rubric, Watched())))
+        return known[1]
+
+    def _courses(self) -> Iterable[Course]:
+        for key, looks in sorted(self._looks.items()):
+            many = sum(looks.values())
+            shares = {status: looks.get(status, 0) / many for status in Status}
+            yield Course(key=key, verdicts=self._verdicts.get(key, 0), looks=many, shares=shares)

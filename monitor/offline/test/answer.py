@@ -1,0 +1,49 @@
+"""Answer: what an agent said, read as fields of a case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from integrations.cases import field_errors
+from integrations.jsonl import line
+from scoring.trace.span import Json
+
+from .plain import not_plain
+
+FIELDS = (
+    "agents_called", "tools_used", "context", "input_tokens", "output_tokens", "cost_usd", "model", "trace_id",
+    "latency_model_ms",
+)  # fmt: skip
+"""What an answer may tell beside its ``output``, each as in a case. Anything else in it is left alone."""
+
+
+class AnswerError(ValueError):
+    """What the agent said is no answer, and why."""
+
+
+def read_answer(said: object) -> dict[str, Json]:
+    """The fields of a case that an answer makes: ``model_output`` and what it tells beside it.
+
+    An answer is text, or a map with ``output``, which may be any JSON but null.
+    """
+    if isinstance(said, str):
+        return {"model_output": said}
+    if not isinstance(said, Mapping):
+        raise AnswerError(f"the answer is {_kind(said)}, neither text nor an object with output")
+    if said.get("output") is None:
+        raise AnswerError("the answer has no output" if "output" not in said else "output is null")
+    told = {name: said[name] for name in ("output", *FIELDS) if said.get(name) is not None}
+    for name, value in told.items():
+        if (why := not_plain(value)) is not None:
+            raise AnswerError(f"{name} {why}")
+    # As a file would tell it: an answer that is judged now and one that is read again are the same.
+    fields: dict[str, Json] = json.loads(line(told))
+    for wrong in field_errors(fields):
+        raise AnswerError(f"{wrong.field} {wrong.message}; {wrong.remedy}")
+    return {"model_output": fields.pop("output"), **fields}
+
+
+def _kind(value: object) -> str:
+    kinds = {list: "a list", tuple: "a list", int: "a number", float: "a number", type(None): "null"}
+    return kinds.get(type(value), f"a {type(value).__name__}")

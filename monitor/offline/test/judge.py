@@ -1,0 +1,111 @@
+"""Judge: which rubrics a tested case is judged by, and what they say."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from integrations.cases import case_of
+from integrations.jsonl import line
+from monitor.config.match import task_of
+from monitor.config.model import RouteConfig
+from monitor.evaluate.build import Answering
+from monitor.evaluate.evaluator import Evaluator
+from monitor.evaluate.router import TASK_RUBRICS, Route, Router
+from monitor.offline.score.digest import case_digest
+from monitor.offline.score.in_flight import JudgeOutError, finish
+from scoring.case.case import Case
+from scoring.runs.summary import SEED_RUBRIC
+from scoring.trace.instant import written
+from scoring.trace.span import Json
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.verdict import Verdict
+
+
+class Judge:
+    """Rubrics are those ``chosen``; else those of the first configured route that matches; else the task's.
+
+    A test whose task names no rubric is judged by ``dimensions``, as the seed has it, and one with a scenario by
+    ``workflow`` too. What a route excludes is judged likewise: a test in the set is there to be judged.
+    ``answering`` is who answers (default: by words alone); a judge that is out of reach is waited for, ``max_wait_s``
+    at most.
+    """
+
+    def __init__(
+        self,
+        rubrics: Mapping[str, Rubric],
+        routes: Sequence[RouteConfig],
+        scenarios: Mapping[str, dict[str, Json]],
+        chosen: Sequence[str],
+        *,
+        answering: Answering | None = None,
+        max_wait_s: float = 0.0,
+    ) -> None:
+        self._rubrics = rubrics
+        self._scenarios = scenarios
+        self._chosen = tuple(dict.fromkeys(chosen))
+        self._routed = Router(routes, scenarios) if routes else None
+        self._by_task = Router((), scenarios)
+        self._answering = answering
+        self._max_wait_s = max_wait_s
+        self._evaluator = Evaluator(rubrics, answering.at_once, answering.others) if answering else Evaluator(rubrics)
+
+    async def start(self) -> None:
+        """Load the model of embeddings, where one is configured. Raises ``EmbeddingError``."""
+        if self._answering is not None and self._answering.embedding is not None:
+            await self._answering.embedding.start()
+
+    async def close(self) -> None:
+        """End what was loaded to answer."""
+        if self._answering is not None:
+            await self._answering.close()
+
+    async def verdicts(
+        self, fields: Mapping[str, Json], standing: Sequence[Mapping[str, object]]
+    ) -> Sequence[Mapping[str, object]]:
+        """A verdict of each rubric, as the format page writes it; ``standing`` itself where that is what they say.
+
+        ``fields`` are those of the case. A verdict stands while the case, its scenario and the
+        rubric's version are what they were.
+        """
+        case, route, digest = await asyncio.to_thread(self._prepared, fields)
+        wanted = [(name, self._rubrics[name].version, digest) for name in route.rubrics]
+        if wanted == [(said.get("rubric"), said.get("rubric_version"), said.get("case_digest")) for said in standing]:
+            return standing
+        case = replace(case, scenario=route.scenario) if route.scenario is not None else case
+        reached = await self._reached(case, route.rubrics)
+        return [{**verdict.to_json(), "case_digest": digest} for verdict in reached]
+
+    def _prepared(self, fields: Mapping[str, Json]) -> tuple[Case, Route, str]:
+        case = case_of(fields)
+        route = self._route(case)
+        named = self._scenarios.get(route.scenario_name) if route.scenario_name is not None else None
+        return case, route, case_digest(line(fields), named)
+
+    async def _reached(self, case: Case, names: Sequence[str]) -> Sequence[Verdict]:
+        """In a thread: judging takes the processor, and agents' latencies are being measured meanwhile."""
+        if self._evaluator.others is None:
+            now = written(time.time_ns())
+            return await asyncio.to_thread(self._evaluator.verdicts, case, names, created_at=now)
+        begin = partial(self._evaluator.open, case, names)
+        try:
+            hearing = await finish(self._evaluator, begin, max_wait_s=self._max_wait_s)
+            return await asyncio.to_thread(hearing.verdicts, created_at=written(time.time_ns()))
+        except JudgeOutError:
+            raise
+        except Exception as error:  # noqa: BLE001  # a bug must cost one test its value, not all tests their run
+            return self._evaluator.failed(case, names, error, created_at=written(time.time_ns()))
+
+    def _route(self, case: Case) -> Route:
+        router = self._routed or self._by_task
+        if self._chosen:
+            return router.chosen(self._chosen, case)
+        if self._routed is not None and isinstance(found := self._routed.route(case), Route):
+            return found
+        if task_of(case) not in TASK_RUBRICS:
+            case = replace(case, task=SEED_RUBRIC)
+        by_task = self._by_task.route(case)
+        return by_task if isinstance(by_task, Route) else self._by_task.to((SEED_RUBRIC,), "default", case)

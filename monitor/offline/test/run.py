@@ -1,0 +1,164 @@
+"""The run: each test is put to the agent, a few at a time, and its answer judged and kept as soon as it is there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+from integrations.agents.reply import AgentError, Reply, Request
+from integrations.jsonl import line
+from monitor.offline.score.digest import case_digest
+from scoring.runs.summary import NO_OUTPUT, Outcome, evaluated
+from scoring.trace.instant import written
+from scoring.trace.span import Json
+
+from .answer import AnswerError, read_answer
+from .judge import Judge
+from .test_file import CASE_FIELDS
+
+UNREACHABLE_LIMIT = 3
+"""Tests for which the agent could not be reached, with none before for which it could, after which a run gives up."""
+
+
+class Agent(Protocol):
+    """Whatever answers tests."""
+
+    name: str
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(self, *_: object) -> None: ...
+    async def ask(self, request: Request) -> Reply: ...
+
+
+class Results(Protocol):
+    """Where results stand and go."""
+
+    def standing(self, test_id: str, run: int, digest: str) -> Mapping[str, Any] | None: ...
+    def append(self, result: Mapping[str, object]) -> None: ...
+
+
+class UnreachableError(Exception):
+    """The agent could not be asked anything at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """One test, run once: what is said of it, and its verdicts as the format page writes them."""
+
+    outcome: Outcome
+    verdicts: Sequence[Mapping[str, object]] = ()
+    resumed: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Runner:
+    """Runs tests. ``timeout_s`` is each test's, all attempts together; ``heard`` hears of each that has finished.
+
+    A test that stands in ``results`` with an answer is not put to the agent again, only judged again where what judges
+    it has changed; one that got no answer is.
+    """
+
+    agent: Agent
+    judge: Judge
+    results: Results
+    concurrency: int
+    timeout_s: float
+    heard: Callable[[Finished], None] = lambda _: None
+    _reached: bool = field(default=False, init=False)
+    _unreachable: int = field(default=0, init=False)
+    _limit: int = field(default=UNREACHABLE_LIMIT, init=False)
+
+    async def run(self, tests: Sequence[Mapping[str, Json]], repeat: int = 1) -> list[Finished]:
+        """All results, by run and then in the order of the tests, whichever finished first."""
+        todo = [(test, run) for run in range(1, repeat + 1) for test in tests]
+        found: list[Finished | None] = [None] * len(todo)
+        self._limit = min(UNREACHABLE_LIMIT, len(todo))
+        waiting = iter(enumerate(todo))
+
+        async def work() -> None:
+            for place, (test, run) in waiting:
+                found[place] = finished = await self._test(test, run)
+                self.heard(finished)
+
+        async with self.agent:
+            workers: list[asyncio.Task[None]] = []
+            try:
+                await self.judge.start()  # what cannot be judged need not be asked
+                workers += (asyncio.create_task(work()) for _ in range(min(self.concurrency, len(todo))))
+                await asyncio.gather(*workers)
+            finally:
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+                await self.judge.close()
+        return [one for one in found if one is not None]
+
+    async def _test(self, test: Mapping[str, Json], run: int) -> Finished:
+        digest = case_digest(line(test), None)
+        known = self.results.standing(str(test["id"]), run, digest)
+        resumed = known is not None and known["case"] is not None
+        said = dict(known) if known is not None and resumed else await self._asked(test)
+        verdicts = await self._judged(said)
+        if not resumed or verdicts is not said["verdicts"]:
+            said = {"id": test["id"], "run": run, "digest": digest, **said, "verdicts": verdicts}
+            self.results.append(said)
+        error = said["error"]
+        outcome = Outcome(
+            test=test,
+            output=said["case"]["model_output"] if said["case"] is not None else None,
+            evaluation=evaluated(verdicts) if error is None else NO_OUTPUT,
+            error=error,
+            run=run,
+        )
+        return Finished(outcome=outcome, verdicts=verdicts, resumed=resumed)
+
+    async def _asked(self, test: Mapping[str, Json]) -> dict[str, Any]:
+        """The part of a result that tells of the call: the case that came of it, or why none did."""
+        case, error, attempts, timed_out = None, None, 1, False
+        started = time.perf_counter()
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                reply = await self.agent.ask(
+                    Request(input=test["input"], test_id=str(test["id"]), metadata=_object(test.get("metadata")))
+                )
+            latency_ms, attempts, self._reached = reply.latency_ms, reply.attempts, True
+            case = {**_given(test), **read_answer(reply.said), "latency_e2e_ms": latency_ms}
+        except TimeoutError:
+            latency_ms, timed_out = _ms_since(started), True
+            error = f"timed out after {latency_ms / 1000:.1f} s"
+        except AgentError as refused:
+            latency_ms, attempts, error = _ms_since(started), refused.attempts, refused.reason
+            self._give_up_if_never_reached(refused)
+        except AnswerError as wrong:
+            latency_ms, error = _ms_since(started), str(wrong)
+        return {
+            "error": error, "timed_out": timed_out, "latency_e2e_ms": latency_ms, "attempts": attempts, "case": case,
+            "verdicts": [], "finished_at": written(time.time_ns()),
+        }  # fmt: skip
+
+    async def _judged(self, said: Mapping[str, Any]) -> Sequence[Mapping[str, object]]:
+        return [] if said["case"] is None else await self.judge.verdicts(said["case"], said["verdicts"])
+
+    def _give_up_if_never_reached(self, refused: AgentError) -> None:
+        self._reached |= not refused.unreachable
+        self._unreachable += refused.unreachable
+        if not self._reached and self._unreachable >= self._limit:
+            raise UnreachableError(refused.reason)
+
+
+def _given(test: Mapping[str, Json]) -> dict[str, Json]:
+    """The fields of the case that the test gives."""
+    given = {name: test[name] for name in CASE_FIELDS if name in test}
+    expected = {"expected_outcome": test["expected"]} if "expected" in test else {}
+    return {"case_id": test["id"], **given, **expected}
+
+
+def _object(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

@@ -1,0 +1,57 @@
+"""Setup: revising verdicts whose reference came late, put together from the configuration."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from integrations.langfuse.backoff import Patience
+from integrations.langfuse.connections import Connections
+from integrations.store.sqlite import Store
+from monitor.config import Config
+from monitor.deliver.commit import Books
+from monitor.evaluate.pipeline import Pipeline
+from monitor.evaluate.references.lookup import References
+
+from .reevaluation import Rejudging
+from .schedule import Belated
+
+MOST_WAITING = 100
+"""Traces that may wait for judging before those that were judged before pause."""
+_WAITS_NS = 3600 * 10**9
+"""How long one waits for a judge that cannot be asked, where none is configured that says."""
+
+
+def belated(
+    config: Config,
+    connections: Connections,
+    *,
+    store: Store,
+    pipeline: Pipeline,
+    references: References | None,
+    books: Books,
+    under_way: Callable[[bytes], bool],
+    clock_ns: Callable[[], int],
+) -> Belated | None:
+    """What revises verdicts after their spans were let go; None where references are in the traces alone."""
+    if references is None:
+        return None
+    judge, project = config.answerers.judge, config.langfuse
+
+    def still_owed(trace_id: bytes) -> bool:
+        return not under_way(trace_id) and references.wanted(trace_id) is not None
+
+    return Belated(
+        owed=store.belated,
+        story=store.story,
+        still_owed=still_owed,
+        langfuse=connections.to(project) if project is not None else None,
+        rejudging=Rejudging(
+            pipeline.trials, books=books, heard=pipeline.listeners, story=store.story, still_owed=still_owed,
+            randomness=config.sampling.randomness, clock_ns=clock_ns,
+            max_wait_ns=judge.max_wait.ns if judge else _WAITS_NS,
+        ),
+        busy=lambda: len(pipeline.waiting) + pipeline.docket.waiting > MOST_WAITING,
+        clock_ns=clock_ns,
+        patience=Patience(random.random),
+    )  # fmt: skip

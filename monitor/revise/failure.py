@@ -1,0 +1,70 @@
+"""Failure: why a verdict stands though its reference is another by now. A worse verdict never replaces a better one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from monitor.evaluate.result import Ending
+from monitor.ingest.outcomes import Reason
+from scoring.metrics.result import Failed
+
+
+class Failure(StrEnum):
+    """The values are labels of a metric, so there are few and they stay."""
+
+    GONE = "gone"
+    """Langfuse has nothing of the trace, or not yet."""
+    INCOMPLETE = "incomplete"
+    """Langfuse has fewer spans, or less of what was said, than was judged."""
+    TOO_LARGE = "too_large"
+    """It is more than is held in memory for one trace."""
+    UNREADABLE = "unreadable"
+    """Langfuse answers, but not when it is asked for this trace."""
+    OTHER_RUBRICS = "other_rubrics"
+    """As it is there, and as routes are now, not all rubrics would judge it that did."""
+    JUDGE_FAILED = "judge_failed"
+    """A judge that is needed could not be asked, or failed."""
+    ERROR = "error"
+    """Judging it failed for a reason of our own."""
+    FORGOTTEN = "forgotten"
+    """The verdict itself was let go early, for lack of room: what it was, and which revision, is not known any more."""
+    NO_LANGFUSE = "no_langfuse"
+    """No Langfuse is configured that the trace could be read from."""
+
+
+FINAL: Final = frozenset({Failure.TOO_LARGE, Failure.OTHER_RUBRICS, Failure.FORGOTTEN, Failure.NO_LANGFUSE})
+"""What no further attempt would change."""
+
+
+_AT_LEAST: Final = ("spans", "complete", "content_captured", "answered", "agents", "tools")
+"""What a story tells of how much was seen of a trace: numbers, or whether."""
+
+
+def worse(before: Mapping[str, Any], ending: Ending) -> Failure | None:
+    """Why an ending must not replace what was said before; None when it may."""
+    story = ending.story
+    if ending.reason in (Reason.ERROR, Reason.UNDECODABLE):
+        return Failure.ERROR
+    if any(_number(before.get(key)) > _number(story.get(key)) for key in _AT_LEAST):
+        return Failure.INCOMPLETE
+    if ending.reason is Reason.OVER_BUDGET or _over_budget(story) - _over_budget(before):
+        return Failure.JUDGE_FAILED
+    if ending.withdrawn:
+        return Failure.OTHER_RUBRICS
+    decided = {str(said["rubric"]) for said in before["verdicts"] if said["passed"] is not None}
+    undone = [verdict for verdict in ending.verdicts if verdict.passed is None and verdict.rubric in decided]
+    if any(isinstance(score.result, Failed) for verdict in undone for score in verdict.scores):
+        return Failure.JUDGE_FAILED
+    return None
+
+
+def _number(told: object) -> int:
+    return told if isinstance(told, int) else 0
+
+
+def _over_budget(story: Mapping[str, Any]) -> set[str]:
+    sampling = story.get("sampling")
+    dropped: Iterable[str] = sampling.get("over_budget", ()) if isinstance(sampling, Mapping) else ()
+    return set(dropped)

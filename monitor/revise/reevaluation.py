@@ -1,0 +1,168 @@
+"""Rejudging: traces that were read once more, on their way to the revision of their verdicts.
+
+The same trials, router and answerers as live, with a docket of their own, so that nothing waits behind them. The spans
+are held in memory until the revision is on disk, so few traces are under way at a time; what a kill loses is still
+owed (``monitor/revise/schedule.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from integrations.otlp.wire.chunk import Origin
+from integrations.otlp.wire.encode import encode_spans
+from integrations.raw import RawSpan
+from integrations.store.late_references import Due
+from monitor.evaluate.deferred import Backlog
+from monitor.evaluate.judge_queue import Docket
+from monitor.evaluate.pipeline import Pipeline, one_by_one
+from monitor.evaluate.result import Ending
+from monitor.evaluate.stages import Trials
+from monitor.ingest.assembler import Closing
+from monitor.ingest.sampler import Decision, Randomness
+from scoring.case.case import Case
+from scoring.trace.instant import written
+
+from .failure import Failure, worse
+from .first_verdict import drawn_as_before, spans_as_they_were
+
+MOST_HELD: Final = 4
+"""Traces that are held in memory while they are judged."""
+
+
+class Telling(Protocol):
+    """What endings change: on disk first, and then everywhere that counts. Returns what was refused, by trace id."""
+
+    async def commit(self, endings: Sequence[Ending]) -> Mapping[bytes, BaseException]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a trace. ``written``: its revision is on disk; ``changed``: with other verdicts than before.
+
+    Neither written nor a failure is what has to be looked at anew, for something happened to it meanwhile.
+    """
+
+    due: Due
+    failure: Failure | None = None
+    written: bool = False
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    due: Due
+    before: Mapping[str, Any]
+    payload: bytes
+
+
+class Rejudging:
+    """Judges what it is given. ``trials`` are those of the monitor; ``heard`` is told of what is committed.
+
+    ``still_owed`` says whether a trace's references are others than those of its verdict, and nobody else judges it.
+    """
+
+    def __init__(
+        self,
+        trials: Trials,
+        *,
+        books: Telling,
+        heard: Sequence[Callable[[Ending], None]],
+        story: Callable[[bytes], dict[str, Any] | None],
+        still_owed: Callable[[bytes], bool],
+        randomness: Randomness,
+        clock_ns: Callable[[], int],
+        max_wait_ns: int,
+    ) -> None:
+        own = replace(trials, archive=self, sampler=self, conversations=None)
+        waiting = Backlog(max_waiting=MOST_HELD, max_wait_ns=max_wait_ns)
+        self._pipeline = Pipeline(
+            trials=own, docket=Docket(trials=own, backlog=waiting, clock_ns=clock_ns, room=1),
+            commit=one_by_one(self._commit),
+            clock_ns=clock_ns,
+        )  # fmt: skip
+        self._books, self._heard, self._story, self._still_owed = books, heard, story, still_owed
+        self._randomness = randomness
+        self._held: dict[bytes, _Held] = {}
+        self._through: list[Outcome] = []
+
+    def __contains__(self, trace_id: bytes) -> bool:
+        return trace_id in self._held
+
+    @property
+    def room(self) -> int:
+        """Traces that may be taken now."""
+        return MOST_HELD - len(self._held)
+
+    async def take(self, due: Due, spans: Sequence[RawSpan], before: Mapping[str, Any]) -> None:
+        """A trace as it was read, and what was said of it before."""
+        payload = await asyncio.to_thread(lambda: encode_spans(spans_as_they_were(spans, before)))
+        self._held[due.trace_id] = _Held(due=due, before=before, payload=payload)
+        self._pipeline.waiting.append(
+            Closing(
+                trace_id=due.trace_id, completion=before["completion"], revision=int(before["revision"]) + 1,
+                origin=Origin(before.get("service"), before.get("environment"), 0),
+            )
+        )  # fmt: skip
+
+    async def go_on(self) -> list[Outcome]:
+        """Judge as far as answers allow; what came of those that are through. Raises ``StoreError``."""
+        if self._held:
+            await self._pipeline.drain()
+        through, self._through = self._through, []
+        return through
+
+    async def close(self) -> None:
+        """End what is under way; it stays owed."""
+        await self._pipeline.close()
+
+    async def _commit(self, ending: Ending) -> None:
+        held = self._held[ending.trace_id]
+        failure = worse(held.before, ending)
+        writes = failure is None and await asyncio.to_thread(self._as_expected, held)
+        if writes:
+            placed = replace(
+                ending, place_ns=int(held.before["closed_ns"]), chunks=0, story=_story(ending, held.before)
+            )
+            for error in (await self._books.commit([placed])).values():
+                raise error
+            for listener in self._heard:
+                listener(placed)
+        del self._held[ending.trace_id]
+        self._through.append(Outcome(due=held.due, failure=failure, written=writes, changed=bool(ending.changed)))
+
+    def _as_expected(self, held: _Held) -> bool:
+        """Whether nothing happened meanwhile that makes this revision one too many."""
+        now = self._story(held.due.trace_id)
+        same = now is not None and now["revision"] == held.before["revision"]
+        return same and self._still_owed(held.due.trace_id)
+
+    def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
+        """What was read of traces, for their trials, and what was said of them before."""
+        held = map(self._held.__getitem__, trace_ids)
+        return [([each.payload], dict(each.before)) for each in held]
+
+    def turns(self, _key: bytes) -> list[tuple[int, dict[str, Any]]]:
+        """None: sessions are not held against references."""
+        return []
+
+    def holds_judged(self, _trace_id: bytes) -> bool:
+        """Yes: it was read whole."""
+        return True
+
+    def decide(self, _case: Case, _admission: int, trace_id: bytes, _states: Iterable[str] = ()) -> Decision:
+        """As it was drawn then."""
+        return drawn_as_before(self._held[trace_id].before, trace_id, self._randomness)
+
+    def thinned_upstream(self, _trace_id: bytes, _states: Iterable[str]) -> bool:
+        """Only sessions ask."""
+        return False
+
+
+def _story(ending: Ending, before: Mapping[str, Any]) -> dict[str, object]:
+    """What the revision tells, and what only the first verdict could."""
+    kept = {key: before[key] for key in ("session", "backfill") if key in before}
+    return {**ending.story, **kept, "read_again_at": written(ending.ended_ns)}

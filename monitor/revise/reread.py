@@ -1,0 +1,37 @@
+"""Reading a belated trace: its spans as Langfuse has them, or why they are not enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.observations import Window
+from integrations.langfuse.probe import Server
+from integrations.raw import RawSpan
+from monitor.ingest.langfuse.rows import UnreadError, spans_of
+
+from .failure import Failure
+
+_AROUND_NS: Final = 30 * 60 * 10**9
+"""How far from the times of the spans that were judged they are looked for."""
+
+
+async def read(langfuse: Langfuse, server: Server, trace_id: str, before: Mapping[str, Any]) -> list[RawSpan] | Failure:
+    """All spans of a trace, at least as many as were judged before. Raises ``LangfuseError``."""
+    try:
+        spans = await spans_of(langfuse, server, trace_id, window=_around(before))
+    except UnreadError:
+        return Failure.TOO_LARGE
+    if not spans:
+        return Failure.GONE
+    judged = int(before.get("spans") or 0)
+    return spans if len({span.span_id for span in spans}) >= judged else Failure.INCOMPLETE
+
+
+def _around(before: Mapping[str, Any]) -> Window | None:
+    """Where its spans are, which spares Langfuse a search through everything; None for a story that does not tell."""
+    first, last = before.get("first_ns"), before.get("last_ns")
+    if not isinstance(first, int) or not isinstance(last, int):
+        return None
+    return Window(from_ns=max(0, first - _AROUND_NS), to_ns=last + _AROUND_NS)

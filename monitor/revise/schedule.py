@@ -1,0 +1,201 @@
+"""Rounds: what is owed to belated traces is in the store; round by round a few of them are read and judged again.
+
+They come after everything else: they take at most a fifth of the requests that Langfuse may be sent, and rest while
+much waits for judging. A trace that cannot be read or judged is tried again later and later, and given up in the
+end, with the reason; an outage of Langfuse is no fault of any trace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from integrations.langfuse.backoff import Patience
+from integrations.langfuse.client import Langfuse
+from integrations.langfuse.errors import LangfuseError
+from integrations.langfuse.probe import Server
+from integrations.store.errors import StoreError
+from integrations.store.late_references import BelatedTraces, Due, Standing
+from monitor.ingest.langfuse.rows import PERHAPS_ITS, introduced
+from scoring.status.late_reference_snapshot import BelatedStanding, BelatedState
+
+from .failure import FINAL, Failure
+from .reevaluation import MOST_HELD, Outcome, Rejudging
+from .reread import read
+
+log = logging.getLogger("sidejudge.belated")
+
+EVERY_S: Final = 5.0
+"""How often a round begins."""
+SHARE: Final = 0.2
+"""Of the requests that Langfuse may be sent."""
+AGAIN_AFTER_S: Final = (60, 600, 3600, 6 * 3600)
+"""How long a trace waits after each attempt that came to nothing; after one more it is given up."""
+_BATCH: Final = 500
+"""Traces that are given up in one round where there is nowhere to read them."""
+_REMEDY: Final = "configure sources.langfuse or sinks.langfuse where the traces are, or raise assembly.late"
+
+
+class Belated:
+    """What is owed, and paying it. ``langfuse`` None: there is none to read from.
+
+    ``story`` is what was said of a trace, ``still_owed`` whether its references are others than those of its verdict
+    and nobody else is judging it; both are asked in worker threads.
+    """
+
+    def __init__(
+        self,
+        *,
+        owed: BelatedTraces,
+        story: Callable[[bytes], dict[str, Any] | None],
+        still_owed: Callable[[bytes], bool],
+        langfuse: Langfuse | None,
+        rejudging: Rejudging,
+        busy: Callable[[], bool],
+        clock_ns: Callable[[], int],
+        patience: Patience,
+    ) -> None:
+        self._owed, self._story, self._still_owed = owed, story, still_owed
+        self._langfuse, self._rejudging = langfuse, rejudging
+        self._busy, self._clock_ns, self._patience = busy, clock_ns, patience
+        self._server: Server | None = None
+        self._rests_until_ns = 0
+        self._state: BelatedState = "off" if langfuse is None else "ok"
+        self._reason = "" if langfuse is not None else f"no Langfuse to read traces from again; {_REMEDY}"
+        self._counted = Standing(waiting=0, oldest_ns=None, over=0)
+        self._revised = self._unchanged = 0
+        self._failures: Counter[str] = Counter()
+        self._one = asyncio.Lock()
+        self._revived = False
+
+    def standing(self) -> BelatedStanding:
+        """Where it stands, as of the last round."""
+        oldest_ns = self._counted.oldest_ns
+        return BelatedStanding(
+            state=self._state, reason=self._reason, waiting=self._counted.waiting,
+            oldest_s=None if oldest_ns is None else oldest_ns / 1e9, given_up=self._counted.over,
+            revised=self._revised, unchanged=self._unchanged, failures=tuple(sorted(self._failures.items())),
+        )  # fmt: skip
+
+    async def round(self) -> None:
+        """Go on with what is under way and read what is due, a little. Never raises for what others may do."""
+        try:
+            async with self._one:
+                await self._round()
+        except LangfuseError as error:
+            self._failed(error)
+        except StoreError as error:
+            self._say("retrying", str(error))
+        except Exception:
+            log.exception("revising belated traces failed for a reason of our own; it is tried again")
+            self._say("retrying", "an error of our own; the log has it")
+
+    async def close(self) -> None:
+        """End what is under way; it stays owed."""
+        try:
+            await self._rejudging.close()
+        except StoreError as error:
+            log.warning("a revision could not be written; it stays owed", extra={"cause": str(error)})
+
+    async def _round(self) -> None:
+        try:
+            await self._settle(await self._rejudging.go_on())
+            if self._langfuse is None:
+                await self._give_up_all()
+            elif self._clock_ns() >= self._rests_until_ns:
+                await self._read_some(self._langfuse)
+            await self._settle(await self._rejudging.go_on())
+        finally:
+            self._counted = await asyncio.to_thread(self._owed.standing)
+
+    async def _give_up_all(self) -> None:
+        due = await asyncio.to_thread(self._owed.due, self._clock_ns(), _BATCH)
+        for each in due:
+            await self._came_to_nothing(each, Failure.NO_LANGFUSE)
+        if due:
+            log.warning(
+                "references came too late to be used: the spans of their traces are gone; %s", _REMEDY,
+                extra={"traces": len(due)},
+            )  # fmt: skip
+
+    async def _read_some(self, langfuse: Langfuse) -> None:
+        if self._busy():
+            self._say("waiting", "traces that were never judged go first")
+            return
+        if not self._revived:  # a process before this one may have had none
+            await self._owed.revive(Failure.NO_LANGFUSE.value, self._clock_ns())
+            self._revived = True
+        due = await asyncio.to_thread(self._owed.due, self._clock_ns(), MOST_HELD)
+        wanted = [each for each in due if each.trace_id not in self._rejudging][: self._rejudging.room]
+        if wanted:
+            server = self._server = self._server or await introduced(langfuse)
+            # So many requests at least; large traces take more.
+            self._rests_until_ns = self._clock_ns() + int(len(wanted) * 60e9 / (SHARE * langfuse.budget.per_minute))
+            answers = await asyncio.gather(
+                *(self._read(langfuse, server, each) for each in wanted), return_exceptions=True
+            )
+            await self._blame(wanted, answers)
+            self._patience.succeeded()
+        self._say("ok", "")
+
+    async def _blame(self, wanted: Sequence[Due], answers: Sequence[BaseException | None]) -> None:
+        """Failures that may be a trace's own count against it. The first other one is raised, or if all failed."""
+        for each, error in zip(wanted, answers, strict=True):
+            if isinstance(error, LangfuseError) and error.kind in PERHAPS_ITS and self._server is not None:
+                await self._came_to_nothing(each, Failure.UNREADABLE)
+        if any(isinstance(error, LangfuseError) for error in answers):
+            self._server = None  # it is asked who it is before a trace is blamed once more
+        for error in answers:
+            its = isinstance(error, LangfuseError) and error.kind in PERHAPS_ITS
+            if error is not None and (not its or None not in answers):
+                raise error
+
+    async def _read(self, langfuse: Langfuse, server: Server, due: Due) -> None:
+        """Read one trace and have it judged, if it is as whole as it was."""
+        before = await asyncio.to_thread(self._story, due.trace_id)
+        if not await asyncio.to_thread(self._still_owed, due.trace_id) or (before and not before["verdicts"]):
+            await self._owed.done(due)
+            return
+        if before is None:
+            await self._came_to_nothing(due, Failure.FORGOTTEN)
+            return
+        spans = await read(langfuse, server, due.trace_id.hex(), before)
+        if isinstance(spans, Failure):
+            await self._came_to_nothing(due, spans)
+        else:
+            await self._rejudging.take(due, spans, before)
+
+    async def _settle(self, outcomes: Sequence[Outcome]) -> None:
+        for each in outcomes:
+            if each.failure is not None:
+                await self._came_to_nothing(each.due, each.failure)
+            elif each.written:
+                await self._owed.done(each.due)
+                self._revised += each.changed
+                self._unchanged += not each.changed
+
+    async def _came_to_nothing(self, due: Due, why: Failure) -> None:
+        self._failures[why.value] += 1
+        over = why in FINAL or due.attempts >= len(AGAIN_AFTER_S)
+        wait_s = 0 if over else AGAIN_AFTER_S[due.attempts]
+        await self._owed.postpone(due, self._clock_ns() + wait_s * 10**9, why.value, over=over)
+        if over and why is not Failure.NO_LANGFUSE:  # these are told of together
+            log.warning(
+                "a verdict stands though its reference changed",
+                extra={"trace_id": due.trace_id.hex(), "cause": why.value},
+            )
+
+    def _failed(self, error: LangfuseError) -> None:
+        needs_somebody = not error.kind.passing
+        rests_s = self._patience.after_failure(error.retry_after_s, needs_somebody=needs_somebody)
+        self._rests_until_ns = self._clock_ns() + int(rests_s * 1e9)
+        self._server = None
+        self._say("stopped" if needs_somebody else "retrying", str(error))
+
+    def _say(self, state: BelatedState, reason: str) -> None:
+        if self._state != state and state in ("retrying", "stopped"):
+            log.warning("belated traces cannot be read: %s", state, extra={"cause": reason})
+        self._state, self._reason = state, reason

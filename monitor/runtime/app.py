@@ -1,0 +1,393 @@
+"""App: the composition root. The only file that names concrete adapters, and the order in which things start and end.
+
+Start: store, what it still holds, listeners, ready. End: stop listening, let answers out, close the store. What is not
+judged by then is in the store and is taken up at the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from prometheus_client import CollectorRegistry
+
+from integrations.jsonl import JsonLines
+from integrations.langfuse.connections import Connections
+from integrations.otlp.server.active_requests import Passing
+from integrations.prometheus.exporter import Exporter
+from integrations.store.sqlite import Store, StoreError
+from monitor.alerting.build import declaration
+from monitor.alerting.details import Watched
+from monitor.alerting.examples import examples
+from monitor.alerting.notify.build import Notifications
+from monitor.alerting.schedule import Rounds
+from monitor.alerting.watch import Watch
+from monitor.alerting.windows import Windows
+from monitor.api.queries import View
+from monitor.api.routes import create_app
+from monitor.config import Config
+from monitor.config.rubrics import configured, reached
+from monitor.deliver.commit import Books
+from monitor.deliver.langfuse.sink import ScoresOut
+from monitor.deliver.otel_events.build import observing, otel_events
+from monitor.evaluate.build import answering, judge_standing
+from monitor.evaluate.evaluator import Evaluator
+from monitor.evaluate.pipeline import Pipeline
+from monitor.evaluate.references.build import references
+from monitor.evaluate.references.lookup import REFRESH_S
+from monitor.evaluate.router import Router
+from monitor.evaluate.stages import Trials
+from monitor.feedback.build import Annotating
+from monitor.ingest.anomalies import Traffic
+from monitor.ingest.assembler import Assembler, Closing
+from monitor.ingest.intake import Intake
+from monitor.ingest.langfuse.source import traces_in
+from monitor.ingest.listeners import Front
+from monitor.ingest.outcomes import Ledger
+from monitor.ingest.sampler import Sampler
+from monitor.ingest.server import AddressError, Server, address, bind
+from monitor.ingest.tls import CertificateError
+from monitor.revise.build import belated
+from monitor.revise.schedule import EVERY_S as ROUND_S
+from monitor.runtime.tuning.yield_to_requests import GivingWay
+from monitor.sessions.windows import Sessions
+from scoring.alerts.event import AlertEvent
+from scoring.status.export_snapshot import ExportStanding
+
+from .builders import conversations, docket, limits, session_limits
+from .metric_labels import NOT_DELIVERED, known
+from .periodic import Repeated
+from .retention import Housekeeping
+
+log = logging.getLogger("sidejudge")
+
+TICK_S = 0.25
+"""How often due traces are looked for: short beside the shortest grace, long beside the cost of looking."""
+NOTIFY_TICK_S = 30
+"""How often reminders, digests and the report are looked for: short beside Alertmanager's refresh."""
+RETRY_S = 2.0
+"""How long judging rests after the store refused an ending."""
+
+
+class Monitor:
+    """One monitor: a store, a pipeline and two listeners. ``start`` makes it ready, ``stop`` ends it without loss.
+
+    ``at_rest`` is called several times a second, in the event loop, while nothing is judged and no request goes on.
+    """
+
+    def __init__(
+        self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns, at_rest: Callable[[], None] = lambda: None
+    ) -> None:
+        self.config, self.clock_ns, self._at_rest = config, clock_ns, at_rest
+        self.version = version("sidejudge")
+        self.store = Store(config.store.path, max_bytes=config.store.max_bytes)
+        self.assembler = Assembler(limits(config))
+        self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
+        self.sessions = Sessions(session_limits(config.sessions)) if config.sessions is not None else None
+        self.windows = Windows(config.alerts.window.ns)
+        self.watch = Watch(declaration(config), self.windows)
+        self.exporter = Exporter(
+            CollectorRegistry(), known(config, self.watch, self.version), label_cap=config.metrics.label_cap
+        )
+        self.ledger = Ledger(on_ended=self.exporter.ledger_ended)
+        self.intake = Intake(
+            sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
+        )
+        self.traffic = Traffic(skew=self.intake.skew)
+        self.otel_events = otel_events(config, counted=self.exporter, clock_ns=clock_ns)
+        self.answering = answering(
+            config,
+            memory=self.store.judged,
+            vectors=self.store.vectors,
+            observer=observing(self.exporter.judge, self.otel_events),
+            embedding_observer=self.exporter.embedding,
+            clock_ns=clock_ns,
+        )
+        self.langfuse = Connections(config)
+        self.references = references(
+            config, self.langfuse, self.store, self.assembler, clock_ns,
+            under_way=self._judges, belated=self.store.belated,
+        )  # fmt: skip
+        self._passing = passing = Passing()
+        trials = Trials(
+            archive=self.store,
+            sampler=self.sampler,
+            router=Router(config.routes, config.scenarios, elsewhere=config.session_rubrics),
+            evaluator=Evaluator(configured(config), self.answering.at_once, self.answering.others),
+            reference_keys=config.reference_keys,
+            conversations=conversations(config),
+            references=self.references,
+            give_way=GivingWay(passing),
+        )
+        waiting = docket(config, trials, clock_ns)
+        self.scores_out = _scores_out(config, self.langfuse, self.store, self.exporter, clock_ns)
+        self.annotating = _annotating(config, self.scores_out, self.store, clock_ns)
+        agreements = self.annotating.agreements if self.annotating else tuple
+        self.rounds = Rounds(
+            watch=self.watch,
+            windows=self.windows,
+            watched={name: Watched.of(rubric) for name, rubric in configured(config).items()},
+            memory=self.store.kept,
+            store=self.store,
+            spool_bytes=lambda: self.store.size,
+            judge=lambda: judge_standing(config, self.answering.judge, waiting, clock_ns() / 1e9),
+            agreements=agreements,
+        )
+        self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None
+        self.books = Books(
+            store=self.store,
+            sessions=self.sessions,
+            assembler=self.assembler,
+            ledger=self.ledger,
+            exporter=self.exporter,
+            windows=self.windows,
+            watch=self.watch,
+            rounds=self.rounds,
+            scores_out=self.scores_out,
+            lines=self._lines,
+        )
+        self.pipeline = Pipeline(
+            trials=trials, docket=waiting, commit=self.books.commit, clock_ns=clock_ns, listeners=[self.books.record]
+        )
+        if self.otel_events:
+            self.pipeline.listeners.append(self.otel_events.recorder.ended)
+        self.belated = belated(
+            config, self.langfuse, store=self.store, pipeline=self.pipeline, references=self.references,
+            books=self.books, under_way=self._judges, clock_ns=clock_ns,
+        )  # fmt: skip
+        try:
+            self.front = Front(config, self.intake, passing)
+        except CertificateError:
+            self.store.close()
+            raise
+        self.receiver = self.front.receiver
+        self.view = View(
+            config=config,
+            version=self.version,
+            policy=self.watch.declared.policy,
+            store=self.store,
+            assembler=self.assembler,
+            ledger=self.ledger,
+            intake=self.intake,
+            front=self.front,
+            pipeline=self.pipeline,
+            windows=self.windows,
+            watch=self.watch,
+            exporter=self.exporter,
+            clock_ns=clock_ns,
+            working=self._works,
+            judge=self.rounds.judge,
+            suspicions=self.traffic.suspicions,
+            sessions=self.sessions,
+            started_ns=clock_ns(),
+            trace_url=self.scores_out.trace_url if self.scores_out else lambda _: None,
+            agreement=self.annotating.standing if self.annotating else lambda: None,
+            belated=self.belated.standing if self.belated else lambda: None,
+            owed=self.store.belated.of,
+        )
+        self.exporter.watch(self.view.snapshot)
+        self.notifications = Notifications(
+            config,
+            self.store,
+            clock_ns=clock_ns,
+            illustrate=partial(examples, self.store),
+            exported=self._delivered,
+            watch=self.watch,
+            agreements=agreements,
+        )
+        self.view.exports = self._exports
+        self.pull = traces_in(
+            config, self.langfuse, store=self.store, intake=self.intake, ledger=self.ledger, sampler=self.sampler,
+            assembler=self.assembler, pipeline=self.pipeline, clock_ns=clock_ns,
+        )  # fmt: skip
+        if self.pull is not None:
+            self.view.pull = self.pull.standing
+        # First those who may fail: an event that could not be taken is told to all again.
+        self.rounds.listeners += [self.notifications.take, self._told]
+        self.housekeeping = Housekeeping(config, self.store, self.assembler, self.sessions, clock_ns)
+        self._scheduler = AsyncIOScheduler(timezone="UTC")
+        self._repeated: list[Repeated] = []
+        self._servers: list[Server] = []
+        self._judging: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
+
+    @property
+    def _one_audience(self) -> bool:
+        """Whether both addresses are open to the same callers: then the OTLP address may answer the API as well."""
+        return self.config.sources.otlp.http.host == self.config.api.listen.host
+
+    async def start(self) -> Mapping[str, str]:
+        """Take up what was left, listen, and return the addresses: ``otlp`` and ``api``."""
+        if self._lines:
+            self._lines.check()
+        self.books.restore(self.clock_ns())
+        resumed = self.intake.restore()
+        api = create_app(self.view, version=self.view.version)
+        otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
+        try:
+            api_socket = bind(str(self.config.api.listen), "api.listen")
+        except AddressError:
+            otlp_socket.close()
+            raise
+        try:
+            more = await self.front.start()
+        except AddressError:
+            otlp_socket.close()
+            api_socket.close()
+            raise
+        otlp = self.front.app(api, whole=self._one_audience)
+        self._servers = [Server(otlp, otlp_socket, self.config.sources.otlp.tls), Server(api, api_socket)]
+        for server in self._servers:
+            await server.start()
+        self._judging = asyncio.create_task(self._judge_what_is_due())
+        self._warming = asyncio.create_task(self.answering.warm()) if self.answering.others else None
+        if self.scores_out:
+            self.scores_out.start()
+        if self.annotating:
+            self.annotating.start()
+        if self.otel_events:
+            self.otel_events.start()
+        self._scheduler.add_job(self.housekeeping.purge, "interval", minutes=1, coalesce=True, max_instances=1)
+        self._scheduler.add_job(self.traffic.log_news, "interval", seconds=30, coalesce=True, max_instances=1)
+        every_s = self.config.alerts.look.seconds
+        self._scheduler.add_job(self._watch_alerts, "interval", seconds=every_s, coalesce=True, max_instances=1)
+        self._scheduler.add_job(
+            self.notifications.tick, "interval", seconds=NOTIFY_TICK_S, coalesce=True, max_instances=1
+        )
+        await self.notifications.start()
+        await self._watch_alerts()
+        await self.notifications.tick()
+        self._scheduler.add_job(self.housekeeping.make_room, "interval", seconds=2, coalesce=True, max_instances=1)
+        self._repeat_all()
+        self._scheduler.start()
+        self.view.is_started = self.view.is_ready = True
+        addresses = {"otlp": address(otlp_socket, self.front.scheme), "api": address(api_socket), **more}
+        log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self.config.sampling.rate})
+        return addresses
+
+    def _repeat_all(self) -> None:
+        """What is looked for elsewhere, again and again."""
+        if self.references is not None:
+            self._repeat(self.references.refresh, REFRESH_S)
+        if self.pull is not None:
+            self._repeat(self.pull.poll, self.pull.poll_s)
+        if self.belated is not None:
+            self._repeat(self.belated.round, ROUND_S)
+
+    def _repeat(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
+        """At once, and then regularly; a round that takes longer has the next ones left out."""
+        self._repeated.append(Repeated(work))
+        self._scheduler.add_job(
+            self._repeated[-1].run, "interval", seconds=every_s, coalesce=True, max_instances=2,
+            misfire_grace_time=None, next_run_time=datetime.now(UTC),
+        )  # fmt: skip
+
+    async def stop(self) -> None:
+        """End in order. What is not judged by now stays in the store, open."""
+        self.view.is_ready = False
+        self.receiver.accepting = False
+        await asyncio.gather(*(each.stop() for each in self._repeated))
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=False)
+        await asyncio.gather(*(server.stop() for server in self._servers), self.front.stop())
+        await self.front.close()
+        if self._judging:
+            self._judging.cancel()
+            await asyncio.gather(self._judging, return_exceptions=True)  # how it ended is logged; the store is closed
+            try:
+                await self.pipeline.close()
+            except StoreError as error:
+                log.warning("could not write verdicts; they are reached again", extra={"cause": str(error)})
+        if self.belated is not None:
+            await self.belated.close()
+        if self._warming:
+            await asyncio.gather(self._warming, return_exceptions=True)
+        await self.answering.close()
+        if self.annotating:
+            await self.annotating.stop()
+        if self.scores_out:
+            await self.scores_out.stop()
+        await self.langfuse.close()
+        if self.otel_events:
+            await self.otel_events.stop()
+        await self.notifications.close()
+        try:
+            await self.rounds.remember()
+        except StoreError as error:
+            log.warning("could not remember the alerts", extra={"cause": str(error)})
+        self.store.close()
+        log.info("stopped", extra={"open_traces": self.ledger.open})
+
+    def _works(self) -> bool:
+        """Whether the parts that judge and write back still run; without them traces or scores pile up for ever."""
+        judging = self._judging is None or not self._judging.done()
+        return judging and (self.scores_out is None or self.scores_out.working)
+
+    def _judges(self, trace_id: bytes) -> bool:
+        """Whether a trace waits for the judge, or is before it, though the assembler has forgotten it."""
+        return self.pipeline.docket.knows(trace_id)
+
+    def due(self) -> list[Closing]:
+        """Traces and sessions that are closed by now, each once."""
+        now_ns = self.clock_ns()
+        traces = self.traffic.closed(self.assembler.due(now_ns))
+        return [*traces, *(self.sessions.due(now_ns) if self.sessions is not None else ())]
+
+    async def _judge_what_is_due(self) -> None:
+        while True:
+            self.pipeline.waiting.extend(self.due())
+            try:
+                await self.pipeline.drain()
+            except StoreError as error:
+                log.error("could not write verdicts; they wait", extra={"cause": str(error)})  # noqa: TRY400 - the cause says all
+                await asyncio.sleep(RETRY_S)
+            except Exception:
+                log.exception("judging has ended; this process is not live any more")
+                raise
+            if not self._passing.left_s:
+                self._at_rest()
+            await self.pipeline.pause(TICK_S)
+
+    async def _watch_alerts(self) -> None:
+        """Statuses and alerts; without the store there is no look, and what stood stays."""
+        try:
+            await self.rounds.look(self.clock_ns())
+        except StoreError as error:
+            log.warning("could not remember the alerts; the next look tells of them", extra={"cause": str(error)})
+
+    def _exports(self) -> list[ExportStanding]:
+        """Where scores, own telemetry and notices go to, and how far they have come."""
+        sinks = [sink.standing() for sink in (self.scores_out, self.otel_events) if sink is not None]
+        return [*sinks, *self.notifications.exports()]
+
+    def _delivered(self, destination: str, count: int, failed: int, at_ns: int) -> None:
+        self.exporter.exported(destination, count, at_s=at_ns / 1e9 if count > failed else None)
+        self.exporter.export_failed(destination, NOT_DELIVERED, failed)
+
+    async def _told(self, event: AlertEvent) -> None:
+        self.exporter.alert_told(event.condition, event.turn.value)
+
+
+def _scores_out(
+    config: Config, connections: Connections, store: Store, exporter: Exporter, clock_ns: Callable[[], int]
+) -> ScoresOut | None:
+    sink = config.sinks.langfuse
+    if sink is None:
+        return None
+    client, rubrics = connections.to(sink), configured(config)
+    return ScoresOut(sink, langfuse=client, store=store, rubrics=rubrics, counted=exporter, clock_ns=clock_ns)
+
+
+def _annotating(
+    config: Config, scores_out: ScoresOut | None, store: Store, clock_ns: Callable[[], int]
+) -> Annotating | None:
+    sink = config.sinks.langfuse
+    if sink is None or scores_out is None or not (sink.annotations or sink.annotation_queue):
+        return None
+    return Annotating(sink, scores_out=scores_out, store=store, rubrics=reached(config), clock_ns=clock_ns)

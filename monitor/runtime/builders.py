@@ -1,0 +1,57 @@
+"""From configuration to the runtime's own types: the parts know nothing of files, sections and units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from monitor.config import Config
+from monitor.config.model import Sessions as SessionsSection
+from monitor.evaluate.deferred import Backlog
+from monitor.evaluate.judge_queue import Docket
+from monitor.evaluate.pipeline import BATCH
+from monitor.evaluate.router import Router
+from monitor.evaluate.stages import Trials
+from monitor.ingest.assembler import Limits
+from monitor.sessions.turns import Conversations
+from monitor.sessions.windows import SessionLimits
+
+
+def limits(config: Config) -> Limits:
+    """When traces are closed, and how much of them is held."""
+    assembly = config.assembly
+    return Limits(
+        grace_ns=assembly.grace.ns,
+        idle_ns=assembly.idle.ns,
+        idle_max_ns=assembly.idle_max.ns if assembly.idle_max else 4 * assembly.idle.ns,
+        deadline_ns=assembly.deadline.ns,
+        late_ns=assembly.late.ns,
+        max_open_traces=assembly.max_open_traces,
+        max_open_bytes=assembly.max_open_bytes,
+    )
+
+
+def session_limits(section: SessionsSection) -> SessionLimits:
+    """When sessions are closed, and how long they are."""
+    return SessionLimits(idle_ns=section.idle.ns, late_ns=section.late.ns, max_turns=section.max_turns)
+
+
+def conversations(config: Config) -> Conversations | None:
+    """How sessions are scored; None where they are not."""
+    section = config.sessions
+    if section is None:
+        return None
+    rate = config.sampling.rate if section.sampling_rate is None else section.sampling_rate
+    return Conversations(rate=rate, router=Router(section.routes, config.scenarios))
+
+
+def docket(config: Config, trials: Trials, clock_ns: Callable[[], int]) -> Docket:
+    """The trials that wait for an answer: as many at once as the judge may be asked."""
+    judge = config.answerers.judge
+    return Docket(
+        trials=trials,
+        backlog=Backlog(
+            max_waiting=judge.max_waiting if judge else BATCH, max_wait_ns=judge.max_wait.ns if judge else 10**9
+        ),
+        clock_ns=clock_ns,
+        room=judge.concurrency if judge else BATCH,
+    )

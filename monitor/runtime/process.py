@@ -1,0 +1,59 @@
+"""Process: a monitor as the main thing of a process: event loop, signals, exit."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+
+from monitor.config import Config
+from monitor.runtime.tuning.gc import look, look_rarely
+from monitor.runtime.tuning.malloc import keep_freed_memory
+from monitor.runtime.tuning.scheduling import take_short_turns
+
+from .app import Monitor
+from .logging import set_up
+
+Companion = Callable[[Monitor, Mapping[str, str]], Awaitable[None]]
+"""What runs beside a monitor and is told its addresses. The monitor ends when it does."""
+
+
+def run_until_signal(config: Config, beside: Companion) -> None:
+    """Run a monitor, and ``beside`` it, until SIGTERM or SIGINT, or until ``beside`` ends or fails.
+
+    Returns, or raises what ``beside`` raised, when everything is put away.
+    """
+    set_up(config.log.level, config.log.format)
+    keep_freed_memory()
+    _runner().run(_run(config, beside))
+
+
+def _runner() -> asyncio.Runner:
+    if sys.platform == "win32":
+        return asyncio.Runner()
+    import uvloop  # noqa: PLC0415 - it exists where signals do
+
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
+
+
+async def _run(config: Config, beside: Companion) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    take_short_turns()
+    monitor = Monitor(config, at_rest=look)
+    companion: asyncio.Future[None] | None = None
+    try:
+        addresses = await monitor.start()
+        look_rarely()
+        companion = asyncio.ensure_future(beside(monitor, addresses))
+        companion.add_done_callback(lambda _: stop.set())
+        await stop.wait()
+    finally:
+        if companion is not None:
+            companion.cancel()
+        await monitor.stop()
+    if companion.done() and not companion.cancelled() and (error := companion.exception()):
+        raise error

@@ -1,0 +1,66 @@
+"""Housekeeping: what has been kept long enough goes, and sooner where the store fills up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from integrations.store.sqlite import Store, StoreError
+from monitor.config import Config
+from monitor.ingest.assembler import Assembler
+from monitor.sessions.windows import Sessions
+
+from .disk_pressure import Cache, Terms, make_room
+
+log = logging.getLogger("sidejudge")
+
+
+class Housekeeping:
+    """Scheduled work on the store. A store that refuses is logged, and asked again at the next turn."""
+
+    def __init__(
+        self, config: Config, store: Store, assembler: Assembler, sessions: Sessions | None, clock_ns: Callable[[], int]
+    ) -> None:
+        self._config, self._store, self._assembler, self._clock_ns = config, store, assembler, clock_ns
+        self._sessions = sessions
+
+    async def purge(self) -> None:
+        """Let go of what is past its retention."""
+        now_ns = self._clock_ns()
+        try:
+            terms = _terms(self._config, self._store)
+            await self._store.purge(
+                now_ns - terms.retention_ns,
+                chunks_before_ns=now_ns - terms.late_ns,
+                referred_before_ns=now_ns - max(terms.late_ns, terms.referred_ns),
+            )
+            sessions = self._config.sessions
+            grown_ns = now_ns - (sessions.late.ns if sessions is not None else 0)
+            await self._store.purge_turns(grown_ns, now_ns - self._config.store.retention.ns)
+        except StoreError as error:
+            log.warning("could not purge the store", extra={"cause": str(error)})
+
+    async def make_room(self) -> None:
+        """Keep what is old for less long while the store is too full."""
+        try:
+            await make_room(
+                self._store, self._assembler, self._sessions, _terms(self._config, self._store), now_ns=self._clock_ns()
+            )
+        except StoreError as error:
+            log.warning("could not make room in the store", extra={"cause": str(error)})
+
+
+def _terms(config: Config, store: Store) -> Terms:
+    judge, embedding, sessions = config.answerers.judge, config.answerers.embedding, config.sessions
+    # A cache that is configured no more holds what nobody will ask for.
+    caches: list[tuple[Cache, int]] = [
+        (store.judged, judge.cache_entries if judge is not None else 0),
+        (store.vectors, embedding.cache_entries if embedding is not None else 0),
+    ]
+    return Terms(
+        retention_ns=config.kept_for.ns,
+        late_ns=config.assembly.late.ns,
+        referred_ns=within.ns if (within := config.revised_within) is not None else 0,
+        session_late_ns=sessions.late.ns if sessions is not None else 0,
+        caches=caches,
+    )

@@ -1,0 +1,83 @@
+"""Conversations: from a trace to the turn that is kept of it, and from the turns of a session to one case."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from integrations.cases import case_of
+from monitor.evaluate.router import Router
+from monitor.ingest.sampler import Decision
+from scoring.case.case import Case, Utterance
+from scoring.case.session import Turn, conversation, turn_of
+from scoring.trace.loop_guard import evaluator_traffic
+from scoring.trace.span import Completion
+
+from .windows import Identity, draw
+
+log = logging.getLogger("sidejudge.pipeline")
+
+MAX_ID = 200
+"""Characters of a session id; what is longer is taken for none. Langfuse and its SDKs hold to the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTurn:
+    """A turn on its way to the store. ``former`` is the session that an earlier revision of its trace belonged to."""
+
+    identity: Identity
+    text: str
+    former: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversations:
+    """How sessions are drawn and routed. ``rate`` is the share of them that is judged, in (0, 1]."""
+
+    rate: float
+    router: Router
+
+    def turn(
+        self, case: Case, *, started_ns: int, ended_ns: int, thinned: bool, before: Mapping[str, Any] | None
+    ) -> SessionTurn | None:
+        """What is kept of a trace; None when it belongs to no session that is judged. Never raises."""
+        own = evaluator_traffic(case.service, case.environment, tags=case.tags) is not None
+        if case.session_id is None or len(case.session_id) > MAX_ID or own:
+            return None
+        service, environment = (name and name[:MAX_ID] for name in (case.service, case.environment))
+        identity = Identity(service, environment, case.session_id)
+        decision = draw(identity, self.rate)
+        if not decision.kept:
+            return None
+        turn = turn_of(case, started_ns, thinned=thinned).to_json()
+        drawn = {"started_ns": started_ns, "ended_ns": ended_ns, "probability": decision.probability}
+        try:
+            text = json.dumps({**turn, **drawn}, separators=(",", ":"))
+        except (RecursionError, ValueError, TypeError) as error:
+            log.warning("a turn could not be kept", extra={"trace_id": case.trace_id, "cause": type(error).__name__})
+            return None
+        former = (before or {}).get("session")
+        return SessionTurn(identity=identity, text=text, former=bytes.fromhex(former) if former else None)
+
+    def case(
+        self, key: bytes, stored: Sequence[Mapping[str, Any]], completion: Completion
+    ) -> tuple[Case, Decision, list[str]]:
+        """The conversation that these turns are, how it was drawn, and the ids of its traces in order of time."""
+        turns = sorted((_read(each) for each in stored), key=lambda turn: (turn.started_ns, turn.case.case_id))
+        case = conversation(key.hex(), turns, completion)
+        decision = draw(Identity(case.service, case.environment, case.session_id or ""), self.rate)
+        if decision.probability is not None:
+            # The rate may have been another when the session began: it is here because it was drawn at each of them.
+            least = min(decision.probability, *(float(each["probability"]) for each in stored))
+            decision = replace(decision, probability=least, base_probability=least)
+            case = replace(case, sampling_probability=least)
+        return case, decision, [turn.case.trace_id or "" for turn in turns]
+
+
+def _read(stored: Mapping[str, Any]) -> Turn:
+    case = replace(case_of(stored["case"]), error=stored["error"])
+    said = tuple(Utterance(one["text"], one["speaker"], one["at"]) for one in stored["said"])
+    return Turn(case=case, said=said, started_ns=int(stored["started_ns"]), thinned=bool(stored["thinned"]))

@@ -1,0 +1,223 @@
+"""Sessions: when is a conversation over? A pure state machine; time is an argument.
+
+A trace that carries a session id is a turn. A session closes when no turn came for ``idle`` and is then judged as one
+conversation; a turn that comes within ``late`` of that opens it again, and its next closing is the next revision. After
+that the same session id begins a new session, with a key and verdicts of its own. A session that grows beyond
+``max_turns`` or ``max_bytes`` closes at once (``pressure``) and takes no more: it is judged as cut short.
+
+**Drawing.** Sessions are drawn by their id, not by those of their traces: a conversation of which every tenth turn was
+drawn is no conversation. So every trace has to be read to know its session (the first sampling pass keeps all), its
+own draw is left as it is, and the two are independent: the verdict on a session carries the probability that the
+*session* was drawn, the one on a trace that of the trace. The bits are a hash of the session id alone: all monitors,
+and all sessions under one id, draw alike.
+
+The turns themselves are in the store, written with the ending of their trace; here are only their ids and sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from integrations.otlp.wire.request import Origin
+from monitor.ingest.assembler import Closing
+from monitor.ingest.sampler import Decision, probability, threshold
+from scoring.trace.span import Completion
+
+_SECOND: Final = 1_000_000_000
+
+
+class Identity(NamedTuple):
+    """Whose session it is. An id is the application's own, so that those of two services are told apart."""
+
+    service: str | None
+    environment: str | None
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLimits:
+    """Durations in ns. ``max_bytes`` are those of a session's turns as stored, ``max_open_bytes`` of all open ones."""
+
+    idle_ns: int = 900 * _SECOND
+    late_ns: int = 900 * _SECOND
+    max_turns: int = 200
+    max_bytes: int = 4 << 20
+    max_open_bytes: int = 256 << 20
+    max_sessions: int = 20_000
+
+
+class StoredTurnHead(NamedTuple):
+    """A turn found at start; ``revision`` and ``judged_ns`` are those of its session's last judging, or None."""
+
+    trace_id: bytes
+    key: bytes
+    identity: Identity
+    closed_ns: int
+    done: bool
+    size: int
+    revision: int | None
+    judged_ns: int | None
+
+
+@dataclass(slots=True)
+class _Session:
+    key: bytes
+    identity: Identity
+    last_ns: int
+    turns: dict[bytes, int] = field(default_factory=dict)
+    size: int = 0
+    revision: int = 0
+    closed_ns: int = 0
+
+
+def draw(identity: Identity, rate: float) -> Decision:
+    """Whether a session is judged, at a rate in (0, 1]."""
+    limit = threshold(rate)
+    told = identity.session_id.encode("utf-8", "surrogatepass")
+    bits = int.from_bytes(blake2b(told, digest_size=7, key=b"sidejudge.session").digest(), "big")
+    kept, chance = bits >= limit, probability(limit)
+    return Decision(
+        kept=kept,
+        probability=chance if kept else None,
+        base_probability=chance,
+        selection="random",
+        randomness=bits,
+        rule="sessions",
+    )
+
+
+class Sessions:
+    """Open and lately judged sessions. Each opening and reopening is returned by ``due`` exactly once."""
+
+    def __init__(self, limits: SessionLimits | None = None) -> None:
+        self._limits = limits or SessionLimits()
+        self._latest: dict[Identity, _Session] = {}
+        self._open: dict[bytes, _Session] = {}  # in order of their last turn
+        self._closed: dict[bytes, _Session] = {}  # in order of closing
+        self._full: list[_Session] = []
+        self._bytes = 0
+
+    @property
+    def open_sessions(self) -> int:
+        """Sessions that wait until they are over."""
+        return len(self._open)
+
+    @property
+    def oldest_ns(self) -> int | None:
+        """When the last turn came of the session that has waited longest; None when none waits."""
+        return next((session.last_ns for session in self._open.values()), None)
+
+    def join(
+        self, identity: Identity, trace_id: bytes, size: int, now_ns: int, *, former: bytes | None = None
+    ) -> bytes | None:
+        """Take in a turn; return the key of its session, or None when that takes no more.
+
+        ``former`` is the session that the trace belonged to before late spans changed it: it joins no other. Joining
+        again changes nothing but the time.
+        """
+        self._forget(now_ns)
+        session = self._latest.get(identity)
+        if former is not None and (session is None or session.key != former):
+            return None
+        if session is None:
+            session = self._latest[identity] = _Session(key_of(identity, trace_id), identity, now_ns)
+        elif self._is_full(session) and trace_id not in session.turns:
+            # The conversation goes on: what is left of it must not be taken for a new one.
+            if self._closed.pop(session.key, None) is not None:
+                session.closed_ns = now_ns
+                self._closed[session.key] = session
+            return None
+        self._bytes -= session.size if self._open.pop(session.key, None) is not None else 0
+        self._closed.pop(session.key, None)
+        session.size += size - session.turns.get(trace_id, 0)
+        session.turns[trace_id] = size
+        session.last_ns = max(session.last_ns, now_ns)
+        self._open[session.key] = session
+        self._bytes += session.size
+        if self._is_full(session):
+            self._full.append(session)
+        return session.key
+
+    def _is_full(self, session: _Session) -> bool:
+        return len(session.turns) >= self._limits.max_turns or session.size > self._limits.max_bytes
+
+    def due(self, now_ns: int) -> list[Closing]:
+        """Close what is full or over, then the oldest while there are too many; forget what may not grow any more."""
+        closings = [self._close(session, "pressure", now_ns) for session in self._full if session.key in self._open]
+        self._full.clear()
+        while self._open:
+            session = next(iter(self._open.values()))
+            over = session.last_ns + self._limits.idle_ns <= now_ns
+            crowded = len(self._open) > self._limits.max_sessions or self._bytes > self._limits.max_open_bytes
+            if not over and not crowded:
+                break
+            closings.append(self._close(session, "idle" if over else "pressure", now_ns))
+        self._forget(now_ns)
+        return closings
+
+    def _close(self, session: _Session, completion: Completion, now_ns: int) -> Closing:
+        del self._open[session.key]
+        self._bytes -= session.size
+        self._closed[session.key] = session
+        session.closed_ns = now_ns
+        session.revision += 1
+        return Closing(
+            trace_id=session.key,
+            completion=completion,
+            revision=session.revision,
+            origin=Origin(session.identity.service, session.identity.environment, 0),
+            session=True,
+            size=session.size,
+        )
+
+    def _forget(self, now_ns: int) -> None:
+        while self._closed:
+            session = next(iter(self._closed.values()))
+            expired = session.closed_ns + self._limits.late_ns <= now_ns
+            if not expired and len(self._closed) <= self._limits.max_sessions:
+                return
+            self._let_go(session)
+
+    def forget(self, closed_before_ns: int) -> None:
+        """Let go of sessions that were judged before this: what comes for them begins others."""
+        while self._closed and (session := next(iter(self._closed.values()))).closed_ns < closed_before_ns:
+            self._let_go(session)
+
+    def _let_go(self, session: _Session) -> None:
+        del self._closed[session.key]
+        if self._latest.get(session.identity) is session:
+            del self._latest[session.identity]
+
+    def restore(self, turns: Iterable[StoredTurnHead]) -> int:
+        """Take up what the store holds after a restart; return how many sessions are open."""
+        found: dict[bytes, _Session] = {}
+        waiting: set[bytes] = set()
+        for turn in turns:
+            session = found.setdefault(turn.key, _Session(turn.key, turn.identity, turn.closed_ns))
+            session.last_ns = max(session.last_ns, turn.closed_ns)
+            session.turns[turn.trace_id] = turn.size
+            session.size += turn.size
+            session.revision, session.closed_ns = turn.revision or 0, turn.judged_ns or 0
+            if not turn.done:
+                waiting.add(turn.key)
+        for session in sorted(found.values(), key=lambda each: each.last_ns):
+            # Of several sessions under one id only the latest may still grow.
+            self._latest[session.identity] = session
+            if session.key in waiting:
+                self._open[session.key] = session
+                self._bytes += session.size
+                if self._is_full(session):
+                    self._full.append(session)
+        for session in sorted(found.values(), key=lambda each: each.closed_ns):
+            if session.key not in waiting:
+                self._closed[session.key] = session
+        return self.open_sessions
+
+
+def key_of(identity: Identity, trace_id: bytes) -> bytes:
+    """The key of the session that begins with this trace: 16 bytes, as a trace id has, and never one."""
+    told = repr((*identity, trace_id)).encode("utf-8", "backslashreplace")
+    return blake2b(told, digest_size=16, key=b"sidejudge.session").digest()

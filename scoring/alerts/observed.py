@@ -1,0 +1,53 @@
+"""Facts: what is known at one look, as plain values: all that conditions may go by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scoring.statistics.estimate import Estimate
+from scoring.statistics.mean import MeanEstimate
+from scoring.status.judge_snapshot import JudgeStanding
+from scoring.status.service_status import Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowFacts:
+    """One (service, environment, rubric) over its window. Shares are estimates whose *failures* are the events.
+
+    ``blocked`` by metric, ``means`` by metric, ``violating`` of workflow verdicts, ``judge_failed`` of all verdicts.
+    ``acceptable`` says for a metric where its acceptable band ends, and whether higher is better.
+    """
+
+    standing: Standing
+    blocked: Mapping[str, Estimate] = field(default_factory=dict)
+    means: Mapping[str, MeanEstimate] = field(default_factory=dict)
+    acceptable: Mapping[str, tuple[float, bool]] = field(default_factory=dict)
+    violating: Estimate | None = None
+    judge_failed: Estimate | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How far a judge agrees with people on one rubric: kappa with its upper bound, of ``n`` pairs."""
+
+    rubric: str
+    kappa: float
+    upper: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything that conditions are told, at ``now_ns``. What is not known is ``None``, never 0.
+
+    ``lag_s`` is the 95th percentile of the evaluation lag over the last ``lag_n`` traces.
+    """
+
+    now_ns: int
+    windows: Sequence[WindowFacts] = ()
+    lag_s: float | None = None
+    lag_n: int = 0
+    spool_bytes: int | None = None
+    judge: JudgeStanding | None = None
+    agreements: Sequence[Agreement] = ()

@@ -1,0 +1,248 @@
+"""Case: everything a metric may look at, whether it came from a trace or from a file.
+
+The field names are those of the case format. ``None`` (or empty) means absent, never zero: what is absent makes the
+metrics that need it *unavailable*, never the case an error.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from scoring.trace.record import record
+from scoring.trace.span import Completion, Json, ToolCall
+
+if TYPE_CHECKING:
+    from scoring.scenario.scenario import Scenario
+from scoring.lexical.transcript_index import MAX_TRANSCRIPT, Witness
+
+from .transcript import Moment, moments_of_text, moments_of_turns
+
+T = TypeVar("T")
+
+_FENCE = re.compile("`{3,}|~{3,}")
+_INFO = re.compile(r"[^\S\n]*[\w./+;=:-]*[^\S\n]*")
+"""What may follow the opening fence on its line: a language or a media type."""
+_BYTE_ORDER_MARK = "\ufeff"
+_NOT_YET = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One turn of a transcript; ``at`` is its time stamp as written (``01:23``)."""
+
+    text: str
+    speaker: str | None = None
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedOutput:
+    """The model's output read as JSON. ``error`` says why it is not; ``fenced`` that one code fence was taken off."""
+
+    value: Json = None
+    error: str | None = None
+    fenced: bool = False
+
+
+@record(frozen=True, slots=False, kw_only=True)
+class Case:
+    """One thing to judge. ``sampling_probability`` is the chance with which it was drawn, in (0, 1].
+
+    ``complete`` is false when the trace behind it was cut short: then *was not called* cannot be told from
+    *was not seen*. ``content_captured`` is false when the telemetry carried no message contents. ``error`` is what
+    the first step that ended in an error said (``None``: no step did). ``repeats`` are the outputs of further runs of
+    the same input, in order. ``root_span_id`` is that of the root, else of the earliest of the topmost spans.
+    """
+
+    case_id: str
+    model_output: Json
+    repeats: tuple[Json, ...] | None = None
+    task: str | None = None
+    input: Json = None
+    transcript: str | tuple[Utterance, ...] | None = None
+    expected_outcome: Json = None
+    config: Mapping[str, Json] = field(default_factory=dict)
+    scenario: Scenario | Json = None
+    agents_called: tuple[str, ...] | None = None
+    tools_used: tuple[ToolCall, ...] | None = None
+    context: tuple[str, ...] | None = None
+    system_prompt: str | None = None
+    latency_e2e_ms: float | None = None
+    latency_model_ms: float | None = None
+    timed_out: bool = False
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    model: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    evaluation_criteria_override: str | None = None
+    session_id: str | None = None
+    user_id: str | None = None
+    service: str | None = None
+    environment: str | None = None
+    sampling_probability: float = 1.0
+    trace_id: str | None = None
+    root_span_id: str | None = None
+    name: str | None = None
+    error: str | None = None
+    complete: bool = True
+    completion: Completion | None = None
+    content_captured: bool = True
+    capture_switch: str | None = None
+
+    def drawn(self, sampling_probability: float, scenario: Scenario | Json) -> Case:
+        """The case as it was drawn and is to be judged: as ``dataclasses.replace``, which looks at each field."""
+        held = {**self.__dict__, "sampling_probability": sampling_probability, "scenario": scenario}
+        for name in _DERIVED:
+            held.pop(name, None)
+        case = object.__new__(Case)
+        case.__dict__ = held
+        return case
+
+    @cached_property
+    def output(self) -> ParsedOutput:
+        """The model's output as JSON; text must parse, one Markdown fence around it is tolerated and reported."""
+        return parse_output(self.model_output)
+
+    @cached_property
+    def expected(self) -> ParsedOutput:
+        """The expected outcome as JSON, read as the output is."""
+        return parse_output(self.expected_outcome)
+
+    def once(self, derive: Callable[[Case], T]) -> T:
+        """What ``derive`` makes of this case, made once: the metrics of a rubric read the same lists and sets.
+
+        ``derive`` is a function of a module, which is also the name that the value is kept under.
+        """
+        known = self._derived
+        found = known.get(derive, _NOT_YET)
+        if found is _NOT_YET:
+            found = known[derive] = derive(self)
+        return cast("T", found)
+
+    @cached_property
+    def _derived(self) -> dict[Callable[[Case], object], object]:
+        return {}
+
+    @property
+    def output_content(self) -> Json:
+        """The output as JSON where it is JSON, else as the text that it is."""
+        return self.model_output if self.output.error else self.output.value
+
+    @property
+    def expected_content(self) -> Json:
+        """The expected outcome, read likewise; ``None`` when there is none."""
+        return self.expected_outcome if self.expected.error else self.expected.value
+
+    @cached_property
+    def transcript_text(self) -> str | None:
+        """The transcript as one text, a line a turn (``[01:23] agent: …``); ``None`` when there is none."""
+        if self.transcript is None or isinstance(self.transcript, str):
+            return self.transcript
+        return "\n".join(
+            (f"[{turn.at}] " if turn.at else "") + (f"{turn.speaker}: " if turn.speaker else "") + turn.text
+            for turn in self.transcript
+        )
+
+    @cached_property
+    def spoken_text(self) -> str | None:
+        """What was said: of structured turns the texts alone, without speakers and times; ``None`` as above."""
+        if self.transcript is None or isinstance(self.transcript, str):
+            return self.transcript
+        return "\n".join(turn.text for turn in self.transcript)
+
+    @cached_property
+    def witness(self) -> Witness | None:
+        """The transcript indexed for lexical answers; ``None`` without one, or beyond ``MAX_TRANSCRIPT`` characters."""
+        text = self.transcript_text
+        if text is None or len(text) > MAX_TRANSCRIPT:
+            return None
+        if self.transcript is None or isinstance(self.transcript, str):
+            return Witness(text, moments_of_text(text))
+        return Witness(text, moments_of_turns((turn.text, turn.speaker, turn.at) for turn in self.transcript))
+
+    @cached_property
+    def reference_witness(self) -> Witness | None:
+        """The texts of the expected outcome indexed likewise, numbers and keys not among them; ``None`` when too long.
+
+        Each text is a moment, with empty ones between them: what one says does not stand next to what another says.
+        """
+        stated = list(_texts_in(self.expected_content))
+        text = "\n".join(stated)
+        if len(text) > MAX_TRANSCRIPT:
+            return None
+        return Witness(text, [moment for said in stated for moment in (Moment(said), Moment(""), Moment(""))])
+
+
+_DERIVED = tuple(name for name, value in vars(Case).items() if isinstance(value, cached_property))
+"""What a case has found out of its fields so far."""
+
+
+def _texts_in(value: Json) -> Iterator[str]:
+    """Every text in a value, however deep, in order."""
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            yield found
+        elif isinstance(found, list):
+            waiting.extend(reversed(found))
+        elif isinstance(found, dict):
+            waiting.extend(reversed(found.values()))
+
+
+def parse_output(output: Json) -> ParsedOutput:
+    """Read an output as JSON, strictly: NaN, infinities (``1e999``) and doubled keys are not JSON.
+
+    A byte order mark and one Markdown fence, of backticks or tildes and with any info string, are taken off.
+    """
+    if not isinstance(output, str):
+        return ParsedOutput(output)
+    text, fenced = _unfence(output.strip().removeprefix(_BYTE_ORDER_MARK).strip())
+    try:
+        value: Json = json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
+        if "\\ud" in text or "\\uD" in text:
+            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is not a character
+        return ParsedOutput(value, fenced=fenced)
+    except (ValueError, RecursionError) as error:
+        return ParsedOutput(error=f"not JSON: {error}", fenced=fenced)
+
+
+def _unfence(text: str) -> tuple[str, bool]:
+    opening = _FENCE.match(text)
+    if opening is None:
+        return text, False
+    mark, width = text[0], opening.end()
+    body = text.rstrip(mark)
+    if len(text) - len(body) < width or len(body) <= width:
+        return text, False  # not closed, or nothing but marks
+    head, newline, rest = body[width:].partition("\n")
+    inner = rest if newline and _INFO.fullmatch(head) else body[width:]
+    return inner.strip().removeprefix(_BYTE_ORDER_MARK), True
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number[:40]} is too large a number")
+    return value
+
+
+def _refuse(constant: str) -> Json:
+    raise ValueError(f"{constant} is not a JSON number")
+
+
+def _unique(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"key {key[:60]!r} stands twice")
+        found[key] = value
+    return found

@@ -1,0 +1,73 @@
+"""The conversation of an agent as numbered turns: what a judge is shown, and what its turn indices point to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scoring.lexical.text import normalise
+from scoring.metrics.result import Unavailable
+from scoring.trace.span import Json
+
+from .case import Case, Utterance
+from .grounds import written
+
+_NOT_SPOKEN = frozenset(("system", "developer"))
+_ASKING = frozenset(("user", "human", None))
+"""Roles of whoever asks; a message without one is theirs."""
+
+
+def turns(case: Case) -> tuple[Utterance, ...] | Unavailable:
+    """The turns in order, numbered from 0. The transcript's; without one, the messages of the input.
+
+    A transcript that is text has a turn a line. The output is the last turn unless the conversation already ends with
+    it. An incomplete trace has no conversation to judge: what the agent did not do cannot be told from what was lost.
+    """
+    if not case.complete:
+        return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
+    found = tuple(_spoken(case))
+    if case.model_output not in (None, "", [], {}):
+        last = Utterance(written(case.model_output), "agent")
+        said = normalise("\n".join(turn.text for turn in found))
+        if not said.endswith(normalise(last.text)):
+            found = (*found, last)
+    if found:
+        return found
+    switch = f"; {case.capture_switch} would capture them" if case.capture_switch else ""
+    return Unavailable("no conversation" if case.content_captured else f"contents were not captured{switch}")
+
+
+def transcript_turns(case: Case) -> tuple[Utterance, ...]:
+    """The turns of the transcript alone, those of a text a line each; empty when there is none."""
+    if isinstance(case.transcript, str):
+        return tuple(Utterance(line.strip()) for line in case.transcript.splitlines() if line.strip())
+    return case.transcript or ()
+
+
+def _spoken(case: Case) -> Iterator[Utterance]:
+    if isinstance(case.transcript, tuple) or (case.transcript is not None and case.transcript != case.input):
+        yield from transcript_turns(case)
+    elif isinstance(case.input, list):
+        yield from (turn for message in case.input if (turn := _of_message(message)) is not None)
+    elif case.input not in (None, "", {}):
+        yield Utterance(written(case.input), "user")
+
+
+def question_of(case: Case) -> str:
+    """What was asked: the input, or the last message of its user; empty when the case does not say."""
+    if isinstance(case.input, list):
+        asked = [turn for message in case.input if (turn := _of_message(message)) is not None]
+        from_user = [turn.text for turn in asked if turn.speaker in _ASKING]
+        return from_user[-1] if from_user else ""
+    return "" if case.input is None else written(case.input)
+
+
+def _of_message(message: Json) -> Utterance | None:
+    """A message of a model's input; what the application tells the model beforehand is no turn."""
+    if not isinstance(message, dict):
+        return Utterance(written(message), "user")
+    role = message.get("role")
+    if role in _NOT_SPOKEN:
+        return None
+    content = message.get("content")
+    text = content if isinstance(content, str) and content else written(message)
+    return Utterance(text, role if isinstance(role, str) else None)

@@ -1,0 +1,189 @@
+"""Trace → Case: what was asked, what was answered, by whom, with what, and what the application said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from scoring.trace import usage as leaves
+from scoring.trace.agent_runs import agent_runs
+from scoring.trace.jsontext import decoded
+from scoring.trace.span import Json, Span, SpanKind
+from scoring.trace.tool_calls import tool_calls
+from scoring.trace.trace import Trace
+from scoring.trace.trace_index import Told
+
+from .case import Case, Utterance
+
+REFERENCE_KEYS = (
+    "expected_outcome", "expected_output", "expected", "reference", "ground_truth",
+    "langfuse.experiment.item.expected_output",
+)  # fmt: skip
+"""Metadata keys under which the expected outcome is looked for, first found first."""
+
+_CONFIG_KEYS = ("keywords", "topics", "critical_facts", "target_language", "instructions")
+
+
+def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: Sequence[str] = REFERENCE_KEYS) -> Case:
+    """The case that a trace is about. Never raises; what the trace does not tell stays None.
+
+    ``agents_called`` holds one entry an invocation, in order of start. ``tools_used`` holds hand-offs too, flagged:
+    whoever compares tools with expectations leaves flagged ones out. ``context`` is what retrievers returned.
+    """
+    told = Told(trace)
+    root = trace.root or next(iter(trace.tops), None)
+    runs = agent_runs(trace, told.agents)
+    metadata = _metadata(told.metadata)
+    task_input = _first_said(_asked(trace, told, root, runs))
+    answer = _first_said(_answered(trace, told, root, runs))
+    input_tokens, output_tokens = leaves.tokens(trace, told.usage) or (None, None)
+    calls = leaves.model_calls(trace)
+    captured = answer is not None or any(_has_content(span) for span in trace.spans)
+    return Case(
+        case_id=trace.trace_id,
+        trace_id=trace.trace_id,
+        root_span_id=root.span_id if root else None,
+        model_output=answer,
+        task=_text(metadata.get("task")),
+        input=task_input,
+        transcript=_transcript(metadata.get("transcript"), task_input),
+        expected_outcome=_reference(metadata, reference_keys),
+        config=_config(metadata),
+        scenario=decoded(metadata.get("scenario")),
+        agents_called=tuple([run.agent for run in runs if run.agent]),
+        tools_used=tool_calls(trace, told, runs),
+        context=_context(told.retrievers),
+        system_prompt=told.system_prompt
+        and next((c.system_prompt for c in calls if c.system_prompt), told.system_prompt),
+        latency_e2e_ms=_elapsed_ms(trace, root),
+        latency_model_ms=leaves.model_ms(trace),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cost_usd=leaves.cost_usd(trace, told.costs),
+        model=_model(trace, calls or [span for span in trace.spans if span.model]),
+        tags=tuple(dict.fromkeys(told.tags)),
+        metadata=metadata,
+        evaluation_criteria_override=_text(metadata.get("evaluation_criteria_override")),
+        session_id=told.session_id,
+        user_id=told.user_id,
+        service=told.service,
+        environment=told.environment,
+        sampling_probability=sampling_probability,
+        name=told.trace_name or (root.name if root else None),
+        error=told.error,
+        complete=trace.complete,
+        completion=trace.completion,
+        content_captured=captured,
+        # Contents that may be there need a dialect that reads them, not a switch.
+        capture_switch=None if captured or any(s.unread for s in trace.spans) else told.capture_switch,
+    )
+
+
+def _asked(trace: Trace, told: Told, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
+    """What was asked: of the trace, else of its root, the topmost agent, the first model call, the topmost step."""
+    yield from told.inputs
+    if root is not None:
+        yield root.input
+    for span in (*_topmost_agents(trace, runs)[:1], *trace.models):
+        yield span.input
+    for span in told.chains:
+        yield span.input
+
+
+def _answered(trace: Trace, told: Told, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
+    """What was answered: by the trace, else by its root, the topmost agent, the last model call, the topmost step."""
+    yield from reversed(told.outputs)
+    if root is not None:
+        yield root.output
+    agents = sorted(_topmost_agents(trace, runs), key=lambda span: span.end_ns)[-1:]
+    for span in (*agents, *sorted(trace.models, key=lambda span: span.end_ns, reverse=True)):
+        yield span.output
+    # Where models told what they said, and it was no text, steps below them tell of their own affairs.
+    for span in told.chains if not any(call.output_messages for call in trace.models) else ():
+        yield span.output
+
+
+def _first_said(values: Iterator[Json]) -> Json:
+    for value in values:
+        if value is not None and _said(value):
+            return value
+    return None
+
+
+def _topmost_agents(trace: Trace, runs: Sequence[Span]) -> list[Span]:
+    """The agents that no other stands above, in order of start: several where one hands over to the next."""
+    ids = {run.span_id for run in runs if run.kind is SpanKind.AGENT}
+    found = ([span for span in level if span.span_id in ids] for level in trace.levels) if ids else iter(())
+    return next((sorted(agents, key=lambda span: span.start_ns) for agents in found if agents), [])
+
+
+def _said(value: Json) -> bool:
+    return bool(value) or (value is not None and value not in ("", [], {}))
+
+
+def _has_content(span: Span) -> bool:
+    return bool(span.input_messages or span.output_messages) or _said(span.input) or _said(span.output)
+
+
+def _metadata(said: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+    """All metadata in one map; what comes first goes first."""
+    found: dict[str, Json] = {}
+    for metadata in said:
+        found |= metadata if not found else {key: metadata[key] for key in metadata if key not in found}
+    return found
+
+
+def _reference(metadata: Mapping[str, Json], keys: Sequence[str]) -> Json:
+    return next((decoded(metadata[key]) for key in keys if metadata.get(key) is not None), None)
+
+
+def _config(metadata: Mapping[str, Json]) -> dict[str, Json]:
+    """``config`` when it is an object, else the settings that stand in the metadata by their own names."""
+    config = decoded(metadata.get("config"))
+    if isinstance(config, dict):
+        return config
+    return {key: decoded(metadata[key]) for key in _CONFIG_KEYS if metadata.get(key) is not None}
+
+
+def _transcript(given: Json, task_input: Json) -> str | tuple[Utterance, ...] | None:
+    """The transcript in the metadata, text or turns, else what was asked if that is a text."""
+    given = decoded(given)
+    if isinstance(given, list):
+        turns = [turn for turn in given if isinstance(turn, dict)]
+        found = tuple(
+            Utterance(text=str(turn["text"]), speaker=_text(turn.get("speaker")), at=_text(turn.get("at")))
+            for turn in turns if turn.get("text") is not None
+        )  # fmt: skip
+        if found:
+            return found
+    return _text(given) or _text(task_input)
+
+
+def _context(retrievers: Sequence[Span]) -> tuple[str, ...] | None:
+    """Retrieved documents in order, each once; None when nothing retrieved."""
+    if not retrievers:
+        return None
+    return tuple(dict.fromkeys(document for span in retrievers for document in span.documents))
+
+
+def _elapsed_ms(trace: Trace, root: Span | None) -> float | None:
+    """Milliseconds of the root span, or from the first start to the last end where there is no true root."""
+    if root is None:
+        return None
+    if root.parent_id is None or root.root_hint:
+        start, end = root.start_ns, root.end_ns
+    else:
+        start, end = trace.start_ns, trace.end_ns
+    return (end - start) / 1e6 if end >= start else None
+
+
+def _model(trace: Trace, calls: Sequence[Span]) -> str | None:
+    """The model of the last call: the one that answered, as the call or one around it tells, else the one asked for."""
+    for call in sorted(calls, key=lambda span: span.end_ns, reverse=True):
+        around = (above.model for above in trace.ancestors(call) if above.kind is SpanKind.LLM)
+        if found := call.model or next((model for model in around if model), None) or call.requested_model:
+            return found
+    return None
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) and value else None

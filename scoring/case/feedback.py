@@ -1,0 +1,60 @@
+"""Feedback: did a user complain of an answer, or praise it?
+
+It stands in the metadata under one of ``KEYS``; dialects put there what clients write elsewhere
+(``integrations/dialects/feedback.py``). Numbers are those of thumbs: 1 is up, 0 and below are down. A scale of stars
+says nothing about where complaint ends, so that only its zero and what is negative count as one; whoever uses stars
+matches on ``metadata.feedback``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from scoring.trace.span import Json
+
+KEYS: Final = ("feedback", "user_feedback", "user-feedback", "userFeedback", "user.feedback")
+"""Where it stands, first found first."""
+_WITHIN: Final = ("label", "sentiment", "value", "score", "rating", "thumbs")
+_BAD: Final = frozenset((
+    "negative", "bad", "wrong", "incorrect", "unhelpful", "not helpful", "not_helpful", "dislike", "disliked",
+    "thumbs_down", "thumbs-down", "thumbs down", "thumbsdown", "down", "complaint", "no", "false", "fail", "👎",
+))  # fmt: skip
+_GOOD: Final = frozenset((
+    "positive", "good", "right", "correct", "helpful", "like", "liked", "thumbs_up", "thumbs-up", "thumbs up",
+    "thumbsup", "up", "praise", "yes", "true", "pass", "👍",
+))  # fmt: skip
+
+
+def negative(metadata: Mapping[str, Json]) -> bool | None:
+    """Whether a user complained; False for praise, None when nobody said anything that is understood.
+
+    >>> negative({"feedback": "thumbs_down"}), negative({"feedback": 1}), negative({})
+    (True, False, None)
+    """
+    return next((said for key in KEYS if (said := _complains(metadata.get(key))) is not None), None)
+
+
+def _complains(value: Json, depth: int = 0) -> bool | None:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return None if value != value else value <= 0  # noqa: PLR0124  # not a number
+    if isinstance(value, str):
+        return _read(value.strip().casefold()) if len(value) <= 40 else None
+    if depth:
+        return None
+    parts = value if isinstance(value, list) else [value.get(key) for key in _WITHIN] if isinstance(value, dict) else []
+    told = [said for part in parts if (said := _complains(part, 1)) is not None]
+    if isinstance(value, list):
+        return any(told) if told else None
+    return told[0] if told else None
+
+
+def _read(word: str) -> bool | None:
+    if word in _BAD or word in _GOOD:
+        return word in _BAD
+    try:
+        return _complains(float(word))
+    except ValueError:
+        return None

@@ -1,0 +1,107 @@
+"""Grounds: what an answer is judged by. Sources, ground truth, criteria, and the scenario that states them.
+
+Metrics ask here whether there is anything to judge by; whoever writes a judge's prompt shows the judge the same.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from scoring.lexical.label import label
+from scoring.metrics.result import Unavailable
+from scoring.scenario.scenario import Scenario, ScenarioError, parse_scenario
+from scoring.trace.span import Json, ToolCall
+
+from .case import Case
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """What an answer should contain, and the field of the case that says so."""
+
+    text: str
+    field: str
+
+
+def stated_scenario(case: Case) -> Scenario | Unavailable | None:
+    """The case's scenario, read; None when it states none, unavailable when it cannot be used."""
+    if case.scenario is None or isinstance(case.scenario, Scenario):
+        return case.scenario
+    if isinstance(case.scenario, str):
+        return Unavailable(f"scenario {label(case.scenario)!r} is not in the scenario file")
+    try:
+        return parse_scenario("inline", case.scenario)
+    except ScenarioError as error:
+        return Unavailable(
+            "; ".join(("the scenario cannot be used", *(label(problem, 200) for problem in error.problems[:3])))
+        )
+
+
+def called_tools(case: Case, scenario: Scenario | None) -> tuple[ToolCall, ...] | None:
+    """Tool calls in order; a pseudo-tool that hands the work to another agent is one only if the scenario names it."""
+    if case.tools_used is None:
+        return None
+    named = set() if scenario is None else _named(scenario)
+    return tuple(call for call in case.tools_used if not call.handoff or call.name in named)
+
+
+def _named(scenario: Scenario) -> set[str]:
+    return {
+        *scenario.tools.include,
+        *scenario.tools.exclude,
+        *scenario.tools_in_order,
+        *scenario.max_calls,
+        *scenario.arguments,
+        *scenario.result_use,
+    }
+
+
+def sources(case: Case) -> tuple[str, ...] | Unavailable:
+    """Retrieved documents and tool results as texts (rubrics §8); empty when it is known that there were none.
+
+    Unavailable when they are not known: in part of a trace *has no source* cannot be told from *was not seen*.
+    """
+    if not case.complete:
+        return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
+    stated = stated_scenario(case)
+    calls = called_tools(case, None if isinstance(stated, Unavailable) else stated)
+    if case.context is None and calls is None:
+        return Unavailable("neither context nor tools_used is known")
+    results = [call.result for call in calls or () if call.result is not None]
+    if case.context is None and calls and not results and all(call.error is None for call in calls):
+        return Unavailable("no context, and the results of the tools are not known")
+    return (*(case.context or ()), *map(written, results))
+
+
+def ground_truth(case: Case) -> tuple[str, ...] | Unavailable:
+    """What claims are verified against: the expected outcome, and the sources as far as they are known."""
+    found = sources(case)
+    if case.expected_outcome is not None:
+        return (written(case.expected_outcome), *(() if isinstance(found, Unavailable) else found))
+    return Unavailable(f"no expected_outcome, and {found.reason}") if isinstance(found, Unavailable) else found
+
+
+def criteria(case: Case) -> Criteria | Unavailable:
+    """What the answer should contain: by the scenario, else by the expected outcome, else by what was asked."""
+    scenario = stated_scenario(case)
+    if isinstance(scenario, Unavailable):
+        return scenario
+    if scenario is not None and scenario.expected_answer_criteria:
+        return Criteria(scenario.expected_answer_criteria, "expected_answer_criteria")
+    for field, value in (("expected_outcome", case.expected_outcome), ("input", case.input)):
+        if value is not None and value not in ("", [], {}):
+            return Criteria(written(value), field)
+    if case.transcript_text:
+        return Criteria(case.transcript_text, "transcript")
+    return Unavailable("neither expected_answer_criteria, expected_outcome nor input says what was wanted")
+
+
+def written(value: Json) -> str:
+    """A JSON value as text: texts as they are, all else as JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (RecursionError, ValueError):
+        return "(nested too deeply to be shown)"

@@ -1,0 +1,134 @@
+"""Embedding answers: likeness in meaning of two texts as the cosine of their vectors.
+
+*Similarity* is the cosine itself. *The same entity*, *highlight* or *fact* is a cosine of 0.80 at least (rubrics §4).
+A cosine does not see what a figure or a denial changes ("$49" and "$94", "refunded" and "not refunded" lie close
+together), so alike statements are the same only where figures agree and nothing is turned round; statements that give
+other figures are not; what neither settles is left open, for a judge.
+
+Where the vectors come from is the runtime's business. A text is read up to ``MAX_TEXT`` characters, of which a model
+may read fewer (LaBSE: 256 tokens).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from scoring.lexical.assignment import maximum_matching
+from scoring.lexical.statement import MAX_STATEMENT, TURNS, Statement, contradicts, read_statement
+from scoring.metrics.result import Method
+from scoring.questions.benchmarks import SameFact
+from scoring.questions.question import Answer, NoAnswer, Question, Reply, SameEntity
+from scoring.questions.text import SameHighlight
+from scoring.questions.translation import SentenceSimilarity
+
+from .vector import Vector, cosine
+
+SAME_ENTITY: Final = 0.80
+"""Cosine from which two names mean the same thing (rubrics §4)."""
+SAME_STATEMENT: Final = 0.80
+"""Cosine from which two highlights or facts may say the same: that of entities, for the seeds name no other."""
+MAX_TEXT: Final = 16_000
+"""Characters of a text that a model is given."""
+MAX_TEXTS: Final = 2_000
+"""Texts of one question: some minutes of a large model's time on a processor."""
+MAX_COMPARISONS: Final = 10_000
+"""Pairs of names that are compared: a hundred on either side."""
+
+Vectors: TypeAlias = Mapping[str, Vector]
+"""Vectors of length 1 by text, as ``texts`` gives it."""
+
+QUESTIONS: Final = (SentenceSimilarity, SameEntity, SameHighlight, SameFact)
+EMBEDDING_ONLY: Final = (SentenceSimilarity, SameEntity)
+"""Answered by the cosine of two embeddings, which no judge can tell."""
+
+_UNUSABLE = NoAnswer("the embedding model gives no usable vector for one of the texts", failed=True)
+
+
+def texts(question: Question) -> tuple[str, ...] | NoAnswer:
+    """The texts whose vectors an answer needs, each once; none for a question that embeddings do not answer."""
+    match question:
+        case SentenceSimilarity(pairs):
+            wanted = [text for pair in pairs for text in pair]
+        case SameEntity(names, found):
+            if len(names) * len(found) > MAX_COMPARISONS:
+                return NoAnswer(f"more than {MAX_COMPARISONS} pairs of names to compare")
+            wanted = [*names, *found] if names and found else []
+        case SameHighlight(expected, found_one) | SameFact(expected, found_one):
+            if max(len(expected), len(found_one)) > MAX_STATEMENT:
+                return NoAnswer(f"a statement of more than {MAX_STATEMENT} characters")
+            wanted = [expected, found_one]
+        case _:
+            wanted = []
+    if len(wanted) > MAX_TEXTS:
+        return NoAnswer(f"more than {MAX_TEXTS} texts to compare")
+    if not all(text.strip() for text in wanted):
+        return NoAnswer("a blank text has no meaning to compare")
+    return tuple(dict.fromkeys(map(_given, wanted)))
+
+
+def answer(question: Question, vectors: Vectors) -> Reply:
+    """The answer by the vectors of ``texts(question)``; a text that has none fails it."""
+    if not isinstance(question, QUESTIONS):
+        return NoAnswer("this question has no answer by embeddings")
+    needed = texts(question)
+    if isinstance(needed, NoAnswer):
+        return needed
+    if any(text not in vectors for text in needed):
+        return _UNUSABLE
+    match question:
+        case SentenceSimilarity(pairs):
+            cosines = tuple(_likeness(one, other, vectors) for one, other in pairs)
+            return _answered(cosines, f"cosine {min(cosines):.3f} and up" if cosines else "nothing to compare")
+        case SameEntity(names, found):
+            return _answered(_matches(names, found, vectors), f"cosine >= {SAME_ENTITY:.2f}, one to one")
+        case SameHighlight(expected, found_one):
+            return _says(expected, found_one, _likeness(expected, found_one, vectors), more_is_less=False)
+        case SameFact(expected, found_one):
+            return _says(expected, found_one, _likeness(expected, found_one, vectors), more_is_less=True)
+
+
+def _given(text: str) -> str:
+    # JSON may have carried half of a surrogate pair, which no tokenizer takes.
+    return text[:MAX_TEXT].encode("utf-8", "replace").decode()
+
+
+def _likeness(one: str, other: str, vectors: Vectors) -> float:
+    return cosine(vectors[_given(one)], vectors[_given(other)])
+
+
+def _matches(names: Sequence[str], found: Sequence[str], vectors: Vectors) -> tuple[int | None, ...]:
+    """A largest one-to-one matching, in which each name reaches for the nearest first."""
+    edges: list[list[int]] = []
+    for name in names:
+        near = {at: _likeness(name, other, vectors) for at, other in enumerate(found)}
+        edges.append(sorted((at for at in near if near[at] >= SAME_ENTITY), key=lambda at: (-near[at], at)))
+    matched = maximum_matching(edges)
+    return tuple(matched.get(at) for at in range(len(names)))
+
+
+def _says(expected: str, found: str, likeness: float, *, more_is_less: bool) -> Reply:
+    """Whether ``found`` says what is expected; ``more_is_less``: figures beyond the expected ones make it another."""
+    if likeness < SAME_STATEMENT:
+        return _answered(False, f"cosine {likeness:.3f} < {SAME_STATEMENT:.2f}")
+    wanted, given = read_statement(expected), read_statement(found)
+    if contradicts(wanted, given) or contradicts(given, wanted) or _other_figures(wanted, given):
+        return _answered(False, f"cosine {likeness:.3f}, but other figures or the opposite")
+    if not TURNS.isdisjoint(wanted.said ^ given.said):
+        return NoAnswer("alike, but one of them denies or qualifies: embeddings cannot tell, it needs a judge")
+    if not _has_figures_of(given, wanted) or (more_is_less and not _has_figures_of(wanted, given)):
+        return NoAnswer("alike, but one of them gives more figures: embeddings cannot tell, it needs a judge")
+    return _answered(True, f"cosine {likeness:.3f}")
+
+
+def _other_figures(wanted: Statement, given: Statement) -> bool:
+    """Whether both give figures, and each some that the other does not: no wording of a number explains that."""
+    return not _has_figures_of(given, wanted) and not _has_figures_of(wanted, given)
+
+
+def _has_figures_of(one: Statement, other: Statement) -> bool:
+    return all(any(figure.agrees(mine) for mine in one.figures) for figure in other.figures)
+
+
+def _answered(value: object, why: str) -> Answer:
+    return Answer(value=value, method=Method.EMBEDDING, reason=why)

@@ -1,0 +1,61 @@
+"""Lexical answers to the benchmarks' questions: same facts by words and figures, pieces of context by shared words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scoring.case.case import Case
+from scoring.metrics.result import Method
+from scoring.questions.benchmarks import PiecesNeeded, PiecesUsed, SameFact
+from scoring.questions.question import Answer, NoAnswer, Question, Reply
+from scoring.questions.text import SameHighlight
+from scoring.trace.span import Json
+
+from . import text_answers as lexical_text
+from .pieces import Pieces, TooMuchError
+from .stated import ECHOES, leaves, sentences
+from .statement import read_statement
+from .transcript_index import MAX_TRANSCRIPT
+
+QUESTIONS = (SameFact, PiecesUsed, PiecesNeeded)
+
+
+def answer(case: Case, question: Question) -> Reply:
+    """The lexical answer to a question of the benchmarks, or none."""
+    match question:
+        case SameFact(expected, found):
+            return _same_fact(case, expected, found)
+        case PiecesUsed(pieces):
+            return _drawn_on(pieces, case.output_content)
+        case PiecesNeeded(pieces):
+            return _drawn_on(pieces, case.expected_content)
+        case _:
+            return NoAnswer("words alone cannot tell: it needs a judge")
+
+
+def _same_fact(case: Case, expected: str, found: str) -> Reply:
+    """As a highlight is compared; but one that gives figures beyond the expected ones is not the same fact."""
+    reply = lexical_text.answer(case, SameHighlight(expected, found))
+    more = len(read_statement(found).figures) > len(read_statement(expected).figures)
+    if isinstance(reply, Answer) and reply.value is True and more:
+        return NoAnswer("it gives more figures than expected: whether it is the same fact needs a judge")
+    return reply
+
+
+def _drawn_on(pieces: tuple[str, ...], said: Json) -> Reply:
+    if sum(map(len, pieces)) > MAX_TRANSCRIPT:
+        return NoAnswer(f"the context is longer than {MAX_TRANSCRIPT} characters")
+    try:
+        found = Pieces(pieces).drawn_on(_statements(said))
+    except TooMuchError as error:
+        return NoAnswer(str(error))
+    if found is None:
+        return NoAnswer("words alone cannot tell where most of it comes from: it needs a judge")
+    marked = tuple(at in found for at in range(len(pieces)))
+    return Answer(value=marked, method=Method.LEXICAL, reason="by shared words")
+
+
+def _statements(said: Json) -> Iterable[str]:
+    for _, leaf in leaves(said, without=ECHOES):
+        if isinstance(leaf, str):
+            yield from sentences(leaf)

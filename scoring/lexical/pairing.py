@@ -1,0 +1,78 @@
+"""Pairing: which of the expected statements a model's statements say, one to one, as many as can be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+
+from scoring.metrics.result import Failed, Judgement, Method, Unavailable
+from scoring.metrics.settle import settle, truth
+from scoring.questions.question import Answer, NoAnswer, Question, Reply
+
+from .assignment import maximum_matching
+from .text import normalise
+
+MAX_PAIRS = 2500
+"""Pairs that are compared: fifty statements on either side. A summary has some five."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """What was ``missed``: the expected statements that none of the model's says, in order."""
+
+    missed: tuple[str, ...]
+    method: Method = Method.EXACT
+    judgements: tuple[Judgement, ...] = ()
+
+
+def pair_up(
+    wanted: Sequence[str], found: Sequence[str], ask: Callable[[str, str], Question], what: str
+) -> Generator[tuple[Question, ...], Sequence[Reply], Pairing | Unavailable | Failed]:
+    """A largest matching. Equal texts need no answer; ``ask(expected, found)`` is asked, for a bool, of the others.
+
+    A pair that nobody could judge leaves no value, unless it cannot change the number. ``what`` names the statements.
+    """
+    missed, spare = _unequal(wanted, found)
+    if not missed or not spare:
+        return Pairing(missed=tuple(missed))
+    if len(missed) * len(spare) > MAX_PAIRS:
+        return Unavailable(f"more than {MAX_PAIRS} pairs of {what} to compare")
+    replies = yield tuple(ask(one, other) for one in missed for other in spare)
+    settled = settle([reply for reply in replies if isinstance(reply, Answer)], truth)
+    if not isinstance(settled, tuple):
+        return settled
+    _, method, judgements = settled
+    certain = _largest(len(missed), replies, open_ones=False)
+    if len(certain) < len(_largest(len(missed), replies, open_ones=True)):
+        # A pair that nobody could judge would matter.
+        refused = settle([reply for reply in replies if isinstance(reply, NoAnswer)], truth)
+        return refused if isinstance(refused, Unavailable | Failed) else Unavailable("a pair was not judged")
+    left = tuple(one for at, one in enumerate(missed) if at not in certain)
+    return Pairing(missed=left, method=method, judgements=judgements)
+
+
+def _unequal(wanted: Sequence[str], found: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What is left on either side once equal texts are matched.
+
+    That costs no match: what says the same as one of two equal texts says the same as the other.
+    """
+    by_text = Counter(map(normalise, wanted)) & Counter(map(normalise, found))
+    return _without(wanted, by_text.copy()), _without(found, by_text.copy())
+
+
+def _without(statements: Sequence[str], matched: Counter[str]) -> list[str]:
+    left: list[str] = []
+    for one in statements:
+        if matched[normalise(one)] > 0:
+            matched[normalise(one)] -= 1
+        else:
+            left.append(one)
+    return left
+
+
+def _largest(wanted: int, replies: Sequence[Reply], *, open_ones: bool) -> dict[int, int]:
+    """A largest matching of pairs that hold; with ``open_ones``, as if those without an answer held too."""
+    across = len(replies) // wanted
+    holds = [reply.value is True if isinstance(reply, Answer) else open_ones for reply in replies]
+    return maximum_matching([[j for j in range(across) if holds[i * across + j]] for i in range(wanted)])

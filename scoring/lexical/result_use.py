@@ -1,0 +1,113 @@
+"""Was a tool's result used? A lexical estimate: something that only the result brought in shows in the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from scoring.case.case import Case
+from scoring.trace.jsontext import decoded
+from scoring.trace.span import Json, ToolCall
+
+from .facts import numbers
+from .lexicon import RUBRIC_WORDS, STOPWORDS, VAGUE
+from .text import is_unspaced, normalise, pieces, tokens
+
+_ENOUGH_PIECES = 3
+"""Pairs of characters that must be shared in scripts without spaces, or all that a shorter side has."""
+_MAX_CHARACTERS = 200_000
+_PLAIN_LINES = (
+    "able accepted answer available complete completed count data date done error false find found id info information",
+    "item items know list match matched matches name none null number ok okay page query result results return",
+    "returned search searched sorry status string success text tool total true type",
+    "unable unknown url value values yes no not never new one two first last use used using show shown",
+    "antwort daten ergebnis ergebnisse fehler gefunden information leider unbekannt ja nein nicht kein keine",
+    "datos encontrado error información resultado resultados respuesta desconocido sí no ningún ninguna",
+    "जानकारी परिणाम उत्तर त्रुटि हाँ नहीं",
+)
+_PLAIN = frozenset(normalise(word) for line in _PLAIN_LINES for word in line.split())
+"""Words that results and answers share without one having come from the other."""
+_COMMON = STOPWORDS | VAGUE | RUBRIC_WORDS | _PLAIN
+
+
+def unused_results(case: Case, calls: Sequence[ToolCall]) -> tuple[list[str], list[str]]:
+    """Names of the tools whose result the output bears out nothing of, and of those where it cannot be told.
+
+    A result is used when the output has one of its numbers, or one of its words (names among them), that is no common
+    word and stands neither in the case's input nor in the call's own arguments. Short words and single digits count
+    only for a result that has nothing longer. A result that brings nothing new cannot be told to be used or unused.
+    """
+    said = _read(decoded(case.model_output))
+    asked = _read(case.input)
+    unused: list[str] = []
+    untold: list[str] = []
+    for call in calls:
+        own = _read(decoded(call.arguments))
+        new = _read(decoded(call.result)).without(asked).without(own).distinctive()
+        if not new:
+            untold.append(call.name)
+        elif not new.shows_in(said.without(asked)):
+            unused.append(call.name)
+    return list(dict.fromkeys(unused)), list(dict.fromkeys(untold))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Content:
+    """Words, pairs of characters of scripts without spaces, and values of numbers; common words are left out."""
+
+    words: frozenset[str]
+    pairs: frozenset[str]
+    figures: frozenset[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.words or self.pairs or self.figures)
+
+    def without(self, other: _Content) -> _Content:
+        return _Content(
+            words=self.words - other.words, pairs=self.pairs - other.pairs, figures=self.figures - other.figures
+        )
+
+    def distinctive(self) -> _Content:
+        """What is unlikely to be shared by chance: longer words and numbers; where there are none, all there is."""
+        long = _Content(
+            words=frozenset(word for word in self.words if len(word) > 2 or not word.isascii()),
+            pairs=self.pairs,
+            figures=frozenset(figure for figure in self.figures if len(figure) > 1),
+        )
+        return long or self
+
+    def shows_in(self, said: _Content) -> bool:
+        if not self.words.isdisjoint(said.words) or not self.figures.isdisjoint(said.figures):
+            return True
+        enough = min(_ENOUGH_PIECES, len(self.pairs), len(said.pairs))
+        return enough > 0 and len(self.pairs & said.pairs) >= enough
+
+
+def _read(value: Json) -> _Content:
+    text = "\n".join(_leaves(value))[:_MAX_CHARACTERS]
+    found = {word for word in pieces(tokens(text)) if not word.isdigit() and word not in _COMMON}
+    pairs = frozenset(word for word in found if is_unspaced(word[0]))
+    return _Content(
+        words=frozenset(found) - pairs,
+        pairs=pairs,
+        figures=frozenset(reading for number in numbers(text) for reading in number.values),
+    )
+
+
+def _leaves(value: Json) -> Iterator[str]:
+    """Texts and numbers anywhere in a JSON value; keys are names of fields, not content."""
+    todo: list[Json] = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, int | float) and not isinstance(one, bool):
+            yield str(one)
+        else:
+            todo.extend(_inside(one))
+
+
+def _inside(value: Json) -> Iterable[Json]:
+    if isinstance(value, dict):
+        return reversed(value.values())
+    return reversed(value) if isinstance(value, list) else ()

@@ -1,0 +1,83 @@
+"""What an output states: sentences and filled fields, apart from labels, scores, ids and echoes of the input."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from scoring.metrics.structure import kind
+from scoring.metrics.summary import Fact, is_filled, read_summary
+from scoring.trace.span import Json
+
+from .closed_form import is_closed, is_id
+from .text import tokens
+
+ECHOES = frozenset(("sentiment", "source_text"))
+"""Keys under which an output repeats what it was given: sentences with their labels, sentences with translations."""
+_JUDGED = frozenset(("label", "type", "score", "max_score", "emotion"))
+"""Keys under which an output says what it makes of the input; that is right or wrong, and states nothing."""
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？।])\s+|(?<=[。！？।])|\n")
+_LEAST_WORDS = 2
+"""A shorter part (*Mr.*, *1.*) is no sentence; the next one begins with it."""
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences and lines of a prose text, as they are written; marks alone are none.
+
+    >>> list(sentences("Mr. Rao called. 1. Refund of $49!"))
+    ['Mr. Rao called.', '1. Refund of $49!']
+    """
+    begun = counted = words = 0
+    for end in _SENTENCE_END.finditer(text):
+        words += len(tokens(text[counted : end.start()]))
+        counted = end.end()
+        if words >= _LEAST_WORDS:
+            yield text[begun : end.start()].strip()
+            begun, words = counted, 0
+    if words or tokens(text[counted:]):
+        yield text[begun:].strip()
+
+
+def stated(value: Json) -> Iterator[Fact]:
+    """What a value states, in order. A summary of a call is read as the text rubric reads it; a question says nothing.
+
+    >>> [str(fact) for fact in stated({"reason": "It was paid. It was late.", "score": 5, "by": "Priya"})]
+    ['It was paid.', 'It was late.', 'by: Priya']
+    """
+    summary = value.get("summary") if isinstance(value, dict) else None
+    if isinstance(value, dict) and isinstance(summary, dict) and "call_purpose" in summary:
+        rest = {key: item for key, item in value.items() if key != "summary"}
+        yield from read_summary(value).facts
+        yield from _of_leaves(rest)
+    else:
+        yield from _of_leaves(value)
+
+
+def _of_leaves(value: Json) -> Iterator[Fact]:
+    for key, leaf in leaves(value, without=ECHOES | _JUDGED):
+        if is_id(key):
+            continue
+        if isinstance(leaf, str) and is_filled(leaf):
+            if key and is_closed(leaf):
+                yield Fact(leaf, key)
+            else:
+                yield from (Fact(said) for said in sentences(leaf) if not said.endswith(("?", "？")))
+        elif kind(leaf) == "number":
+            yield Fact(json.dumps(leaf), key)
+
+
+def leaves(value: Json, *, without: frozenset[str] = frozenset()) -> Iterator[tuple[str, Json]]:
+    """Every value that holds no others, in order, with the key of the field that it fills; empty for one of a list.
+
+    What stands under a key of ``without`` is left out.
+    """
+    waiting: list[tuple[str, Json]] = [("", value)]
+    while waiting:
+        key, found = waiting.pop()
+        if isinstance(found, dict):
+            waiting.extend((name, found[name]) for name in reversed(found) if name not in without)
+        elif isinstance(found, list):
+            waiting.extend(("", item) for item in reversed(found))
+        else:
+            yield key, found

@@ -1,0 +1,185 @@
+"""Lexical answers to the questions of the text rubric: where words and figures tell, and silence where they do not.
+
+*Yes* when the same is said in the same words and figures, or when all of it stands together in the transcript; *no*
+when a figure, a date or a name stands nowhere, when figures contradict the reference, or when both texts are
+understood word by word and speak of different things. Anything else might be said in other words, and is left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from scoring.case.case import Case
+from scoring.metrics.result import Method
+from scoring.metrics.summary import MAX_FACTS
+from scoring.questions.question import Answer, NoAnswer, Question, Reply
+from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+
+from .claims import Claim, claims
+from .facts import names
+from .stated import stated
+from .statement import MAX_STATEMENT, Statement, contradicts, covers, read_statement, says_the_same
+from .text import normalise, tokens
+from .topics import read_topics
+from .transcript_index import Witness
+
+QUESTIONS = (SameIntent, SameHighlight, CorrectHighlight, SummaryClaims, Supported)
+
+_OPEN = NoAnswer("words alone cannot tell: it needs a judge")
+_NAME_ENDINGS = ("name", "names", "nombre", "नाम")
+"""How the name of a field ends that holds a name (``customer_name``)."""
+_TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "herr", "frau", "señor", "señora", "sr", "sra", "श्री", "श्रीमती"))
+
+
+def answer(case: Case, question: Question) -> Reply:
+    """The lexical answer to a question of the text rubric, or none."""
+    match question:
+        case SameIntent(expected, found) if _short(expected, found):
+            return _same_intent(read_statement(expected), read_statement(found))
+        case SameHighlight(expected, found) if _short(expected, found):
+            return _same_highlight(read_statement(expected), read_statement(found))
+        case CorrectHighlight(highlight) if _short(highlight):
+            return _is_correct(case, highlight)
+        case Supported(claim, about) if _short(claim):
+            return _is_supported(case, claim, about)
+        case _:
+            return _OPEN
+
+
+def _short(*texts: str) -> bool:
+    return all(len(text) <= MAX_STATEMENT for text in texts)
+
+
+def _same_intent(expected: Statement, found: Statement) -> Reply:
+    if says_the_same(expected, found):
+        return _answered(value=1.0, why="the same words")
+    wanted, given = read_topics(expected), read_topics(found)
+    if not given.understood or not wanted.domains or not given.domains:
+        return _OPEN
+    if wanted.understood and wanted.domains.isdisjoint(given.domains):
+        return _answered(value=0.0, why=f"about {_listed(given.domains)}, not {_listed(wanted.domains)}")
+    only_domain = not given.particular and given.domains == wanted.domains and len(wanted.domains) == 1
+    if only_domain and (wanted.particular or wanted.unknown):
+        return _answered(value=0.5, why=f"says no more than {_listed(given.domains)}")
+    return _OPEN
+
+
+def _same_highlight(expected: Statement, found: Statement) -> Reply:
+    if covers(found, expected):
+        return _answered(value=True, why="the same words")
+    if expected.amounts and found.amounts and not any(a.agrees(b) for a in expected.amounts for b in found.amounts):
+        return _answered(value=False, why="another amount")
+    wanted, given = read_topics(expected), read_topics(found)
+    if wanted.understood and given.understood and wanted.concepts.isdisjoint(given.concepts):
+        return _answered(value=False, why="about something else")
+    return _OPEN
+
+
+def _is_correct(case: Case, highlight: str) -> Reply:
+    stated = read_statement(highlight)
+    known = case.once(_reference_statements)
+    if _is_said_by(known, stated):
+        return _answered(value=True, why="stands in the reference")
+    looked_up = _look_up(case, highlight)
+    against = next((text for text, fact in known if contradicts(fact, stated)), None)
+    if against is not None:
+        held = isinstance(looked_up, Answer) and looked_up.value
+        return _OPEN if held else _answered(value=False, why=f"the reference says {against[:60]!r}")
+    return looked_up
+
+
+def _is_supported(case: Case, claim: str, about: str) -> Reply:
+    stated = read_statement(claim)
+    known = case.once(_reference_statements)
+    if _is_said_by(known, stated):
+        return _answered(value=True, why="stands in the reference")
+    if normalise(about).endswith(_NAME_ENDINGS):
+        return _look_up_name(case, claim)
+    looked_up = _look_up(case, claim)
+    disputed = isinstance(looked_up, Answer) and looked_up.value and any(contradicts(fact, stated) for _, fact in known)
+    return _OPEN if disputed else looked_up
+
+
+def _is_said_by(known: Sequence[tuple[str, Statement]], stated: Statement) -> bool:
+    """Whether the reference says it in the same words, or it says no more than of which domain the call is."""
+    if any(covers(fact, stated) for _, fact in known):
+        return True
+    topics = read_topics(stated)
+    if topics.particular or not topics.understood or stated.figures:
+        return False
+    return topics.domains <= frozenset().union(*(read_topics(fact).domains for _, fact in known))
+
+
+def _look_up(case: Case, text: str) -> Reply:
+    """What transcript and reference say of a text: whether its figures stand in either, and its words together."""
+    witnesses = _witnesses(case)
+    if not witnesses or not all(witness.can_read(text) for witness in witnesses):
+        return _OPEN
+    found = tuple(_without_doubtful_names(claim, text) for claim in claims(text))
+    if not found or not all(witness.can_check(text, found) for witness in witnesses):
+        return _OPEN
+    for claim in found:
+        for fact in _facts(claim):
+            faults = [fault for witness in witnesses if (fault := witness.fault_of_facts(fact)) is not None]
+            if len(faults) == len(witnesses):
+                return _answered(value=False, why=f"{faults[0]}, nor in the reference")
+    if all(any(_stands(claim, witness) for witness in witnesses) for claim in found):
+        return _answered(value=True, why="its words stand together in transcript or reference")
+    return _OPEN
+
+
+def _witnesses(case: Case) -> tuple[Witness, ...]:
+    """Transcript and reference; none where either is missing or too long: absence from the other says nothing, then."""
+    if case.witness is None or case.reference_witness is None:
+        return ()
+    return case.witness, case.reference_witness
+
+
+def _facts(claim: Claim) -> Iterator[Claim]:
+    """Each figure, date and name of a claim by itself: one may stand in the transcript, the next in the reference."""
+    bare = replace(claim, numbers=(), dates=(), names=())
+    yield from (replace(bare, numbers=(number,)) for number in claim.numbers)
+    yield from (replace(bare, dates=(day,)) for day in claim.dates)
+    yield from (replace(bare, names=(name,)) for name in claim.names)
+
+
+def _stands(claim: Claim, witness: Witness) -> bool:
+    if claim.negated or witness.fault_of_anchors(claim) or witness.fault_of_facts(claim):
+        return False
+    match = witness.match(claim)
+    return len(match.words) >= 2 and match.ratio >= 1.0 and match.fault is None and not match.made_up
+
+
+def _look_up_name(case: Case, name: str) -> Reply:
+    words = [word for word in tokens(name) if word not in _TITLES]
+    witnesses = _witnesses(case)
+    if not witnesses or not words:
+        return _OPEN
+    strange = [word for word in words if not any(witness.has_word(word) for witness in witnesses)]
+    if not strange:
+        return _answered(value=True, why="the name stands in transcript or reference")
+    if not all(witnesses[0].uses_script_of(word) for word in strange):
+        return _OPEN
+    return _answered(value=False, why=f"the name {strange[0][:40]!r} stands neither in transcript nor in reference")
+
+
+def _without_doubtful_names(claim: Claim, text: str) -> Claim:
+    """Capitals tell names only in prose: where most words have one, as in a title, they tell nothing."""
+    plain = sum(word[:1].islower() and len(word) > 3 for word in text.split())
+    return claim if len(names(text)) <= plain else replace(claim, names=())
+
+
+def _reference_statements(case: Case) -> list[tuple[str, Statement]]:
+    """What the reference states, as far as it is short enough to be compared."""
+    facts = islice(stated(case.expected_content), MAX_FACTS)
+    return [(fact.text, read_statement(fact.text)) for fact in facts if _short(fact.text)]
+
+
+def _listed(domains: frozenset[str]) -> str:
+    return " and ".join(sorted(domains))
+
+
+def _answered(*, value: object, why: str) -> Answer:
+    return Answer(value=value, method=Method.LEXICAL, reason=why)

@@ -1,0 +1,399 @@
+"""Witness: one transcript, indexed once, and asked what it says for or against a claim."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from scoring.case.transcript import Moment
+
+from .claims import Claim, stems, words_of
+from .facts import Number, dates, numbers, same_date, timestamps
+from .lexicon import ACTS, DISAVOWALS, NEGATIONS
+from .numerals import spoken_numbers
+from .text import WordIndex, normalise, tokens
+
+MAX_TRANSCRIPT = 500_000
+"""Characters of a transcript that lexical answers are given on: some eight hours of speech."""
+_WINDOW = 1
+"""A description may draw on a moment and this many on either side of it: question, answer, confirmation."""
+_CITES = 0.5
+_BORNE_OUT = 0.65
+_AT_MOMENT = 0.34
+_MADE_UP = 0.34
+_MAX_PLACES = 2000
+"""Places kept for one word: one that stands in so many moments tells none from another."""
+_NEGATION_REACH = 3
+"""Words before a matched word among which a negation turns it round, and after it, a disavowal."""
+_TALKED_OF = 1 / 3
+"""Share of what a denial names that must be known to the transcript, or be an act known to the lexicon."""
+BUDGET = 1_000_000
+"""Work that all reasons of one case may cost, in places visited (about a microsecond each).
+
+A long scorecard of a call of an hour costs some ten thousand. The cost of a reason does not depend on what was asked
+before it, so whether all reasons of a case fit does not depend on their order.
+"""
+
+
+_PRICE_OF_NUMBER = 4
+"""Work of reading one number of the transcript: a transcript of nothing else leaves less for its reasons."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """How far a description stands in the transcript: the best place for it, and what was found there."""
+
+    words: tuple[str, ...] = ()
+    ratio: float = 0.0
+    cites: bool = False
+    fits_moment: bool = True
+    made_up: bool = False
+    fault: str | None = None
+
+
+class Witness:
+    """A transcript's moments with their words. Building it takes linear time, and asking it no more than ``BUDGET``."""
+
+    def __init__(self, text: str, moments: Sequence[Moment]) -> None:
+        self._moments = moments
+        self._index = WordIndex(text)
+        self._words = [words_of(moment.text) for moment in moments]
+        self._spaced = [f" {' '.join(words)} " for words in self._words]
+        self._stems = [stems(words) for words in self._words]
+        self._where: dict[str, list[int]] = {}
+        for at, found in enumerate(self._stems):
+            for word in dict.fromkeys(found):
+                if len(places := self._where.setdefault(word, [])) < _MAX_PLACES:
+                    places.append(at)
+        self._acts = self._places_of_acts()
+        self._times = {moment.at for moment in moments if moment.at is not None} | set(timestamps(text))
+        self._numbers: dict[str, list[tuple[int, Number]]] = {}
+        self._spent = 0
+        for at, moment in enumerate(moments):
+            spoken = [Number(value, frozenset({value})) for value in spoken_numbers(self._words[at])]
+            for number in (*numbers(moment.text), *spoken):
+                self._spent += _PRICE_OF_NUMBER
+                for value in number.values:
+                    if len(said := self._numbers.setdefault(value, [])) < _MAX_PLACES:
+                        said.append((at, number))
+        self._digits = _joined_digits(normalise(text))
+        self._dates = list(dict.fromkeys(dates(text)))
+        self._matches: dict[Claim, Match] = {}
+        self._costs: dict[str, bool] = {}
+        self._length = len(text)
+        self._scripts = _scripts(text[:5000])
+        self._roles = {moment.role for moment in moments} - {None}
+
+    def can_read(self, reason: str) -> bool:
+        """Whether the budget is not yet spent; reading the reason, once, is charged to it."""
+        if reason not in self._costs:
+            self._costs[reason] = self._charge(len(reason))
+        return self._costs[reason]
+
+    def can_check(self, reason: str, found: Iterable[Claim]) -> bool:
+        """Whether looking up a reason's claims is within the budget; it is charged once, before any of it is done."""
+        key = f"\x00{reason}"
+        if key not in self._costs:
+            self._costs[key] = self._charge(sum(map(self._cost, found)))
+        return self._costs[key]
+
+    def _charge(self, cost: int) -> bool:
+        self._spent += cost
+        return self._spent <= BUDGET
+
+    def _cost(self, claim: Claim) -> int:
+        """An upper estimate of the places that checking this claim visits."""
+        visited = sum(len(self._places_of(unit, claim)) for unit in self._units(claim))
+        scans = len(claim.quotes) + bool(claim.stamps) + len(claim.names) + len(claim.numbers)
+        scan = len(self._moments) // 20 + self._length // 1000
+        return 20 + 2 * visited + scans * scan + len(claim.dates) * len(self._dates)
+
+    def is_foreign_to(self, claim: Claim) -> bool:
+        """Whether the claim's words are of a script that the transcript does not use: words cannot tell, then."""
+        written = {_script(word[0]) for word in claim.content if not word[0].isdigit()}
+        differ = bool(written) and bool(self._scripts) and written.isdisjoint(self._scripts)
+        return differ and not any(self._places_of(unit, claim) for unit in self._units(claim))
+
+    def has_word(self, word: str) -> bool:
+        """Whether this word stands here, anywhere."""
+        return self._index.has_word(word)
+
+    def uses_script_of(self, word: str) -> bool:
+        """Whether the word is written in a script that is used here."""
+        return _script(word[0]) in self._scripts
+
+    def fault_of_anchors(self, claim: Claim) -> str | None:
+        """A time stamp that does not exist, a quote that was not said, or not then, or not by the one named."""
+        for at in claim.stamps:
+            if at not in self._times:
+                return f"the time {at // 60:02}:{at % 60:02} does not stand in the transcript"
+        for quote in claim.quotes:
+            if not self._said(quote):
+                return f"{quote[:60]!r} does not stand in the transcript"
+            places = self._moments_with(quote)
+            if claim.stamps and places and not any(moment.at in claim.stamps for moment in places):
+                return f"{quote[:60]!r} was not said at that time"
+            if claim.role and places and all(moment.role not in (None, claim.role) for moment in places):
+                return f"{quote[:60]!r} was not said by the {claim.role}"
+        return None
+
+    def fault_of_facts(self, claim: Claim) -> str | None:
+        """A number, date or name that does not stand in the transcript."""
+        for number in claim.numbers:
+            if not self._has_number(number):
+                return f"the number {number.text[:30]} does not stand in the transcript"
+        if day := self._lacks_day(claim):
+            return f"the date {day} does not stand in the transcript"
+        for name in claim.names:
+            if not all(map(self._index.has_word, tokens(name))):
+                return f"the name {name[:40]} does not stand in the transcript"
+        return None
+
+    def _lacks_day(self, claim: Claim) -> str | None:
+        absent = (day for day in claim.dates if not any(same_date(day, other) for other in self._dates))
+        return next((min(day) for day in absent), None)
+
+    def talks_of(self, claim: Claim) -> bool:
+        """Whether a denial is of something that this transcript is about, or of an act by known phrases.
+
+        That the agent did not dance the tango is true of every call, and evidence of none.
+        """
+        units = self._units(claim)
+        known = [unit for unit in units if unit.startswith(_ACT) or self._places_of(unit, claim)]
+        return bool(known or (claim.acts and not units)) and len(known) >= _TALKED_OF * len(units)
+
+    def fault_of_denial(self, claim: Claim) -> str | None:
+        """Why a claim that something was not done is wrong: because it stands in the transcript."""
+        for at in claim.stamps:
+            if at not in self._times:
+                return f"the time {at // 60:02}:{at % 60:02} does not stand in the transcript"
+        for quote in claim.quotes:
+            if self._said(quote):
+                return f"{quote[:60]!r} does stand in the transcript"
+        if claim.quotes:
+            return None
+        if any(_is_specific(number) and not self._has_number(number) for number in claim.numbers):
+            return None
+        if self._lacks_day(claim):
+            return None
+        places, matched = self._best(claim, only_by=claim.role)
+        if self._was_done(claim, matched) and not self._denied(
+            self._by(claim.role, places), _spelt_out(matched, claim)
+        ):
+            return "what it says was not done stands in the transcript"
+        return None
+
+    def _was_done(self, claim: Claim, matched: frozenset[str]) -> bool:
+        """Whether what stands in one place is what a denial denies: most of it, or half of what it says besides acts.
+
+        The act alone is not enough: an agent who verified something need not have verified this. Small numbers are
+        manner, not matter (*within 10 seconds*).
+        """
+        small = {f"#{number.text}" for number in claim.numbers if not _is_specific(number)}
+        wanted = self._units(claim) - small
+        if not wanted:
+            return bool(self._performed(claim))
+        found = wanted & matched
+        matter = frozenset(unit for unit in wanted if not unit.startswith(_ACT))
+        half = bool(matter) and len(matter & found) >= _CITES * len(matter) and len(found) >= _CITES * len(wanted)
+        return half or len(found) >= _BORNE_OUT * len(wanted)
+
+    def match(self, claim: Claim) -> Match:
+        """The best place for a claim's description, and whether it is enough to cite it and to bear it out."""
+        found = self._matches.get(claim)
+        if found is None:
+            found = self._matches[claim] = self._match(claim)
+        return found
+
+    def _match(self, claim: Claim) -> Match:
+        if not claim.content or self.is_foreign_to(claim):
+            return Match()
+        places, matched = self._best(claim)
+        ratio = len(matched) / len(self._units(claim))
+        enough = len(matched) >= 2 or (
+            len(matched) == 1 and (claim.reports or bool(claim.acts & self._performed(claim)))
+        )
+        by_named = self._is_by(claim, places, matched)
+        cites = enough and ratio >= _CITES and by_named
+        return Match(
+            words=tuple(sorted(_spelt_out(matched, claim))),
+            ratio=ratio,
+            cites=cites,
+            fits_moment=self._fits(claim),
+            made_up=len(self._units(claim)) >= 2 and (ratio < _MADE_UP or not by_named),
+            fault=self._doubt(ratio, self._by(claim.role, places), _spelt_out(matched, claim)),
+        )
+
+    def _doubt(self, ratio: float, places: Iterable[int], matched: frozenset[str]) -> str | None:
+        if ratio < _BORNE_OUT:
+            return "part of what it describes does not stand in the transcript"
+        if self._denied(places, matched):
+            return "the transcript says the opposite"
+        return None
+
+    def _fits(self, claim: Claim) -> bool:
+        """Whether a description with a time stamp stands at that time, or next to it."""
+        if not claim.stamps:
+            return True
+        near = {
+            place
+            for at, moment in enumerate(self._moments)
+            if moment.at in claim.stamps
+            for place in range(at - _WINDOW, at + _WINDOW + 1)
+        }
+        if not near:
+            # The time stands somewhere in the text, but no moment carries it: nothing to hold against the claim.
+            return True
+        there = [unit for unit in self._units(claim) if not near.isdisjoint(self._places_of(unit, claim))]
+        return len(there) / len(self._units(claim)) >= _AT_MOMENT
+
+    def _best(self, claim: Claim, only_by: str | None = None) -> tuple[tuple[int, ...], frozenset[str]]:
+        """The window in which most of the content stands; with ``only_by``, counting only what that party said.
+
+        Of windows with equally much, the one in which the party that the claim speaks of said most of it.
+        """
+        tally: Counter[int] = Counter()
+        by_named: Counter[int] = Counter()
+        standing: dict[str, list[int]] = {}
+        for unit in self._units(claim):
+            places = self._by(only_by, self._places_of(unit, claim))
+            standing[unit] = places
+            tally.update(_around(places))
+            by_named.update(_around(self._by(claim.role, places)))
+        if not tally:
+            return (), frozenset()
+        centre = max(tally, key=lambda at: (tally[at], by_named[at], -at))
+        window = tuple(at for at in range(centre - _WINDOW, centre + _WINDOW + 1) if 0 <= at < len(self._moments))
+        return window, frozenset(unit for unit, places in standing.items() if not set(window).isdisjoint(places))
+
+    def _units(self, claim: Claim) -> frozenset[str]:
+        """What of a claim is looked for in one place: its content words, and its numbers (as ``#49``).
+
+        All words that name one act of speech are one unit (as ``@0``): to verify and to identify are not two things.
+        """
+        named = {act: claim.content & _ACT_STEMS[act] for act in claim.acts}
+        figures = {f"#{number.text}" for number in claim.numbers if not self._is_dictated(number)}
+        acts = {f"{_ACT}{act}" for act, words in named.items() if words}
+        return claim.content.difference(*named.values()) | figures | acts
+
+    def _by(self, role: str | None, places: Iterable[int]) -> list[int]:
+        """Those of the places at which this party, or one unknown, speaks."""
+        return [at for at in places if role is None or self._moments[at].role in (None, role)]
+
+    def _places_of(self, word: str, claim: Claim) -> list[int]:
+        """Where a number or a word stands, or an act of speech is named, or performed by the party that is named."""
+        if word.startswith("#"):
+            return [
+                at for number in claim.numbers if f"#{number.text}" == word for at in self._places_of_number(number)
+            ]
+        if not word.startswith(_ACT):
+            return self._where.get(word, [])
+        act = int(word.removeprefix(_ACT))
+        said = [at for cue in claim.content & _ACT_STEMS[act] for at in self._where.get(cue, ())]
+        return sorted({*said, *self._by(claim.role, self._acts[act])})
+
+    def _places_of_number(self, number: Number) -> list[int]:
+        return [at for value in number.values for at, other in self._numbers.get(value, ()) if number.agrees(other)]
+
+    def _performed(self, claim: Claim) -> frozenset[int]:
+        return frozenset(act for act in claim.acts if self._by(claim.role, self._acts[act]))
+
+    def _is_by(self, claim: Claim, places: Iterable[int], matched: frozenset[str]) -> bool:
+        """Whether the party that the claim speaks of said any of what matched, where speakers are known."""
+        if claim.role is None or claim.role not in self._roles:
+            return True
+        theirs = set(self._by(claim.role, places))
+        return any(not theirs.isdisjoint(self._places_of(unit, claim)) for unit in matched)
+
+    def _denied(self, places: Iterable[int], matched: frozenset[str]) -> bool:
+        """Whether every matched word at these places stands shortly after a negation."""
+        seen = False
+        for place in places:
+            words, found = self._words[place], self._stems[place]
+            if len(words) != len(found):
+                return False
+            for at, word in enumerate(found):
+                if word in matched:
+                    seen = True
+                    before, after = words[max(0, at - _NEGATION_REACH) : at], words[at + 1 : at + 1 + _NEGATION_REACH]
+                    if NEGATIONS.isdisjoint(before) and DISAVOWALS.isdisjoint(after):
+                        return False
+        return seen
+
+    def _said(self, quote: str) -> bool:
+        """Whether a quotation stands here; an ellipsis stands for words left out."""
+        return all(self._index.has_phrase(part) for part in _parts(quote) if tokens(part))
+
+    def _moments_with(self, quote: str) -> list[Moment]:
+        words = words_of(next((part for part in _parts(quote) if tokens(part)), quote))
+        phrase = f" {' '.join(words)} "
+        return [moment for moment, spaced in zip(self._moments, self._spaced, strict=True) if phrase in spaced]
+
+    def _has_number(self, number: Number) -> bool:
+        if any(value in self._numbers for value in number.values):
+            return bool(self._places_of_number(number))
+        return self._is_dictated(number)
+
+    def _is_dictated(self, number: Number) -> bool:
+        """Whether the digits of a long number stand here in groups, as people spell them out."""
+        return number.text.isdigit() and len(number.text) >= 4 and number.text in self._digits
+
+    def _places_of_acts(self) -> list[list[int]]:
+        """Where each act of speech is performed; a moment is searched only for phrases whose first word it has."""
+        found: list[list[int]] = [[] for _ in ACTS]
+        for at, (words, spaced) in enumerate(zip(self._words, self._spaced, strict=True)):
+            for word in _PHRASE_BEGINNINGS.intersection(words):
+                for act, phrase in _PHRASES_BY_WORD[word]:
+                    places = found[act]
+                    if len(places) < _MAX_PLACES and places[-1:] != [at] and phrase in spaced:
+                        places.append(at)
+        return found
+
+
+_PHRASES_BY_WORD: dict[str, list[tuple[int, str]]] = {}
+for _act, (_, _phrases) in enumerate(ACTS):
+    for _phrase in map(tokens, _phrases):
+        _PHRASES_BY_WORD.setdefault(_phrase[0], []).append((_act, f" {' '.join(_phrase)} "))
+_PHRASE_BEGINNINGS = frozenset(_PHRASES_BY_WORD)
+_ACT_STEMS = tuple(frozenset(stems(list(cues))) for cues, _ in ACTS)
+
+_ACT = "@"
+"""What the mark of an act of speech among units begins with."""
+
+
+def _is_specific(number: Number) -> bool:
+    """An amount, or a number of four digits or more: a denial of it is about this number and no other."""
+    return number.currency is not None or len(number.text) >= 4
+
+
+def _spelt_out(units: frozenset[str], claim: Claim) -> frozenset[str]:
+    """Units with the claim's own words in place of an act's mark."""
+    return frozenset(
+        word
+        for unit in units
+        for word in (claim.content & _ACT_STEMS[int(unit[1:])] if unit.startswith(_ACT) else (unit,))
+    )
+
+
+def _around(places: Iterable[int]) -> set[int]:
+    return {at + shift for at in places for shift in range(-_WINDOW, _WINDOW + 1)}
+
+
+def _parts(quote: str) -> list[str]:
+    return quote.replace("…", "...").split("...")
+
+
+def _joined_digits(text: str) -> str:
+    """Digits with single spaces and hyphens between them taken out: numbers that are dictated digit by digit."""
+    kept = [character if character.isdigit() else "" if character in " -" else "\n" for character in text]
+    return "".join(kept)
+
+
+def _script(character: str) -> str:
+    return unicodedata.name(character, "?").partition(" ")[0]
+
+
+def _scripts(text: str) -> frozenset[str]:
+    return frozenset(_script(word[0]) for word in tokens(text) if word[0].isalpha())

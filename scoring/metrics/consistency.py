@@ -1,0 +1,112 @@
+"""Consistency: how far the scores of several runs on one input lie apart (seed 000, Layer 2; rubrics §7)."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
+
+from scoring.case.case import Case
+from scoring.lexical.label import label
+from scoring.questions.question import Evaluation, Question, Reply, Steps
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.verdict import State, reach_verdict
+
+from .result import Failed, Method, Result, Scored, Unavailable
+from .settle import carried
+
+MAX_RUNS = 100
+"""Runs of one case that are scored."""
+_LEAST_RUNS = 2
+_SHOWN = 5
+
+
+def consistency_of(scores: Sequence[float]) -> float:
+    """1 − (population standard deviation / mean), floored at 0. Every score 0: 1, consistent though wrong.
+
+    >>> round(consistency_of([0.91, 0.90, 0.88]), 3)
+    0.986
+    """
+    mean = statistics.fmean(scores)
+    return max(0.0, 1.0 - statistics.pstdev(scores) / mean) if mean else 1.0
+
+
+def consistency(rubrics: Mapping[str, Rubric], otherwise: Callable[[Case], Steps]) -> Callable[[Case], Steps]:
+    """The measure: each run is scored by the rubric of the case's task, ``otherwise`` by this measure.
+
+    What a rubric asks about a run is asked in the terms of that run. A run whose composite is invalid counts 0; one
+    that cannot be scored leaves no value.
+    """
+
+    def measure(case: Case) -> Steps:
+        runs = [replace(case, model_output=run, repeats=None) for run in (case.model_output, *(case.repeats or ()))]
+        if len(runs) < _LEAST_RUNS:
+            return Unavailable("repeats: fewer than two runs of the same input")
+        if len(runs) > MAX_RUNS:
+            return Unavailable(f"repeats: more than {MAX_RUNS} runs")
+        if case.expected_outcome is None:
+            return Unavailable("no expected_outcome to score runs against")
+        rubric = rubrics.get(case.task or "")
+        scored = yield from (_by_measure(runs, otherwise) if rubric is None else _by_rubric(runs, rubric))
+        missing = [(at, one) for at, one in enumerate(scored, 1) if not isinstance(one, Scored)]
+        if missing:
+            at, result = next(((at, one) for at, one in missing if isinstance(one, Failed)), missing[0])
+            said = f"run {at} has no score: {label(result.reason, 500)}"
+            return Failed(said) if isinstance(result, Failed) else Unavailable(said)
+        by = "answer_correctness" if rubric is None else rubric.id
+        return _told([one for one in scored if isinstance(one, Scored)], by)
+
+    return measure
+
+
+def _told(scored: Sequence[Scored], by: str) -> Scored:
+    scores = [one.value for one in scored]
+    return Scored(
+        value=consistency_of(scores),
+        method=max((one.method for one in scored), key=list(Method).index),
+        reason=f"{len(scores)} runs by {by}: {', '.join(f'{score:.3f}' for score in scores[:_SHOWN])}"
+        + (" …" if len(scores) > _SHOWN else ""),
+        details={"scores": scores, "by": by},
+        judgements=carried(scored),
+    )
+
+
+_Rounds = Generator[tuple[Question, ...], Sequence[Reply], list[Result]]
+
+
+def _by_measure(runs: Sequence[Case], measure: Callable[[Case], Steps]) -> _Rounds:
+    evaluation = Evaluation({at: measure(run) for at, run in enumerate(runs)})
+    yield from _to_its_end(evaluation)
+    return [evaluation.results[at] for at in range(len(runs))]
+
+
+def _by_rubric(runs: Sequence[Case], rubric: Rubric) -> _Rounds:
+    evaluation = Evaluation(
+        {(at, c.metric.id): c.metric.start(run) for at, run in enumerate(runs) for c in rubric.criteria}
+    )
+    yield from _to_its_end(evaluation)
+    return [
+        _composite(rubric, run, {c.metric.id: evaluation.results[at, c.metric.id] for c in rubric.criteria})
+        for at, run in enumerate(runs)
+    ]
+
+
+def _to_its_end(
+    evaluation: Evaluation[int] | Evaluation[tuple[int, str]],
+) -> Generator[tuple[Question, ...], Sequence[Reply], None]:
+    while questions := evaluation.questions:
+        replies = yield questions
+        evaluation.give(dict(zip(questions, replies, strict=True)))
+
+
+def _composite(rubric: Rubric, run: Case, results: Mapping[str, Result]) -> Result:
+    verdict = reach_verdict(rubric, run, results, created_at="")
+    parts = [result for result in results.values() if isinstance(result, Scored)]
+    if verdict.state is State.INVALID or verdict.composite_norm is not None:
+        return Scored(
+            value=verdict.composite_norm or 0.0,
+            method=max((one.method for one in parts), key=list(Method).index, default=Method.EXACT),
+            judgements=carried(parts),
+        )
+    failed = any(isinstance(result, Failed) for result in results.values())
+    return Failed(verdict.reason) if failed else Unavailable(verdict.reason or "incomplete")

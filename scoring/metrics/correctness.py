@@ -1,0 +1,165 @@
+"""Answer correctness and relevancy: an output's facts and meaning beside the reference's, and beside the question."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+
+from scoring.case.case import Case
+from scoring.case.conversation import question_of
+from scoring.case.grounds import written
+from scoring.embedding.similarity import read_cosines
+from scoring.lexical.closed_form import Comparison, compare
+from scoring.lexical.pairing import Pairing, pair_up
+from scoring.lexical.stated import ECHOES, sentences
+from scoring.lexical.text import same
+from scoring.questions.benchmarks import SameFact, StatedClaims
+from scoring.questions.question import NoAnswer, Question, Reply, Steps
+from scoring.questions.translation import SentenceSimilarity
+from scoring.trace.span import Json
+
+from .grounding import read_claims
+from .result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
+from .settle import judgements_of, least_certain, methods_of, settle
+from .structure import shown
+from .summary import MAX_FACTS, Fact
+
+_SHOWN_WRONG = 20
+
+
+def both_sides(case: Case) -> tuple[Json, Json] | Unavailable:
+    """The output and the expected outcome, each as JSON or text."""
+    if case.expected_outcome is None:
+        return Unavailable("no expected_outcome")
+    if case.model_output is None:
+        return Unavailable("no output: model_output is null")
+    return case.output_content, case.expected_content
+
+
+def answer_relevancy(case: Case) -> Steps:
+    """The cosine of output and question; an empty output is relevant to nothing."""
+    question = question_of(case)
+    if not question.strip():
+        return Unavailable("no input that asks anything: the question is not known")
+    if case.model_output is None:
+        return Unavailable("no output: model_output is null")
+    output = written(case.output_content)
+    if not output.strip():
+        return Scored(value=0.0, reason="the output is empty")
+    return (yield from _similar(output, question))
+
+
+def answer_correctness(case: Case) -> Steps:
+    """0.50 × F1 of the facts + 0.50 × similarity of the texts."""
+    sides = both_sides(case)
+    if isinstance(sides, Unavailable):
+        return sides
+    facts = yield from _facts(case.once(_compared))
+    alike = yield from _similar(*map(written, sides))
+    if not isinstance(facts, _Facts):
+        return facts
+    if not isinstance(alike, Scored):
+        return alike
+    return Scored(
+        value=0.5 * facts.f1 + 0.5 * alike.value,
+        method=max(facts.method, alike.method, key=list(Method).index),
+        reason=f"F1 of facts {facts.f1:.3f} ({facts.matched} matched, {facts.expected} expected, {facts.found} given), "
+        f"similarity {alike.value:.3f}",
+        details={"f1": facts.f1, "semantic_similarity": alike.value, "missed": shown(facts.missed)},
+        judgements=tuple(dict.fromkeys((*facts.judgements, *alike.judgements))),
+    )
+
+
+def exact_match(case: Case) -> Result:
+    """Closed-form fields that equal the reference's, over all that either side has."""
+    sides = both_sides(case)
+    if isinstance(sides, Unavailable):
+        return sides
+    made = case.once(_compared)
+    if not made.expected:
+        return NotApplicable("the expected outcome has no closed-form field")
+    wrong = [path or "the output as a whole" for path in made.wrong]
+    details: dict[str, object] = {"wrong": shown(wrong[:_SHOWN_WRONG])}
+    if made.strange:
+        details["ignored"] = shown(made.strange)
+    return Scored(
+        value=made.matched / made.places,
+        reason=f"{made.matched} of {made.places} fields" + (f"; wrong: {', '.join(wrong[:3])}" if wrong else ""),
+        details=details,
+    )
+
+
+def _similar(output: str, other: str) -> Steps:
+    if same(output, other):
+        return Scored(value=1.0, reason="equal")
+    if not output.strip() or not other.strip():
+        return Scored(value=0.0, reason="one of the two is empty")
+    replies = yield (SentenceSimilarity(((output, other),)),)
+    settled = settle(replies, lambda value: read_cosines(value, 1)[0])
+    if not isinstance(settled, tuple):
+        return settled
+    (cosine,), method, judgements = settled
+    return Scored(value=cosine, method=method, reason=f"cosine {cosine:.3f}", judgements=judgements)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    matched: int
+    expected: int
+    found: int
+    missed: tuple[str, ...]
+    method: Method
+    judgements: tuple[Judgement, ...]
+
+    @property
+    def f1(self) -> float:
+        """2 × matched / (expected + found), which is the F1 of precision and recall; nothing on either side: 1."""
+        both = self.expected + self.found
+        return 2 * self.matched / both if both else 1.0
+
+
+def _compared(case: Case) -> Comparison:
+    return compare(case.output_content, case.expected_content, echoes=ECHOES)
+
+
+def _facts(made: Comparison) -> Generator[tuple[Question, ...], Sequence[Reply], _Facts | Unavailable | Failed]:
+    """Facts matched one to one: closed-form fields at their places, and the statements of the prose, wherever."""
+    said, wanted = _statements(made.said), _statements(made.wanted)
+    if max(len(said), len(wanted)) > MAX_FACTS:
+        return Unavailable(f"more than {MAX_FACTS} facts to compare")
+    apart: Sequence[Reply] = ()
+    if said and wanted and sorted(map(str, said)) != sorted(map(str, wanted)):
+        taken_apart = yield tuple(StatedClaims(tuple(map(str, side))) for side in (said, wanted))
+        # Claims of one side are not held against whole sentences of the other.
+        if not any(isinstance(reply, NoAnswer) and not reply.failed for reply in taken_apart):
+            claims = [read_claims(reply, side) for reply, side in zip(taken_apart, (said, wanted), strict=True)]
+            failed = next((one for one in claims if isinstance(one, Failed)), None)
+            if failed is not None:
+                return failed
+            said, wanted = (one for one in claims if not isinstance(one, Failed))
+            apart = taken_apart
+    paired = yield from pair_up([f.text for f in wanted], [f.text for f in said], SameFact, "facts")
+    if not isinstance(paired, Pairing):
+        return paired
+    counted = _counted(made, paired, len(said), len(wanted))
+    return replace(
+        counted,
+        method=least_certain((counted.method, *methods_of(apart))),
+        judgements=tuple(dict.fromkeys((*judgements_of(apart), *counted.judgements))),
+    )
+
+
+def _statements(texts: Sequence[str]) -> tuple[Fact, ...]:
+    return tuple(Fact(sentence) for text in texts for sentence in sentences(text))
+
+
+def _counted(made: Comparison, paired: Pairing, said: int, wanted: int) -> _Facts:
+    # An id by which an item was found is no fact of its own.
+    return _Facts(
+        matched=made.matched - made.ids + wanted - len(paired.missed),
+        expected=made.expected - made.ids + wanted,
+        found=made.found - made.ids + said,
+        missed=(*made.wrong, *paired.missed),
+        method=paired.method,
+        judgements=paired.judgements,
+    )

@@ -1,0 +1,60 @@
+"""Emotion of a call: which is the strongest (seed 000, Task 3, Part 3; rubrics §5)."""
+
+from __future__ import annotations
+
+from scoring.case.case import Case
+from scoring.lexical.label import label
+from scoring.lexical.text import normalise
+from scoring.trace.span import Json
+
+from .result import Result, Scored, Unavailable
+from .structure import kind, reference, shown
+
+_DIGITS = 9
+
+
+def top_emotions(emotions: dict[str, Json]) -> frozenset[str]:
+    """The emotions with the highest percentage, several when they tie; none when none is above 0.
+
+    >>> sorted(top_emotions({"anger": 45, "Fear": 45.0, "joy": 10}))
+    ['anger', 'fear']
+    """
+    told = {
+        name: round(value, _DIGITS)
+        for name, value in emotions.items()
+        if kind(value) == "number" and isinstance(value, int | float)
+    }
+    most = max(told.values(), default=0)
+    return frozenset(normalise(name) for name, value in told.items() if value == most) if most > 0 else frozenset()
+
+
+def expected_emotions(case: Case) -> dict[str, Json] | Unavailable:
+    """The reference's emotions; unavailable when they cannot be used."""
+    expected = reference(case)
+    if isinstance(expected, Unavailable):
+        return expected
+    wanted = expected.get("emotion") if isinstance(expected, dict) else None
+    if not isinstance(wanted, dict):
+        return Unavailable("expected_outcome.emotion is not an object")
+    for name, value in wanted.items():
+        if kind(value) != "number" or not isinstance(value, int | float) or value < 0:
+            return Unavailable(f"expected_outcome.emotion.{label(name)} is not a number of 0 or more")
+    return wanted
+
+
+def dominant_emotion(case: Case) -> Result:
+    """1 when both sides have the same top emotions, ties included, else 0."""
+    wanted = expected_emotions(case)
+    if isinstance(wanted, Unavailable):
+        return wanted
+    given = case.output.value.get("emotion") if isinstance(case.output.value, dict) else None
+    top, found = top_emotions(wanted), top_emotions(given if isinstance(given, dict) else {})
+    return Scored(
+        value=float(top == found),
+        reason="" if top == found else f"{_named(found)}, expected {_named(top)}",
+        details={"top": shown(sorted(found)), "expected": shown(sorted(top))},
+    )
+
+
+def _named(emotions: frozenset[str]) -> str:
+    return " and ".join(map(str, shown(sorted(emotions)[:3]))) or "none"

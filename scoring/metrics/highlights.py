@@ -1,0 +1,66 @@
+"""Highlights of a summary: which of the reference's the model captured, and which of its own are correct."""
+
+from __future__ import annotations
+
+from scoring.case.case import Case
+from scoring.lexical.pairing import Pairing, pair_up
+from scoring.lexical.text import normalise
+from scoring.questions.question import Steps
+from scoring.questions.text import CorrectHighlight, SameHighlight
+
+from .result import Scored, Unavailable
+from .settle import settle, truth
+from .structure import shown
+from .summary import MAX_FACTS, known_texts, summaries, why
+
+
+def highlight_recall(case: Case) -> Steps:
+    """Share of the reference's highlights that the model has, matched one to one, as many as can be."""
+    both = summaries(case, highlights="array")
+    if isinstance(both, Unavailable):
+        return both
+    wanted, found = both[0].highlights, both[1].highlights
+    if not wanted or not found:
+        return Scored(value=float(not wanted and not found), reason=f"{len(wanted)} expected, {len(found)} given")
+    paired = yield from pair_up(wanted, found, SameHighlight, "highlights")
+    if not isinstance(paired, Pairing):
+        return paired
+    missed = list(paired.missed)
+    matched = len(wanted) - len(missed)
+    return Scored(
+        value=matched / len(wanted),
+        method=paired.method,
+        reason=f"{matched} of {len(wanted)} highlights" + (f"; missed: {shown(missed)[0]}" if missed else ""),
+        details={"missed": shown(missed)},
+        judgements=paired.judgements,
+    )
+
+
+def highlight_correctness(case: Case) -> Steps:
+    """Share of the model's highlights that nothing contradicts and whose figures and names stand somewhere."""
+    both = summaries(case, highlights="array")
+    if isinstance(both, Unavailable):
+        return both
+    found, known = both[1].highlights, known_texts(both[0])
+    if not found:
+        return Scored(value=float(not both[0].highlights), reason="the model gave no highlight")
+    open_ones = tuple(dict.fromkeys(one for one in found if normalise(one) not in known))
+    if not open_ones:
+        return Scored(value=1.0, reason=f"all {len(found)} stand in the reference")
+    if len(open_ones) > MAX_FACTS:
+        return Unavailable(f"more than {MAX_FACTS} highlights to look up")
+    replies = yield tuple(map(CorrectHighlight, open_ones))
+    settled = settle(replies, truth)
+    if not isinstance(settled, tuple):
+        return settled
+    values, method, judgements = settled
+    refuted = {one for one, held in zip(open_ones, values, strict=True) if not held}
+    wrong = [one for one in found if one in refuted]
+    return Scored(
+        value=(len(found) - len(wrong)) / len(found),
+        method=method,
+        reason=f"{len(found) - len(wrong)} of {len(found)} highlights"
+        + (f"; wrong: {shown(wrong)[0]} ({why(replies, values)})" if wrong else ""),
+        details={"wrong": shown(wrong)},
+        judgements=judgements,
+    )

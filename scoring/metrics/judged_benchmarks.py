@@ -1,0 +1,121 @@
+"""The two benchmarks that only a judge can tell: sound reasoning, and instructions followed (seed 000, Layer 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scoring.case.case import Case
+from scoring.judging import contract
+from scoring.lexical.label import label
+from scoring.questions.benchmarks import FollowsInstructions, SoundReasoning
+from scoring.questions.question import Steps
+
+from .correctness import both_sides
+from .result import NotApplicable, Scored, Unavailable
+from .settle import settle
+from .structure import shown
+
+MAX_PARTS = 500
+"""Steps or instructions of one case."""
+SOUNDNESS = (0.0, 0.5, 1.0)
+"""Wrong, partial, sound."""
+
+
+def argument_correctness(case: Case) -> Steps:
+    """The mean over the steps of the output's reasoning; 0 where it gives none and the reference does."""
+    sides = both_sides(case)
+    if isinstance(sides, Unavailable):
+        return sides
+    replies = yield (SoundReasoning(),)
+    settled = settle(replies, read_reasoning)
+    if not isinstance(settled, tuple):
+        return settled
+    ((steps, expected),), method, judgements = settled
+    if not steps:
+        if not expected:
+            return NotApplicable("neither the output nor the expected outcome reasons")
+        return Scored(value=0.0, method=method, reason="the output gives no reasoning", judgements=judgements)
+    weak = [step for step, score in steps if score < 1]
+    return Scored(
+        value=sum(score for _, score in steps) / len(steps),
+        method=method,
+        reason=f"{len(steps) - len(weak)} of {len(steps)} steps sound" + (f"; not: {label(weak[0])}" if weak else ""),
+        details={"steps": [{"step": label(step, 200), "score": score} for step, score in steps[:20]]},
+        judgements=judgements,
+    )
+
+
+def instruction_following(case: Case) -> Steps:
+    """Instructions followed over all instructions: those of ``config.instructions``, else of the system prompt."""
+    if case.model_output is None:
+        return Unavailable("no output: model_output is null")
+    listed = instructions(case)
+    if isinstance(listed, Unavailable):
+        return listed
+    if listed == ():
+        return NotApplicable("config.instructions is empty")
+    replies = yield (FollowsInstructions(listed),)
+    settled = settle(replies, lambda value: read_instructions(value, listed))
+    if not isinstance(settled, tuple):
+        return settled
+    (told,), method, judgements = settled
+    if not told:
+        return NotApplicable("the system prompt gives no instruction")
+    broken = [instruction for instruction, followed in told if not followed]
+    return Scored(
+        value=(len(told) - len(broken)) / len(told),
+        method=method,
+        reason=f"{len(told) - len(broken)} of {len(told)} followed" + (f"; not: {label(broken[0])}" if broken else ""),
+        details={"not_followed": shown(broken)},
+        judgements=judgements,
+    )
+
+
+def instructions(case: Case) -> tuple[str, ...] | Unavailable | None:
+    """The listed instructions; None when a judge has to find them in the system prompt."""
+    listed = case.config.get("instructions")
+    if listed is None:
+        known = case.system_prompt is not None and case.system_prompt.strip()
+        return None if known else Unavailable("neither config.instructions nor system_prompt")
+    if not isinstance(listed, list) or not all(isinstance(one, str) and one.strip() for one in listed):
+        return Unavailable("config.instructions is not a list of texts")
+    if len(listed) > MAX_PARTS:
+        return Unavailable(f"config.instructions: more than {MAX_PARTS}")
+    return tuple(str(one) for one in listed)
+
+
+def read_reasoning(value: object) -> tuple[list[tuple[str, float]], bool]:
+    """A judge's steps with their scores, and whether the reference reasons; ``ValueError`` names the fault."""
+    found = contract.read_object(value)
+    expected = contract.yes_or_no(found, "expected")
+    return [_read_step(one) for one in _listed(found, "steps")], expected
+
+
+def read_instructions(value: object, listed: Sequence[str] | None) -> list[tuple[str, bool]]:
+    """A judge's instructions, each followed or not; as many as are ``listed``. ``ValueError`` names the fault."""
+    told = [_read_instruction(one) for one in _listed(contract.read_object(value), "instructions")]
+    if listed is None:
+        return told
+    if len(told) != len(listed):
+        raise ValueError(f"instructions are {len(told)}, not {len(listed)}")
+    return [(instruction, followed) for instruction, (_, followed) in zip(listed, told, strict=True)]
+
+
+def _listed(found: object, key: str) -> Sequence[object]:
+    listed = contract.required(contract.read_object(found), key)
+    if not isinstance(listed, list | tuple) or len(listed) > MAX_PARTS:
+        raise ValueError(f"{key} is not a list of at most {MAX_PARTS}")
+    return listed
+
+
+def _read_step(value: object) -> tuple[str, float]:
+    found = contract.read_object(value)
+    score = contract.share(found, "score")
+    if score not in SOUNDNESS:
+        raise ValueError("score is not one of 1.0, 0.5 and 0.0")
+    return contract.text(found, "step"), score
+
+
+def _read_instruction(value: object) -> tuple[str, bool]:
+    found = contract.read_object(value)
+    return contract.text(found, "instruction"), contract.yes_or_no(found, "followed")

@@ -1,0 +1,88 @@
+"""Result: a number with the way it was decided, or no number with the reason. Never a default."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from scoring.trace.record import record
+
+
+class Method(StrEnum):
+    """How a value was decided, from certain to estimated."""
+
+    EXACT = "exact"
+    LEXICAL = "lexical"
+    EMBEDDING = "embedding"
+    JUDGE = "judge"
+    HUMAN = "human"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Who was asked one thing, with which prompt, in which call, and what that call cost.
+
+    ``prompt_version`` is the SHA-256 of the prompt's file. ``cost_usd`` is what the whole call cost, whether or
+    not an answer came of it: all ``requests`` to models (those of a panel, and what was asked again) and their tokens.
+    Answers of one call share its id in ``call`` and are paid once. An empty ``call`` is an answer out of the
+    cache, for which nothing was paid now. ``flags`` name what makes the answer doubtful (it contradicts what can be
+    decided without a judge) or its cost too low.
+    """
+
+    model: str
+    prompt_version: str
+    cost_usd: float = 0.0
+    call: str = ""
+    flags: tuple[str, ...] = ()
+    requests: int = 1
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@record(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A measured value. Finite by construction; ``details`` is what a reader needs to check it, as JSON.
+
+    ``judgements`` are those of all judged answers that the value is made of.
+    """
+
+    value: float
+    method: Method = Method.EXACT
+    reason: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)
+    judgements: tuple[Judgement, ...] = ()
+    status = "scored"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, bool) or not math.isfinite(self.value):
+            raise ValueError(f"a score must be a finite number, got {self.value!r}")
+
+
+@record(frozen=True, slots=True, kw_only=False)
+class NotApplicable:
+    """There is nothing to measure: the metric's weight goes to the others, coverage stays."""
+
+    reason: str
+    status = "not_applicable"
+
+
+@record(frozen=True, slots=True, kw_only=False)
+class Unavailable:
+    """What the metric needs is missing (no reference, no judge, no embeddings): coverage falls."""
+
+    reason: str
+    status = "unavailable"
+
+
+@record(frozen=True, slots=True, kw_only=False)
+class Failed:
+    """It was tried and failed (a judge that timed out, an answer that did not parse): coverage falls."""
+
+    reason: str
+    status = "error"
+
+
+Result: TypeAlias = Scored | NotApplicable | Unavailable | Failed

@@ -1,0 +1,166 @@
+"""Sentiment of sentences: the model's labels against the reference's (seed 000, Task 3, Part 1; rubrics §5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scoring.case.case import Case
+from scoring.lexical.text import normalise
+from scoring.trace.span import Json
+
+from .result import Result, Scored, Unavailable
+from .structure import Matched, items, kind, match_by_id, reference, shown, strict_key
+
+CLASSES = ("positive", "neutral", "negative")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence that the reference labels, and the model's label: None when missing, "" when of no class."""
+
+    sentence_id: Json
+    expected: str
+    found: str | None
+
+    @property
+    def correct(self) -> bool:
+        return self.found == self.expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """Both sides matched by sentence id; ``answered`` tells whether the model gave any item at all.
+
+    ``unlabelled`` are sentences for which the reference itself has no label: they count nowhere.
+    """
+
+    sentences: tuple[Sentence, ...]
+    unlabelled: tuple[Json, ...]
+    matched: Matched
+    answered: bool
+
+    @property
+    def nothing(self) -> float | None:
+        """With no sentence expected: 1 when none was labelled either, else 0 (rubrics §1.2). None: there are some."""
+        if self.sentences:
+            return None
+        return 0.0 if self.answered else 1.0
+
+    def remarks(self) -> dict[str, object]:
+        """What was ignored."""
+        told = {
+            "unknown_ids": shown(self.matched.unknown),
+            "repeated_ids": shown(self.matched.repeated),
+            "unlabelled_in_reference": shown(self.unlabelled),
+        }
+        return {name: ids for name, ids in told.items() if ids}
+
+
+def read_labels(case: Case) -> Labels | Unavailable:
+    """The reference's sentences with the model's labels; unavailable without a reference that can be used."""
+    expected = reference(case)
+    if isinstance(expected, Unavailable):
+        return expected
+    if not isinstance(expected, dict) or not isinstance(expected.get("sentiment"), list):
+        return Unavailable("expected_outcome.sentiment is not a list")
+    wanted: list[dict[str, Json]] = []
+    for index, sentence in enumerate(items(expected, "sentiment")):
+        problem = _unusable(sentence)
+        if problem or not isinstance(sentence, dict):
+            return Unavailable(f"expected_outcome.sentiment[{index}]: {problem}")
+        wanted.append(sentence)
+    ids = [sentence["sentence_id"] for sentence in wanted]
+    if len(set(map(strict_key, ids))) != len(ids):
+        return Unavailable("expected_outcome.sentiment: an id stands twice")
+    labelled = [sentence for sentence in wanted if sentence.get("label") is not None]
+    if wanted and not labelled:
+        return Unavailable("expected_outcome.sentiment has no label")
+    given = items(case.output.value, "sentiment")
+    matched = match_by_id(given, "sentence_id", ids)
+    return Labels(
+        sentences=tuple(
+            Sentence(
+                sentence["sentence_id"],
+                _label(sentence["label"]) or "",
+                _label(matched.by_id.get(strict_key(sentence["sentence_id"]), {}).get("label")),
+            )
+            for sentence in labelled
+        ),
+        unlabelled=tuple(sentence["sentence_id"] for sentence in wanted if sentence.get("label") is None),
+        matched=matched,
+        answered=bool(given),
+    )
+
+
+def _unusable(sentence: Json) -> str | None:
+    if not isinstance(sentence, dict):
+        return "not an object"
+    if kind(sentence.get("sentence_id")) not in ("string", "number"):
+        return "sentence_id is missing"
+    if _label(sentence.get("label")) == "":
+        return "label is neither positive, neutral nor negative"
+    return None
+
+
+def _label(value: Json) -> str | None:
+    """One of the classes; "" for anything else, which is a wrong label; None for null, which is a missing one."""
+    if value is None:
+        return None
+    found = normalise(value) if isinstance(value, str) and len(value) < 100 else ""
+    return found if found in CLASSES else ""
+
+
+def over_labels(measure: Callable[[Labels], Result]) -> Callable[[Case], Result]:
+    """The measure of a case from a measure of its labels."""
+
+    def measured(case: Case) -> Result:
+        labels = read_labels(case)
+        return labels if isinstance(labels, Unavailable) else measure(labels)
+
+    return measured
+
+
+def accuracy(labels: Labels) -> Result:
+    """``correctly_labelled_sentences / total_sentences``; missing and invented labels are wrong."""
+    if labels.nothing is not None:
+        return Scored(value=labels.nothing, reason="no sentence expected")
+    wrong = [sentence for sentence in labels.sentences if not sentence.correct]
+    total = len(labels.sentences)
+    return Scored(
+        value=(total - len(wrong)) / total,
+        reason=f"{total - len(wrong)} of {total} sentences",
+        details={"wrong": shown(sentence.sentence_id for sentence in wrong), **labels.remarks()},
+    )
+
+
+def macro_f1(labels: Labels) -> Result:
+    """``(F1_positive + F1_neutral + F1_negative) / 3``; a class that neither side has counts 1."""
+    if labels.nothing is not None:
+        return Scored(value=labels.nothing, reason="no sentence expected")
+    expected = Counter(sentence.expected for sentence in labels.sentences)
+    found = Counter(sentence.found for sentence in labels.sentences)
+    both = Counter(sentence.expected for sentence in labels.sentences if sentence.correct)
+    each = {name: _f1(both[name], found[name], expected[name]) for name in CLASSES}
+    return Scored(
+        value=sum(each.values()) / len(CLASSES),
+        reason=", ".join(f"{name} {value:.2f}" for name, value in each.items()),
+        details={"f1": {name: round(value, 9) for name, value in each.items()}},
+    )
+
+
+def missing(labels: Labels) -> Result:
+    """How many sentences the reference labels and the model does not."""
+    skipped = [sentence.sentence_id for sentence in labels.sentences if sentence.found is None]
+    named = shown(skipped)
+    return Scored(
+        value=len(skipped),
+        reason=f"without a label: {', '.join(map(str, named[:5]))}" if skipped else "",
+        details={"missing": named},
+    )
+
+
+def _f1(both: int, found: int, expected: int) -> float:
+    # 2PR / (P + R) with both ratios written out; 0/0 is 1 (rubrics §1.2).
+    return 2 * both / (found + expected) if found + expected else 1.0

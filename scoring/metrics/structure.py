@@ -1,0 +1,319 @@
+"""Structure check: whether the output has exactly the keys and kinds of the expected outcome (seed 000; rubrics §2).
+
+Shape is compared, content is not: the number of items in a list is free, and so are the keys of the two maps that
+hold data. The comparison takes time linear in both sides, apart from items whose shape may fit an expected one
+without being equal to it; the work on those is bounded (``MAX_STEPS``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import islice
+
+from scoring.case.case import Case, ParsedOutput
+from scoring.lexical.label import label
+from scoring.trace.span import Json
+
+from .bands import must_be_one
+from .metric import Metric
+from .result import Result, Scored, Unavailable
+
+_SHOWN = 5
+_SHOWN_IDS = 50
+_EXACT = 1 << 53
+_FREE_MAPS = ("$.summary.call_extracted_info", "$.emotion")
+"""Maps whose keys are data: extracted fields, and emotion → percentage."""
+_NULLABLE = "$.sentiment[].label"
+"""The only place where null may stand for a string: missing labels have their own counter."""
+_TEXTS = ("$.detected_keywords", "$.detected_topics", "$.valid_entity_set", "$.summary.highlights")
+"""Lists of strings, whatever the reference's own hold: an empty one says nothing of its items."""
+MAX_STEPS = 300_000
+"""Values that one check may compare; a real scorecard has some hundred."""
+_MAX_DEPTH = 100
+"""Levels of nesting that an outline covers; what nests deeper is compared value by value."""
+_MAX_PATH = 200
+_NEAREST = 20
+"""Expected shapes among which the one most like a wrong item is looked for, to tell what is wrong with it."""
+
+
+class TooVariedError(ValueError):
+    """The two sides cannot be compared within ``MAX_STEPS``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Outcome of the check: the first differences with their paths, none when the structure is right."""
+
+    differences: tuple[str, ...]
+    fenced: bool = False
+
+    @property
+    def matches(self) -> bool:
+        return not self.differences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """Items of an output by id: ``by_id`` the first of each expected id, and the ids of what was ignored."""
+
+    by_id: dict[object, dict[str, Json]] = field(default_factory=dict)
+    unknown: tuple[object, ...] = ()
+    repeated: tuple[object, ...] = ()
+
+
+def check(output: ParsedOutput, expected: Json) -> Structure:
+    """Compare the shape of an output with that of the expected outcome; ``TooVariedError`` beyond ``MAX_STEPS``.
+
+    >>> check(ParsedOutput({"a": 1, "c": []}), {"a": 2.5, "b": "x"}).differences
+    ('$.b: missing', '$.c: not expected')
+    """
+    if output.error is not None:
+        return Structure((f"$: {output.error}",), output.fenced)
+    try:
+        return Structure(tuple(islice(_Check().differences(output.value, expected, "$", "$"), _SHOWN)), output.fenced)
+    except RecursionError:
+        raise TooVariedError("the output and the expected outcome are nested too deeply to be compared") from None
+
+
+_NO_REFERENCE = Unavailable("no expected_outcome")
+
+
+def reference(case: Case) -> Json | Unavailable:
+    """The expected outcome as JSON; text must parse. Unavailable when there is none."""
+    if case.expected_outcome is None:
+        return _NO_REFERENCE
+    parsed = case.expected
+    if parsed.error:
+        return _unreadable(parsed.error)
+    return parsed.value
+
+
+@lru_cache(maxsize=64)
+def _unreadable(error: str) -> Unavailable:
+    """One object for all references that fail alike: prose is not JSON from its first character on."""
+    return Unavailable(f"expected_outcome is {error}")
+
+
+def items(value: Json, key: str) -> list[Json]:
+    """The list that stands under ``key`` of an object; empty where there is none."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def match_by_id(found: Sequence[Json], id_key: str, wanted: Sequence[object]) -> Matched:
+    """Items by their id, never by position; an unknown id and a second item with the same id are ignored, and told."""
+    expected = set(map(strict_key, wanted))
+    by_id: dict[object, dict[str, Json]] = {}
+    unknown: list[object] = []
+    repeated: list[object] = []
+    for item in found:
+        if not isinstance(item, dict):
+            continue
+        key = strict_key(item.get(id_key))
+        if key not in expected:
+            unknown.append(item.get(id_key))
+        elif key in by_id:
+            repeated.append(item.get(id_key))
+        else:
+            by_id[key] = item
+    return Matched(by_id=by_id, unknown=tuple(unknown), repeated=tuple(repeated))
+
+
+def strict_key(value: object) -> object:
+    """A hashable form of an id in which ``1``, ``"1"`` and ``true`` differ."""
+    return (kind(value), value if isinstance(value, str | int | float | None) else repr(value))
+
+
+def shown(ids: Iterable[object]) -> list[str | int | float]:
+    """Ids as a verdict shows them: few, short, and writable, whatever an output calls its items."""
+    return [_label(one) for one in islice(ids, _SHOWN_IDS)]
+
+
+def _label(value: object) -> str | int | float:
+    if isinstance(value, str):
+        return label(value)
+    if isinstance(value, int | float) and kind(value) == "number" and abs(value) < _EXACT:
+        return value
+    return kind(value)
+
+
+def kind(value: object) -> str:
+    """The JSON kind of a value; NaN and infinities are of none."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "number"
+        case float():
+            return "number" if math.isfinite(value) else "not JSON"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+        case _:
+            return "not JSON"
+
+
+class _Check:
+    """One comparison: the outlines of lists' items, each made once, and the steps that are left."""
+
+    def __init__(self) -> None:
+        self._left = MAX_STEPS
+        self._outlines: dict[int, Hashable] = {}  # by identity: both sides live, unchanged, as long as the check
+        self._numbers: dict[Hashable, int] = {}
+        self._shapes: dict[int, _Shapes] = {}
+
+    def differences(self, found: Json, expected: Json, path: str, pattern: str) -> Iterator[str]:
+        self._left -= 1
+        if self._left < 0:
+            raise TooVariedError(f"the output cannot be compared with the expected outcome in {MAX_STEPS:,} steps")
+        if pattern in _FREE_MAPS and isinstance(expected, dict):
+            yield from _free_map(found, path, pattern)
+        elif kind(found) != kind(expected) or kind(found) == "not JSON":
+            if not (found is None and pattern == _NULLABLE):
+                yield f"{path}: {kind(found)}, expected {kind(expected)}"
+        elif isinstance(found, dict) and isinstance(expected, dict):
+            yield from (f"{_below(path, key)}: missing" for key in expected if key not in found)
+            yield from (f"{_below(path, key)}: not expected" for key in found if key not in expected)
+            for key in expected:
+                if key in found:
+                    yield from self.differences(found[key], expected[key], _below(path, key), f"{pattern}.{key}")
+        elif isinstance(found, list) and isinstance(expected, list):
+            yield from self._of_items(found, expected, path, pattern)
+
+    def _of_items(self, found: list[Json], expected: list[Json], path: str, pattern: str) -> Iterator[str]:
+        """Every item must have the shape of one of the expected items; an empty expected list says nothing of shape."""
+        if pattern in _TEXTS:
+            for index, item in enumerate(found):
+                if not isinstance(item, str):
+                    yield f"{path}[{index}]: {kind(item)}, expected string"
+            return
+        if not expected:
+            return
+        shapes = self._shapes_of(expected)
+        for index, item in enumerate(found):
+            if self._outline(item) in shapes.outlines:
+                continue
+            # Not equal to any; it may still fit one that has the same keys: null for a label, a shorter inner list.
+            candidates = shapes.by_head.get(_head(item)) or [shapes.most_like(item)]
+            told: list[str] | None = None
+            for shape in candidates:
+                one = list(islice(self.differences(item, shape, f"{path}[{index}]", f"{pattern}[]"), _SHOWN))
+                if told is None or len(one) < len(told):
+                    told = one
+                if not one:
+                    break
+            yield from told or ()
+
+    def _shapes_of(self, expected: list[Json]) -> _Shapes:
+        known = self._shapes.get(id(expected))
+        if known is None:
+            distinct = {self._outline(item): item for item in expected}
+            known = self._shapes[id(expected)] = _Shapes(frozenset(distinct), list(distinct.values()))
+        return known
+
+    def _outline(self, value: Json, depth: int = 0) -> Hashable:
+        """A hashable outline of a value: equal outlines, equal shape."""
+        if not isinstance(value, dict | list):
+            told = kind(value)
+            return told if told != "not JSON" else object()  # equal to nothing
+        known = self._outlines.get(id(value))
+        if known is not None:
+            return known
+        if depth == _MAX_DEPTH:
+            return object()
+        made: Hashable
+        if isinstance(value, dict):
+            made = frozenset((key, self._outline(item, depth + 1)) for key, item in value.items())
+        else:
+            made = ("array", frozenset(self._outline(item, depth + 1) for item in value))
+        # Hashing an outline walks all of it: one number for each distinct outline keeps that to a single level.
+        self._outlines[id(value)] = made = self._numbers.setdefault(made, len(self._numbers))
+        return made
+
+
+class _Shapes:
+    """The distinct shapes of an expected list's items."""
+
+    def __init__(self, outlines: frozenset[Hashable], items: list[Json]) -> None:
+        self.outlines = outlines
+        self._items = items
+        self.by_head: dict[Hashable, list[Json]] = {}
+        for item in items:
+            self.by_head.setdefault(_head(item), []).append(item)
+
+    def most_like(self, item: Json) -> Json:
+        """The one to tell a wrong item's differences from: of the same kind and with the most keys in common."""
+        keys = item.keys() if isinstance(item, dict) else frozenset[str]()
+
+        def likeness(shape: Json) -> tuple[bool, int, int]:
+            if not isinstance(shape, dict):
+                return kind(shape) == kind(item), 0, 0
+            return isinstance(item, dict), len(shape.keys() & keys), -len(shape)
+
+        return max(self._items[:_NEAREST], key=likeness)
+
+
+def _head(value: Json) -> Hashable:
+    """What two values that may have the same shape have in common without looking further: the kind, and the keys."""
+    return frozenset(value) if isinstance(value, dict) else kind(value)
+
+
+def _below(path: str, key: str) -> str:
+    """The path of a value below another; beyond ``_MAX_PATH`` characters it ends in a mark of omission."""
+    if path.endswith("….…"):
+        return path
+    return f"{path}.{label(key)}" if len(path) < _MAX_PATH else f"{path[:_MAX_PATH]}….…"
+
+
+def _free_map(found: Json, path: str, pattern: str) -> Iterator[str]:
+    if not isinstance(found, dict):
+        yield f"{path}: {kind(found)}, expected object"
+    elif pattern == "$.emotion":
+        for key, value in found.items():
+            if kind(value) != "number" or not isinstance(value, int | float) or value < 0:
+                yield f"{_below(path, key)}: expected a number >= 0"
+
+
+def structure_compliance(reference_fault: Callable[[Case], Unavailable | None]) -> Metric:
+    """Response structure compliance, for a rubric that says when its reference cannot be used.
+
+    What is wrong with the reference is never held against the output.
+    """
+    return replace(response_structure_compliance, measure=lambda case: reference_fault(case) or _measure(case))
+
+
+def _measure(case: Case) -> Result:
+    expected = reference(case)
+    if isinstance(expected, Unavailable):
+        return expected
+    try:
+        outcome = check(case.output, expected)
+    except TooVariedError as error:
+        return Unavailable(str(error))
+    details: dict[str, object] = {"differences": list(outcome.differences)}
+    if outcome.fenced:
+        details["fenced"] = True
+    return Scored(value=float(outcome.matches), reason="; ".join(outcome.differences[:3]), details=details)
+
+
+_UNDEFINED = "there is no expected outcome, or none that can be used; or the comparison would take too many steps"
+
+response_structure_compliance = Metric(
+    id="response_structure_compliance",
+    short="structure_compliance",
+    title="Response Structure Compliance",
+    meaning="Whether the output has exactly the keys and JSON kinds of the expected outcome; 1 or 0.",
+    formula="1 if structure matches expected_outcome exactly; 0 if any key is missing, renamed, or extra",
+    source="seed 000, Prerequisite of every task; rubrics §2",
+    measure=_measure,
+    bands=must_be_one(),
+    undefined=_UNDEFINED,
+)

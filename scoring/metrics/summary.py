@@ -1,0 +1,194 @@
+"""Summary of a call: purpose, highlights, extracted fields (seed 000, Task 3, Part 2; rubrics §5)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scoring.case.case import Case
+from scoring.lexical.text import normalise, same
+from scoring.questions.question import Answer, NoAnswer, Reply, Steps
+from scoring.questions.text import SameIntent, SummaryClaims, Supported
+from scoring.trace.span import Json
+
+from .result import Failed, Result, Scored, Unavailable
+from .settle import judgements_of, least_certain, methods_of, settle, truth
+from .structure import items, kind, reference, shown
+
+MAX_FACTS = 500
+"""Facts of one summary that are looked up."""
+
+_EMPTY = frozenset(("", "n/a", "unknown", "none"))
+"""What stands in a field that was not filled, normalised."""
+_INTENT_LEVELS = (0.0, 0.5, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that a summary states; ``about`` names the field that it fills, empty for a sentence."""
+
+    text: str
+    about: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.about}: {self.text}" if self.about else self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """One side's summary. Blank highlights say nothing and are left out; ``fields`` hold what they hold."""
+
+    call_purpose: str
+    highlights: tuple[str, ...]
+    fields: Mapping[str, Json]
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """The purpose, each highlight, each field that is filled."""
+        purpose = (Fact(self.call_purpose),) if self.call_purpose.strip() else ()
+        told = (Fact(_written(value), name) for name, value in self.fields.items() if is_filled(value))
+        return (*purpose, *map(Fact, self.highlights), *told)
+
+
+def is_filled(value: Json) -> bool:
+    """Whether a field says anything: null, blank, an empty list and "N/A", "unknown", "none" do not."""
+    if isinstance(value, str):
+        return normalise(value) not in _EMPTY
+    return value not in (None, [], {})
+
+
+def read_summary(value: Json) -> Summary:
+    """A summary read leniently: its structure has been checked, and what is not there is empty."""
+    summary = value.get("summary") if isinstance(value, dict) else None
+    purpose = summary.get("call_purpose") if isinstance(summary, dict) else None
+    fields = summary.get("call_extracted_info") if isinstance(summary, dict) else None
+    return Summary(
+        call_purpose=purpose if isinstance(purpose, str) else "",
+        highlights=tuple(one for one in items(summary, "highlights") if isinstance(one, str) and one.strip()),
+        fields=fields if isinstance(fields, dict) else {},
+    )
+
+
+def _written(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def summaries(case: Case, **needed: str) -> tuple[Summary, Summary] | Unavailable:
+    """The reference's summary and the model's; unavailable unless the reference's keys have the kinds ``needed``."""
+    expected = reference(case)
+    if isinstance(expected, Unavailable):
+        return expected
+    summary = expected.get("summary") if isinstance(expected, dict) else None
+    if not isinstance(summary, dict):
+        return Unavailable("expected_outcome.summary is not an object")
+    for key, wanted in needed.items():
+        if kind(summary.get(key)) != wanted:
+            return Unavailable(f"expected_outcome.summary.{key} is not of kind {wanted}")
+    if "highlights" in needed and not all(isinstance(one, str) for one in items(summary, "highlights")):
+        return Unavailable("expected_outcome.summary.highlights is not a list of strings")
+    return read_summary(expected), read_summary(case.output.value)
+
+
+def call_intent(case: Case) -> Steps:
+    """1.0 the same intent, 0.5 part of it, 0.0 another; equal texts and a blank one need nobody's opinion."""
+    both = summaries(case, call_purpose="string")
+    if isinstance(both, Unavailable):
+        return both
+    expected, found = both[0].call_purpose, both[1].call_purpose
+    if same(expected, found):
+        return Scored(value=1.0, reason="equal")
+    if not expected.strip():
+        return Unavailable("expected_outcome.summary.call_purpose is blank")
+    if not found.strip():
+        return Scored(value=0.0, reason="the model gave no call purpose")
+    replies = yield (SameIntent(expected, found),)
+    settled = settle(replies, _intent_level)
+    if not isinstance(settled, tuple):
+        return settled
+    (level,), method, judgements = settled
+    return Scored(value=level, method=method, reason=why(replies), judgements=judgements)
+
+
+def required_fields(case: Case) -> Result:
+    """Share of the reference's fields that the model filled; what the reference leaves empty may stay so."""
+    both = summaries(case, call_extracted_info="object")
+    if isinstance(both, Unavailable):
+        return both
+    wanted, found = both[0].fields, both[1].fields
+    if not wanted:
+        filled = any(map(is_filled, found.values()))
+        return Scored(value=0.0 if filled else 1.0, reason="the reference has no field")
+    missing = [
+        name for name, value in wanted.items() if name not in found or (is_filled(value) and not is_filled(found[name]))
+    ]
+    return Scored(
+        value=(len(wanted) - len(missing)) / len(wanted),
+        reason=f"{len(wanted) - len(missing)} of {len(wanted)} fields"
+        + (f"; missing: {', '.join(map(str, shown(missing[:5])))}" if missing else ""),
+        details={"missing": shown(missing)},
+    )
+
+
+def fabrication_free(case: Case) -> Steps:
+    """Share of what the summary states that the transcript or the reference supports."""
+    both = summaries(case)
+    if isinstance(both, Unavailable):
+        return both
+    facts, known = both[1].facts, known_texts(both[0])
+    if all(normalise(fact.text) in known for fact in facts):
+        return Scored(value=1.0, reason="all it states stands in the reference" if facts else "it states nothing")
+    if len(facts) > MAX_FACTS:
+        return Unavailable(f"more than {MAX_FACTS} facts to look up")
+    taken_apart = yield (SummaryClaims(tuple(map(str, facts))),)
+    claims = _claims(taken_apart[0], facts)
+    if isinstance(claims, Failed):
+        return claims
+    asked = tuple({Supported(c.text, c.about): None for c in claims if normalise(c.text) not in known})
+    replies = yield asked
+    settled = settle(replies, truth)
+    if not isinstance(settled, tuple):
+        return settled
+    values, method, judgements = settled
+    unsupported = {(question.claim, question.about) for question, held in zip(asked, values, strict=True) if not held}
+    if unsupported and case.transcript is None:
+        return Unavailable("no transcript to look facts up in")
+    fabricated = [str(claim) for claim in claims if (claim.text, claim.about) in unsupported]
+    total = len(claims)
+    return Scored(
+        value=(total - len(fabricated)) / total,
+        method=least_certain((method, *methods_of(taken_apart))),
+        reason=f"{len(fabricated)} of {total} facts fabricated"
+        + (f": {shown(fabricated)[0]} ({why(replies, values)})" if fabricated else ""),
+        details={"fabricated": shown(fabricated), "hallucination_rate": len(fabricated) / total},
+        judgements=tuple(dict.fromkeys((*judgements_of(taken_apart), *judgements))),
+    )
+
+
+def known_texts(expected: Summary) -> frozenset[str]:
+    """What the reference states, normalised: whoever says the same in the same words needs no further support."""
+    return frozenset(normalise(fact.text) for fact in expected.facts)
+
+
+def why(replies: Sequence[Reply], values: Sequence[bool] = ()) -> str:
+    """The reason that was given with the first answer, or with the first that says no."""
+    at = values.index(False) if False in values else 0
+    reply = replies[at]
+    return reply.reason[:200] if isinstance(reply, Answer) else ""
+
+
+def _claims(reply: Reply, facts: tuple[Fact, ...]) -> tuple[Fact, ...] | Failed:
+    if isinstance(reply, NoAnswer):
+        return Failed(reply.reason) if reply.failed else facts
+    claims = reply.value
+    if not isinstance(claims, tuple | list) or not all(isinstance(one, str) and one.strip() for one in claims):
+        return Failed("parse_error: claims are not a list of texts")
+    if not 0 < len(claims) <= MAX_FACTS:
+        return Failed(f"parse_error: not between 1 and {MAX_FACTS} claims")
+    return tuple(map(Fact, claims))
+
+
+def _intent_level(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value not in _INTENT_LEVELS:
+        raise ValueError("not one of 1.0, 0.5 and 0.0")
+    return float(value)

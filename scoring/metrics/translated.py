@@ -1,0 +1,170 @@
+"""A translation beside its reference: sentences matched by ``source_id``, terms and names by what they translate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scoring.case.case import Case
+from scoring.lexical.mention import Mentions
+from scoring.lexical.text import normalise, same
+from scoring.trace.span import Json
+
+from .result import Unavailable
+from .structure import Matched, items, kind, match_by_id, reference, shown, strict_key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """A sentence of the reference. ``given`` is the model's translation of it, None where there is none.
+
+    A blank text is none, and so is a copy of the source where the reference differs from it (``copied``).
+    """
+
+    source_id: Json
+    source: str
+    expected: str
+    given: str | None
+    copied: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """The reference's sentences, and the model's texts: the full one, and those of known sentences as they stand."""
+
+    sentences: tuple[Sentence, ...]
+    matched: Matched
+    full: str
+    texts: tuple[str, ...]
+
+    @property
+    def given(self) -> str:
+        """The model's translated sentences as one text, a line a sentence."""
+        return "\n".join(sentence.given for sentence in self.sentences if sentence.given)
+
+    @property
+    def delivered(self) -> str:
+        """All that the model delivered: the full translation, and its sentences where they say something else."""
+        sentences = "\n".join(text for text in self.texts if text.strip())
+        if not self.full.strip() or _without_spaces(self.full) == _without_spaces(sentences):
+            return self.full if self.full.strip() else sentences
+        return f"{self.full}\n\n{sentences}" if sentences else self.full
+
+    def remarks(self) -> dict[str, object]:
+        """What was ignored or is no translation."""
+        told = {
+            "missing": shown(s.source_id for s in self.sentences if s.given is None and not s.copied),
+            "copied": shown(s.source_id for s in self.sentences if s.copied),
+            "unknown_ids": shown(self.matched.unknown),
+            "repeated_ids": shown(self.matched.repeated),
+        }
+        return {name: ids for name, ids in told.items() if ids}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handled:
+    """A term or name of the reference: how it is to be handled, how the model says it did, and whether that shows."""
+
+    name: str
+    expected: str
+    given: str | None
+    borne_out: bool
+
+    @property
+    def correct(self) -> bool:
+        """A self-report that the model's own text does not bear out is wrong."""
+        return self.given is not None and same(self.given, self.expected) and self.borne_out
+
+    def __str__(self) -> str:
+        said = "not reported" if self.given is None else f"as {self.given[:40]!r}"
+        if self.given is not None and same(self.given, self.expected):
+            return f"{self.name[:40]} ({said}, which does not stand in the translation)"
+        return f"{self.name[:40]} ({said}, expected {self.expected[:40]!r})"
+
+
+def read_translation(case: Case) -> Translation | Unavailable:
+    """The reference's sentences with the model's; unavailable without a reference that can be used."""
+    expected = reference(case)
+    if isinstance(expected, Unavailable):
+        return expected
+    if not isinstance(expected, dict) or not isinstance(expected.get("sentence_translations"), list):
+        return Unavailable("expected_outcome.sentence_translations is not a list")
+    wanted = [item if isinstance(item, dict) else {} for item in items(expected, "sentence_translations")]
+    for index, item in enumerate(wanted):
+        if problem := _unusable(item):
+            return Unavailable(f"expected_outcome.sentence_translations[{index}]: {problem}")
+    ids = [item["source_id"] for item in wanted]
+    if len(set(map(strict_key, ids))) != len(ids):
+        return Unavailable("expected_outcome.sentence_translations: a source_id stands twice")
+    output = case.output.value
+    full = output.get("full_translation") if isinstance(output, dict) else None
+    matched = match_by_id(items(output, "sentence_translations"), "source_id", ids)
+    known = [matched.by_id[key] for key in map(strict_key, ids) if key in matched.by_id]
+    return Translation(
+        sentences=tuple(_sentence(item, matched) for item in wanted),
+        matched=matched,
+        full=full if isinstance(full, str) else "",
+        texts=tuple(_text(item, "translated_text") for item in known),
+    )
+
+
+def read_handled(case: Case, key: str, name_key: str) -> tuple[Handled, ...] | Unavailable:
+    """Terms (or names) of the reference with the model's, the first of each; none where the reference has no list."""
+    translation, expected = read_translation(case), reference(case)
+    if isinstance(translation, Unavailable):
+        return translation
+    listed = expected.get(key) if isinstance(expected, dict) else None
+    if listed is not None and not isinstance(listed, list):
+        return Unavailable(f"expected_outcome.{key} is not a list")
+    wanted: dict[str, tuple[str, str]] = {}
+    for index, item in enumerate(listed or ()):
+        name, handled_as = _text(item, name_key), _text(item, "handled_as")
+        if not name.strip() or not handled_as.strip():
+            return Unavailable(f"expected_outcome.{key}[{index}]: {name_key} and handled_as are not both texts")
+        known = wanted.setdefault(normalise(name), (name, handled_as))
+        if not same(known[1], handled_as):
+            return Unavailable(f"expected_outcome.{key}[{index}]: {name[:40]!r} stands twice, handled differently")
+    mentions = Mentions((translation.full, *translation.texts))
+    said = _first_of_each(items(case.output.value, key), name_key)
+    return tuple(
+        Handled(name=name, expected=handled_as, given=said.get(normal), borne_out=mentions.has(handled_as))
+        for normal, (name, handled_as) in wanted.items()
+    )
+
+
+def _unusable(item: dict[str, Json]) -> str | None:
+    if kind(item.get("source_id")) not in ("string", "number"):
+        return "source_id is missing"
+    if not _text(item, "translated_text").strip():
+        return "translated_text is missing"
+    return None
+
+
+def _sentence(item: dict[str, Json], matched: Matched) -> Sentence:
+    source, expected = _text(item, "source_text"), _text(item, "translated_text")
+    given = _text(matched.by_id.get(strict_key(item["source_id"])), "translated_text")
+    copied = bool(given.strip()) and same(given, source) and not same(source, expected)
+    return Sentence(
+        source_id=item["source_id"],
+        source=source,
+        expected=expected,
+        given=given if given.strip() and not copied else None,
+        copied=copied,
+    )
+
+
+def _text(item: Json, key: str) -> str:
+    value = item.get(key) if isinstance(item, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _first_of_each(given: Sequence[Json], name_key: str) -> dict[str, str]:
+    said: dict[str, str] = {}
+    for item in given:
+        if name := _text(item, name_key).strip():
+            said.setdefault(normalise(name), _text(item, "handled_as"))
+    return said
+
+
+def _without_spaces(text: str) -> str:
+    return "".join(normalise(text).split())

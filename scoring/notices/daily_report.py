@@ -1,0 +1,83 @@
+"""Report: how things went over a day (or whatever time it covers), as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from scoring.status.status import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """One (service, environment, rubric): its verdicts of the time covered, and its status at the end of it.
+
+    The pass ratio is the weighted estimate with its one-sided 95 % bounds, ``None`` where nothing passed or failed.
+    """
+
+    service: str
+    environment: str
+    rubric: str
+    status: Status
+    passed: int
+    failed: int
+    incomplete: int
+    pass_ratio: float | None
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeakMetric:
+    """A metric whose weighted mean over ``n`` verdicts, in its own unit, is outside its acceptable band."""
+
+    service: str
+    environment: str
+    rubric: str
+    metric: str
+    mean: float
+    n: int
+    acceptable: float
+    higher_is_better: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreedOn:
+    """How far the judge agrees with people on a rubric: kappa of ``n`` pairs."""
+
+    rubric: str
+    kappa: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """From ``begin_ns`` to ``end_ns``. ``cost_usd`` is ``None`` without a judge; ``more`` courses are not shown.
+
+    ``firing`` are the titles of the alerts that fire at the end of it.
+    """
+
+    begin_ns: int
+    end_ns: int
+    courses: tuple[Course, ...] = ()
+    more: int = 0
+    weakest: tuple[WeakMetric, ...] = ()
+    agreements: tuple[AgreedOn, ...] = ()
+    cost_usd: float | None = None
+    firing: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The report for a wire; what is not known is null."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, said: Mapping[str, Any]) -> Report:
+        """What ``to_json`` said."""
+        courses = (Course(**{**each, "status": Status(each["status"])}) for each in said["courses"])
+        return cls(
+            begin_ns=said["begin_ns"], end_ns=said["end_ns"], courses=tuple(courses), more=said["more"],
+            weakest=tuple(WeakMetric(**each) for each in said["weakest"]),
+            agreements=tuple(AgreedOn(**each) for each in said["agreements"]),
+            cost_usd=said["cost_usd"], firing=tuple(said["firing"]),
+        )  # fmt: skip

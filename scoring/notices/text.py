@@ -1,0 +1,97 @@
+"""Told: a notice in words: a title and paragraphs of lines, which each receiver sets in its own type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from scoring.lexical.label import label
+
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """How an operator wants things worded.
+
+    ``trace_url`` is the address of a trace's page with ``{trace_id}`` in it, ``runbooks`` the address that runbooks
+    lie under; ``None``: no links. Without ``reasons`` nothing is repeated of what was said about a trace.
+    """
+
+    trace_url: str | None = None
+    runbooks: str | None = None
+    reasons: bool = True
+
+    def trace(self, trace_id: str) -> str | None:
+        """The address of a trace's page."""
+        return None if self.trace_url is None else self.trace_url.replace("{trace_id}", _quoted(trace_id))
+
+    def runbook(self, slug: str) -> str | None:
+        """The address of a runbook."""
+        return None if self.runbooks is None else f"{self.runbooks.rstrip('/')}/{slug}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of text, perhaps with a link after it, whose ``link_text`` is shown where links can be named.
+
+    The text is plain: escape it.
+    """
+
+    text: str
+    link: str | None = None
+    link_text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A title and paragraphs. Everything in it is bounded and free of control characters."""
+
+    title: str
+    paragraphs: tuple[tuple[Line, ...], ...]
+
+    @property
+    def text(self) -> str:
+        """All of it as plain text."""
+        blocks = [self.title, *("\n".join(map(_plain_line, lines)) for lines in self.paragraphs)]
+        return "\n\n".join(blocks) + "\n"
+
+
+def paragraphs(*groups: Iterable[Line]) -> tuple[tuple[Line, ...], ...]:
+    """The groups that are not empty."""
+    return tuple(lines for group in groups if (lines := tuple(group)))
+
+
+def plain(text: str, most: int = 300) -> str:
+    """A text of whatever origin on one line: cut, without control characters or marks that turn the reading order."""
+    kept = "".join(char if char.isprintable() else " " for char in text[: 4 * most])
+    return label(" ".join(kept.split()), most)
+
+
+def when(ns: int) -> str:
+    """A moment, to the minute: ``2026-11-21 10:03 UTC``."""
+    return datetime.fromtimestamp(ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def lasting(ns: int) -> str:
+    """A length of time as people say it, rounded down: ``12 minutes``, ``3 hours 5 minutes``, ``2 days``."""
+    seconds = max(0, ns // 10**9)
+    if seconds < _MINUTE_S:
+        return "less than a minute"
+    parts = [(seconds // _DAY_S, "day"), (seconds % _DAY_S // _HOUR_S, "hour"), (seconds % _HOUR_S // 60, "minute")]
+    said = [f"{number} {unit}{'' if number == 1 else 's'}" for number, unit in parts if number]
+    return " ".join(said[:2])
+
+
+def _quoted(text: str) -> str:
+    """A text as one part of a URL's path: all but letters, digits and ``-._~`` percent-encoded."""
+    kept = b"-._~"
+    return "".join(
+        chr(byte) if (byte < 128 and chr(byte).isalnum()) or byte in kept else f"%{byte:02X}"
+        for byte in text.encode("utf-8", "replace")
+    )
+
+
+def _plain_line(line: Line) -> str:
+    return line.text if line.link is None else f"{line.text} {line.link}"

@@ -1,0 +1,148 @@
+"""Effects: a metric asks questions and is given answers; it never learns who answered.
+
+A metric that needs more than arithmetic is a generator. It *yields* a tuple of questions, all that it can ask at
+once, and *receives* the answers in the same order. Network, retries, budget and cache belong to the runtime, so a
+judged metric is tested with plain data. Questions are frozen values: two metrics that ask the same thing ask it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from types import GeneratorType
+from typing import Generic, TypeAlias, TypeVar
+
+from scoring.metrics.result import Judgement, Method, Result
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """**Base of all questions about a case.** Subclasses say what is asked; they hold only hashable text."""
+
+
+@dataclass(frozen=True, slots=True)
+class CitesTranscript(Question):
+    """Does this reason point to a specific moment, quote or action of the transcript? Answered by a bool."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BorneOut(Question):
+    """Does the moment that this reason cites exist in the transcript, accurately described? Answered by a bool."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GradeAnswer(Question):
+    """Seed 002 §2.1: grade the case's answer. Answered by ``{"accuracy_score", "faithfulness_score", "rationale"}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SameEntity(Question):
+    """Which of ``found`` names the same thing as each of ``wanted``, in any language, one to one?
+
+    Answered by a tuple as long as ``wanted``: the index in ``found`` of the match (cosine >= 0.80), or None.
+    """
+
+    wanted: tuple[str, ...]
+    found: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer and how it was come by; the type of ``value`` is what the question's docstring says."""
+
+    value: object
+    method: Method
+    reason: str = ""
+    judgement: Judgement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Nobody could answer. ``failed`` tells *tried and failed* from *nobody is configured who could*.
+
+    ``judgement`` is what was paid for nothing, where a judge was asked.
+    """
+
+    reason: str
+    failed: bool = False
+    judgement: Judgement | None = None
+
+
+Reply: TypeAlias = Answer | NoAnswer
+Steps: TypeAlias = Generator[tuple[Question, ...], Sequence[Reply], Result]
+Begun: TypeAlias = Result | Steps
+"""A metric of a case: its result, where nothing has to be asked for it, else the steps to it."""
+
+
+K = TypeVar("K", bound=Hashable)
+"""How the caller names a metric: its id, or rubric and id."""
+
+
+class Evaluation(Generic[K]):
+    """Several metrics of one case advanced together, a round at a time.
+
+    ``questions`` is what is open now, each question once; ``give`` answers all of it and advances every metric;
+    when nothing is open, ``results`` holds one result a name. ``judgements`` holds by name what judges were asked on
+    its behalf, whether or not a value came of it.
+    """
+
+    def __init__(self, started: Mapping[K, Begun]) -> None:
+        self.results: dict[K, Result] = {}
+        self.judgements: dict[K, tuple[Judgement, ...]] = {}
+        self._running: dict[K, tuple[Steps, tuple[Question, ...]]] = {}
+        for name, begun in started.items():
+            if isinstance(begun, GeneratorType):
+                self._advance(name, begun, None)
+            else:
+                self.results[name] = begun  # type: ignore[assignment]  # all steps are generators of Python's own
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """Open questions in the order in which they were first asked."""
+        if not self._running:
+            return ()
+        return tuple(dict.fromkeys(q for _, asked in self._running.values() for q in asked))
+
+    def give(self, replies: Mapping[Question, Reply]) -> None:
+        """Answer every open question. A question without a reply counts as one that nobody could answer."""
+        nobody = NoAnswer("no answerer is configured for this question")
+        self.advance({question: replies.get(question, nobody) for question in self.questions})
+
+    def advance(self, replies: Mapping[Question, Reply]) -> bool:
+        """Advance the metrics all of whose open questions are answered here, the others wait; whether any did."""
+        ready = {name: running for name, running in self._running.items() if all(q in replies for q in running[1])}
+        for name, (steps, asked) in ready.items():
+            del self._running[name]
+            heard = [replies[q] for q in asked]
+            judged = [reply.judgement for reply in heard if reply.judgement is not None]
+            if judged:
+                self.judgements[name] = tuple(dict.fromkeys((*self.judgements.get(name, ()), *judged)))
+            self._advance(name, steps, heard)
+        return bool(ready)
+
+    @property
+    def running(self) -> tuple[K, ...]:
+        """The names of the metrics that wait for answers."""
+        return tuple(self._running)
+
+    def _advance(self, name: K, steps: Steps, replies: Sequence[Reply] | None) -> None:
+        try:
+            asked = next(steps) if replies is None else steps.send(replies)
+            while not asked:  # nothing left to ask in this round
+                asked = steps.send(())
+        except StopIteration as done:
+            self.results[name] = done.value
+        else:
+            self._running[name] = (steps, asked)
+
+
+def run(started: Mapping[K, Begun], answer: Callable[[Question], Reply]) -> Evaluation[K]:
+    """Metrics driven to their end with a plain function as the only answerer (tests, offline use)."""
+    evaluation = Evaluation(started)
+    while questions := evaluation.questions:
+        evaluation.give({question: answer(question) for question in questions})
+    return evaluation

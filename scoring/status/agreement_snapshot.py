@@ -1,0 +1,77 @@
+"""Agreement standing: how far verdicts agree with people's, and what pass rate people would have found, at one moment.
+
+Metrics, API and status page show the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from scoring.metrics.result import Unavailable
+from scoring.runs.calibrated import Calibrated
+from scoring.runs.label_line import PASS
+from scoring.statistics.agreement import Confusion
+from scoring.statistics.rogan_gladen import rogan_gladen
+
+from .service_status import Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStanding:
+    """A queue of verdicts in doubt. ``reason`` says why nothing is put in now, empty when something may be.
+
+    ``put`` counts what was put in since start, by why; ``left_out`` what was not of late, for the hour's number.
+    """
+
+    name: str
+    reason: str
+    put: Mapping[str, int]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreementStanding:
+    """Where labels come from, and what they say of our verdicts.
+
+    ``reason`` says why they cannot be read now, empty when they can; ``read_s`` is when they last were, in s since the
+    epoch, None for never. ``passed_over`` counts labels that say nothing of how far we agree, by why. ``corrections``
+    counts answers that people corrected, by rubric; ``corrected_passes`` those of them that we had passed.
+    """
+
+    source: str
+    reason: str = ""
+    read_s: float | None = None
+    measured: Sequence[Calibrated] = ()
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+    corrections: Mapping[str, int] = field(default_factory=dict)
+    corrected_passes: Mapping[str, int] = field(default_factory=dict)
+    queue: QueueStanding | None = None
+
+    @property
+    def passes(self) -> dict[str, Confusion]:
+        """What people and we passed, by rubric."""
+        found = (each for each in self.measured if each.metric == PASS)
+        return {each.rubric: each.confusion for each in found if isinstance(each.confusion, Confusion)}
+
+
+def corrected(standings: Iterable[Standing], agreement: AgreementStanding | None) -> list[Standing]:
+    """The standings, each with the pass rate that people would have found (Rogan–Gladen), where labels allow it.
+
+    The judge's errors are those on all labels of the rubric, whatever service they are of; the interval is two-sided,
+    95 %. Rubrics without labels are left as they are.
+    """
+    passes = {} if agreement is None else agreement.passes
+    return [_corrected(standing, passes.get(standing.rubric)) for standing in standings]
+
+
+def _corrected(standing: Standing, table: Confusion | None) -> Standing:
+    told = standing.estimate
+    if table is None or told is None:
+        return standing
+    (true_negative, false_positive), (false_negative, true_positive) = table.counts
+    found = rogan_gladen(
+        told.pass_ratio, told.effective_n,
+        (true_positive, true_positive + false_negative), (true_negative, true_negative + false_positive),
+    )  # fmt: skip
+    return standing if isinstance(found, Unavailable) else replace(standing, corrected=found)

@@ -1,0 +1,67 @@
+"""Standing: where one service stands under one rubric at one moment. Metrics, API and status page show the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scoring.statistics.estimate import Estimate
+from scoring.statistics.missing import MissingBand
+from scoring.statistics.rogan_gladen import Corrected
+
+from .status import Appraisal, Thresholds
+
+UNKNOWN_SERVICE = "unknown_service"
+"""The service of a trace that names none, as OpenTelemetry's resource conventions have it."""
+UNKNOWN_ENVIRONMENT = "unknown"
+"""The environment of a trace that names none."""
+OTHER = "__other__"
+"""What all services and environments are called that are too many to be told apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What the change detector says: its score as a share of its limit, which it may exceed by one failure.
+
+    It tells pass ratios of ``good`` from ``bad``; at ``good`` it raises a false alarm once in ``run_length``
+    verdicts, or more rarely. ``alarmed`` until the score is back at 0; ``since_ns`` is the estimated time of the
+    change.
+    """
+
+    share: float
+    alarmed: bool
+    good: float
+    bad: float
+    run_length: float
+    since_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The window of one (service, environment, rubric).
+
+    ``estimate`` is ``None`` without a verdict that passed or failed. ``incomplete`` counts verdicts that did neither,
+    ``judge_failed`` those of them that did not because the judge failed, ``forced`` those that only a sampling rule
+    drew. Means are weighted as the estimate is: ``composite_mean`` over the verdicts with a composite, in [0, 1];
+    ``metric_means`` over those with a value, in the metric's unit. ``missing`` is how
+    far the pass ratio could lie off for the incomplete verdicts. Where a history is kept: ``since_ns`` the status is
+    what it is, ``sequence_upper`` the upper bound that holds at all times (mode ``sequence``), and the ``change``
+    detector. ``corrected`` is the pass rate that people would have found, None where labels do not allow to tell.
+    """
+
+    service: str
+    environment: str
+    rubric: str
+    estimate: Estimate | None
+    appraisal: Appraisal
+    incomplete: int = 0
+    judge_failed: int = 0
+    forced: int = 0
+    composite_mean: float | None = None
+    metric_means: Mapping[str, float] = field(default_factory=dict)
+    missing: MissingBand | None = None
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    since_ns: int | None = None
+    sequence_upper: float | None = None
+    change: Change | None = None
+    corrected: Corrected | None = None

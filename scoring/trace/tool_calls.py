@@ -1,0 +1,180 @@
+"""Which tools were called: tool spans, completed by and merged with the calls in the models' messages.
+
+A tool span tells that a tool ran; a model's message tells with what it was asked to. Where only the message exists (no
+tool span is made for it), the message that answers the call gives the result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from .jsontext import decoded
+from .span import Json, Span, SpanKind, ToolCall
+from .tool_answers import Answers, Asked, identity
+from .tool_matching import in_order, match
+from .tool_spans import sole, tool_spans
+from .trace import Trace
+from .trace_index import Told
+
+_HANDOFF = re.compile(r"(transfer[_\W]to|delegate|hand[_\W]?off)(?:[_\W]|$)", re.IGNORECASE)
+_VERBS = re.compile(r"^(ask|call|consult|run|invoke|query|use|delegate_to|transfer_to|hand_?off_to)_|_(agent|tool)$")
+
+
+def tool_calls(trace: Trace, told: Told, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | None:
+    """Every tool call in order of time, hand-offs flagged; None where models answered without contents being captured.
+
+    Calls that one answer asked for side by side stand in the order in which it asked, whichever began first.
+    A hand-off is a pseudo-tool by which one agent passes the work to another: named like one (``transfer_to_…``,
+    ``handoff``, ``delegate_…``), or with a run of an agent right below it, or named after an agent that ran, or, where
+    it has no span, answered with what an agent returned that ran right below another.
+    """
+    spans, twins = tool_spans(trace, told.tools)
+    asked = _asked(trace, told.asking)
+    if not spans and not asked:
+        return None if _contents_unknown(trace) else ()
+    matched = match(spans, asked)
+    if not _all_told(spans, asked, matched):
+        asked = Answers(trace).to(asked)
+    agents = {run.agent.lower().replace(" ", "_") for run in runs if run.agent}
+    above_runs = [(run, above) for run in runs if (above := _nearest(trace, run)) is not None]
+    delegating = {twins.get(above.span_id, above.span_id) for _, above in above_runs}
+    returned = {run.output for run, above in above_runs if above.agent and isinstance(run.output, str) and run.output}
+    found: list[tuple[tuple[int, int], ToolCall]] = []
+    order = in_order(spans, matched, asked)
+    for index, span in enumerate(spans):
+        call = _merge(span, asked[matched[index]] if index in matched else None)
+        handoff = call.handoff or _is_handoff(call, agents) or span.span_id in delegating
+        found.append((order[index], _flagged(call, handoff)))
+    used = set(matched.values())
+    for index, ask in enumerate(asked):
+        if index not in used:
+            call = _completed(ask)
+            passed_on = ask.answer is not None and ask.answer.text in returned
+            flag = call.handoff or passed_on or _is_handoff(call, agents)
+            found.append(((ask.at_ns, index), _flagged(call, flag)))
+    return tuple(call for _, call in sorted(found, key=lambda pair: pair[0]))
+
+
+def _contents_unknown(trace: Trace) -> bool:
+    calls = trace.models
+    return bool(calls) and not any(span.output_messages or span.output is not None for span in calls)
+
+
+def _asked(trace: Trace, asking: Sequence[Span]) -> list[Asked]:
+    """Calls that models made in this trace: those in their answers, not those in the history they were given."""
+    if not asking:
+        return []
+    covered = _above_models(trace)
+    found: list[Asked] = []
+    seen: set[tuple[str, str, str]] = set()
+    made: set[tuple[str, str]] = set()
+    for span in sorted(asking, key=lambda s: s.end_ns):
+        # A step's messages count only where no model call below it has them at first hand.
+        if span.kind is not SpanKind.LLM and span.span_id in covered:
+            continue
+        calls = [call for message in span.output_messages for call in message.tool_calls]
+        ids = {call.call_id for call in calls}
+        history = (call for message in span.input_messages for call in message.tool_calls)
+        known = {identity(call) for call in history if call.call_id in ids}
+        for call in calls:
+            told = identity(call)
+            if call.call_id is not None and (told in known or told in seen):
+                continue
+            # A model call around another one tells its calls again, some without their ids.
+            if call.call_id is None and span.span_id in covered and told[1:] in made:
+                continue
+            seen.add(told)
+            made.add(told[1:])
+            found.append(Asked(call, span.end_ns, None))
+    return found
+
+
+def _above_models(trace: Trace) -> set[str]:
+    """Ids of all spans with a model call below them."""
+    found: set[str] = set()
+    for span in trace.models:
+        above = trace.parent(span)
+        while above is not None and above is not span and above.span_id not in found:
+            found.add(above.span_id)
+            above = trace.parent(above)
+    return found
+
+
+def _all_told(spans: Sequence[Span], asked: Sequence[Asked], matched: Mapping[int, int]) -> bool:
+    """Whether the spans themselves tell what came of every call: then no message has to be looked for."""
+    return len(matched) == len(asked) and not any(_untold(spans[number]) for number in matched)
+
+
+def _untold(span: Span) -> bool:
+    return span.tool is None or (span.tool.result is None and span.tool.error is None)
+
+
+def _merge(span: Span, ask: Asked | None) -> ToolCall:
+    """The span knows what happened, the message what was asked."""
+    tool = span.tool or ToolCall(name=span.name)
+    if ask is None:
+        return tool
+    asked = ask.call
+    keep = asked.arguments if _leaves_out(tool, asked) else tool.arguments
+    told = _completed(ask) if _untold(span) else tool
+    return ToolCall(
+        name=tool.name,
+        arguments=keep,
+        result=told.result,
+        error=told.error,
+        call_id=asked.call_id or tool.call_id,
+        handoff=tool.handoff,
+    )
+
+
+def _leaves_out(tool: ToolCall, asked: ToolCall) -> bool:
+    """Whether the span tells less of its arguments than the message: none, the only one bare, or not all of them."""
+    a, b = tool.arguments, asked.arguments
+    if a is None or sole(b) == (a,):
+        return True
+    if not isinstance(a, dict) or not isinstance(b, dict) or tool.call_id is None or tool.call_id != asked.call_id:
+        return False
+    return all(key in b and b[key] == value for key, value in a.items())
+
+
+def _completed(ask: Asked) -> ToolCall:
+    if ask.answer is None:
+        return ask.call
+    if ask.answer.error:
+        return replace(ask.call, error=ask.answer.text or "error")
+    return replace(ask.call, result=_result(ask.answer.text))
+
+
+def _result(text: str) -> Json:
+    """A result that is a JSON object or list, decoded; any other text as it is.
+
+    Off comes the object into which a result has to be wrapped for APIs that take no other.
+    """
+    match decoded(text) if text[:1] in {"{", "["} else text:
+        case {"result": held, **others} | {"output": held, **others} if not others:
+            return held
+        case found:
+            return found
+
+
+def _flagged(call: ToolCall, handoff: bool) -> ToolCall:  # noqa: FBT001  # what it is flagged with
+    return call if call.handoff == handoff else replace(call, handoff=handoff)
+
+
+def _is_handoff(call: ToolCall, agents: set[str]) -> bool:
+    if _HANDOFF.match(call.name):
+        return True
+    if not agents:
+        return False
+    name = call.name.lower()
+    stripped = _VERBS.sub("", _VERBS.sub("", name))
+    return not agents.isdisjoint({name, stripped})
+
+
+def _nearest(trace: Trace, run: Span) -> Span | None:
+    """The tool or agent right above a run: when it is a tool, that tool is how the work was passed on."""
+    kinds = (SpanKind.TOOL, SpanKind.AGENT)
+    above: Iterator[Span] = trace.ancestors(run)
+    return next((span for span in above if span.kind in kinds), None)

@@ -1,0 +1,209 @@
+"""Outcome: what a rubric makes of its results, whatever the case (rubrics §1.4–1.6).
+
+A blocker that could not be checked, whatever its effect would be, leaves its mark: the verdict is at best *partial*,
+and its reason names the check. Only a blocker that was checked, or does not apply, lets a verdict be *valid*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final
+
+from scoring.lexical.label import MAX_REASON, label
+from scoring.metrics.bands import Blocker, Effect
+from scoring.metrics.result import Failed, Judgement, NotApplicable, Result, Scored, Unavailable
+from scoring.trace.record import record
+
+from .rubric import Criterion, Rubric
+from .score import Score
+
+_DIGITS = 12
+_GAPS = (Unavailable, Failed)
+_REMEMBERED: Final = 16
+"""Outcomes of a rubric that are remembered; beyond it the memory starts anew."""
+
+
+class State(StrEnum):
+    """``valid`` and ``partial`` carry a composite and may pass; ``incomplete`` neither passes nor fails.
+
+    ``partial``: some weight was not scored, or a blocker could not be checked.
+    """
+
+    VALID = "valid"
+    PARTIAL = "partial"
+    DISQUALIFIED = "disqualified"
+    INVALID = "invalid"
+    INCOMPLETE = "incomplete"
+
+
+@record(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a verdict says that does not depend on the case; the fields are those of ``Verdict``.
+
+    ``results`` are those that count: an unmet prerequisite makes the others not applicable.
+    """
+
+    composite: float | None
+    composite_norm: float | None
+    coverage: float
+    state: State
+    passed: bool | None
+    rating: str | None
+    blockers: tuple[str, ...]
+    scores: tuple[Score, ...]
+    reason: str
+    results: Mapping[str, Result]
+
+
+def outcome(rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[str, tuple[Judgement, ...]]) -> Outcome:
+    """Weigh, rate and block. ``results`` holds one result for each of the rubric's metrics.
+
+    A metric gives one and the same object to all cases that have nothing for it to measure, and most cases of an
+    application are alike in this: so the latest outcomes are remembered by the identities of their results. They hold
+    these results, so nothing else can have the same identities.
+    """
+    if judgements:
+        return _reckoned(rubric, results, judgements)
+    key = tuple(map(id, map(results.__getitem__, rubric.metric_ids)))
+    found = rubric.outcomes.get(key)
+    if found is None:
+        found = _reckoned(rubric, results, judgements)
+        if len(rubric.outcomes) >= _REMEMBERED:
+            rubric.outcomes.clear()
+        rubric.outcomes[key] = found
+    return found
+
+
+def _reckoned(
+    rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[str, tuple[Judgement, ...]]
+) -> Outcome:
+    unmet = [c.metric.id for c in rubric.prerequisites if _value(results, c) not in (None, 1.0)]
+    if unmet:
+        results = _after_prerequisites(rubric, results, unmet[0])
+    scores = tuple([
+        Score(
+            metric=(metric := criterion.metric.id),
+            weight=criterion.weight,
+            result=(result := results[metric]),
+            rating=_rated(criterion, result.value) if isinstance(result, Scored) else None,
+            judgements=judgements.get(metric, ()),
+        )
+        for criterion in rubric.criteria
+    ])  # fmt: skip
+    hits = [(c.metric.id, blocker.effect) for c, blocker in rubric.blocking if _blocks(c, blocker, results)]
+    invalid = bool(unmet) or any(effect is Effect.INVALID for _, effect in hits)
+
+    coverage, weighed = _weigh(rubric, results)
+    unknown = [c.metric.id for c in rubric.prerequisites if _missing(results, c)]
+    unchecked = [c.metric.id for c, _ in rubric.blocking if _missing(results, c)]
+    known = weighed is not None and coverage >= rubric.min_coverage - 1e-9 and not unknown
+    composite = round(weighed * rubric.scale, _DIGITS) if weighed is not None and known and not invalid else None
+    passed = False if invalid or hits else _passed(rubric, composite, results)
+    if invalid:
+        state = State.INVALID
+    elif composite is None or passed is None:
+        state, composite, passed = State.INCOMPLETE, None, None
+    elif hits:
+        state = State.DISQUALIFIED
+    else:
+        # A blocker that could not be checked leaves a mark, though it may have no weight.
+        state = State.VALID if coverage >= 1.0 - 1e-9 and not unchecked else State.PARTIAL
+    blockers = (*unmet, *(metric for metric, _ in hits))
+    return Outcome(
+        composite=composite,
+        composite_norm=None if composite is None else composite / rubric.scale,
+        coverage=coverage,
+        state=state,
+        passed=passed,
+        rating=_rating(rubric, state, composite),
+        blockers=blockers,
+        scores=scores,
+        reason=label(_reason(state, scores, blockers, unknown + unchecked, failed=passed is False), MAX_REASON),
+        results=results,
+    )
+
+
+def _value(results: Mapping[str, Result], criterion: Criterion) -> float | None:
+    result = results[criterion.metric.id]
+    return result.value if isinstance(result, Scored) else None
+
+
+def _missing(results: Mapping[str, Result], criterion: Criterion) -> bool:
+    return isinstance(results[criterion.metric.id], _GAPS)
+
+
+def _after_prerequisites(rubric: Rubric, results: Mapping[str, Result], unmet: str) -> dict[str, Result]:
+    """An unmet prerequisite makes every other metric of the rubric not applicable (rubrics §2)."""
+    kept = {c.metric.id for c in rubric.prerequisites}
+    why = NotApplicable(f"{unmet} is 0")
+    return {name: result if name in kept else why for name, result in results.items()}
+
+
+def _blocks(criterion: Criterion, blocker: Blocker, results: Mapping[str, Result]) -> bool:
+    value = _value(results, criterion)
+    return value is not None and blocker.blocks(value)
+
+
+def _rated(criterion: Criterion, value: float) -> str | None:
+    if criterion.blocker is not None and criterion.blocker.blocks(value):
+        return "blocker"
+    bands = criterion.metric.bands
+    return bands.rating(value) if bands else None
+
+
+def _weigh(rubric: Rubric, results: Mapping[str, Result]) -> tuple[float, float | None]:
+    """Coverage (scored share of the applicable weight) and the renormalised weighted mean, None without any part.
+
+    Both are rounded to 12 decimals: sums of decimal fractions come out as on paper (0.882, not 0.8820000000000001).
+    """
+    applicable = [c for c in rubric.weighed if not isinstance(results[c.metric.id], NotApplicable)]
+    parts = [(c.weight, c.component(value)) for c in applicable if (value := _value(results, c)) is not None]
+    if not parts:
+        return 0.0, None
+    total = math.fsum([c.weight for c in applicable])
+    scored = math.fsum([weight for weight, _ in parts])
+    return round(scored / total, _DIGITS), round(math.fsum([weight * part for weight, part in parts]) / scored, _DIGITS)
+
+
+def _passed(rubric: Rubric, composite: float | None, results: Mapping[str, Result]) -> bool | None:
+    """The pass mark, then the rubric's own conditions; None when there is no composite, or they cannot be told."""
+    if composite is None:
+        return None
+    if rubric.pass_mark is not None and round(composite, 9) < rubric.pass_mark:
+        return False
+    return rubric.passes(composite, results) if rubric.passes else True
+
+
+def _rating(rubric: Rubric, state: State, composite: float | None) -> str | None:
+    if state in (State.INVALID, State.DISQUALIFIED):
+        return "blocker"
+    if composite is None or rubric.bands is None:
+        return None
+    return rubric.bands.rating(composite)
+
+
+def _reason(
+    state: State, scores: tuple[Score, ...], blocking: Sequence[str], unchecked: Sequence[str], *, failed: bool
+) -> str:
+    """One line for people: why there is no composite, why it does not count, or what keeps the case from passing."""
+    if state in (State.INVALID, State.DISQUALIFIED):
+        return "; ".join(f"{s.metric}: {s.result.reason or s.rating}" for s in scores if s.metric in blocking)
+    told = [_worst(scores)] if failed else []
+    if state in (State.INCOMPLETE, State.PARTIAL):
+        gaps = [s for s in scores if isinstance(s.result, _GAPS)]
+        # What has neither weight nor a check to make is told only when nothing else is missing: it decided the pass.
+        named = [s for s in gaps if s.weight or s.metric in unchecked] or gaps
+        told += [f"{s.metric} {s.result.status}: {s.result.reason}" for s in named]
+    return "; ".join(told)
+
+
+def _worst(scores: tuple[Score, ...]) -> str:
+    """What is rated a failure, with its reason; where no single metric is, all of them together were too little."""
+    failures = [
+        f"{s.metric}: {s.result.reason or f'{s.result.value:g}'}"
+        for s in scores
+        if s.rating == "fail" and isinstance(s.result, Scored)
+    ]
+    return "; ".join(failures) or "no metric fails, but together they are below the pass mark"

@@ -1,0 +1,47 @@
+"""Doubt: whether a verdict is one that a person should look at, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from scoring.metrics.result import Method
+
+JUDGES_DISAGREE: Final = "the judges disagree"
+"""The flag of a judged answer on which the members of a panel differ."""
+COST_UNKNOWN: Final = "cost not known"
+"""The flag of a judged answer of which only the price is in doubt."""
+NEAR: Final = 0.05
+"""Share of the scale within which a composite is near its pass mark."""
+
+
+class Doubt(StrEnum):
+    """Why a verdict is in doubt, the gravest first."""
+
+    DISAGREEMENT = "disagreement"
+    """The members of a panel differ."""
+    CONTRADICTION = "contradiction"
+    """A judged answer contradicts what can be decided without a judge."""
+    BORDERLINE = "borderline"
+    """The composite lies near the pass mark, and not all of it was decided exactly."""
+
+
+def doubt(verdict: Mapping[str, Any], scale: float) -> Doubt | None:
+    """The gravest doubt of a verdict in its JSON form under a rubric of this scale; None for none.
+
+    A verdict that neither passed nor failed says nothing that could be doubted.
+    """
+    if verdict.get("passed") is None:
+        return None
+    scores: Sequence[Mapping[str, Any]] = [each for each in verdict.get("scores") or () if isinstance(each, Mapping)]
+    flags = [flag for score in scores for flag in (score.get("judge") or {}).get("flags") or ()]
+    if JUDGES_DISAGREE in flags:
+        return Doubt.DISAGREEMENT
+    if any(flag != COST_UNKNOWN for flag in flags):
+        return Doubt.CONTRADICTION
+    composite, mark = verdict.get("composite"), verdict.get("pass_mark")
+    if composite is None or mark is None or abs(composite - mark) > NEAR * scale + 1e-9:
+        return None
+    estimated = any(score.get("weight") and score.get("method") not in (None, Method.EXACT.value) for score in scores)
+    return Doubt.BORDERLINE if estimated else None

@@ -1,0 +1,155 @@
+"""Rubric: which metrics make up a judgement, with what weight, and what blocks it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from scoring.case.case import Case
+from scoring.metrics.bands import Bands, Blocker
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Method, Result
+
+if TYPE_CHECKING:
+    from .outcome import Outcome
+
+_VERSION_DIGITS = 8
+
+
+def _as_it_is(value: float) -> float:
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """A metric's part in a rubric.
+
+    ``weight`` is its share of the composite (0: reported, not weighed). A ``prerequisite`` that is not 1 makes the
+    others not applicable and the composite invalid. ``component`` maps the value to the [0, 1] that is weighed.
+    """
+
+    metric: Metric
+    weight: float = 0.0
+    prerequisite: bool = False
+    blocker: Blocker | None = None
+    component: Callable[[float], float] = _as_it_is
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rubric:
+    """A rubric of the seeds. ``scale`` is the composite's upper end; ``pass_mark`` None means ``passes`` alone decides.
+
+    ``passes`` gets the composite and the results and says whether the case passes, beyond the pass mark; ``None`` when
+    what it needs is unknown and nothing has failed yet, which leaves the verdict incomplete.
+    ``detail`` makes top-level fields of the verdict from the case, the composite and the results (the workflow result
+    in its seed's shape).
+    ``good_mark`` is the composite that is rated *good*, None: derived. ``opt_in`` are criteria that a configuration
+    may add; they are not measured.
+    """
+
+    id: str
+    title: str
+    source: str
+    formula: str
+    criteria: tuple[Criterion, ...]
+    pass_mark: float | None
+    scale: float = 1.0
+    min_coverage: float = 0.90
+    passes: Callable[[float, Mapping[str, Result]], bool | None] | None = None
+    detail: Callable[[Case, float | None, Mapping[str, Result]], Mapping[str, object]] | None = None
+    good_mark: float | None = None
+    opt_in: tuple[Criterion, ...] = ()
+
+    def __post_init__(self) -> None:
+        total = sum(criterion.weight for criterion in self.criteria)
+        if abs(total - 1.0) > 1e-9:
+            raise ValueError(f"weights of rubric {self.id!r} sum to {total}, not to 1")
+
+    @cached_property
+    def version(self) -> str:
+        """``qa@3f9c2a71``: the digits change when anything changes that can change a number."""
+        said = repr(
+            (
+                self.id, self.formula, self.pass_mark, self.scale, self.min_coverage,
+                [
+                    (c.metric.id, c.metric.formula, c.metric.bands, c.weight, c.prerequisite, c.blocker)
+                    for c in self.criteria
+                ],
+            )
+        )  # fmt: skip
+        return f"{self.id}@{hashlib.sha256(said.encode()).hexdigest()[:_VERSION_DIGITS]}"
+
+    @cached_property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Its metrics, in order."""
+        return tuple(criterion.metric for criterion in self.criteria)
+
+    @cached_property
+    def metric_ids(self) -> tuple[str, ...]:
+        """Their ids."""
+        return tuple(metric.id for metric in self.metrics)
+
+    @cached_property
+    def outcomes(self) -> dict[tuple[int, ...], Outcome]:
+        """Where ``outcome`` remembers what it made of results that come again."""
+        return {}
+
+    @cached_property
+    def weighed(self) -> tuple[Criterion, ...]:
+        """The criteria that the composite is made of."""
+        return tuple(criterion for criterion in self.criteria if criterion.weight)
+
+    @cached_property
+    def prerequisites(self) -> tuple[Criterion, ...]:
+        """The criteria that must be 1 for the others to apply."""
+        return tuple(criterion for criterion in self.criteria if criterion.prerequisite)
+
+    @cached_property
+    def blocking(self) -> tuple[tuple[Criterion, Blocker], ...]:
+        """The criteria that may block, each with its blocker."""
+        return tuple((criterion, criterion.blocker) for criterion in self.criteria if criterion.blocker)
+
+    @cached_property
+    def bands(self) -> Bands | None:
+        """Bands of the composite: what a case at the lower bounds of *good* (of *acceptable*) everywhere would get."""
+        weighed = [(c.metric.bands, c) for c in self.weighed]
+        if self.pass_mark is None or any(bands is None for bands, _ in weighed):
+            return None
+        good = self.good_mark
+        if good is None:
+            good = self.scale * sum(c.component(bands.good) * c.weight for bands, c in weighed if bands)
+        return Bands((("good", max(round(good, 9), self.pass_mark)), ("acceptable", self.pass_mark)), "fail")
+
+    def with_overrides(self, *, pass_mark: float | None = None, min_coverage: float | None = None) -> Rubric:
+        """The same rubric with what the configuration overrides (its version changes with it)."""
+        return replace(
+            self,
+            pass_mark=self.pass_mark if pass_mark is None else pass_mark,
+            min_coverage=self.min_coverage if min_coverage is None else min_coverage,
+        )
+
+    def with_embeddings(self, model: str) -> Rubric:
+        """The same rubric with the cosines of this embedding model, wherever embeddings may answer.
+
+        The model's name becomes part of these metrics' formulas, and so of the version: another model, other numbers.
+        """
+        return replace(
+            self,
+            criteria=tuple(_by(model, criterion) for criterion in self.criteria),
+            opt_in=tuple(_by(model, criterion) for criterion in self.opt_in),
+        )
+
+
+def _by(model: str, criterion: Criterion) -> Criterion:
+    metric = criterion.metric
+    if Method.EMBEDDING not in metric.methods:
+        return criterion
+    return replace(criterion, metric=replace(metric, formula=f"{metric.formula}; embedding: {model}"))
+
+
+def derived_pass_mark(*criteria: Criterion) -> float:
+    """The composite of a case at the lower bound of every *acceptable* band (rubrics §1.6)."""
+    return round(sum(c.metric.bands.acceptable * c.weight for c in criteria if c.weight and c.metric.bands), 9)

@@ -1,0 +1,123 @@
+"""Verdict: what a rubric says of a case, once all its results are in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Literal, TypeAlias
+
+from scoring.case.case import Case
+from scoring.metrics.result import Judgement, Result
+from scoring.trace.record import record
+
+from .outcome import State, outcome
+from .rubric import Rubric
+from .score import Score, asked_of_judges, judgements_of
+
+__all__ = ["Score", "Selection", "State", "Verdict", "reach_verdict"]
+
+Selection: TypeAlias = Literal["random", "forced"]
+"""Drawn by the base rate, or kept only because a rule on its content demanded it."""
+
+
+@record(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One case under one rubric. ``composite`` is None when invalid or incomplete, ``passed`` is None when incomplete.
+
+    ``coverage`` is the scored share of the applicable weight, in [0, 1]. ``sampling_probability`` is the chance that
+    the case was drawn at all; an estimate weighs the verdict by its inverse. ``revision`` counts re-scores from 1.
+    ``cost_usd`` is what the judged call cost, not its judgement.
+    """
+
+    case_id: str
+    rubric: str
+    rubric_version: str
+    composite: float | None
+    composite_norm: float | None
+    coverage: float
+    state: State
+    passed: bool | None
+    rating: str | None
+    blockers: tuple[str, ...]
+    pass_mark: float | None
+    scores: tuple[Score, ...]
+    sampling_probability: float
+    created_at: str
+    reason: str = ""
+    task: str | None = None
+    trace_id: str | None = None
+    service: str | None = None
+    environment: str | None = None
+    session_id: str | None = None
+    selection: Selection = "random"
+    revision: int = 1
+    cost_usd: float | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def judgements(self) -> tuple[Judgement, ...]:
+        """What judges were asked on its behalf: those that its values rest on first, then what came to nothing."""
+        return judgements_of(self.scores)
+
+    def to_json(self) -> dict[str, object]:
+        """The verdict as the format page says, ready for a JSON line."""
+        return {
+            "case_id": self.case_id, "trace_id": self.trace_id, "task": self.task,
+            "rubric": self.rubric, "rubric_version": self.rubric_version,
+            "composite": self.composite, "composite_norm": self.composite_norm, "coverage": self.coverage,
+            "state": self.state.value, "passed": self.passed, "rating": self.rating,
+            "blockers": list(self.blockers), "pass_mark": self.pass_mark, "reason": self.reason,
+            "scores": [score.to_json() for score in self.scores],
+            "judge": asked_of_judges(self.judgements),
+            "service": self.service, "environment": self.environment, "session_id": self.session_id,
+            "selection": self.selection, "revision": self.revision,
+            "sampling_probability": self.sampling_probability, "cost_usd": self.cost_usd,
+            "created_at": self.created_at,
+            **self.extra,
+        }  # fmt: skip
+
+
+def reach_verdict(
+    rubric: Rubric,
+    case: Case,
+    results: Mapping[str, Result],
+    *,
+    created_at: str,
+    judgements: Mapping[str, tuple[Judgement, ...]] | None = None,
+    selection: Selection = "random",
+    revision: int = 1,
+) -> Verdict:
+    """Weigh, rate and block (``outcome``). ``results`` holds one result for each of the rubric's metrics.
+
+    ``judgements`` is what judges were asked for each, also where its result says nothing of it.
+
+    Order of the results is irrelevant; a better value never lowers the composite; a metric without a value lowers
+    coverage (or, when not applicable, gives its weight to the others) and never the score.
+    """
+    reached = outcome(rubric, results, judgements or {})
+    return Verdict(
+        case_id=case.case_id,
+        rubric=rubric.id,
+        rubric_version=rubric.version,
+        composite=reached.composite,
+        composite_norm=reached.composite_norm,
+        coverage=reached.coverage,
+        state=reached.state,
+        passed=reached.passed,
+        rating=reached.rating,
+        blockers=reached.blockers,
+        pass_mark=rubric.pass_mark,
+        scores=reached.scores,
+        sampling_probability=case.sampling_probability,
+        created_at=created_at,
+        reason=reached.reason,
+        task=case.task,
+        trace_id=case.trace_id,
+        service=case.service,
+        environment=case.environment,
+        session_id=case.session_id,
+        selection=selection,
+        revision=revision,
+        cost_usd=case.cost_usd,
+        extra=rubric.detail(case, reached.composite, reached.results) if rubric.detail else {},
+    )

@@ -1,0 +1,59 @@
+"""Alerts card: what fires, where and why, with everything from traces escaped."""
+
+from __future__ import annotations
+
+from dashboards.pages.alerts_card import alerts_card
+from scoring.alerts.board import Posted, in_order
+from scoring.alerts.conditions import conditions
+from scoring.alerts.declaration import Declaration
+from scoring.alerts.finding import Finding
+from scoring.alerts.lifecycle import Alert, Stage
+
+CRITICAL, WARNING, CHANGE, *_ = conditions(Declaration())
+MINUTE_NS = 60 * 10**9
+
+
+def posted(condition=CRITICAL, stage=Stage.FIRING, *, muted=False, service="shop", since_ns=0, **found) -> Posted:
+    labels = (("service", service), ("environment", "prod"), ("rubric", "qa"))
+    finding = Finding(labels=labels, breached=True, **{"said": "pass ratio 0.5", **found})
+    alert = Alert(
+        condition=condition.id, labels=labels, stage=stage, since_ns=since_ns, breached_ns=since_ns, finding=finding
+    )
+    return Posted(condition=condition, alert=alert, muted=muted)
+
+
+def test_without_an_alert_there_is_no_section():
+    assert alerts_card([], 0) == ""
+
+
+def test_an_alert_says_what_where_since_when_and_why():
+    card = alerts_card([posted(changed_ns=5 * MINUTE_NS), posted(WARNING, muted=True)], 90 * MINUTE_NS)
+    for shown in (
+        "Too few traces pass", "shop · prod · qa", "1 h 30 min", "pass ratio 0.5", ">1 h 25 min ago</time>",
+        '<span class="pill critical">critical</span>', "firing, muted", "2 of 2 firing",
+        "runbook <code>pass-rate-critical</code>",
+    ):  # fmt: skip
+        assert shown in card, shown
+
+
+def test_what_cannot_be_told_any_more_is_said():
+    assert "cannot be told now" in alerts_card([posted(stage=Stage.UNKNOWN)], MINUTE_NS)
+
+
+def test_nothing_from_a_trace_can_be_markup():
+    card = alerts_card([posted(service="<script>alert(1)</script>", said='"><img src=x onerror=alert(1)>')], 0)
+    assert "<script" not in card
+    assert "<img" not in card
+    assert "&lt;script&gt;" in card
+
+
+def test_what_matters_most_comes_first():
+    firing, muted = posted(), posted(WARNING, muted=True)
+    info, unknown, pending = posted(CHANGE), posted(stage=Stage.UNKNOWN), posted(stage=Stage.PENDING)
+    older = posted(since_ns=-5)
+    assert in_order([pending, muted, unknown, info, firing, older]) == [older, firing, info, muted, unknown, pending]
+
+
+def test_an_alert_about_a_service_links_to_its_failed_verdicts():
+    card = alerts_card([posted(service="a&b")], 0)
+    assert 'href="/verdicts?service=a%26b&amp;environment=prod&amp;rubric=qa&amp;passed=false"' in card

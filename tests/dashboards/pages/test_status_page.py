@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboards.pages.html import escape, frame, security_policy
+from dashboards.pages.status_page import StatusPage, status_page
+from scoring.statistics.estimate import estimate
+from scoring.status.service_status import Standing
+from scoring.status.status import Policy, Status, appraise
+
+NOW = 1_790_000_000 * 10**9
+VOID = {"meta", "link", "br", "line", "rect", "circle", "polygon", "polyline", "input"}
+OPTIONAL_END = {"td"}
+
+
+class Outline(HTMLParser):
+    """Tags, attributes and text of a page, with what a browser would run or load."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.tags, self.loads, self.text, self.open = [], [], [], []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag not in VOID | OPTIONAL_END:
+            self.open.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), (tag, name)
+            assert name != "style", (tag, value)
+            if name in ("href", "src", "action", "xlink:href"):
+                self.loads.append(value)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def standing(service="shop", environment="prod", rubric="qa", passes=20, failures=10) -> Standing:
+    told = estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures)
+    return Standing(
+        service=service, environment=environment, rubric=rubric, estimate=told, appraisal=appraise(told, Policy())
+    )
+
+
+def page(*standings: Standing, failures=(), **changes) -> str:
+    fields = {
+        "overall": Status.WARNING, "standings": standings, "policy": Policy(), "window_s": 3600.0, "seen": 12345,
+        "open": 3, "ended": {"scored": 12, "sampled_out": 12330}, "sampling_rate": 0.01, "version": "1.2.3",
+        "fingerprint": "0123456789ab", "now_ns": NOW, "started_ns": NOW - 93_784 * 10**9, "failures": failures,
+    }  # fmt: skip
+    return status_page(StatusPage(**{**fields, **changes}))
+
+
+def test_a_quiet_monitor_says_that_there_is_no_verdict_yet():
+    text = " ".join(Outline(page()).text)
+    assert "No verdict yet" in text
+    assert "12,345" in text
+    assert "1 d 2 h" in text
+    assert "Latest failures" not in text
+
+
+def test_the_worst_stands_first():
+    text = page(standing("fine", passes=99, failures=1), standing("bad", passes=1, failures=99), standing("poor"))
+    assert text.index(">bad<") < text.index(">poor<") < text.index(">fine<")
+
+
+def test_a_window_without_an_estimate_shows_no_number():
+    text = " ".join(Outline(page(standing(passes=0, failures=0))).text)
+    assert "insufficient data" in text
+    assert "0.0%" not in text
+
+
+def test_mode_point_is_said_to_compare_the_ratio():
+    assert "when the pass ratio is below 0.85" in page(policy=Policy(mode="point"))
+    assert "when the upper bound is below 0.85" in page()
+
+
+def test_failed_counts_link_to_those_verdicts():
+    outline = Outline(page(standing("a b&c", "p?d")))
+    assert "/verdicts?service=a+b%26c&environment=p%3Fd&rubric=qa&passed=false" in outline.loads
+
+
+def test_everything_is_on_the_page_itself_and_the_policy_allows_its_one_style_sheet_and_script():
+    text = page(standing())
+    outline = Outline(text)
+    assert all(link.startswith(("/", "#", "data:image/svg+xml,")) for link in outline.loads)
+    for tag, directive in (("style", "style-src"), ("script", "script-src")):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}';" in security_policy()
+
+
+hostile = st.one_of(
+    st.text(max_size=400),
+    st.sampled_from(
+        ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(1)>", "</style><b>", "&lt;", "\x00\u2028\u202e"]
+    ),
+)
+
+
+@given(hostile, hostile, hostile, st.sampled_from(["a" * 32, None]))
+def test_no_text_from_a_trace_can_add_a_tag_an_attribute_or_a_link(service, environment, reason, trace_id):
+    failure = {
+        "trace_id": trace_id,
+        "service": service,
+        "rubric": "qa",
+        "composite": 0.5,
+        "reason": reason,
+        "pass_mark": 1,
+    }
+    plain = Outline(page(standing(), failures=[{**failure, "service": "shop", "reason": "why"}]))
+    outline = Outline(page(standing(service, environment), failures=[failure]))
+    assert outline.tags == plain.tags
+    assert len(outline.loads) == len(plain.loads)
+
+
+@given(st.text(alphabet=st.characters(), max_size=500))
+def test_escaped_text_is_short_inert_and_on_one_line(text):
+    escaped = escape(text)
+    assert not set(escaped) & set("<>\"'\n\r")
+    escaped.encode()
+    assert len(escaped) <= 300 * len("&quot;")
+
+
+@pytest.mark.parametrize(("refresh", "present"), [(10, True), (None, False)])
+def test_a_page_reloads_itself_only_when_asked_to(refresh, present):
+    assert ('http-equiv="refresh"' in frame("t", "", refresh_s=refresh)) is present

@@ -1,0 +1,86 @@
+"""Bodies that are small on the wire and huge in memory are refused before they are."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf.message import DecodeError
+
+from integrations.otlp.wire.bounds import LARGE, MOST, check
+from integrations.otlp.wire.receipt import Undecodable
+from integrations.otlp.wire.request import Origin, Split, split
+from tests.otlp_requests import S, request, span, trace
+
+MANY = 600_000
+IDS = b"\n\x10" + trace(1) + b"\x12\x08" + span(1)
+
+
+def field(number: int, payload: bytes) -> bytes:
+    size, length = len(payload), b""
+    while size > 127:
+        length += bytes([size & 127 | 128])
+        size >>= 7
+    return bytes([number << 3 | 2]) + length + bytes([size]) + payload
+
+
+def enveloped(*spans: bytes) -> bytes:
+    return field(1, field(2, b"".join(field(2, s) for s in spans)))
+
+
+def take(body: bytes) -> Split:
+    return split(body, lambda _: Origin(None, None, 0))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\n\x00" * MANY,
+        field(1, b"\x12\x00" * MANY),
+        enveloped() + field(1, field(2, b"\x12\x00" * MANY)),
+    ],
+    ids=["resources", "scopes", "spans"],
+)
+def test_an_envelope_of_a_million_nothings_is_refused(body):
+    with pytest.raises(Undecodable, match="more than"):
+        take(body)
+
+
+@pytest.mark.parametrize("body", [b"\n\x00" * 50_001, field(1, b"\x12\x00" * 50_000)], ids=["resources", "scopes"])
+def test_a_small_body_of_nothings_is_refused_too(body):
+    with pytest.raises(Undecodable, match="resources and scopes"):
+        take(body)
+
+
+def test_a_span_of_a_million_attributes_costs_itself_and_nobody_else():
+    found = take(enveloped(IDS[:-1] + b"\x02", IDS + b"\x4a\x00" * MANY))
+    assert (found.damaged, found.kept) == (1, 1)
+
+
+def test_spans_that_are_too_much_together_are_rejected_together():
+    spans = [IDS[:-1] + bytes([n]) + b"\x4a\x00" * (MOST // 2) for n in (1, 2, 3)]
+    found = take(enveloped(*spans))
+    assert (found.damaged, found.kept, found.chunks) == (3, 0, [])
+
+
+def test_a_large_text_and_many_spans_are_fine():
+    large = take(request([S(trace_id=trace(1), span_id=span(1), attributes={"input": "x" * (10 << 20)})]))
+    assert large.kept == 1
+    many = take(request([S(trace_id=trace(1), span_id=span(n), attributes={"a": "x" * 100}) for n in range(1, 10_001)]))
+    assert (many.kept, len(many.chunks)) == (10_000, 1)
+
+
+@pytest.mark.parametrize("tail", [b"\x0b", b"\n\x05abc", b"\n", b"\n" + b"\xff" * 11, b"\x0d\x01", b"\x08"])
+def test_damage_in_a_large_body_is_found_on_the_way(tail):
+    with pytest.raises(DecodeError):
+        check(field(7, bytes(LARGE)) + tail, "Envelope")
+
+
+def test_numbers_of_all_kinds_are_stepped_over():
+    check(field(7, bytes(LARGE)) + b"\x08\x96\x01" + b"\x11" + bytes(8) + b"\x1d" + bytes(4), "Envelope")
+
+
+def test_nesting_without_end_is_refused():
+    value = bytes(LARGE)
+    for _ in range(60):
+        value = field(5, field(1, value))
+    with pytest.raises(DecodeError, match="nested"):
+        check(value, "AnyValue")

@@ -1,0 +1,78 @@
+"""Mail: what waits, in which order, and what is noted with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from integrations.store.notification_outbox import Entry, Shelf
+from integrations.store.sqlite import Store
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "state.sqlite")
+    yield made
+    made.close()
+
+
+def entry(id_, body="{}", destination="slack"):
+    return Entry(destination=destination, id=id_, body=body)
+
+
+async def test_entries_wait_in_order_of_arrival_within_their_destination(store):
+    await store.mail.put([entry("a"), entry("b"), entry("x", destination="hook")], 5)
+    await store.mail.put([entry("c")], 6)
+    assert [each.id for each in store.mail.waiting("slack", 10)] == ["a", "b", "c"]
+    assert [each.id for each in store.mail.waiting("slack", 2)] == ["a", "b"]
+    assert [each.id for each in store.mail.waiting("hook", 10)] == ["x"]
+    assert store.mail.shelves()["slack"] == Shelf(waiting=3, oldest_ns=5)
+
+
+async def test_a_later_body_takes_the_place_of_one_that_waits_and_outlives_its_delivery(store):
+    await store.mail.put([entry("a", "1")], 5)
+    (first,) = store.mail.waiting("slack", 10)
+    await store.mail.put([entry("a", "2")], 6)
+    await store.mail.settle([first.seq], {})
+    (second,) = store.mail.waiting("slack", 10)
+    assert second.body == "2"
+    await store.mail.settle([second.seq], {})
+    assert store.mail.shelves() == {}
+
+
+async def test_a_number_is_never_used_twice(store):
+    await store.mail.put([entry("a")], 5)
+    (first,) = store.mail.waiting("slack", 10)
+    await store.mail.settle([first.seq], {})
+    await store.mail.put([entry("b")], 5)
+    assert store.mail.waiting("slack", 10)[0].seq > first.seq
+
+
+async def test_what_is_set_aside_is_counted_with_its_reason_and_waits_again_when_asked(store):
+    await store.mail.put([entry("a"), entry("b"), entry("c")], 5)
+    a, b, _ = store.mail.waiting("slack", 10)
+    await store.mail.settle([], {a.seq: "no", b.seq: "never"})
+    assert store.mail.shelves()["slack"] == Shelf(waiting=1, oldest_ns=5, parked=2, reason="never")
+    assert await store.mail.unpark("slack") == 2
+    assert [each.id for each in store.mail.waiting("slack", 10)] == ["a", "b", "c"]
+
+
+async def test_only_what_was_set_aside_long_ago_is_forgotten(store):
+    await store.mail.put([entry("old"), entry("waits")], 5)
+    await store.mail.put([entry("new")], 50)
+    old, _, new = store.mail.waiting("slack", 10)
+    await store.mail.settle([], {old.seq: "no", new.seq: "no"})
+    await store.mail.forget(50)
+    assert await store.mail.unpark("slack") == 1
+    assert [each.id for each in store.mail.waiting("slack", 10)] == ["waits", "new"]
+
+
+async def test_notes_are_committed_with_the_entries_or_not_at_all(tmp_path, store):
+    await store.mail.put([entry("a")], 5, {"told": "yes", "gone": "soon"})
+    await store.mail.put([], 6, {"gone": None})
+    with pytest.raises(Exception, match="NOT NULL"):
+        await store.mail.put([entry("b", None)], 7, {"told": "no"})
+    store.close()
+    again = Store(tmp_path / "state.sqlite")
+    assert again.mail.notes() == {"told": "yes"}
+    assert [each.id for each in again.mail.waiting("slack", 10)] == ["a"]
+    again.close()

@@ -1,0 +1,118 @@
+"""Daily: the report adds up what the store holds, and is sent once however often the monitor is killed."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, time
+
+import pytest
+
+from integrations.store.sqlite import Finished, Store
+from monitor.alerting.details import Watched
+from monitor.alerting.notify.daily_report import DailyReport
+from monitor.alerting.notify.notifier import Notifier
+from monitor.alerting.notify.receiver import Receiver
+from monitor.alerting.notify.timetable import Daily
+from scoring.alerts.observed import Agreement
+from scoring.notices.daily_report import AgreedOn
+from scoring.notices.notice import Notice
+from scoring.statistics.estimate import estimate
+from scoring.status.service_status import Standing
+from scoring.status.status import Appraisal, Status
+
+HOUR_NS = 3_600 * 10**9
+EIGHT_NS = 1_795_248_000 * 10**9  # 2026-11-21 08:00 UTC
+WATCHED = {"qa": Watched(acceptable={"accuracy": (0.9, True), "gap": (0.1, False), "fine": (0.5, True)})}
+
+
+@pytest.fixture
+async def store(tmp_path):
+    made = Store(tmp_path / "state.sqlite")
+    yield made
+    made.close()
+
+
+async def judged(store, number, passed, *, probability=1.0, hours_ago=1.0, service="shop", **scores):
+    verdict = {
+        "rubric": "qa", "service": service, "environment": None, "passed": passed,
+        "sampling_probability": probability,
+        "scores": [{"metric": name, "value": value} for name, value in scores.items()],
+    }  # fmt: skip
+    await store.finish(
+        Finished(
+            trace_id=number.to_bytes(16, "big"), service=service, reason="scored", completion="root", revision=1,
+            story={}, verdicts=[verdict], closed_ns=EIGHT_NS - int(hours_ago * HOUR_NS),
+        )
+    )  # fmt: skip
+
+
+def daily(store, **more):
+    notifier = Notifier([Receiver(name="slack", sender=None)], store.mail, remind_ns=HOUR_NS, clock_ns=lambda: EIGHT_NS)
+    standing = Standing(service="shop", environment="unknown", rubric="qa", estimate=None,
+                        appraisal=Appraisal(Status.WARNING, "so"))  # fmt: skip
+    return DailyReport(
+        daily=Daily(time(8), UTC), notifier=notifier, store=store.path, mail=store.mail, watched=WATCHED,
+        standings=lambda _: [standing], posted=list, **more,
+    )  # fmt: skip
+
+
+def sent(store):
+    return [Notice.of_json(json.loads(each.body)).report for each in store.mail.waiting("slack", 100)]
+
+
+async def test_counts_and_estimates_are_those_of_the_day_weighed_as_in_the_windows(store):
+    drawn = [(True, 0.1), (True, 0.1), (False, 1.0), (False, 0.1), (None, 1.0)]
+    for number, (passed, probability) in enumerate(drawn):
+        await judged(store, number, passed, probability=probability)
+    await judged(store, 99, False, hours_ago=24.5)
+    (course,) = (await daily(store).report(EIGHT_NS)).courses
+    told = estimate([(passed, 1 / probability) for passed, probability in drawn if passed is not None])
+    assert (course.passed, course.failed, course.incomplete) == (2, 2, 1)
+    assert (course.pass_ratio, course.lower, course.upper) == pytest.approx((told.pass_ratio, told.lower, told.upper))
+    assert (course.service, course.environment, course.status) == ("shop", "unknown", Status.WARNING)
+
+
+async def test_the_weakest_metrics_are_those_furthest_outside_their_band(store):
+    for number in range(12):
+        await judged(store, number, False, accuracy=0.8, gap=0.3, fine=0.6)
+    await judged(store, 50, False, service="rare", accuracy=0.0)
+    weakest = (await daily(store).report(EIGHT_NS)).weakest
+    assert [(weak.metric, weak.n) for weak in weakest] == [("gap", 12), ("accuracy", 12)]
+    assert [weak.mean for weak in weakest] == pytest.approx([0.3, 0.8])
+
+
+async def test_cost_and_agreement_are_told_where_they_are_known(store):
+    await store.judged.spend(EIGHT_NS // 10**9 - 7_200, 1.25)
+    await store.judged.spend(EIGHT_NS // 10**9 - 3_600, 0.5)
+    await store.judged.spend(EIGHT_NS // 10**9 - 90_000, 9.0)
+    known = daily(store, judged=store.judged, agreements=lambda: [Agreement(rubric="qa", kappa=0.7, upper=0.8, n=40)])
+    report = await known.report(EIGHT_NS)
+    assert report.cost_usd == pytest.approx(1.75)
+    assert report.agreements == (AgreedOn(rubric="qa", kappa=0.7, n=40),)
+    nothing = await daily(store).report(EIGHT_NS)
+    assert (nothing.cost_usd, nothing.agreements, nothing.courses) == (None, (), ())
+
+
+async def test_only_so_many_courses_are_shown_and_the_rest_counted(store):
+    for number in range(25):
+        await judged(store, number, True, service=f"s{number}")
+    report = await daily(store).report(EIGHT_NS)
+    assert (len(report.courses), report.more) == (20, 5)
+
+
+async def test_a_report_is_sent_once_a_day_though_the_monitor_is_killed_again_and_again(store):
+    for hour in range(-30, 30):
+        now_ns = EIGHT_NS + hour * HOUR_NS
+        for _ in range(2):
+            again = daily(store)
+            await again.restore(now_ns)
+            await again.tick(now_ns)
+            await again.tick(now_ns)
+    assert [report.end_ns for report in sent(store)] == [EIGHT_NS - 24 * HOUR_NS, EIGHT_NS, EIGHT_NS + 24 * HOUR_NS]
+
+
+async def test_a_monitor_that_starts_for_the_first_time_does_not_report_a_day_it_has_not_seen(store):
+    first = daily(store)
+    await first.restore(EIGHT_NS + HOUR_NS)
+    await first.tick(EIGHT_NS + 2 * HOUR_NS)
+    assert sent(store) == []

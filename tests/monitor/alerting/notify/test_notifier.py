@@ -1,0 +1,284 @@
+"""Notifier: who is told what and when, over a real store whose monitor may be killed at any moment."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from integrations.store.sqlite import Store
+from monitor.alerting.notify.notifier import FORGET_NS, REFRESH_NS, RESENT_NS, UNWATCHED_NS, Notifier
+from monitor.alerting.notify.receiver import Receiver
+from scoring.alerts.board import Posted
+from scoring.alerts.condition import Severity
+from scoring.alerts.conditions import conditions
+from scoring.alerts.declaration import Declaration
+from scoring.alerts.event import Example
+from scoring.alerts.finding import Finding
+from scoring.alerts.lifecycle import Alert, Stage, Turn
+from scoring.notices.daily_report import Report
+from scoring.notices.notice import Kind, Notice
+from tests.alert_events import MINUTE_NS, SINCE_NS, event
+
+HOUR_NS = 60 * MINUTE_NS
+REMIND_NS = 4 * HOUR_NS
+CONDITIONS = {each.id: each for each in conditions(Declaration())}
+INFO = {"severity": Severity.INFO, "condition": "pass_rate_change"}
+WARNING = {"severity": Severity.WARNING, "condition": "pass_rate_warning"}
+WORST = Example(trace_id="ab", reason="now", composite=0.1, closed_ns=1)
+
+
+class Desk:
+    """A notifier over a store, and a clock that the test sets."""
+
+    def __init__(self, path, *receivers):
+        self.path, self.receivers = path, receivers or (Receiver(name="slack", sender=None),)
+        self.now_ns = SINCE_NS + 12 * MINUTE_NS
+        self.store = Store(path)
+        self.begin()
+
+    def begin(self):
+        self.notifier = Notifier(
+            self.receivers, self.store.mail, remind_ns=REMIND_NS, clock_ns=lambda: self.now_ns,
+            illustrate=lambda _labels, _since_ns: (WORST,),
+        )  # fmt: skip
+        self.notifier.restore()
+
+    def restart(self):
+        """As after a kill: nothing but the store is left."""
+        self.store.close()
+        self.store = Store(self.path)
+        self.begin()
+
+    def waiting(self, name="slack"):
+        return [Notice.of_json(json.loads(each.body)) for each in self.store.mail.waiting(name, 100)]
+
+    async def delivered(self, name="slack"):
+        """Take out everything that waits, as its delivery would."""
+        found = self.waiting(name)
+        await self.store.mail.settle([each.seq for each in self.store.mail.waiting(name, 100)], {})
+        return [(notice.kind, *(each.turn for each in notice.events)) for notice in found]
+
+    async def tick(self, *posted, after_ns=0):
+        self.now_ns += after_ns
+        await self.notifier.tick(posted)
+
+
+@pytest.fixture
+def desk(tmp_path):
+    made = []
+
+    def make(*receivers):
+        made.append(Desk(tmp_path / "state.sqlite", *receivers))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.store.close()
+
+
+def posted(said, stage=Stage.FIRING, *, muted=False, value=0.5):
+    found = Finding(labels=said.labels, breached=True, said="worse", value=value, lower=0.4, upper=0.6, n=99, limit=0.7)
+    alert = Alert(condition=said.condition, labels=said.labels, stage=stage, since_ns=said.since_ns,
+                  breached_ns=said.at_ns, finding=found, fired_ns=said.since_ns, told=said.number)  # fmt: skip
+    return Posted(condition=CONDITIONS[said.condition], alert=alert, muted=muted)
+
+
+def over(said, turn=Turn.RESOLVED):
+    return event(turn=turn, number=said.number + 1, since_ns=said.since_ns, labels=said.labels, examples=(),
+                 severity=said.severity, condition=said.condition, at_ns=said.at_ns + HOUR_NS)  # fmt: skip
+
+
+FIRING = (Kind.ALERT, Turn.FIRING)
+RESOLVED = (Kind.ALERT, Turn.RESOLVED)
+
+
+async def test_an_alert_is_one_page_and_its_end_one_message(desk):
+    office = desk()
+    fired = event()
+    await office.notifier.take(fired)
+    for _ in range(10):
+        await office.tick(posted(fired), after_ns=MINUTE_NS)
+    assert await office.delivered() == [FIRING]
+    await office.notifier.take(over(fired))
+    await office.tick()
+    assert await office.delivered() == [RESOLVED]
+
+
+async def test_an_event_that_comes_again_after_a_kill_is_not_told_again(desk):
+    office = desk()
+    fired = event()
+    await office.notifier.take(fired)
+    assert await office.delivered() == [FIRING]
+    office.restart()
+    await office.notifier.take(fired)
+    assert await office.delivered() == []
+    await office.notifier.take(over(fired))
+    office.restart()
+    for again in (over(fired), fired):
+        await office.notifier.take(again)
+    assert await office.delivered() == [RESOLVED]
+
+
+async def test_what_was_put_in_before_a_kill_still_waits_after_it(desk):
+    office = desk()
+    await office.notifier.take(event())
+    office.restart()
+    assert await office.delivered() == [FIRING]
+
+
+async def test_an_alert_that_comes_back_later_is_a_new_page(desk):
+    office = desk()
+    fired = event()
+    for each in (fired, over(fired), event(since_ns=SINCE_NS + 5 * HOUR_NS)):
+        await office.notifier.take(each)
+    assert await office.delivered() == [FIRING, RESOLVED, FIRING]
+
+
+async def test_a_muted_alert_is_not_told_and_nor_is_its_end(desk):
+    office = desk()
+    muted = event(muted=True, **WARNING)
+    await office.notifier.take(muted)
+    await office.notifier.take(over(muted))
+    assert await office.delivered() == []
+
+
+async def test_an_alert_that_was_told_and_then_muted_is_told_to_be_over(desk):
+    office = desk()
+    fired = event(**WARNING)
+    await office.notifier.take(fired)
+    await office.tick(posted(fired, muted=True), after_ns=REMIND_NS)
+    assert await office.delivered() == [FIRING], "and no reminder while it is muted"
+    await office.notifier.take(over(fired))
+    assert await office.delivered() == [RESOLVED]
+
+
+async def test_silence_is_told_as_such_and_not_as_recovery(desk):
+    office = desk()
+    fired = event()
+    for turn, number in ((Turn.FIRING, 1), (Turn.UNKNOWN, 2), (Turn.FIRING, 3), (Turn.UNKNOWN, 4), (Turn.EXPIRED, 5)):
+        await office.notifier.take(event(turn=turn, number=number, since_ns=fired.since_ns))
+    assert [turn for _, turn in await office.delivered()] == [
+        Turn.FIRING, Turn.UNKNOWN, Turn.FIRING, Turn.UNKNOWN, Turn.EXPIRED,
+    ]  # fmt: skip
+
+
+async def test_a_reminder_comes_after_its_interval_tells_how_things_are_now_and_survives_restarts(desk):
+    office = desk()
+    fired = event()
+    await office.notifier.take(fired)
+    await office.delivered()
+    await office.tick(posted(fired), after_ns=REMIND_NS - MINUTE_NS)
+    office.restart()
+    await office.tick(posted(fired))
+    assert office.waiting() == []
+    await office.tick(posted(fired, value=0.33), after_ns=MINUTE_NS)
+    (reminder,) = office.waiting()
+    assert (reminder.kind, reminder.events[0].value, reminder.events[0].examples) == (Kind.REMINDER, 0.33, (WORST,))
+    office.restart()
+    await office.tick(posted(fired), after_ns=MINUTE_NS)
+    assert len(office.waiting()) == 1
+    await office.tick(posted(fired), after_ns=REMIND_NS)
+    first, second = office.waiting()
+    assert first.id != second.id
+
+
+async def test_what_cannot_be_told_now_is_not_reminded_of(desk):
+    office = desk()
+    fired = event()
+    await office.notifier.take(fired)
+    await office.delivered()
+    await office.tick(posted(fired, Stage.UNKNOWN), after_ns=2 * REMIND_NS)
+    assert office.waiting() == []
+
+
+async def test_less_severe_alerts_wait_for_the_digest_which_is_not_sent_too_often(desk):
+    office = desk(Receiver(name="slack", sender=None, digest_ns=HOUR_NS))
+    info = event(**INFO)
+    await office.notifier.take(info)
+    await office.tick(posted(info), after_ns=30 * MINUTE_NS)
+    assert office.waiting() == []
+    office.restart()
+    await office.tick(posted(info), after_ns=30 * MINUTE_NS)
+    assert await office.delivered() == [(Kind.DIGEST, Turn.FIRING)]
+    await office.notifier.take(over(info))
+    office.restart()
+    await office.tick(after_ns=59 * MINUTE_NS)
+    assert office.waiting() == []
+    await office.tick(after_ns=MINUTE_NS)
+    assert await office.delivered() == [(Kind.DIGEST, Turn.RESOLVED)]
+    await office.tick(after_ns=10 * HOUR_NS)
+    assert office.waiting() == [], "nothing happened, and so there is no digest"
+
+
+async def test_without_a_digest_less_severe_alerts_are_not_told(desk):
+    office = desk()
+    info = event(**INFO)
+    await office.notifier.take(info)
+    await office.tick(posted(info), after_ns=10 * HOUR_NS)
+    assert office.waiting() == []
+
+
+async def test_each_receiver_is_told_by_its_own_severity(desk):
+    office = desk(
+        Receiver(name="pager", sender=None, least=Severity.CRITICAL), Receiver(name="slack", sender=None),
+        Receiver(name="all", sender=None, least=Severity.INFO),
+    )  # fmt: skip
+    for said in (INFO, WARNING, {}):
+        await office.notifier.take(event(**said))
+    assert [len(office.waiting(name)) for name in ("pager", "slack", "all")] == [1, 2, 3]
+
+
+async def test_a_receiver_that_keeps_state_is_told_what_stands_again_and_again_and_of_ends_for_a_while(desk):
+    office = desk(Receiver(name="am", sender=None, least=Severity.INFO, keeps_state=True))
+    fired = event()
+    await office.notifier.take(fired)
+    await office.delivered("am")
+    for _ in range(3):
+        await office.tick(posted(fired), after_ns=REFRESH_NS)
+        await office.tick(posted(fired), after_ns=1)
+        assert len(office.waiting("am")) == 1, "what still waits is replaced"
+    assert await office.delivered("am") == [(Kind.REFRESH, Turn.FIRING)]
+    office.restart()
+    await office.tick(posted(fired, Stage.UNKNOWN))
+    assert await office.delivered("am") == [(Kind.REFRESH, Turn.UNKNOWN)], "a restart refreshes at once"
+    await office.notifier.take(event(turn=Turn.RESOLVED, number=2, at_ns=office.now_ns))
+    assert await office.delivered("am") == [RESOLVED]
+    await office.tick(after_ns=REFRESH_NS)
+    assert await office.delivered("am") == [(Kind.REFRESH, Turn.RESOLVED)]
+    await office.tick(after_ns=RESENT_NS)
+    assert office.waiting("am") == []
+
+
+async def test_an_alert_that_nobody_watches_any_more_is_given_up_in_words(desk):
+    office = desk()
+    fired = event()
+    await office.notifier.take(fired)
+    await office.delivered()
+    office.restart()  # under a configuration without it
+    await office.tick()
+    await office.tick(after_ns=UNWATCHED_NS - 1)
+    assert office.waiting() == []
+    await office.tick(after_ns=1)
+    (notice,) = office.waiting()
+    assert notice.events[0].turn is Turn.EXPIRED
+    assert "not watched any more" in notice.events[0].said
+    await office.tick(after_ns=10 * UNWATCHED_NS)
+    assert len(office.waiting()) == 1
+
+
+async def test_what_is_over_is_forgotten_in_time(desk):
+    office = desk()
+    fired = event()
+    await office.notifier.take(fired)
+    await office.notifier.take(over(fired))
+    await office.tick(after_ns=FORGET_NS + 2 * HOUR_NS)
+    assert office.store.mail.notes() == {}
+
+
+async def test_a_report_goes_to_those_who_are_told_of_changes(desk):
+    office = desk(Receiver(name="slack", sender=None), Receiver(name="am", sender=None, keeps_state=True))
+    await office.notifier.report(Report(begin_ns=0, end_ns=SINCE_NS), ("report", "5"))
+    assert [each.kind for each in office.waiting()] == [Kind.REPORT]
+    assert office.waiting("am") == []
+    assert office.store.mail.notes() == {"report": "5"}

@@ -1,0 +1,59 @@
+"""Timetable: once a day, whatever restarts and clock changes do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.alerting.notify.timetable import Daily
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def ns(text):
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * 10**9
+
+
+@pytest.mark.parametrize(
+    ("last", "now", "due"),
+    [
+        ("2026-11-20 08:00", "2026-11-21 07:59", False),
+        ("2026-11-20 08:00", "2026-11-21 08:00", True),
+        ("2026-11-20 08:00", "2026-11-21 23:00", True),  # late after a stop
+        ("2026-11-21 08:00", "2026-11-21 08:00", False),  # at once again after a kill
+        ("2026-11-21 08:01", "2026-11-22 07:59", False),
+        ("2026-11-21 11:00", "2026-11-22 08:00", True),  # one that was late does not move the next
+        ("2026-11-01 08:00", "2026-11-21 09:00", True),
+    ],
+)
+def test_a_report_is_due_when_its_time_has_come_since_the_last(last, now, due):
+    assert Daily(time(8), UTC).is_due(ns(last), ns(now)) is due
+
+
+def test_the_time_is_that_of_the_zone_also_when_clocks_change():
+    daily = Daily(time(8), BERLIN)
+    assert not daily.is_due(ns("2026-10-24 06:00"), ns("2026-10-25 06:59"))
+    assert daily.is_due(ns("2026-10-24 06:00"), ns("2026-10-25 07:00"))
+
+
+def test_a_time_that_a_clock_change_leaves_out_is_not_skipped_for_ever():
+    daily = Daily(time(2, 30), BERLIN)  # 2026-03-29 has no 02:30
+    assert daily.is_due(ns("2026-03-28 01:30"), ns("2026-03-30 00:30"))
+
+
+@given(st.integers(0, 30 * 24), st.lists(st.integers(1, 30), max_size=60))
+def test_there_are_never_more_reports_than_days(start_h, steps_h):
+    daily, begin = Daily(time(8), UTC), ns("2026-11-01 00:00") + start_h * 3_600 * 10**9
+    last = now = begin
+    sent = 0
+    for hours in steps_h:
+        now += hours * 3_600 * 10**9
+        if daily.is_due(last, now):
+            last, sent = now, sent + 1
+    days = {(begin + h * 3_600 * 10**9) // (86_400 * 10**9) for h in range(1, sum(steps_h) + 1)
+            if ((begin // 10**9 + h * 3_600) % 86_400) == 8 * 3_600}  # fmt: skip
+    assert sent <= len(days)

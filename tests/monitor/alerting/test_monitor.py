@@ -1,0 +1,147 @@
+"""Alerts in a whole monitor: what goes wrong is seen on every surface, survives a restart, and is told to listeners."""
+
+from __future__ import annotations
+
+from integrations.store.sqlite import StoreUnavailable
+from monitor.alerting.build import declaration
+from monitor.alerting.condition_table import watched
+from scoring.alerts.lifecycle import Turn
+from scoring.status.status import Status, Thresholds
+from tests.otlp_requests import LOW, S, request, span, trace
+from tests.waiting import until
+
+FAILING = {
+    "routes": [{"rubrics": ["workflow"], "scenario": "never"}],
+    "scenarios": {"never": {"tools_should_include": ["a_tool_that_nobody_has"]}},
+    "alerts": {
+        "min_samples": 5, "look": "100ms", "hysteresis": {"needed": 1, "looks": 1, "hold": "0s"},
+        "rubrics": {"workflow": {"warning": 0.9}},
+    },
+}  # fmt: skip
+
+
+def traces(first: int, count: int) -> bytes:
+    return request([S(trace_id=trace(n, LOW), span_id=span(1), service="shop") for n in range(first, first + count)])
+
+
+async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started):
+    heard = []
+
+    async def hear(event):
+        heard.append(event)
+
+    app = await started(**FAILING)
+    app.monitor.rounds.listeners.append(hear)
+    await app.post(traces(1, 40))
+    await app.settled(40)
+    await until(lambda: any(event.condition == "pass_rate_critical" for event in heard))
+    event = next(event for event in heard if event.condition == "pass_rate_critical")
+    assert (event.turn, dict(event.labels)["service"], event.n) == (Turn.FIRING, "shop", event.n)
+    assert len(event.examples) == 3
+    assert all("a_tool_that_nobody_has" in example.reason for example in event.examples)
+
+    board = await app.get("/v1/alerts")
+    assert {c["id"] for c in board["conditions"]} == {c.id for c in app.monitor.watch.conditions}
+    worst = board["alerts"][0]
+    assert (worst["condition"], worst["stage"], worst["runbook"]) == (
+        "pass_rate_critical",
+        "firing",
+        "pass-rate-critical",
+    )
+    assert worst["fingerprint"] == event.fingerprint
+    warning = next(alert for alert in board["alerts"] if alert["condition"] == "pass_rate_warning")
+    assert warning["muted"]
+    assert warning["limit"] == 0.9
+    status = await app.get("/v1/status")
+    (standing,) = status["standings"]
+    assert (status["status"], standing["status"]) == ("critical", "critical")
+    assert standing["thresholds"] == {"warning": 0.9, "critical": 0.7}
+    assert standing["since"] is not None
+    assert (standing["worst"], standing["best"]) == (0.0, 0.0)
+    assert standing["change"]["alarmed"]
+    assert "pass_rate_critical" in {alert["condition"] for alert in status["firing"]}
+    page = (await app.http.get(app.api + "/")).text
+    assert "Too few traces pass" in page
+    assert "runbook <code>pass-rate-critical</code>" in page
+    text = (await app.http.get(app.api + "/metrics")).text
+    assert 'sidejudge_alerts{alert="pass_rate_critical",severity="critical",stage="firing"} 1.0' in text
+    assert 'sidejudge_pass_ratio_threshold{level="warning",rubric="workflow"} 0.9' in text
+
+    told = len(heard)
+    await app.monitor.stop()
+    again = await started(**FAILING)
+    again.monitor.rounds.listeners.append(hear)
+    board = await again.get("/v1/alerts")
+    assert board["alerts"][0]["since"] == worst["since"]
+    assert again.monitor.view.status().standings[0].appraisal.status is Status.CRITICAL
+    assert len(heard) == told, "nothing is told again"
+
+
+async def test_verdicts_that_the_watch_had_not_remembered_are_learnt_at_the_next_start(started):
+    calm = {**FAILING, "alerts": {**FAILING["alerts"], "look": "1h"}}
+    app = await started(**calm)
+    await app.post(traces(1, 30))
+    await app.settled(30)
+    seen = app.monitor.view.status().standings[0].change
+    await app.monitor.store.kept.change({"cursor": "0"})  # as after a crash: nothing of the last minutes is remembered
+    app.monitor.rounds.remember = _nothing
+    await app.monitor.stop()
+    again = await started(**calm)
+    assert again.monitor.view.status().standings[0].change == seen
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def test_a_store_that_refuses_leaves_the_statuses_as_they_were(started):
+    app = await started(**FAILING)
+    await app.post(traces(1, 10))
+    await app.settled(10)
+    await until(lambda: app.monitor.view.status().overall is Status.CRITICAL)
+
+    async def refuse(values):
+        raise StoreUnavailable("store x: it is full")
+
+    app.monitor.store.kept.change = refuse
+    await app.post(traces(100, 10))
+    await app.settled(20)
+    await app.monitor._watch_alerts()
+    assert app.monitor.view.status().overall is Status.CRITICAL
+
+
+def test_the_configuration_is_the_declaration(configured):
+    config = configured(
+        alerts={
+            "thresholds": {"warning": 0.9, "critical": 0.8}, "rubrics": {"qa": {"critical": 0.5}}, "mode": "sequence",
+            "window": "2h", "look": "30s", "min_samples": 7, "min_failures": 2,
+            "hysteresis": {"needed": 2, "looks": 3, "recovery_margin": 0.05, "hold": "1m"},
+            "sequence": {"error": 0.1, "period": "1d"}, "change": {"good": 0.97, "bad": 0.9, "false_alarm_every": "7d"},
+            "limits": {
+                "blocker_rate": 0.01, "violation_rate": 0.02, "judge_failure_rate": 0.03, "agreement": 0.4, "lag": "9s",
+                "spool": "5MiB", "budget": 0.5,
+            },
+        }
+    )  # fmt: skip
+    declared = declaration(config)
+    assert declared.policy_of("qa").thresholds == Thresholds(warning=0.9, critical=0.5)
+    assert declared.policy_of("text").thresholds == Thresholds(warning=0.9, critical=0.8)
+    assert (declared.policy.mode, declared.policy.min_samples, declared.policy.min_failures) == ("sequence", 7, 2)
+    assert (declared.window_ns, declared.look_ns) == (7_200 * 10**9, 30 * 10**9)
+    assert (declared.rule.needed, declared.rule.looks, declared.rule.recovery_margin) == (2, 3, 0.05)
+    assert declared.rule.hold_ns == 60 * 10**9
+    assert (declared.sequence.error, declared.sequence.period_ns) == (0.1, 86_400 * 10**9)
+    assert declared.good_and_bad("qa") == (0.97, 0.9)
+    limits = declared.limits
+    assert (limits.blocker_ratio, limits.violation_ratio, limits.judge_failed_ratio) == (0.01, 0.02, 0.03)
+    assert (limits.agreement, limits.lag_s, limits.spool_bytes, limits.budget_ratio) == (0.4, 9.0, 5 * 2**20, 0.5)
+    rows = {row[0].strip(): row for row in watched(config)}
+    assert rows["qa"][2] == "its own thresholds: 0.9 and 0.5"
+    assert rows["pass_rate_critical"][3] == "2 of 3 looks"
+    assert "confidence sequence wholly below 0.9" in rows["pass_rate_warning"][2]
+
+
+def test_the_defaults_are_the_declarations_own(configured):
+    from scoring.alerts.declaration import Declaration  # noqa: PLC0415
+
+    assert declaration(configured()) == Declaration()

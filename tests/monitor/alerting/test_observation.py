@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import json
+
+from monitor.alerting.observation import Key, Observation, observe, observe_stored
+from scoring.metrics.result import Failed, Scored, Unavailable
+from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+from scoring.verdict.verdict import Score, State, Verdict
+
+
+def verdict(**changes) -> Verdict:
+    fields = {
+        "case_id": "case-1", "trace_id": "ab" * 16, "rubric": "qa", "rubric_version": "qa@1",
+        "composite": 88.0, "composite_norm": 0.88, "coverage": 1.0, "state": State.VALID, "passed": True,
+        "rating": "good", "blockers": (), "pass_mark": 0.87, "sampling_probability": 0.25,
+        "created_at": "1970-01-01T00:00:01.500Z", "service": "shop", "environment": "prod",
+        "scores": (
+            Score(metric="a", weight=1.0, result=Scored(value=0.5), rating=None),
+            Score(metric="b", weight=0.0, result=Unavailable("no judge"), rating=None),
+        ),
+    }  # fmt: skip
+    return Verdict(**{**fields, **changes})
+
+
+def test_a_verdict_becomes_what_a_window_remembers():
+    key, seen = observe(verdict(selection="forced", revision=2))
+    assert key == Key("shop", "prod", "qa")
+    assert seen == Observation(
+        identity="ab" * 16, at_ns=1_500_000_000, passed=True, weight=4.0, selection="forced", revision=2,
+        composite=0.88, metrics={"a": 0.5},
+    )  # fmt: skip
+
+
+def test_a_verdict_that_is_incomplete_for_a_metric_that_failed_says_so():
+    failed = Score(metric="a", weight=1.0, result=Failed("timeout"), rating=None)
+    weightless = Score(metric="b", weight=0.0, result=Failed("timeout"), rating=None)
+    incomplete = {"passed": None, "composite_norm": None, "state": State.INCOMPLETE}
+    assert observe(verdict(scores=(failed,), **incomplete))[1].judge_failed
+    assert not observe(verdict(scores=(weightless,), **incomplete))[1].judge_failed
+    assert not observe(verdict(scores=(failed,)))[1].judge_failed, "it passed all the same"
+
+
+def test_a_stored_verdict_becomes_the_same():
+    for each in (verdict(), verdict(passed=None, composite_norm=None, state=State.INCOMPLETE)):
+        stored = json.loads(json.dumps(each.to_json()))
+        assert list(observe_stored([stored])) == [observe(each)]
+
+
+def test_what_names_no_service_environment_or_trace_is_still_told_apart():
+    key, seen = observe(verdict(service=None, environment="", trace_id=None))
+    assert key == Key(UNKNOWN_SERVICE, UNKNOWN_ENVIRONMENT, "qa")
+    assert seen.identity == "case-1"

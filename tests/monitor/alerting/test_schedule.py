@@ -1,0 +1,166 @@
+"""Rounds over a real store: what is remembered, what is told, and what a crash in between does to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from integrations.store.sqlite import Finished, Store, StoreError
+from monitor.alerting.details import Watched
+from monitor.alerting.examples import examples
+from monitor.alerting.observation import Key, Observation
+from monitor.alerting.schedule import Rounds
+from monitor.alerting.watch import Watch
+from monitor.alerting.windows import Windows
+from scoring.alerts.declaration import Declaration
+from scoring.alerts.lifecycle import Stage
+from scoring.rubrics import RUBRICS
+from scoring.status.hysteresis import Hysteresis
+
+MINUTE_NS = 60 * 10**9
+START_NS = 1_790_000_000 * 10**9
+KEY = Key("shop", "unknown", "qa")
+DECLARED = Declaration(hysteresis=Hysteresis(needed=1, looks=1, recovery_margin=0.0, hold_ns=0))
+
+
+class Process:
+    """One life of a monitor's watch over a store's file."""
+
+    def __init__(self, path):
+        self.store = Store(path)
+        self.windows = Windows(DECLARED.window_ns)
+        self.watch = Watch(DECLARED, self.windows)
+        self.heard = []
+        self.rounds = Rounds(
+            watch=self.watch, windows=self.windows, watched={"qa": Watched.of(RUBRICS["qa"])}, memory=self.store.kept,
+            store=self.store, spool_bytes=lambda: 0, judge=lambda: None,
+        )  # fmt: skip
+        self.rounds.listeners.append(self.hear)
+        self.rounds.restore()
+
+    async def hear(self, event):
+        self.heard.append(event)
+
+    def judge(self, count, *, passed, at_ns):
+        for number in range(count):
+            seen = Observation(identity=f"{at_ns}-{passed}-{number}", at_ns=at_ns, passed=passed)
+            self.windows.add(KEY, seen)
+            self.watch.learn(KEY, seen)
+
+
+@pytest.fixture
+def process(tmp_path):
+    lives = []
+
+    def begin():
+        for life in lives:
+            life.store.close()
+        lives.append(Process(tmp_path / "state.sqlite"))
+        return lives[-1]
+
+    yield begin
+    for life in lives:
+        life.store.close()
+
+
+def verdict(number: int, *, passed=False, norm=0.5, reason="wrong", service="shop", **more):
+    return {
+        "trace_id": f"{number:032x}", "case_id": "c", "rubric": "qa", "service": service, "environment": None,
+        "passed": passed, "composite": norm, "composite_norm": norm, "reason": reason, "blockers": [], **more,
+    }  # fmt: skip
+
+
+async def finish(store, said, closed_ns):
+    await store.finish(
+        Finished(
+            trace_id=said["trace_id"], service=said["service"], reason="scored", completion="root_ended", revision=1,
+            story={}, verdicts=[said], closed_ns=closed_ns, chunks=0,
+        )
+    )  # fmt: skip
+
+
+async def test_what_fires_is_told_once_and_remembered_by_the_next_process(process):
+    first = process()
+    first.judge(60, passed=False, at_ns=START_NS)
+    told = await first.rounds.look(START_NS + MINUTE_NS)
+    assert [event.condition for event in told] == ["pass_rate_critical", "pass_rate_warning", "pass_rate_change"]
+    assert told == first.heard
+    assert await first.rounds.look(START_NS + 2 * MINUTE_NS) == []
+    second = process()
+    assert {alert.stage for alert in second.watch.alerts.values()} == {Stage.FIRING}
+    second.judge(60, passed=False, at_ns=START_NS)
+    assert await second.rounds.look(START_NS + 3 * MINUTE_NS) == []
+    assert second.watch.standings(START_NS + 3 * MINUTE_NS)[0].since_ns == START_NS + MINUTE_NS
+
+
+async def test_an_event_that_nobody_took_is_told_again_under_its_id_even_by_the_next_process(process):
+    first = process()
+
+    async def refuse(event):
+        raise OSError("no network")
+
+    first.rounds.listeners.append(refuse)
+    first.judge(60, passed=False, at_ns=START_NS)
+    assert await first.rounds.look(START_NS + MINUTE_NS) == []
+    assert await first.rounds.look(START_NS + 2 * MINUTE_NS) == []
+    offered = [event.id for event in first.heard]
+    assert offered[:3] == offered[3:], "offered again at the next look"
+    second = process()
+    second.judge(60, passed=False, at_ns=START_NS)
+    told = await second.rounds.look(START_NS + 3 * MINUTE_NS)
+    assert [event.id for event in told] == offered[:3]
+    third = process()
+    third.judge(60, passed=False, at_ns=START_NS)
+    assert await third.rounds.look(START_NS + 4 * MINUTE_NS) == []
+
+
+async def test_a_store_that_refuses_costs_a_look_its_voice_and_nothing_more(process):
+    life = process()
+    life.judge(60, passed=False, at_ns=START_NS)
+    life.store.close()
+    with pytest.raises(StoreError):
+        await life.rounds.look(START_NS + MINUTE_NS)
+    assert life.heard == []
+
+
+async def test_an_alert_shows_the_three_worst_of_its_own_failures(process):
+    life = process()
+    for number, (norm, more) in enumerate(
+        [
+            (0.6, {}), (0.1, {"reason": "x" * 5000}), (None, {"reason": "invalid"}), (0.3, {}), (0.2, {}),
+            (0.0, {"service": "other"}), (0.0, {"passed": True}), (0.01, {"environment": "prod"}),
+        ]
+    ):  # fmt: skip
+        await finish(life.store, verdict(number + 1, norm=norm, **more), START_NS)
+    await finish(life.store, verdict(99, norm=0.0), START_NS - 3 * DECLARED.window_ns)
+    life.judge(60, passed=False, at_ns=START_NS)
+    told = await life.rounds.look(START_NS + MINUTE_NS)
+    shown = next(event for event in told if event.condition == "pass_rate_critical").examples
+    assert [int(each.trace_id, 16) for each in shown] == [3, 2, 5]
+    assert len(shown[1].reason) <= 301
+
+
+async def test_an_alert_about_a_metric_shows_what_that_metric_blocked(process):
+    life = process()
+    await finish(life.store, verdict(1, norm=0.0), START_NS)
+    await finish(life.store, verdict(2, norm=0.5, blockers=["accuracy"]), START_NS)
+    await finish(life.store, verdict(3, norm=0.5, service=None, blockers=["accuracy"]), START_NS)
+    labels = (("service", "shop"), ("environment", "unknown"), ("rubric", "qa"), ("metric", "accuracy"))
+    assert [int(each.trace_id, 16) for each in examples(life.store, labels, 0)] == [2]
+    nameless = (("service", "unknown_service"), *labels[1:])
+    assert [int(each.trace_id, 16) for each in examples(life.store, nameless, 0)] == [3]
+    assert examples(life.store, (), 0) == ()
+
+
+async def test_the_lag_of_the_last_minutes_is_watched_and_older_forgotten(process):
+    life = process()
+    for number in range(40):
+        life.rounds.lagged(START_NS + number, 900.0)
+    for minute in range(1, 12):
+        await life.rounds.look(START_NS + minute * MINUTE_NS)
+    assert [event.condition for event in life.heard] == []
+    assert not life.watch.alerts, "ten minutes later it is no longer known"
+    for minute in range(12, 40):
+        for number in range(10):
+            life.rounds.lagged(START_NS + minute * MINUTE_NS + number, 900.0)
+        await life.rounds.look(START_NS + minute * MINUTE_NS + MINUTE_NS // 2)
+    assert [event.condition for event in life.heard] == ["evaluation_lag"]

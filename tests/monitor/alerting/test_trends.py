@@ -1,0 +1,81 @@
+"""Trends: read when somebody looks, no more often than it may cost, and the last known while the store is out."""
+
+from __future__ import annotations
+
+import pytest
+
+from integrations.store.sqlite import Finished, Store
+from monitor.alerting.observation import Key, observe_stored
+from monitor.alerting.trends import STEPS, Trends
+from monitor.alerting.windows import Windows
+from scoring.alerts.declaration import Declaration
+
+HOUR = 3600 * 10**9
+NOW = 1_790_000_000 * 10**9
+
+
+def verdict(*, passed: bool, service: str | None = "shop", created_at: str = "2026-09-21T13:30:00.000Z") -> dict:
+    return {
+        "rubric": "qa", "service": service, "environment": None, "passed": passed, "sampling_probability": 0.5,
+        "trace_id": None, "case_id": "c", "created_at": created_at, "scores": [], "composite_norm": None,
+    }  # fmt: skip
+
+
+async def put(store: Store, number: int, at_ns: int, said: dict) -> None:
+    trace_id = number.to_bytes(16, "big")
+    await store.finish(
+        Finished(
+            trace_id=trace_id, service="shop", reason="scored", completion="root_ended", revision=1, story={},
+            verdicts=[{**said, "case_id": trace_id.hex()}], closed_ns=at_ns,
+        )
+    )  # fmt: skip
+
+
+@pytest.fixture
+async def store(tmp_path):
+    opened = Store(tmp_path / "state.sqlite")
+    yield opened
+    opened.close()
+
+
+async def test_the_last_stretch_is_what_the_window_holds(store):
+    windows = Windows(HOUR)
+    for number in range(1, 41):
+        said = verdict(passed=number % 4 != 0)
+        await put(store, number, NOW - number, said)
+        ((key, seen),) = observe_stored([{**said, "case_id": str(number)}])
+        windows.add(key, seen)
+    found = await Trends(store.path, HOUR, Declaration()).at(NOW)
+    trend = found[Key("shop", "unknown", "qa")]
+    assert len(trend.estimates) == STEPS
+    assert trend.estimates[-1] == windows.estimate(Key("shop", "unknown", "qa"), NOW)
+    assert set(trend.estimates[:-1]) == {None}
+    assert trend.told()[-1] is not None, "forty are enough"
+
+
+async def test_what_names_no_service_stands_under_the_name_that_windows_give_it(store):
+    await put(store, 1, NOW - 1, verdict(passed=True, service=None))
+    found = await Trends(store.path, HOUR, Declaration()).at(NOW)
+    assert list(found) == [Key("unknown_service", "unknown", "qa")]
+    assert found[Key("unknown_service", "unknown", "qa")].told()[-1] is None, "one is not enough"
+
+
+async def test_however_many_look_it_is_read_once_and_then_rests(store):
+    seconds = [100.0]
+    trends = Trends(store.path, HOUR, Declaration(), clock_s=lambda: seconds[0])
+    assert await trends.at(NOW) == {}
+    await put(store, 1, NOW - 1, verdict(passed=True))
+    assert await trends.at(NOW) == {}, "it rests"
+    seconds[0] += 10
+    assert len(await trends.at(NOW)) == 1
+
+
+async def test_while_the_store_cannot_be_read_the_last_known_stands(store):
+    seconds = [100.0]
+    await put(store, 1, NOW - 1, verdict(passed=True))
+    trends = Trends(store.path, HOUR, Declaration(), clock_s=lambda: seconds[0])
+    known = await trends.at(NOW)
+    store.close()
+    store.path.unlink()
+    seconds[0] += 10
+    assert await trends.at(NOW) is known

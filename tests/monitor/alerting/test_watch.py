@@ -1,0 +1,227 @@
+"""The watch: verdicts come, looks fall due, statuses and alerts move; all with plain values and a clock of the test."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from monitor.alerting.details import Details, Watched, details
+from monitor.alerting.observation import Key, Observation
+from monitor.alerting.watch import Watch
+from monitor.alerting.windows import Windows
+from scoring.alerts.declaration import Declaration
+from scoring.alerts.lifecycle import Stage, Turn
+from scoring.alerts.observed import Facts
+from scoring.rubrics import RUBRICS
+from scoring.status.hysteresis import Hysteresis
+from scoring.status.status import Policy, Status
+
+MINUTE_NS = 60 * 10**9
+KEY = Key("shop", "prod", "qa")
+QUICK = Declaration(hysteresis=Hysteresis(needed=3, looks=4, recovery_margin=0.02, hold_ns=5 * MINUTE_NS))
+
+
+class Played:
+    """A watch that is fed and looked at minute by minute."""
+
+    def __init__(self, declared: Declaration = QUICK, key: Key = KEY, seed: int = 1):
+        self.key, self.now_ns, self.count = key, 10**18, 0
+        self.windows = Windows(declared.window_ns)
+        self.watch = Watch(declared, self.windows)
+        self.chance = random.Random(seed)
+        self.told = []
+
+    def minutes(self, count: int, *, ratio: float = 0.95, per_minute: int = 4, **more) -> list[Status]:
+        statuses = []
+        for _ in range(count):
+            for _ in range(per_minute):
+                self.count += 1
+                passed = self.chance.random() < ratio
+                seen = Observation(identity=str(self.count), at_ns=self.now_ns, passed=passed, weight=20.0, **more)
+                self.windows.add(self.key, seen)
+                self.watch.learn(self.key, seen)
+            self.now_ns += MINUTE_NS
+            self.look()
+            statuses.append(self.status)
+        return statuses
+
+    def look(self) -> None:
+        found = {self.key: details(self.windows.members(self.key, self.now_ns), Watched.of(RUBRICS[self.key.rubric]))}
+        events = self.watch.look(Facts(now_ns=self.now_ns), found, {})
+        self.told += [(event.condition, event.turn.value, event.muted) for event in events]
+
+    @property
+    def status(self) -> Status:
+        (standing,) = self.watch.standings(self.now_ns)
+        return standing.appraisal.status
+
+    def restarted(self) -> Played:
+        """Another process with the same past."""
+        again = Played(self.watch.declared, self.key)
+        again.watch.restore(self.watch.to_memory())
+        again.windows, again.now_ns, again.count = self.windows, self.now_ns, self.count
+        again.watch._windows = self.windows
+        again.chance.setstate(self.chance.getstate())
+        again.told = list(self.told)
+        return again
+
+
+@pytest.mark.parametrize("mode", ["bound", "sequence"])
+def test_a_service_that_degrades_is_told_in_order_and_recovers(mode):
+    played = Played(replace(QUICK, policy=Policy(mode=mode)))
+    assert set(played.minutes(90)) <= {Status.HEALTHY, Status.INSUFFICIENT_DATA}
+    statuses = played.minutes(120, ratio=0.4)
+    assert statuses[-1] is Status.CRITICAL
+    assert statuses.index(Status.WARNING) < statuses.index(Status.CRITICAL)
+    assert played.minutes(180)[-1] is Status.HEALTHY
+    began = [condition for condition, turn, _ in played.told if turn == "firing"]
+    ended = [condition for condition, turn, _ in played.told if turn == "resolved"]
+    assert sorted(began) == sorted(ended) == ["pass_rate_change", "pass_rate_critical", "pass_rate_warning"]
+    assert began[0] == "pass_rate_change", "the early warning is early"
+    assert began.index("pass_rate_warning") < began.index("pass_rate_critical")
+    assert ended.index("pass_rate_critical") < ended.index("pass_rate_warning")
+
+
+def test_silence_is_told_as_such_and_is_no_recovery():
+    played = Played()
+    played.minutes(60)
+    played.minutes(120, ratio=0.3)
+    told = len(played.told)
+    assert played.minutes(70, per_minute=0)[-1] is Status.INSUFFICIENT_DATA
+    later = played.told[told:]
+    assert ("pass_rate_critical", "unknown", False) in later
+    assert not [turn for condition, turn, _ in later if turn == "resolved"]
+    alert = next(alert for alert in played.watch.alerts.values() if alert.condition == "pass_rate_critical")
+    assert alert.stage is Stage.UNKNOWN
+
+
+def test_mode_point_is_the_seeds_status_of_this_very_moment_whatever_the_looks():
+    played = Played(replace(QUICK, policy=Policy(mode="point", min_samples=1, min_failures=0)))
+    played.minutes(30, ratio=1.0)
+    assert played.status is Status.HEALTHY
+    for number in range(200):
+        seen = Observation(identity=f"x{number}", at_ns=played.now_ns, passed=False, weight=20.0)
+        played.windows.add(KEY, seen)
+        played.watch.learn(KEY, seen)
+    assert played.status is Status.CRITICAL, "without a look in between"
+
+
+def test_incomplete_verdicts_change_no_status_but_the_worst_case():
+    played = Played()
+    played.minutes(60, ratio=1.0)
+    for number in range(240):
+        seen = Observation(identity=f"x{number}", at_ns=played.now_ns, passed=None, weight=20.0, judge_failed=True)
+        played.windows.add(KEY, seen)
+        played.watch.learn(KEY, seen)
+    for _ in range(12):
+        played.now_ns += MINUTE_NS
+        played.look()
+    (standing,) = played.watch.standings(played.now_ns)
+    assert standing.appraisal.status is Status.HEALTHY
+    assert standing.missing.worst < 0.55
+    assert standing.missing.best == 1.0
+    assert played.told == [("judge_failure_rate", "firing", False)]
+
+
+def test_a_revision_moves_the_window_and_not_what_follows_verdicts_one_by_one():
+    played = Played()
+    first = Observation(identity="a", at_ns=played.now_ns, passed=True)
+    for seen in (first, replace(first, passed=False, revision=2), replace(first, passed=False, revision=3)):
+        played.windows.add(KEY, seen)
+        played.watch.learn(KEY, seen)
+    (standing,) = played.watch.standings(played.now_ns)
+    assert standing.estimate.failures == 1
+    assert standing.change.share == 0
+
+
+@pytest.mark.parametrize("mode", ["bound", "sequence", "point"])
+def test_a_restart_in_the_middle_of_it_tells_nothing_twice_and_misses_nothing(mode):
+    declared = replace(QUICK, policy=Policy(mode=mode))
+    whole, cut = Played(declared), Played(declared)
+    for ratio in (0.95, 0.5, 0.95):
+        for _ in range(6):
+            whole.minutes(15, ratio=ratio)
+            cut.minutes(15, ratio=ratio)
+            cut = cut.restarted()
+    assert cut.told == whole.told
+    assert cut.status is whole.status
+    assert cut.watch.to_memory() == whole.watch.to_memory()
+
+
+def test_a_muted_warning_is_told_after_all_when_what_muted_it_is_over():
+    played = Played(replace(QUICK, hysteresis=Hysteresis(needed=1, looks=1, recovery_margin=0.0, hold_ns=0)))
+    played.minutes(60, ratio=0.3)
+    warnings = [each for each in played.told if each[0] == "pass_rate_warning"]
+    assert warnings == [("pass_rate_warning", "firing", True)], "warning and critical began in the same look"
+    played.minutes(90, ratio=0.76)
+    warnings = [each for each in played.told if each[0] == "pass_rate_warning"]
+    assert warnings[1] == ("pass_rate_warning", "firing", False)
+
+
+def test_a_blocker_that_hits_many_is_told_once_it_lasted_and_named():
+    played, blocking = Played(), Watched.of(RUBRICS["qa"]).blocking
+    played.minutes(30, ratio=0.9, blockers=(blocking[0],))
+    fired = [alert for alert in played.watch.alerts.values() if alert.condition == "blocker_rate"]
+    assert [dict(alert.labels)["metric"] for alert in fired] == [blocking[0]]
+    assert fired[0].fired_ns - fired[0].since_ns == 10 * MINUTE_NS
+
+
+def test_workflow_violations_are_counted_by_trace():
+    key = Key("agent", "prod", "workflow")
+    played = Played(key=key)
+    played.minutes(30, ratio=0.9, metrics={"agents": 1.0, "tools": 0.5})
+    assert ("workflow_violation_rate", "firing", False) in played.told
+    calm = Played(key=key)
+    calm.minutes(30, ratio=0.9, metrics={"agents": 1.0, "tools": 1.0})
+    assert not [told for told in calm.told if told[0] == "workflow_violation_rate"]
+
+
+def test_what_another_configuration_remembers_is_dropped_or_begins_anew():
+    sequence = Played(replace(QUICK, policy=Policy(mode="sequence")))
+    sequence.minutes(120, ratio=0.3)
+    bound = Watch(QUICK, sequence.windows)
+    bound.restore(sequence.watch.to_memory())
+    assert bound.standings(sequence.now_ns)[0].appraisal.status is Status.CRITICAL
+    memory = {name: said.replace("pass_rate_critical", "gone") for name, said in sequence.watch.to_memory().items()}
+    other = Watch(QUICK, sequence.windows)
+    other.restore(memory)
+    assert "gone" not in {alert.condition for alert in other.alerts.values()}
+
+
+def test_keys_that_windows_forgot_are_forgotten():
+    played = Played()
+    played.minutes(5)
+    other = Watch(QUICK, Windows(QUICK.window_ns))
+    other.restore(played.watch.to_memory())
+    assert other.look(Facts(now_ns=played.now_ns), {}, {}) == []
+    assert not [name for name in other.to_memory() if name.startswith("state/")]
+
+
+def test_details_of_nothing_are_nothing():
+    assert details([], Watched.of(RUBRICS["qa"])) == Details()
+
+
+def test_a_mean_is_not_held_against_a_bound_that_only_perfection_keeps():
+    workflow, qa = Watched.of(RUBRICS["workflow"]), Watched.of(RUBRICS["qa"])
+    assert workflow.acceptable["tools"] == (1.0, True)
+    assert workflow.on_average == {}
+    assert "response_structure_compliance" not in qa.on_average
+    assert qa.on_average["question_score_accuracy"] == (0.9, True)
+    assert qa.on_average["compliance_false_pass_rate"] == (0.03, False)
+
+
+def test_every_turn_is_told_with_how_bad_since_when_and_what_to_do():
+    played = Played()
+    played.minutes(60)
+    seen = []
+    played.watch.look, original = (lambda *args: seen.extend(found := original(*args)) or found), played.watch.look
+    played.minutes(120, ratio=0.3)
+    event = next(event for event in seen if event.condition == "pass_rate_critical" and event.turn is Turn.FIRING)
+    assert event.runbook == "pass-rate-critical"
+    assert dict(event.labels) == {"service": "shop", "environment": "prod", "rubric": "qa"}
+    assert event.lower < event.value < event.upper < event.limit == 0.70
+    assert event.n >= 30
+    assert event.since_ns <= event.at_ns
+    assert abs(event.changed_ns - (10**18 + 60 * MINUTE_NS)) <= 20 * MINUTE_NS

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from monitor.alerting.observation import Key, Observation
+from monitor.alerting.windows import Windows
+from scoring.statistics.estimate import estimate
+from scoring.status.service_status import OTHER
+from scoring.status.status import SEED, Policy, Status
+
+KEY = Key("shop", "prod", "qa")
+WINDOW = 100
+
+
+def seen(identity, at, passed=True, **more):  # noqa: FBT002 - most of them pass
+    return Observation(identity=identity, at_ns=at, passed=passed, **more)
+
+
+def test_a_verdict_counts_until_the_window_has_passed_and_not_a_nanosecond_longer():
+    windows = Windows(WINDOW)
+    windows.add(KEY, seen("a", 1000))
+    assert windows.estimate(KEY, 1099).n == 1
+    assert windows.estimate(KEY, 1100) is None
+
+
+def test_an_empty_window_keeps_its_key_and_is_insufficient_data():
+    windows = Windows(WINDOW)
+    windows.add(KEY, seen("a", 1000))
+    (standing,) = windows.standings(5000, SEED)
+    assert standing.appraisal.status is Status.INSUFFICIENT_DATA
+    assert (standing.estimate, standing.composite_mean, standing.metric_means) == (None, None, {})
+    assert len(windows) == 0
+
+
+def test_a_revision_replaces_what_it_revises():
+    windows = Windows(WINDOW)
+    windows.add(KEY, seen("a", 1000, passed=False, metrics={"m": 0.2}))
+    windows.add(KEY, seen("a", 1010, passed=True, revision=2, metrics={"m": 0.8}))
+    assert (windows.estimate(KEY, 1020).n, windows.estimate(KEY, 1020).failures) == (1, 0)
+    assert windows.metric_means(KEY, 1020) == {"m": 0.8}
+
+
+def test_a_revision_replaces_across_services_and_leaves_other_rubrics_alone():
+    windows = Windows(WINDOW)
+    windows.add(Key("unknown", "prod", "qa"), seen("a", 1000, passed=False))
+    windows.add(Key("unknown", "prod", "workflow"), seen("a", 1000, passed=False))
+    windows.add(KEY, seen("a", 1010, revision=2))
+    assert windows.estimate(Key("unknown", "prod", "qa"), 1020) is None
+    assert windows.estimate(Key("unknown", "prod", "workflow"), 1020).failures == 1
+    assert windows.estimate(KEY, 1020).n == 1
+
+
+def test_an_older_revision_that_arrives_late_changes_nothing():
+    windows = Windows(WINDOW)
+    assert windows.add(KEY, seen("a", 1010, passed=True, revision=2))
+    assert not windows.add(KEY, seen("a", 1000, passed=False, revision=1))
+    assert windows.estimate(KEY, 1020).failures == 0
+
+
+def test_what_is_withdrawn_no_longer_counts():
+    windows = Windows(WINDOW)
+    windows.add(KEY, seen("a", 1000, passed=False))
+    windows.add(KEY, seen("b", 1000))
+    assert windows.withdraw("a", "qa")
+    assert not windows.withdraw("a", "qa")
+    assert not windows.withdraw("b", "workflow")
+    assert (windows.estimate(KEY, 1010).n, windows.estimate(KEY, 1010).failures) == (1, 0)
+
+
+def test_an_incomplete_verdict_neither_passes_nor_fails_and_takes_back_what_it_revises():
+    windows = Windows(WINDOW)
+    windows.add(KEY, seen("a", 1000))
+    windows.add(KEY, seen("b", 1000))
+    windows.add(KEY, seen("b", 1001, passed=None, revision=2, metrics={"m": 0.5}))
+    standing = windows.standing(KEY, 1020, SEED)
+    assert (standing.estimate.n, standing.incomplete) == (1, 1)
+    assert standing.metric_means == {"m": 0.5}
+
+
+def test_means_are_weighted_as_the_estimate_is():
+    windows = Windows(WINDOW)
+    windows.add(KEY, seen("a", 1000, weight=20.0, composite=0.9, metrics={"m": 1.0}))
+    windows.add(KEY, seen("b", 1000, passed=False, selection="forced", composite=0.2, metrics={"m": 0.0, "k": 3.0}))
+    windows.add(KEY, seen("c", 1000, passed=False))
+    standing = windows.standing(KEY, 1020, SEED)
+    assert standing.composite_mean == pytest.approx((20 * 0.9 + 0.2) / 21)
+    assert standing.metric_means == pytest.approx({"m": 20 / 21, "k": 3.0})
+    assert (standing.forced, standing.estimate.n) == (1, 3)
+
+
+def test_a_policy_may_depend_on_the_rubric():
+    windows = Windows(WINDOW)
+    for identity in "abcd":
+        windows.add(KEY, seen(identity, 1000, passed=identity != "a"))
+    lenient = Policy(mode="point", min_samples=100)
+    assert windows.standings(1010, lambda rubric: SEED if rubric == "qa" else lenient)[0].appraisal.status == "warning"
+
+
+def test_sums_do_not_drift_over_a_long_life():
+    windows, chance, living = Windows(WINDOW), random.Random(5), []
+    for now in range(20_000):
+        observation = seen(str(now), now, chance.random() < 0.8, weight=1 / chance.choice([1e-9, 0.3, 0.07, 1.0]))
+        windows.add(KEY, observation)
+        living.append(observation)
+        windows.estimate(KEY, now)
+    living = [o for o in living if o.at_ns > now - WINDOW]
+    assert windows.estimate(KEY, now) == estimate([(o.passed, o.weight) for o in living])
+
+
+def test_memory_is_bounded_and_the_fullest_window_pays():
+    windows = Windows(10**9, max_verdicts=100)
+    windows.add(Key("quiet", "prod", "qa"), seen("first", 0))
+    for at in range(1000):
+        windows.add(KEY, seen(str(at), at))
+    assert len(windows) == 100
+    assert windows.shortened == 901
+    assert windows.estimate(KEY, 1000).n == 99
+    assert windows.estimate(Key("quiet", "prod", "qa"), 1000).n == 1
+
+
+def test_revising_one_verdict_forever_needs_no_more_memory():
+    windows = Windows(10**9)
+    for at in range(10_000):
+        windows.add(KEY, seen("same", at, revision=at))
+    assert len(windows) == 1
+    assert len(windows._windows[KEY].expiry) < 100
+
+
+def test_keys_are_bounded_silent_ones_make_room_and_busy_ones_share():
+    windows = Windows(WINDOW, max_keys=2)
+    windows.add(Key("a", "prod", "qa"), seen("1", 1000))
+    windows.add(Key("b", "prod", "qa"), seen("2", 1150))
+    windows.estimate(Key("a", "prod", "qa"), 1150)
+    windows.add(Key("c", "prod", "qa"), seen("3", 1160))
+    assert windows.keys() == [Key("b", "prod", "qa"), Key("c", "prod", "qa")]
+    windows.add(Key("d", "prod", "qa"), seen("4", 1160))
+    assert windows.keys()[0] == Key(OTHER, OTHER, "qa")
+
+
+@pytest.mark.parametrize("limits", [(0, 1, 1), (1, 0, 1), (1, 1, 0)])
+def test_limits_that_cannot_be_are_refused(limits):
+    window, verdicts, keys = limits
+    with pytest.raises(ValueError, match="positive"):
+        Windows(window, max_verdicts=verdicts, max_keys=keys)
+
+
+@pytest.mark.parametrize("weight", [0.0, math.nan, math.inf])
+def test_a_weight_that_cannot_be_is_refused_before_anything_changes(weight):
+    windows = Windows(WINDOW)
+    windows.add(KEY, seen("a", 1000))
+    with pytest.raises(ValueError, match="weight"):
+        windows.add(KEY, seen("a", 1001, weight=weight, revision=2))
+    assert windows.estimate(KEY, 1002).n == 1
+
+
+services = st.sampled_from(["shop", "bank"])
+values = st.one_of(st.none(), st.floats(0, 1))
+
+
+class Recomputation(RuleBasedStateMachine):
+    """The windows against a list of everything that ever came, looked through afresh each time."""
+
+    def __init__(self):
+        super().__init__()
+        self.windows, self.now = Windows(WINDOW), 1000
+        self.held: dict[tuple[str, str], tuple[Key, Observation]] = {}
+
+    @rule(
+        service=services, rubric=st.sampled_from(["qa", "workflow"]), identity=st.sampled_from("abcdef"),
+        age=st.integers(0, 120), passed=st.sampled_from([True, False, None]), revision=st.integers(1, 3),
+        weight=st.sampled_from([1.0, 1 / 0.3, 1 / 0.07, 2.0**56]), composite=values, metric=values,
+    )  # fmt: skip
+    def verdict(self, service, rubric, identity, age, passed, revision, weight, composite, metric):
+        self.sweep()
+        key = Key(service, "prod", rubric)
+        observation = seen(
+            identity, self.now - age, passed, weight=weight, revision=revision, composite=composite,
+            metrics={} if metric is None else {"m": metric},
+        )  # fmt: skip
+        former = self.held.get((identity, rubric))
+        if former is None or former[1].revision <= revision:
+            self.held[identity, rubric] = (key, observation)
+        self.windows.add(key, observation)
+
+    @rule(step=st.integers(1, 70))
+    def time_passes(self, step):
+        self.now += step
+
+    @invariant()
+    def sweep(self):
+        self.held = {p: (k, o) for p, (k, o) in self.held.items() if o.at_ns > self.now - WINDOW}
+        for key in [Key(s, "prod", r) for s in ("shop", "bank") for r in ("qa", "workflow")]:
+            mine = [o for k, o in self.held.values() if k == key]
+            expected = estimate([(o.passed, o.weight) for o in mine if o.passed is not None])
+            assert self.windows.estimate(key, self.now) == expected
+            with_composite = [o for o in mine if o.composite is not None]
+            if with_composite:
+                mean = math.fsum(o.composite * o.weight for o in with_composite) / math.fsum(
+                    o.weight for o in with_composite
+                )
+                assert self.windows.composite_mean(key, self.now) == mean
+            else:
+                assert self.windows.composite_mean(key, self.now) is None
+            assert set(self.windows.metric_means(key, self.now)) == {m for o in mine for m in o.metrics}
+        assert len(self.windows) == len(self.held)
+
+
+Recomputation.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestAgainstRecomputation = Recomputation.TestCase

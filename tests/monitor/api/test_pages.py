@@ -1,0 +1,207 @@
+"""Pages over a real view: what each address answers, to whom, and when it has nothing new to say."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from monitor.api.routes import create_app
+from monitor.runtime.app import Monitor
+from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
+from tests.otlp_requests import HIGH, LOW, S, request, span, trace
+
+SAID = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
+ROUTES = {
+    "scenarios": {"any": {"tools_should_include": ["lookup"]}},
+    "routes": [{"rubrics": ["workflow"], "scenario": "any"}],
+}
+
+
+class Still:
+    """A monitor that is not started, at a time that the test moves, and clients at any address."""
+
+    def __init__(self, config):
+        self.now = 1_790_000_000_000_000_000
+        self.monitor = Monitor(config, clock_ns=lambda: self.now)
+        self.app = create_app(self.monitor.view)
+
+    async def take(self, number, tail=HIGH, **more):
+        spans = [S(trace_id=trace(number, tail), span_id=span(number + 1), **{"attributes": SAID, **more})]
+        await self.monitor.intake.consume(request(spans))
+
+    async def judge(self):
+        self.now += 60_000_000_000
+        self.monitor.pipeline.waiting.extend(self.monitor.assembler.due(self.now))
+        await self.monitor.pipeline.drain()
+
+    async def get(self, path, caller="127.0.0.1", **headers):
+        transport = httpx.ASGITransport(self.app, client=(caller, 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://monitor") as client:
+            return await client.get(path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+@pytest.fixture
+def still(configured):
+    made = []
+
+    def make(**sections):
+        made.append(Still(configured(**{**ROUTES, **sections})))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.monitor.store.close()
+
+
+def page(number, tail=HIGH) -> str:
+    return f"/traces/{trace(number, tail).hex()}"
+
+
+async def test_a_page_has_a_tag_that_only_news_change(still):
+    s = still()
+    first = await s.get("/")
+    assert first.status_code == 200
+    s.now += 5_000_000_000
+    again = await s.get("/", if_none_match=first.headers["etag"])
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["date"] > first.headers["date"], "its hour is told nevertheless"
+    await s.take(1)
+    fresh = await s.get("/", if_none_match=first.headers["etag"])
+    assert fresh.status_code == 200
+    assert fresh.headers["etag"] != first.headers["etag"]
+
+
+async def test_a_failing_trace_links_to_its_story_which_shows_what_was_expected(still):
+    s = still()
+    await s.take(1)
+    await s.judge()
+    for path in ("/", "/verdicts", "/verdicts?passed=false&rubric=workflow&service=shop"):
+        text = (await s.get(path)).text
+        assert f'href="{page(1)}"' in text, path
+        assert "expected, not called" in text, path
+    story = (await s.get(page(1))).text
+    assert "Tomorrow." in story
+    assert "lookup" in story
+    assert "it ended as scored" in story
+
+
+async def test_what_was_said_is_for_those_who_may_see_it(still):
+    s = still()
+    await s.take(1)
+    await s.judge()
+    story = (await s.get(page(1), caller="10.0.0.1")).text
+    assert "Tomorrow." not in story
+    assert "api.contents" in story
+    assert "it ended as scored" in story
+
+
+async def test_when_the_spans_are_gone_the_page_says_so_and_keeps_the_verdicts(still):
+    s = still()
+    await s.take(1)
+    await s.judge()
+    await s.monitor.store.purge(0, chunks_before_ns=s.now + 1)
+    story = (await s.get(page(1))).text
+    assert "Tomorrow." not in story
+    assert "let go of" in story
+    assert "expected, not called" in story
+
+
+async def test_open_traces_and_traces_that_were_not_drawn_have_stories_too(still):
+    s = still(sampling={"rate": 0.5})
+    await s.take(1)
+    await s.take(2, LOW)
+    opened = (await s.get(page(1))).text
+    assert "it is still open" in opened
+    not_drawn = (await s.get(page(2, LOW))).text
+    assert "below the base rate" in not_drawn
+    assert "so counts" not in not_drawn
+    assert "never kept" in not_drawn
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "said"),
+    [
+        (page(77), 404, "nothing is known of trace"),
+        ("/traces/xyz", 422, "32 hex digits"),
+        ("/traces?id=<b>", 422, "32 hex digits"),
+        ("/verdicts?rubric=<b>", 422, "no such rubric"),
+        ("/verdicts?cursor=<b>", 422, "is not a cursor"),
+        ("/verdicts?passed=<b>", 422, "no such outcome"),
+    ],
+)
+async def test_what_is_asked_in_vain_is_answered_by_a_page_with_cause_and_remedy(still, path, code, said):
+    answer = await still().get(path)
+    assert (answer.status_code, answer.headers["content-type"]) == (code, "text/html; charset=utf-8")
+    assert said in answer.text
+    assert "<b>" not in answer.text.partition("</style>")[2]
+
+
+async def test_a_trace_is_found_by_its_id_however_it_is_written(still):
+    answer = await still().get(f"/traces?id=%20{trace(1).hex().upper()}%20")
+    assert (answer.status_code, answer.headers["location"]) == (303, page(1))
+
+
+async def test_the_pages_of_verdicts_follow_each_other(still):
+    s = still()
+    for number in range(1, 61):
+        await s.take(number)
+    await s.judge()
+    first = (await s.get("/verdicts?service=shop&passed=false")).text
+    assert first.count("<tr>") == 51
+    assert 'rel="first"' not in first
+    older = first.partition('rel="next"')[0].rpartition('href="')[2].partition('"')[0].replace("&amp;", "&")
+    assert "service=shop" in older
+    assert "passed=false" in older
+    second = (await s.get(older)).text
+    assert second.count("<tr>") == 11
+    assert 'rel="next"' not in second
+    assert 'href="/verdicts?service=shop&amp;passed=false" rel="first"' in second
+
+
+async def test_the_configuration_shows_what_was_given_and_no_secret(still):
+    s = still(
+        sources={
+            "otlp": {"http": "127.0.0.1:0", "auth": {"bearer": ["s3cret-bearer"], "basic": {"anna": "s3cret-basic"}}}
+        },
+        sinks={"langfuse": {"base_url": "http://127.0.0.1:9", "public_key": "pk-s3cret", "secret_key": "sk-s3cret"}},
+        alerts={"notify": [{"name": "hook", "slack": {"url": "https://hooks.example/s3cret"}}], "min_samples": 77},
+    )
+    text = (await s.get("/configuration")).text
+    assert "s3cret" not in text
+    assert "<b>77</b>" in text
+    assert "alerts.min_failures" in text
+    assert "set, not shown" in text
+
+
+async def test_suspicions_stand_on_the_page(still):
+    s = still()
+    from monitor.ingest.anomaly import Kind, Suspicion  # noqa: PLC0415
+
+    s.monitor.view.suspicions = lambda: [
+        Suspicion(
+            kind=Kind.SKEWED_SAMPLING, service="<b>shop", cause="low ids only", remedy="sampling.randomness: hashed"
+        )
+    ]
+    text = (await s.get("/")).text
+    for said in ("Suspicions", "skewed sampling", "&lt;b&gt;shop", "low ids only", "sampling.randomness: hashed"):
+        assert said in text
+
+
+async def test_what_names_no_service_is_found_under_the_name_that_the_page_gives_it(still):
+    s = still()
+    await s.take(1, service="")
+    await s.judge()
+    home = (await s.get("/")).text
+    where = f"service={UNKNOWN_SERVICE}&amp;environment={UNKNOWN_ENVIRONMENT}"
+    link = f"/verdicts?{where}&amp;rubric=workflow&amp;passed=false"
+    assert f'href="{link}"' in home
+    found = (await s.get(link.replace("&amp;", "&"))).text
+    assert f'href="{page(1)}"' in found
+
+
+async def test_what_a_monitor_tells_of_itself_has_a_story_that_says_so(still):
+    s = still()
+    s.monitor.ledger.excluded("sidejudge", {trace(5)})
+    story = (await s.get(page(5))).text
+    assert "it is what a monitor tells of itself" in story
+    assert "never kept" in story

@@ -1,0 +1,228 @@
+"""View: what may be asked of a monitor, and who is shown what people and models said."""
+
+from __future__ import annotations
+
+import pytest
+
+from integrations.otlp.wire.request import Chunk, Origin
+from monitor.api.report import VerdictQuery
+from monitor.api.trace_details import shows_contents
+from monitor.ingest.assembler import Closing
+from monitor.runtime.app import Monitor
+from tests.otlp_requests import HIGH, LOW, S, request, span, trace
+
+SAID = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
+ROUTES = [{"rubrics": ["answer", "workflow"], "scenario": "any"}]
+
+
+@pytest.mark.parametrize(
+    ("caller", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.9.10", True),
+        ("::1", True),
+        ("0:0:0:0:0:0:0:1", True),
+        ("::1%lo", True),
+        ("::ffff:127.0.0.1", True),
+        ("::ffff:7f00:1", True),
+        ("::ffff:10.0.0.1", False),
+        ("10.0.0.1", False),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("fe80::1%eth0", False),
+        ("8.8.8.8", False),
+        ("localhost", False),
+        ("127.1", False),
+        ("127.0.0.1 ", False),
+        ("127.0.0.1:80", False),
+        ("testclient", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_contents_are_for_this_machine_for_everybody_or_for_nobody(caller, local):
+    assert shows_contents("loopback", caller) is local
+    assert shows_contents("always", caller) is True
+    assert shows_contents("never", caller) is False
+
+
+class Still:
+    """A monitor that is not started: its parts, at a time that the test moves."""
+
+    def __init__(self, configured, **sections):
+        self.now = 1_790_000_000_000_000_000
+        scenarios = {"scenarios": {"any": {}}, "routes": ROUTES}
+        self.monitor = Monitor(configured(**{**scenarios, **sections}), clock_ns=lambda: self.now)
+        self.view = self.monitor.view
+
+    async def take(self, *spans: S):
+        return await self.monitor.intake.consume(request(spans))
+
+    async def judge(self):
+        self.now += 60_000_000_000
+        self.monitor.pipeline.waiting.extend(self.monitor.assembler.due(self.now))
+        await self.monitor.pipeline.drain()
+
+    def counted(self, name: str) -> float:
+        """The value of a sample in the exposition."""
+        body, _ = self.view.metrics("text/plain")
+        (line,) = [line for line in body.decode().splitlines() if line.startswith(name + " ")]
+        return float(line.split()[-1])
+
+
+@pytest.fixture
+def still(configured):
+    made = []
+
+    def make(**sections):
+        made.append(Still(configured, **sections))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.monitor.store.close()
+
+
+def root(number, tail=HIGH, **more) -> S:
+    return S(trace_id=trace(number, tail), span_id=span(number + 1), **{"attributes": SAID, **more})
+
+
+async def pages(view, **wanted):
+    found, after, sizes = [], None, []
+    while True:
+        page = await view.verdicts(VerdictQuery(**wanted, after=after))
+        found += [(each["closed_ns"], each["trace_id"], each["rubric"]) for each in page.verdicts]
+        sizes.append(len(page.verdicts))
+        if (after := page.next) is None:
+            return found, sizes
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 1000])
+async def test_pages_one_after_the_other_are_everything_once_newest_first(still, limit):
+    s = still()
+    for start in (0, 3, 6):  # three traces of each moment: time alone does not tell verdicts apart
+        for number in range(start, start + 3):
+            await s.take(root(number))
+        await s.judge()
+    found, sizes = await pages(s.view, limit=limit)
+    assert len(found) == len(set(found)) == 18
+    assert found == sorted(found, reverse=True)
+    assert all(size == limit for size in sizes[:-1])
+    assert 0 < sizes[-1] <= limit
+
+
+async def test_verdicts_that_come_while_one_turns_pages_do_not_shift_them(still):
+    s = still()
+    for number in range(4):
+        await s.take(root(number))
+    await s.judge()
+    first = await s.view.verdicts(VerdictQuery(limit=3))
+    await s.take(root(9))
+    await s.judge()
+    rest = await s.view.verdicts(VerdictQuery(limit=100, after=first.next))
+    assert len(first.verdicts) + len(rest.verdicts) == 8
+    assert trace(9).hex() not in {each["trace_id"] for each in rest.verdicts}
+
+
+async def test_verdicts_are_found_by_what_they_are(still):
+    s = still()
+    await s.take(root(1, service="shop"), root(2, service="desk"))
+    await s.judge()
+    assert len((await pages(s.view, limit=1, service="desk"))[0]) == 2
+    assert len((await pages(s.view, limit=1, rubric="workflow", passed="true"))[0]) == 2
+    assert (await pages(s.view, limit=1, trace_id=trace(3).hex()))[0] == []
+    assert len((await pages(s.view, limit=1, since_ns=s.now))[0]) == 4
+    assert (await pages(s.view, limit=1, since_ns=s.now + 1))[0] == []
+
+
+async def test_the_story_of_a_trace_that_was_not_drawn_tells_its_draw(still):
+    s = still(sampling={"rate": 0.5})
+    await s.take(root(1, LOW))
+    story = await s.view.story(trace(1, LOW).hex(), caller="127.0.0.1")
+    assert story == {
+        "trace_id": trace(1, LOW).hex(), "reason": "sampled_out", "verdicts": [],
+        "sampling": {"randomness": "0" * 14, "threshold": "80000000000000", "probability": 0.5},
+    }  # fmt: skip
+    assert await s.view.story(trace(2, LOW).hex(), caller="127.0.0.1") is None, "that one never came"
+
+
+async def test_the_story_of_an_open_trace_says_so_and_that_of_an_ended_one_why(still):
+    s = still()
+    await s.take(root(1))
+    open_ = await s.view.story(trace(1).hex(), caller=None)
+    assert open_ == {"trace_id": trace(1).hex(), "reason": None, "verdicts": [], "case": None}
+    await s.judge()
+    ended = await s.view.story(trace(1).hex(), caller="::ffff:127.0.0.1")
+    assert (ended["reason"], len(ended["verdicts"]), ended["case"]["model_output"]) == ("scored", 2, "Tomorrow.")
+    assert (await s.view.story(trace(1).hex(), caller="10.0.0.1"))["case"] is None
+
+
+async def test_a_story_outlives_the_contents_and_what_cannot_be_read_of_them(still):
+    s = still()
+    await s.take(root(1))
+    damaged = Chunk(trace_id=trace(1), payload=b"\x0a\x09", headers=(), origin=Origin("shop", None, 0))
+    await s.monitor.store.append([damaged], s.now)
+    await s.judge()
+    told = await s.view.story(trace(1).hex(), caller="127.0.0.1")
+    assert (told["damaged_chunks"], told["case"]["model_output"]) == (1, "Tomorrow.")
+    s.monitor.store._write_connection.execute("DELETE FROM chunks")
+    told = await s.view.story(trace(1).hex(), caller="127.0.0.1")
+    assert (told["reason"], told["case"]) == ("scored", None)
+
+
+async def test_counters_move_at_a_scrape_by_what_came_since_the_last_one(still):
+    s = still()
+    names = {
+        "sidejudge_spans_received_total": 3, "sidejudge_traces_seen_total": 2,
+        'sidejudge_spans_rejected_total{reason="invalid"}': 1, 'sidejudge_spans_ignored_total{reason="duplicate"}': 0,
+    }  # fmt: skip
+    assert {name: s.counted(name) for name in names} == dict.fromkeys(names, 0)
+    await s.take(root(1), root(2), S(trace_id=b"short", span_id=span(1)))
+    for _ in range(2):  # a scrape changes nothing
+        assert {name: s.counted(name) for name in names} == names
+    await s.take(root(1))
+    assert s.counted("sidejudge_spans_received_total") == 4
+    assert s.counted('sidejudge_spans_ignored_total{reason="duplicate"}') == 1
+    assert s.counted("sidejudge_traces_seen_total") == 2
+
+
+async def test_what_came_too_late_is_counted_as_late(still):
+    s = still(assembly={"grace": "0s", "late": "1s"})
+    await s.take(root(1))
+    await s.judge()
+    await s.judge()
+    await s.take(S(trace_id=trace(1), span_id=span(9), parent_id=span(2)))
+    assert s.counted('sidejudge_spans_ignored_total{reason="late"}') == 1
+
+
+async def test_the_snapshot_tells_what_waits_and_since_when(still):
+    s = still()
+    began = s.now
+    await s.take(root(1), S(trace_id=trace(2), span_id=span(1), parent_id=span(9)))
+    seen = s.view.snapshot()
+    assert (seen.traces_open, seen.queues["assembly"].items, seen.queues["judging"].items) == (2, 2, 0)
+    assert seen.queues["assembly"].oldest_s == began / 1e9
+    assert seen.spool_bytes > 0
+    s.monitor.pipeline.waiting.append(
+        Closing(trace_id=trace(1), completion="idle", revision=1, origin=Origin("shop", None, 0))
+    )
+    assert s.view.snapshot().queues["judging"].items == 1
+
+
+async def test_the_status_is_the_ledger_and_every_standing(still):
+    s = still()
+    await s.take(root(1), root(2, LOW))
+    assert (s.view.status().seen, s.view.status().open) == (2, 2)
+    await s.judge()
+    report = s.view.status()
+    assert (report.seen, report.open, report.ended["scored"], sum(report.ended.values())) == (2, 0, 2, 2)
+    assert {each.rubric for each in report.standings} == {"answer", "workflow"}
+
+
+async def test_probes_tell_apart_starting_working_and_ending(still):
+    s = still()
+    assert (s.view.live(), s.view.ready(), s.view.started()) == (True, False, False)
+    await s.monitor.start()
+    assert (s.view.live(), s.view.ready(), s.view.started()) == (True, True, True)
+    await s.monitor.stop()
+    assert (s.view.ready(), s.view.started()) == (False, True)

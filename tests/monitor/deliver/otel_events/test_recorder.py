@@ -1,0 +1,152 @@
+"""Recorder: one own trace for each judging, whatever is judged beside it, and never at the cost of judging."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from integrations.otel_events.providers import telemetry
+from integrations.provider.errors import Usage
+from monitor.deliver.otel_events import recorder as under_test
+from monitor.deliver.otel_events.recorder import Recorder
+from monitor.evaluate.result import Ending
+from monitor.ingest.outcomes import Reason
+from scoring.case.case import Case
+from scoring.metrics.result import Scored
+from scoring.rubrics import RUBRICS
+from scoring.verdict.verdict import reach_verdict
+from tests.otlp_requests import trace
+
+RUBRIC = RUBRICS["qa"]
+USED = Usage(input_tokens=10, output_tokens=2, cost_usd=0.5)
+
+
+class Bench:
+    def __init__(self, *, rubrics=RUBRICS, **more):
+        self.now_ns = 0
+        self.telemetry = telemetry(version="1", environment=None, clock_ns=self.clock)
+        self.recorder = Recorder(
+            self.telemetry, rubrics=rubrics, clock_ns=self.clock, **{"traces": True, "events": True, **more}
+        )
+
+    def clock(self):
+        self.now_ns += 1_000_000
+        return self.now_ns
+
+    def attempt(self, model="mistral/large", failure=None):
+        self.recorder.attempted(model, duration_s=0.0005, usage=USED, failure=failure)
+
+    def end(self, number, revision=1):
+        case = case_of(number)
+        results = {c.metric.id: Scored(value=1.0) for c in RUBRIC.criteria}
+        verdict = reach_verdict(RUBRIC, case, results, created_at="2026-11-20T00:00:00.000Z", revision=revision)
+        self.recorder.ended(Ending(
+            trace_id=trace(number), service="shop", reason=Reason.SCORED, completion="root_ended", revision=revision,
+            chunks=1, ended_ns=self.clock(), story={}, verdicts=(verdict,), changed=(verdict,),
+            root_span_id=case.root_span_id,
+        ))  # fmt: skip
+
+    def spans(self):
+        return self.telemetry.spans.take(10_000)
+
+    def events(self):
+        return self.telemetry.events.take(10_000)
+
+
+def case_of(number):
+    return Case(case_id=trace(number).hex(), trace_id=trace(number).hex(), root_span_id="b" * 16, model_output="x")
+
+
+async def test_what_is_judged_at_the_same_time_is_told_apart():
+    bench = Bench()
+
+    async def judge(number):
+        bench.recorder.hearing(case_of(number))
+        await asyncio.sleep(0)
+
+        async def member(model):
+            await asyncio.sleep(0)
+            bench.attempt(model)
+
+        await asyncio.gather(member("openai/a"), member("xai/b"))
+
+    await asyncio.gather(*(judge(number) for number in range(20)))
+    for number in range(20):
+        bench.end(number)
+    spans = bench.spans()
+    roots = {s.context.trace_id: s.attributes["sidejudge.judged.trace_id"] for s in spans if s.name == "evaluate"}
+    assert sorted(roots.values()) == [trace(number).hex() for number in range(20)]
+    calls = [s for s in spans if s.name != "evaluate"]
+    assert Counter(roots[s.context.trace_id] for s in calls) == dict.fromkeys(roots.values(), 2)
+    assert all(roots[s.context.trace_id] == s.attributes["sidejudge.judged.trace_id"] for s in calls)
+    assert {s.attributes["gen_ai.provider.name"] for s in calls} == {"openai", "x_ai"}
+    own = {event.log_record.attributes["sidejudge.evaluation.trace_id"] for event in bench.events()}
+    assert own == {format(trace_id, "032x") for trace_id in roots}
+
+
+async def test_a_revision_is_a_judging_of_its_own_and_several_rounds_are_one():
+    bench = Bench()
+    for revision in (1, 2):
+        for _ in range(3):
+            bench.recorder.hearing(case_of(1))
+            bench.attempt()
+        bench.end(1, revision=revision)
+    spans = bench.spans()
+    assert Counter(s.name for s in spans) == {"chat large": 6, "evaluate": 2}
+    by_trace = Counter(s.context.trace_id for s in spans)
+    assert sorted(by_trace.values()) == [4, 4]
+    for root in (s for s in spans if s.name == "evaluate"):
+        children = [s for s in spans if s.parent is not None and s.parent.span_id == root.context.span_id]
+        assert min(s.start_time for s in children) >= root.start_time
+        assert max(s.end_time for s in children) <= root.end_time
+
+
+async def test_what_no_model_was_asked_about_has_events_and_no_trace():
+    bench = Bench()
+    bench.recorder.hearing(case_of(1))
+    bench.recorder.looked_up(hits=3, misses=0)
+    bench.end(1)
+    assert bench.spans() == []
+    events = bench.events()
+    assert events
+    assert all("sidejudge.evaluation.trace_id" not in event.log_record.attributes for event in events)
+
+
+@pytest.mark.parametrize(("traces", "events"), [(True, False), (False, True)])
+async def test_only_the_signals_that_are_wanted_are_written(traces, events):
+    bench = Bench(traces=traces, events=events)
+    bench.recorder.hearing(case_of(1))
+    bench.attempt()
+    bench.end(1)
+    assert (bool(bench.spans()), bool(bench.events())) == (traces, events)
+
+
+async def test_a_request_that_is_for_no_case_is_not_told():
+    bench = Bench()
+    bench.attempt()
+    assert bench.spans() == []
+
+
+async def test_what_never_ends_is_bounded_and_closed_at_the_end(monkeypatch):
+    monkeypatch.setattr(under_test, "MOST_OPEN", 3)
+    bench = Bench()
+    for number in range(5):
+        bench.recorder.hearing(case_of(number))
+        bench.attempt(failure="timeout")
+    assert [s.attributes["sidejudge.judged.trace_id"] for s in bench.spans() if s.name == "evaluate"] == [
+        trace(0).hex(), trace(1).hex(),
+    ]  # fmt: skip
+    bench.recorder.close()
+    outcomes = [s.attributes["sidejudge.outcome"] for s in bench.spans()]
+    assert outcomes == ["not_ended"] * 3
+    bench.recorder.close()
+    assert bench.spans() == []
+
+
+async def test_a_bug_in_it_costs_what_is_told_and_not_the_judging(caplog):
+    bench = Bench(rubrics={})
+    bench.end(1)
+    (record,) = caplog.records
+    assert (record.getMessage(), record.cause) == ("own telemetry was not written", "KeyError")

@@ -1,0 +1,57 @@
+"""The page of what a monitor tells of itself names every attribute that it writes, and no other."""
+
+from __future__ import annotations
+
+import re
+
+from integrations.judge.client import Completion
+from integrations.otel_events.evaluation import tell
+from integrations.otel_events.judged import Judged
+from integrations.otel_events.own_trace import Call, OwnTrace
+from integrations.otel_events.providers import telemetry
+from integrations.provider.errors import Usage
+from scoring.case.case import Case
+from scoring.metrics.result import Failed, Judgement, Method, Scored
+from scoring.rubrics import RUBRICS
+from scoring.verdict.verdict import reach_verdict
+from tests.running import ROOT
+
+PAGE = ROOT / "integrations" / "otel_events" / "TELEMETRY.md"
+NAME = re.compile(r"(?:service|telemetry|deployment|sidejudge|langfuse|gen_ai|error)(?:\.[a-zA-Z_]+)+")
+
+
+def written() -> set[str]:
+    """Every attribute of a judging in which all happens that may."""
+    made = telemetry(version="1", environment="own", clock_ns=lambda: 7)
+    judged = Judged(
+        case_id="c", trace_id="a" * 32, root_span_id="b" * 16, session_id="s", service="shop", environment="prod"
+    )
+    usage = Usage(input_tokens=1, output_tokens=1, cost_usd=0.1)
+    said = Completion(text="x", model="m", usage=usage, duration_s=1.0, finish_reason="stop", response_id="r")
+    own = OwnTrace(made.tracer, judged, 1)
+    own.add(Call(model="openai/m", start_ns=1, end_ns=2, usage=usage, failure="parse_error", completion=said))
+    own.end(3, {"sidejudge.outcome": "scored", "sidejudge.verdict.RUBRIC": "valid"})
+
+    rubric = RUBRICS["qa"]
+    by_model = Judgement(model="m", prompt_version="p", call="c", flags=("doubtful",))
+    first, *others = [c.metric.id for c in rubric.criteria]
+    results = dict.fromkeys(others, Scored(value=1.0, method=Method.JUDGE, reason="why", judgements=(by_model,)))
+    case = Case(case_id="c", trace_id="a" * 32, model_output="x")
+    verdict = reach_verdict(rubric, case, {first: Failed("parse_error: x"), **results}, created_at="now")
+    tell(made.logger, judged, verdict, rubric, at_ns=1, own_trace_id=own.trace_id)
+
+    found: set[str] = set()
+    for span in made.spans.take(99):
+        found |= {*span.attributes, *span.resource.attributes}
+        found |= {key for link in span.links for key in link.attributes}
+    for event in made.events.take(99):
+        found |= set(event.log_record.attributes)
+    return found
+
+
+def test_every_attribute_is_on_the_page_and_no_other():
+    page = PAGE.read_text()
+    short = re.sub(r"`(\.[a-z_]+)`", r"`sidejudge.judged\1`", page)  # as the first row of its table writes them
+    named = set(NAME.findall(short))
+    other = {"gen_ai.evaluation.result", "sidejudge.judge"}  # an event, and the scope
+    assert named - other == written()

@@ -1,0 +1,176 @@
+"""Courier: delivery in order, at least once, whatever the destination does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from integrations.delivery_errors import RefusedError, UnreachableError
+from integrations.store.notification_outbox import Entry
+from integrations.store.sqlite import Store
+from monitor.deliver.dispatcher import PATIENCE_NS, Courier
+from tests.waiting import until
+
+PAUSE_S = 0.01
+
+
+class Destination:
+    """Takes what it is given, after the failures that it was told to have."""
+
+    def __init__(self, *failures, batch=1, gather_s=0.0):
+        self.name, self.batch, self.gather_s = "slack", batch, gather_s
+        self.alone = ""
+        self.failures = list(failures)
+        self.refuses: dict[str, str] = {}
+        self.taken: list[str] = []
+        self.attempts = 0
+
+    def together(self, entries):
+        return entries[:1] if entries[0].id == self.alone else [each for each in entries if each.id != self.alone]
+
+    async def deliver(self, entries):
+        self.attempts += 1
+        if self.failures:
+            failure = self.failures.pop(0)
+            if failure == "hang":
+                await asyncio.Event().wait()
+            raise failure
+        self.taken += [each.id for each in entries if each.id not in self.refuses]
+        return {each.seq: self.refuses[each.id] for each in entries if each.id in self.refuses}
+
+
+@pytest.fixture
+async def office(tmp_path):
+    """Couriers over one store; ends what a test leaves running."""
+    store, running = Store(tmp_path / "state.sqlite"), []
+
+    async def start(destination, clock_ns=time.time_ns, exported=lambda *_: None):
+        courier = Courier(destination, store.mail, clock_ns=clock_ns, exported=exported, first_pause_s=PAUSE_S)
+        await courier.start()
+        running.append(courier)
+        return courier
+
+    yield store, start
+    for courier in running:
+        await courier.close()
+    store.close()
+
+
+def entries(*ids):
+    return [Entry(destination="slack", id=each, body="{}") for each in ids]
+
+
+def idle(store):
+    return lambda: not store.mail.waiting("slack", 1)
+
+
+async def test_what_waited_before_and_what_comes_later_is_delivered_in_order(office):
+    store, start = office
+    await store.mail.put(entries("a", "b"), 1)
+    destination = Destination()
+    courier = await start(destination)
+    await until(idle(store))
+    await store.mail.put(entries("c"), 2)
+    courier.wake()
+    await until(idle(store))
+    assert destination.taken == ["a", "b", "c"]
+    assert courier.standing(store.mail.shelves()).last_success_s is not None
+
+
+async def test_what_cannot_be_taken_now_holds_up_what_is_behind_it(office):
+    store, start = office
+    destination = Destination(*(UnreachableError("it answered 503") for _ in range(3)))
+    await store.mail.put(entries("a", "b"), time.time_ns())
+    courier = await start(destination)
+    await until(lambda: destination.attempts >= 2)
+    standing = courier.standing(store.mail.shelves())
+    if destination.failures:
+        assert (standing.state, standing.reason) == ("retrying", "it answered 503")
+    await until(idle(store))
+    assert destination.taken == ["a", "b"]
+    assert courier.standing(store.mail.shelves()).state == "ok"
+
+
+async def test_what_is_refused_is_set_aside_and_the_rest_goes_on(office):
+    store, start = office
+    destination = Destination(RefusedError("it answered 400"))
+    told = []
+    await store.mail.put(entries("a", "b"), 1)
+    courier = await start(destination, exported=lambda *said: told.append(said[:3]))
+    await until(idle(store))
+    assert destination.taken == ["b"]
+    standing = courier.standing(store.mail.shelves())
+    assert (standing.state, standing.dead, standing.reason) == ("ok", 1, "it answered 400")
+    assert told == [("slack", 1, 1), ("slack", 1, 0)]
+
+
+async def test_a_batch_is_delivered_but_for_those_that_are_refused(office):
+    store, start = office
+    destination = Destination(batch=10)
+    destination.refuses = {"b": "no such trace"}
+    await store.mail.put(entries("a", "b", "c"), 1)
+    courier = await start(destination)
+    await until(idle(store))
+    assert destination.taken == ["a", "c"]
+    assert courier.standing(store.mail.shelves()).dead == 1
+
+
+async def test_what_belongs_to_what_came_first_is_waited_for_and_goes_with_it(office):
+    store, start = office
+    destination = Destination(batch=10, gather_s=0.5)
+    destination.alone = "report"
+    courier = await start(destination)
+    await store.mail.put(entries("a"), 1)
+    courier.wake()
+    await store.mail.put(entries("b"), 2)
+    courier.wake()
+    await store.mail.put(entries("report"), 3)
+    await until(idle(store))
+    assert destination.taken == ["a", "b", "report"]
+    assert destination.attempts == 2
+
+
+async def test_what_cannot_be_delivered_for_a_day_is_set_aside(office):
+    store, start = office
+    queued_ns = time.time_ns()
+    await store.mail.put(entries("a"), queued_ns)
+    destination = Destination(UnreachableError("nobody listens"))
+    await start(destination, clock_ns=lambda: queued_ns + PATIENCE_NS)
+    await until(idle(store))
+    assert store.mail.shelves()["slack"].reason == "not taken in time: nobody listens"
+    assert destination.taken == []
+
+
+async def test_what_was_set_aside_is_tried_again_at_the_next_start(office):
+    store, start = office
+    await store.mail.put(entries("a"), 1)
+    first = await start(Destination(RefusedError("wrong address")))
+    await until(idle(store))
+    await first.close()
+    mended = Destination()
+    await start(mended)
+    await until(lambda: mended.taken == ["a"])
+    await until(lambda: store.mail.shelves() == {})
+
+
+async def test_an_unforeseen_error_does_not_end_deliveries(office):
+    store, start = office
+    destination = Destination(ZeroDivisionError("a mistake"))
+    await store.mail.put(entries("a"), 1)
+    await start(destination)
+    await until(lambda: destination.taken == ["a"])
+
+
+async def test_a_delivery_that_is_cut_off_is_made_again(office):
+    store, start = office
+    await store.mail.put(entries("a"), 1)
+    hanging = Destination("hang")
+    courier = await start(hanging)
+    await until(lambda: hanging.attempts == 1)
+    courier._task.cancel()
+    await courier.close()
+    again = Destination()
+    await start(again)
+    await until(lambda: again.taken == ["a"])

@@ -1,0 +1,127 @@
+"""The answerer: replies to what embeddings can tell, in one call, and never an exception."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from integrations.embed.errors import EmbeddingError
+from monitor.evaluate.backends import Answerers
+from monitor.evaluate.embedding.embedder import Embedder
+from monitor.evaluate.embedding.embedding_backend import EmbeddingAnswerer
+from monitor.evaluate.embedding.vector_cache import VectorCache
+from monitor.offline.score.transient import TransientShelf
+from scoring.case.case import Case
+from scoring.embedding.answers import MAX_TEXTS
+from scoring.metrics.result import Method
+from scoring.questions.benchmarks import SameFact
+from scoring.questions.question import Answer, BorneOut, NoAnswer, SameEntity
+from scoring.questions.text import SameHighlight
+from scoring.questions.translation import SentenceSimilarity
+
+CASE = Case(case_id="c", model_output="x")
+
+
+class Model:
+    """A model by a table; what stands not in it has no direction."""
+
+    name = "table"
+
+    def __init__(self, *, error: Exception | None = None, **table):
+        self.table, self.error, self.calls = table, error, 0
+
+    async def start(self):
+        if self.error is not None:
+            raise self.error
+
+    async def embed(self, texts):
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+        return [self.table.get(text, (0.0, 0.0)) for text in texts]
+
+    async def close(self): ...
+
+
+def answerer(model):
+    cache = VectorCache(TransientShelf(), model=model.name, entries=100, clock_ns=lambda: 1)
+    return EmbeddingAnswerer(Embedder(model, cache))
+
+
+async def test_all_texts_of_a_round_are_embedded_in_one_call():
+    model = Model(a=(1.0, 0.0), b=(0.6, 0.8), c=(0.8, 0.6))
+    similar, same = SentenceSimilarity((("a", "b"),)), SameEntity(("a",), ("b", "c"))
+    replies = await answerer(model).answer(CASE, [similar, same, SameHighlight("a", "c"), SameFact("a", "b")])
+    assert model.calls == 1
+    assert replies[similar].value == (pytest.approx(0.6),)
+    assert replies[same].value == (1,)
+    assert replies[SameHighlight("a", "c")].value is True
+    assert replies[SameFact("a", "b")].value is False
+    assert {reply.method for reply in replies.values()} == {Method.EMBEDDING}
+
+
+async def test_other_questions_are_left_to_others_and_load_no_model():
+    model = Model()
+    assert await answerer(model).answer(CASE, [BorneOut("reason")]) == {}
+    assert model.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(EmbeddingError("no such model", "install it"), "no such model; install it"), (KeyError("x"), "KeyError")],
+)
+async def test_a_model_that_fails_is_a_failure_with_its_reason(error, reason):
+    question = SentenceSimilarity((("a", "b"),))
+    reply = (await answerer(Model(error=error)).answer(CASE, [question]))[question]
+    assert isinstance(reply, NoAnswer)
+    assert reply.failed
+    assert reason in reply.reason
+
+
+async def test_a_text_without_a_vector_fails_its_question_and_no_other():
+    sound, broken = SentenceSimilarity((("a", "a2"),)), SentenceSimilarity((("a", "nothing"),))
+    replies = await answerer(Model(a=(1.0, 0.0), a2=(1.0, 0.0))).answer(CASE, [sound, broken])
+    assert replies[sound].value == (pytest.approx(1.0),)
+    assert isinstance(replies[broken], NoAnswer)
+    assert replies[broken].failed
+
+
+async def test_a_question_that_is_too_long_costs_the_others_nothing_and_goes_to_the_next():
+    long = SentenceSimilarity(tuple((f"{n}", "x") for n in range(MAX_TEXTS)))
+    sound = SentenceSimilarity((("a", "a2"),))
+    replies = await answerer(Model(a=(1.0, 0.0), a2=(1.0, 0.0))).answer(CASE, [long, sound])
+    assert isinstance(replies[sound], Answer)
+    assert isinstance(replies[long], NoAnswer)
+    assert not replies[long].failed
+
+
+async def test_vectors_of_two_models_of_one_name_are_an_error_and_no_number():
+    question = SentenceSimilarity((("a", "b"),))
+    reply = (await answerer(Model(a=(1.0, 0.0), b=(1.0, 0.0, 0.0))).answer(CASE, [question]))[question]
+    assert isinstance(reply, NoAnswer)
+    assert reply.failed
+    assert "dimensions" in reply.reason
+
+
+async def test_a_failure_is_logged_once_and_names_cause_and_remedy(caplog):
+    made = answerer(Model(error=EmbeddingError("no such model", "install it")))
+    with caplog.at_level(logging.ERROR, "sidejudge.embedding"):
+        await made.warm()
+        for n in range(3):
+            await made.answer(CASE, [SentenceSimilarity((("a", f"b{n}"),))])
+    (record,) = caplog.records
+    assert (record.cause, record.remedy) == ("no such model", "install it")
+
+
+async def test_what_embeddings_leave_open_a_judge_is_asked():
+    open_one = SameFact("Refund initiated", "A repayment of $49")
+
+    class Judge:
+        async def answer(self, case, questions):
+            return {question: Answer(value=True, method=Method.JUDGE) for question in questions}
+
+    model = Model(**dict.fromkeys((open_one.expected, open_one.found), (1.0, 0.0)))
+    chain = Answerers(order=(answerer(model), Judge()))
+    told = await chain.ask(CASE, [open_one], lambda: None)
+    assert told[open_one].method is Method.JUDGE

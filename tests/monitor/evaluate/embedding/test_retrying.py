@@ -1,0 +1,59 @@
+"""An endpoint that fails in passing is asked again; one that will not change its mind is not."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+from integrations.embed.errors import EmbeddingError
+from integrations.embed.remote import RemoteModel
+from integrations.provider.library import LiteLLM
+from monitor.evaluate.embedding.retrying import RETRIES, Retrying
+from tests.fakes import openai
+
+pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="litellm is not installed (the extra `judge`)")
+
+
+@pytest.fixture
+def provider():
+    with openai.Provider(openai.embeds(lambda text: (float(len(text)), 1.0))) as running:
+        yield running
+
+
+@pytest.fixture
+async def model(provider):
+    library = LiteLLM()
+    remote = RemoteModel("openai/m", library, api_base=provider.url, api_key="sk-very-secret", timeout_s=5.0)
+    yield Retrying(remote, jitter=lambda: 0.0)
+    await library.close()
+
+
+async def test_what_fails_in_passing_is_asked_again(model, provider):
+    provider.will(openai.too_many("0"), openai.page(503), openai.resets())
+    assert [list(vector) for vector in await model.embed(["aa"])] == [[2.0, 1.0]]
+    assert len(provider.seen) == 4
+
+
+async def test_it_is_not_asked_for_ever(model, provider):
+    provider.standing = openai.page(503)
+    with pytest.raises(EmbeddingError, match="embeddings of openai/m: overloaded") as told:
+        await model.embed(["aa"])
+    assert len(provider.seen) == RETRIES + 1
+    assert not told.value.of_texts
+
+
+async def test_a_key_that_is_refused_is_refused_at_once(model, provider):
+    provider.standing = openai.unauthorised()
+    with pytest.raises(EmbeddingError, match="authentication failed") as told:
+        await model.embed(["aa"])
+    assert len(provider.seen) == 1
+    assert not told.value.of_texts
+    assert "sk-very-secret" not in str(told.value)
+
+
+async def test_texts_that_are_too_long_are_known_to_be_at_fault(model, provider):
+    provider.standing = openai.too_long()
+    with pytest.raises(EmbeddingError, match="context overflow") as told:
+        await model.embed(["aa"])
+    assert told.value.of_texts

@@ -1,0 +1,94 @@
+"""Parts of a live judge: a provider on a socket, litellm, a store on disk, and an observer that remembers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from integrations.judge.client import Completion, JudgeClient, Model
+from integrations.provider.errors import Usage
+from integrations.provider.library import LiteLLM
+from integrations.store.sqlite import Store
+from monitor.evaluate.judge.judge_backend import JudgeAnswerer
+from monitor.evaluate.judge.settings import JudgeSettings
+from scoring.case.case import Case
+from tests.fakes.judge import judges
+from tests.fakes.openai import Provider
+
+KEY = "sk-very-secret"
+
+
+@dataclass
+class Watched:
+    """Counts what an observer is told."""
+
+    attempts: list[str | None] = field(default_factory=list)
+    cases: list[str] = field(default_factory=list)
+    hits: int = 0
+    misses: int = 0
+    flags: Counter[str] = field(default_factory=Counter)
+    cost_usd: float = 0.0
+
+    def hearing(self, case: Case) -> None:
+        self.cases.append(case.case_id)
+
+    def attempted(
+        self, model: str, *, duration_s: float, usage: Usage, failure: str | None, completion: Completion | None = None
+    ) -> None:
+        assert duration_s >= 0
+        self.attempts.append(failure and str(failure))
+        self.cost_usd += usage.cost_usd or 0.0
+
+    def looked_up(self, *, hits: int, misses: int) -> None:
+        self.hits += hits
+        self.misses += misses
+
+    def flagged(self, model: str, flag: str) -> None:
+        self.flags[flag] += 1
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with Provider(judges()) as running:
+        yield running
+
+
+@pytest.fixture
+async def library() -> AsyncIterator[LiteLLM]:
+    loaded = LiteLLM()
+    yield loaded
+    await loaded.close()
+
+
+@pytest.fixture
+def store(tmp_path) -> Iterator[Store]:
+    opened = Store(tmp_path / "s.sqlite")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+@pytest.fixture
+def made(provider, library, store, watched) -> Callable[..., JudgeAnswerer]:
+    """Makes a judge that asks the provider; retries come at once."""
+
+    def make(*, names=("openai/gpt-4o-mini",), model: dict[str, Any] | None = None, **settings: Any) -> JudgeAnswerer:
+        told = {"api_base": provider.url, "api_key": KEY, "timeout_s": 20.0, **(model or {})}
+        models = tuple(Model(name=name, **told) for name in names)
+        return JudgeAnswerer(
+            JudgeSettings(models=models, **{"retries": 2, **settings}),
+            client=JudgeClient(library),
+            memory=store.judged,
+            observer=watched,
+            jitter=lambda: 0.0,
+        )
+
+    return make

@@ -1,0 +1,37 @@
+"""The cache: answers come back as they went in, and by whom they were given."""
+
+from __future__ import annotations
+
+import pytest
+
+from integrations.store.errors import StoreUnavailable
+from monitor.evaluate.judge.answer_cache import Cache, Kept, key
+
+VALUES = [True, 0.75, 2, ("a claim", "another"), {"claims": [{"claim": "a", "accurate": True}]}, (), {"level": "good"}]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=str)
+def test_an_answer_comes_back_as_it_went_in(value):
+    kept = Kept(value=value, reason="so", prompt_version="v", flags=("the judges disagree",))
+    again = Kept.from_json(kept.to_json())
+    assert again == kept
+    assert type(again.value) is type(value)
+
+
+def test_another_model_and_another_question_have_another_key():
+    assert len({key("a", "q"), key("b", "q"), key("a", "r"), key("aq", "")}) == 4
+
+
+async def test_a_cache_of_no_entries_asks_nobody_and_one_that_fails_is_empty(store):
+    kept = {"k": Kept(value=True, reason="", prompt_version="v")}
+    none = Cache(store.judged, entries=0, clock_ns=lambda: 1)
+    await none.put(kept)
+    assert await none.get(["k"]) == {}
+    some = Cache(store.judged, entries=10, clock_ns=lambda: 1)
+    await some.put(kept)
+    assert await some.get(["k", "l"]) == kept
+    store.close()
+    with pytest.raises(StoreUnavailable):
+        store.judged.get(["k"], 1)
+    assert await some.get(["k"]) == {}
+    await some.put(kept)

@@ -1,0 +1,486 @@
+"""The live judge through real litellm against a provider that misbehaves: each failure has its reply, none a number."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from integrations.judge.client import JudgeClient, Model, Price
+from monitor.evaluate.judge.breaker import Circuit
+from monitor.evaluate.judge.judge_backend import JudgeAnswerer
+from monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
+from monitor.evaluate.judge.settings import JudgeSettings
+from scoring.case.case import Case
+from scoring.metrics.result import Method
+from scoring.questions.question import Answer, GradeAnswer, NoAnswer
+from scoring.questions.text import SameHighlight, SameIntent, SummaryClaims, Supported
+from scoring.questions.translation import SentenceSimilarity
+from tests.fakes import openai as fake
+from tests.fakes.judge import judgement, judges
+
+CASE = Case(case_id="c", model_output="Your refund of $49 is booked.", transcript="I want a refund.", input="Refund?")
+INTENT = SameIntent("get a refund", "get money back")
+HIGHLIGHT = SameHighlight("Refund booked", "Refund was booked")
+SUPPORTED = Supported("The caller wants a refund")
+GRADE = GradeAnswer()
+ONLY_EMBEDDINGS = SentenceSimilarity((("a", "b"),))
+REFUSED = "content refused: "
+
+FAULTS = {
+    "a wrong key": (fake.unauthorised(), f"{OUTAGE}: authentication failed", 1, Circuit.OPEN),
+    "no access": (fake.forbidden(), f"{OUTAGE}: authentication failed", 1, Circuit.OPEN),
+    "no such model": (fake.no_model(), f"{OUTAGE}: model not found", 1, Circuit.OPEN),
+    "no credit": (fake.no_credit(), f"{OUTAGE}: credit exhausted", 1, Circuit.OPEN),
+    "payment required": (fake.error(402, "pay"), f"{OUTAGE}: credit exhausted", 1, Circuit.OPEN),
+    "too many requests": (fake.too_many(), f"{OUTAGE}: rate limited", 3, Circuit.CLOSED),
+    "too many requests, come again": (fake.too_many("0.01"), f"{OUTAGE}: rate limited", 3, Circuit.CLOSED),
+    "too many requests, come next day": (fake.too_many("86400"), f"{OUTAGE}: rate limited", 1, Circuit.CLOSED),
+    "too many requests, until a date": (
+        fake.too_many("Fri, 31 Dec 2100 23:59:59 GMT"), f"{OUTAGE}: rate limited", 1, Circuit.CLOSED,
+    ),
+    "too many requests, until a date gone by": (
+        fake.too_many("Fri, 31 Dec 1999 23:59:59 GMT"), f"{OUTAGE}: rate limited", 3, Circuit.CLOSED,
+    ),
+    "an error of theirs": (fake.error(500, "oops"), f"{OUTAGE}: overloaded", 3, Circuit.CLOSED),
+    "a proxy with nobody behind it": (fake.page(), f"{OUTAGE}: overloaded", 3, Circuit.CLOSED),
+    "a page in place of an answer": (fake.page(200), f"{OUTAGE}: bad answer", 3, Circuit.CLOSED),
+    "overloaded": (fake.error(503, "busy", retry_after="0"), f"{OUTAGE}: overloaded", 3, Circuit.CLOSED),
+    "a body that breaks off": (fake.raw(b'{"id": "x", "choi'), f"{OUTAGE}: bad answer", 3, Circuit.CLOSED),
+    "an empty body": (fake.raw(b""), f"{OUTAGE}: bad answer", 3, Circuit.CLOSED),
+    "a reset before the answer": (fake.resets(), f"{OUTAGE}: unreachable", 3, Circuit.CLOSED),
+    "a reset within the answer": (fake.resets(40), f"{OUTAGE}: unreachable", 3, Circuit.CLOSED),
+    "no choices": (fake.no_choices(), "parse_error: empty", 2, Circuit.CLOSED),
+    "an empty text": (fake.says(""), "parse_error: empty", 2, Circuit.CLOSED),
+    "a bad request": (fake.error(400, "bad"), f"{OUTAGE}: bad request", 1, Circuit.CLOSED),
+    "too long for it": (fake.too_long(), "context overflow: ", 1, Circuit.CLOSED),
+    "a refusal": (fake.refuses(), REFUSED, 1, Circuit.CLOSED),
+    "a filter": (fake.filtered(), REFUSED, 1, Circuit.CLOSED),
+    "prose": (fake.says("The answer is good, I would say."), "parse_error: not JSON", 2, Circuit.CLOSED),
+    "prose around JSON": (fake.says('Here you are: {"answers": []}'), "parse_error: not JSON", 2, Circuit.CLOSED),
+    "another schema": (fake.says('{"verdict": "good"}'), "parse_error: ", 2, Circuit.CLOSED),
+    "another language": (fake.says("उत्तर अच्छा है"), "parse_error: not JSON", 2, Circuit.CLOSED),
+    "an answer that is cut off": (
+        fake.says('{"answers": [{"id": "q1", ', finish_reason="length"), "parse_error: not JSON, cut off", 2,
+        Circuit.CLOSED,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("fault", "reason", "calls", "circuit"), FAULTS.values(), ids=FAULTS)
+async def test_each_failure_ends_in_its_reason_and_in_no_number(made, provider, watched, fault, reason, calls, circuit):
+    judge, provider.standing = made(), fault
+    replies = await judge.answer(CASE, [INTENT, HIGHLIGHT])
+    assert set(replies) == {INTENT, HIGHLIGHT}
+    for reply in replies.values():
+        assert isinstance(reply, NoAnswer)
+        assert reply.failed
+        assert reply.reason.startswith(reason)
+        assert "very-secret" not in reply.reason
+    assert len(provider.seen) == len(watched.attempts) == calls
+    assert None not in watched.attempts
+    (state,) = judge.states().values()
+    assert state.circuit is circuit
+    assert (judge.outage is not None) == (circuit is Circuit.OPEN)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("score", 7.5), ("score", True), ("score", "1.0"), ("score", None), ("reason", ""), ("reason", "so " * 81)],
+)
+async def test_an_answer_that_breaks_its_form_is_an_error(made, provider, field, value):
+    def spoilt(seen):
+        body = judgement(seen)
+        body["answers"][0][field] = value
+        return fake.says(json.dumps(body))(seen)
+
+    provider.standing = spoilt
+    reply = (await made().answer(CASE, [INTENT]))[INTENT]
+    assert isinstance(reply, NoAnswer)
+    assert reply.failed
+    assert reply.reason.startswith("parse_error: ")
+    assert len(provider.seen) == 2
+
+
+async def test_a_hanging_provider_is_a_timeout(made, provider, watched):
+    provider.standing = fake.hangs()
+    judge = made(retries=1, model={"timeout_s": 0.3})
+    reply = (await judge.answer(CASE, [INTENT]))[INTENT]
+    assert reply.failed
+    assert (reply.judgement.requests, reply.judgement.cost_usd) == (2, 0.0)
+    assert reply.judgement.flags == ("cost not known",), "given up, they may have been paid for all the same"
+    assert reply.reason.startswith(OUTAGE)
+    assert set(watched.attempts) == {"timeout"}
+
+
+async def test_what_fails_in_passing_is_answered_after_a_retry(made, provider, watched):
+    provider.will(fake.error(503, "busy"), fake.resets())
+    reply = (await made().answer(CASE, [INTENT]))[INTENT]
+    assert isinstance(reply, Answer)
+    assert watched.attempts == ["overloaded", "unreachable", None]
+
+
+async def test_an_answer_that_does_not_parse_is_asked_for_once_more_with_the_identical_bytes(made, provider, watched):
+    provider.will(fake.says("not JSON"))
+    reply = (await made().answer(CASE, [INTENT, HIGHLIGHT]))[INTENT]
+    assert isinstance(reply, Answer)
+    first, second = provider.seen
+    assert first.raw == second.raw
+    assert watched.attempts == ["parse_error", None]
+    assert watched.cost_usd == pytest.approx(reply.judgement.cost_usd)  # both were paid for
+
+
+async def test_what_came_to_nothing_tells_what_it_cost(made, provider, watched):
+    provider.standing = fake.says("not JSON")
+    replies = await made().answer(CASE, [INTENT, HIGHLIGHT])
+    (paid,) = {reply.judgement for reply in replies.values()}
+    assert (paid.requests, paid.model, bool(paid.prompt_version)) == (2, "openai/gpt-4o-mini", True)
+    asked = sum(len(each["content"]) for each in provider.seen[0].messages) // 4
+    assert (paid.input_tokens, paid.output_tokens) == (2 * asked, 2 * (len("not JSON") // 4))
+    assert paid.cost_usd == pytest.approx(watched.cost_usd)
+    assert paid.cost_usd > 0
+
+
+async def test_what_was_asked_again_is_part_of_what_the_answer_cost(made, provider, watched):
+    provider.will(fake.says("not JSON"), fake.error(503, "busy"))
+    reply = (await made().answer(CASE, [INTENT]))[INTENT]
+    assert reply.judgement.requests == len(provider.seen) == 3
+    assert reply.judgement.cost_usd == pytest.approx(watched.cost_usd)
+
+
+async def test_where_nothing_was_sent_nothing_was_paid(made, provider):
+    judge, provider.standing = made(), fake.unauthorised()
+    assert (await judge.answer(CASE, [INTENT]))[INTENT].judgement.requests == 1
+    assert (await judge.answer(CASE, [INTENT]))[INTENT].judgement is None
+
+
+async def test_a_split_panel_tells_what_it_cost(made, provider, watched):
+    split = iter([0, 1])
+    provider.standing = judges(lambda _, field: next(split) if field == "score" else None)
+    reply = (await made(names=["openai/gpt-4o", "openai/gpt-4.1"]).answer(CASE, [SUPPORTED]))[SUPPORTED]
+    assert reply.failed
+    assert reply.judgement.requests == 2
+    assert reply.judgement.cost_usd == pytest.approx(watched.cost_usd)
+
+
+async def test_many_cases_without_an_answer_in_them_are_no_outage(made, provider):
+    judge, provider.standing = made(cache_entries=0), fake.no_choices()
+    for _ in range(10):
+        await judge.answer(CASE, [INTENT])
+    assert judge.outage is None
+
+
+async def test_all_open_questions_travel_in_one_call_and_share_its_price(made, provider):
+    replies = await made().answer(CASE, [INTENT, HIGHLIGHT, SUPPORTED, INTENT, ONLY_EMBEDDINGS])
+    assert set(replies) == {INTENT, HIGHLIGHT, SUPPORTED}  # embeddings are another answerer's
+    assert len(provider.seen) == 1
+    assert {reply.method for reply in replies.values()} == {Method.JUDGE}
+    judgements = [reply.judgement for reply in replies.values()]
+    assert len({(each.call, each.cost_usd) for each in judgements}) == 1
+    assert judgements[0].call
+    assert judgements[0].cost_usd > 0
+    assert judgements[0].model == "openai/gpt-4o-mini"
+
+
+async def test_nobody_is_asked_where_no_question_is_for_a_judge(made, provider):
+    assert await made().answer(CASE, [ONLY_EMBEDDINGS, ONLY_EMBEDDINGS]) == {}
+    assert not provider.seen
+
+
+async def test_it_is_asked_as_the_seed_says(made, provider):
+    await made().answer(CASE, [GRADE])
+    body = provider.seen[0].body
+    assert {name: body[name] for name in ("temperature", "top_p", "max_tokens", "seed")} == {
+        "temperature": 0, "top_p": 1, "max_tokens": 1024, "seed": 42,
+    }  # fmt: skip
+    assert body["response_format"]["json_schema"]["strict"] is True
+
+
+async def test_a_model_of_which_nothing_is_known_is_asked_without_a_schema(made, provider):
+    provider.standing = fake.says('{"accuracy_score": 2, "faithfulness_score": 1, "rationale": "it holds"}')
+    reply = (await made(names=["openai/ours"]).answer(CASE, [GRADE]))[GRADE]
+    assert reply.value == {"accuracy_score": 2, "faithfulness_score": 1, "rationale": "it holds"}
+    assert "response_format" not in provider.seen[0].body
+    assert reply.judgement.flags == ("cost not known",)
+
+
+async def test_what_was_answered_once_is_not_asked_again_even_after_a_restart(made, provider, watched):
+    questions = [INTENT, HIGHLIGHT, SummaryClaims(("Booked, and told.",)), GRADE]
+    provider.standing = judges(lambda metric, field: ["booked", "told"] if field == "claims" else None)
+    first = await made().answer(CASE, questions)
+    again = await made().answer(CASE, questions)
+    assert len(provider.seen) == 2  # seed 002's prompt is a call of its own
+    assert (watched.hits, watched.misses) == (4, 4)
+    for question, reply in first.items():
+        assert again[question].value == reply.value
+        assert type(again[question].value) is type(reply.value)
+        assert again[question].judgement.call == ""
+        assert again[question].judgement.cost_usd == 0.0
+    await made(names=["openai/gpt-4o"]).answer(CASE, questions)
+    assert len(provider.seen) == 4  # another model is another answer
+    await made().answer(Case(case_id="d", model_output="x", transcript="y"), questions)
+    assert len(provider.seen) == 5  # and so is another case, where the question shows anything of it
+
+
+async def test_what_failed_is_not_kept(made, provider):
+    provider.will(fake.refuses())
+    judge = made()
+    assert isinstance((await judge.answer(CASE, [INTENT]))[INTENT], NoAnswer)
+    assert isinstance((await judge.answer(CASE, [INTENT]))[INTENT], Answer)
+
+
+async def test_no_more_calls_run_at_once_than_allowed(made, provider):
+    provider.standing = judges(delay_s=0.05)
+    judge = made(concurrency=3)
+    cases = [Case(case_id=f"{n}", model_output=f"{n}", transcript=f"call {n}") for n in range(12)]
+    replies = await asyncio.gather(*(judge.answer(case, [Supported(f"claim {case.case_id}")]) for case in cases))
+    assert all(isinstance(reply, Answer) for each in replies for reply in each.values())
+    assert provider.most_at_once == 3
+
+
+async def test_while_the_breaker_is_open_nobody_is_asked_and_the_reason_is_told(made, provider):
+    judge, provider.standing = made(), fake.unauthorised()
+    await judge.answer(CASE, [INTENT])
+    reply = (await judge.answer(CASE, [HIGHLIGHT]))[HIGHLIGHT]
+    assert len(provider.seen) == 1
+    assert reply.failed
+    assert reply.reason.startswith(f"{OUTAGE}: authentication failed")
+    assert judge.outage.startswith("authentication failed")
+
+
+async def test_several_failures_in_a_row_open_the_breaker(made, provider):
+    judge, provider.standing = made(), fake.error(500, "oops")
+    await judge.answer(CASE, [INTENT])
+    assert judge.outage is None
+    await judge.answer(CASE, [INTENT])
+    assert judge.outage.startswith("overloaded")
+    assert len(provider.seen) == 5
+
+
+async def test_a_budget_that_is_spent_stops_judging_and_a_restart_remembers_it(made, provider, store):
+    price = {"price": Price(input_usd_per_million=1000.0, output_usd_per_million=1000.0)}
+    judge = made(budget_usd_per_hour=5.0, cache_entries=0, model=price)
+    answers = []
+    while isinstance(reply := (await judge.answer(CASE, [INTENT]))[INTENT], Answer):
+        answers.append(reply)
+    assert reply.failed
+    assert reply.reason.startswith(OVER_BUDGET)
+    spent = sum(answer.judgement.cost_usd for answer in answers)
+    assert 0 < spent <= 5.0
+    assert sum(store.judged.spent_since(0).values()) == pytest.approx(spent)
+    again = made(budget_usd_per_hour=5.0, model=price).budget
+    now = next(iter(store.judged.spent_since(0)))
+    assert again.spent(3600, now) == pytest.approx(spent)
+
+
+async def test_a_budget_without_a_price_judges_nothing_and_says_what_to_set(made, provider):
+    judge = made(names=["openai/ours"], budget_usd_per_day=1.0)
+    reply = (await judge.answer(CASE, [INTENT]))[INTENT]
+    assert reply.failed
+    assert "answerers.judge.price" in reply.reason
+    assert not provider.seen
+
+
+async def test_a_question_that_is_too_long_for_the_model_is_not_asked(made, provider):
+    case = Case(case_id="c", model_output="x", transcript="word " * 100_000)
+    reply = (await made(context_tokens=4096).answer(case, [SUPPORTED]))[SUPPORTED]
+    assert isinstance(reply, NoAnswer)
+    assert not provider.seen
+
+
+async def test_a_panel_decides_by_majority_and_says_when_it_disagrees(made, provider, watched):
+    votes = {"gpt-4o-mini": 1, "gpt-4o": 0, "gpt-4.1": 1}
+
+    def vote(seen):
+        score = votes[seen.body["model"]]
+        return judges(lambda _, field: score if field == "score" else None)(seen)
+
+    provider.standing = vote
+    judge = made(names=[f"openai/{name}" for name in votes])
+    reply = (await judge.answer(CASE, [SUPPORTED]))[SUPPORTED]
+    assert reply.value is True
+    assert len(provider.seen) == 3
+    assert "the judges disagree" in reply.judgement.flags
+    assert watched.flags["disagreement"] == 1
+    assert all(name in reply.judgement.model for name in votes)
+    assert reply.judgement.cost_usd == pytest.approx(watched.cost_usd)
+
+
+async def test_a_panel_goes_on_while_it_has_a_majority_and_a_split_one_has_no_answer(made, provider):
+    def vote(seen):
+        if seen.body["model"] == "gpt-4o-mini":
+            return fake.unauthorised()(seen)
+        return judges()(seen)
+
+    provider.standing = vote
+    three = made(names=["openai/gpt-4o-mini", "openai/gpt-4o", "openai/gpt-4.1"])
+    assert isinstance((await three.answer(CASE, [INTENT]))[INTENT], Answer)
+    assert three.outage is None
+    two = made(names=["openai/gpt-4o-mini", "openai/gpt-4o"])
+    reply = (await two.answer(CASE, [INTENT]))[INTENT]
+    assert reply.failed
+    assert two.outage.startswith("authentication failed")
+
+    split = iter([0, 1])
+    provider.standing = judges(lambda _, field: next(split) if field == "score" else None)
+    pair = made(names=["openai/gpt-4o", "openai/gpt-4.1"])
+    reply = (await pair.answer(CASE, [SUPPORTED]))[SUPPORTED]
+    assert reply.failed
+    assert reply.reason.startswith("the panel is split")
+
+
+async def test_a_store_that_fails_costs_no_answers(made, provider, store):
+    judge = made()
+    store.close()
+    assert isinstance((await judge.answer(CASE, [INTENT]))[INTENT], Answer)
+
+
+async def test_the_share_that_may_be_judged_is_one_without_a_budget(made):
+    judge = made()
+    assert judge.share("low") == 1.0
+    assert judge.can_answer(INTENT)
+    assert not judge.can_answer(ONLY_EMBEDDINGS)
+
+
+async def test_when_the_provider_is_back_one_probe_finds_out_and_the_others_wait_for_it(provider, library, store):
+    now = [1_760_000_000.0]
+    told = {"api_base": provider.url, "api_key": "sk-very-secret"}
+    judge = JudgeAnswerer(
+        JudgeSettings(models=(Model(name="openai/gpt-4o-mini", **told),)),
+        client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9),
+    )  # fmt: skip
+    provider.standing = fake.unauthorised()
+    await judge.answer(CASE, [INTENT])
+    assert judge.outage
+    now[0] += 4.0
+    assert judge.outage
+    now[0] += 2.0
+    assert judge.outage is None  # it may be asked again
+    provider.standing, provider.most_at_once = judges(delay_s=0.1), 0
+    claims = [Supported(f"claim {n}") for n in range(5)]
+    replies = await asyncio.gather(*(judge.answer(CASE, [claim]) for claim in claims))
+    assert all(isinstance(reply, Answer) for each in replies for reply in each.values())
+    assert judge.states()["openai/gpt-4o-mini"].circuit is Circuit.CLOSED
+    assert len(provider.seen) == 7  # the one refused, a greeting, and five claims
+    assert b"claim" not in provider.seen[1].raw
+
+
+@pytest.mark.parametrize("fault", [fake.page(200), fake.error(500, "oops"), fake.resets()])
+async def test_a_case_that_the_provider_never_answers_keeps_no_breaker_open(provider, library, store, fault):
+    now = [1_760_000_000.0]
+    told = {"api_base": provider.url, "api_key": "sk-very-secret"}
+    judge = JudgeAnswerer(
+        JudgeSettings(models=(Model(name="openai/gpt-4o-mini", **told),), retries=1, cache_entries=0),
+        client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9), jitter=lambda: 0.0,
+    )  # fmt: skip
+    poison, other = Supported("poison"), Supported("other")
+    provider.standing = lambda seen: (fault if b"poison" in seen.raw else judges())(seen)
+    while judge.outage is None:
+        await judge.answer(CASE, [poison])
+    now[0] += 6.0
+    reply = (await judge.answer(CASE, [poison]))[poison]
+    assert reply.reason.startswith(OUTAGE)  # it has its failure, as an outage of its own ...
+    assert judge.outage is None  # ... and the others are not kept waiting
+    assert isinstance((await judge.answer(CASE, [other]))[other], Answer)
+
+
+async def test_one_request_alone_is_no_outage_however_often_it_is_retried(made, provider):
+    judge, provider.standing = made(retries=8), fake.error(500, "oops")
+    await judge.answer(CASE, [INTENT])
+    assert len(provider.seen) == 9
+    assert judge.outage is None
+    await judge.answer(CASE, [INTENT])
+    assert judge.outage == "overloaded"
+
+
+async def test_a_greeting_is_paid_for_by_the_budget_and_by_no_case(provider, library, store, watched):
+    now = [1_760_000_000.0]
+    price = Price(input_usd_per_million=1.0, output_usd_per_million=0.0)
+    told = {"api_base": provider.url, "api_key": "sk-very-secret", "price": price}
+    judge = JudgeAnswerer(
+        JudgeSettings(models=(Model(name="openai/gpt-4o-mini", **told),), budget_usd_per_day=1.0),
+        client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9), observer=watched,
+    )  # fmt: skip
+    provider.standing = fake.unauthorised()
+    await judge.answer(CASE, [INTENT])
+    now[0] += 6.0
+    provider.standing = judges()
+    reply = (await judge.answer(CASE, [INTENT]))[INTENT]
+    _, greeting, asked = provider.seen
+    assert INTENT.found.encode() not in greeting.raw
+    assert INTENT.found.encode() in asked.raw
+    spent = judge.budget.spent(3600, now[0])
+    assert spent == pytest.approx(watched.cost_usd)
+    assert 0 < reply.judgement.cost_usd < spent
+
+
+async def test_what_a_case_cost_is_known_as_one_of_its_priority(made, provider):
+    judge = made(budget_usd_per_hour=1.0, cache_entries=0)
+
+    async def heard(priority, questions):
+        judge.share(priority)
+        await judge.answer(CASE, questions)
+        await judge.answer(CASE, questions)  # a second round of the same case
+
+    await asyncio.gather(heard("high", [INTENT]), heard("low", [INTENT, HIGHLIGHT, SUPPORTED, GRADE]))
+    now = judge._clock()
+    assert judge.budget.forecast("low", now) > judge.budget.forecast("high", now) > 0
+    assert judge.budget.forecast("normal", now) == 0
+    means = {who: judge.budget._mean_usd(who) for who in ("high", "low")}
+    assert sum(means.values()) == pytest.approx(judge.budget.spent(3600, now))
+
+
+async def test_a_bug_costs_one_case_its_answers_and_tells_nothing_of_the_case(provider, library, store, caplog):
+    class Broken:
+        async def complete(self, request, model):
+            raise RuntimeError(request.messages[1]["content"])
+
+        async def context_tokens(self, model):
+            return 32_000
+
+        async def price(self, model):
+            return None
+
+    judge = JudgeAnswerer(
+        JudgeSettings(models=(Model(name="openai/x"),)), client=Broken(), memory=store.judged
+    )  # fmt: skip
+    replies = await judge.answer(CASE, [INTENT, SUPPORTED])
+    assert {(reply.reason, reply.failed) for reply in replies.values()} == {("judge error: RuntimeError", True)}
+    assert "refund" not in caplog.text
+
+
+@pytest.mark.parametrize("text", ["half a character \ud800", "\x00\x01\x1b[31m", "\u202e gnol", "😀" * 50])
+async def test_whatever_a_trace_says_it_can_be_asked_about(made, provider, watched, text):
+    judge = made()
+    case = Case(case_id="c", model_output=text, transcript=text, input=text)
+    replies = await judge.answer(case, [GRADE, Supported(text), HIGHLIGHT])
+    assert all(isinstance(reply, Answer) for reply in replies.values()), replies
+    assert set(watched.attempts) == {None}
+
+
+async def test_what_was_too_long_after_all_is_asked_in_smaller_parts(made, provider):
+    claims = [Supported(f"the caller said {n} and more of that kind") for n in range(12)]
+    replies = await made().answer(CASE, claims)
+    (whole,) = provider.seen
+
+    def narrow(seen):
+        return (fake.too_long() if len(seen.raw) > 0.8 * len(whole.raw) else judges())(seen)
+
+    provider.standing = narrow
+    parts = await made(names=["openai/gpt-4o"]).answer(CASE, claims)
+    assert {claim: reply.value for claim, reply in parts.items()} == {
+        claim: reply.value for claim, reply in replies.items()
+    }
+    assert len({reply.judgement.call for reply in parts.values()}) >= 2
+
+
+async def test_an_outage_says_nothing_of_what_judging_costs(made, provider):
+    judge = made(budget_usd_per_hour=1.0)
+    await judge.answer(CASE, [INTENT])
+    mean = judge.budget._mean_usd("normal")
+    assert mean > 0
+    provider.standing = fake.unauthorised()
+    for n in range(20):
+        await judge.answer(CASE, [Supported(f"claim {n}")])
+    assert judge.budget._mean_usd("normal") == mean

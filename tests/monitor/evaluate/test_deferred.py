@@ -1,0 +1,54 @@
+"""Backlog: in order of age, bounded in number and in time."""
+
+from __future__ import annotations
+
+from integrations.otlp.wire.request import Origin
+from monitor.evaluate.deferred import Backlog
+from monitor.ingest.assembler import Closing
+
+ORIGIN = Origin("shop", None, 7)
+
+
+def closing(number: int, revision: int = 1, completion="root_ended", origin=ORIGIN) -> Closing:
+    return Closing(trace_id=bytes([number]) * 16, completion=completion, revision=revision, origin=origin)
+
+
+def filled(count: int, **bounds: int) -> Backlog:
+    backlog = Backlog(**{"max_waiting": 100, "max_wait_ns": 100, **bounds})
+    for number in range(count):
+        backlog.park(closing(number), backlog.place(now_ns=number))
+    return backlog
+
+
+def order(backlog: Backlog) -> list[int]:
+    found = []
+    while backlog:
+        found.append(backlog.next()[1].trace_id[0])
+    return found
+
+
+def test_the_oldest_goes_first_and_what_comes_back_stands_where_it_stood():
+    backlog = filled(5)
+    taken = [backlog.next() for _ in range(3)]
+    for place, each in reversed(taken):
+        backlog.park(each, place)
+    assert (backlog.oldest_ns, len(backlog)) == (0, 5)
+    assert order(backlog) == [0, 1, 2, 3, 4]
+    assert (backlog.oldest_ns, len(backlog)) == (None, 0)
+
+
+def test_late_spans_renew_what_waits_and_it_stays_the_revision_that_was_not_told():
+    backlog = filled(3)
+    backlog.renew(closing(1, revision=2, completion="idle", origin=Origin("shop", None, 3)))
+    found = {each.trace_id[0]: each for _, each in (backlog.next() for _ in range(3))}
+    assert (found[1].revision, found[1].completion, found[1].origin.threshold) == (1, "idle", 3)
+
+
+def test_what_waits_too_long_is_overdue_and_of_too_many_the_oldest():
+    backlog = filled(5, max_wait_ns=10)
+    assert [each.trace_id[0] for _, each in backlog.overdue(12)] == [0, 1, 2]
+    assert closing(1).trace_id not in backlog
+    assert closing(3).trace_id in backlog
+    crowded = filled(5, max_waiting=3)
+    assert [each.trace_id[0] for _, each in crowded.overdue(4)] == [0, 1]
+    assert len(crowded) == 3

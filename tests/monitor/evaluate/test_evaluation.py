@@ -1,0 +1,89 @@
+"""Hearing: metrics go as far as answers carry them; what is left is asked together, and once."""
+
+from __future__ import annotations
+
+import pytest
+
+from monitor.evaluate.evaluation import Hearing
+from scoring.case.case import Case
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Failed, Method, Scored, Unavailable
+from scoring.metrics.settle import settle
+from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
+from scoring.verdict.rubric import Criterion, Rubric
+
+CASE = Case(case_id="c", model_output={}, sampling_probability=0.5)
+YES = Answer(value=True, method=Method.JUDGE)
+AT = "2026-01-01T00:00:00Z"
+
+
+def asking(*rounds: tuple) -> Rubric:
+    def measure(_):
+        said = []
+        for questions in rounds:
+            settled = settle((yield questions), bool)
+            if not isinstance(settled, tuple):
+                return settled
+            said += settled[0]
+        return Scored(value=sum(said) / max(1, len(said)), method=Method.JUDGE)
+
+    name = "+".join(question.reason for questions in rounds for question in questions) or "plain"
+    metric = Metric(id="m", title="t", meaning="m", formula="f", source="s", measure=measure)
+    return Rubric(
+        id=name, title=name, source="s", formula="f", criteria=(Criterion(metric=metric, weight=1.0),), pass_mark=0.5
+    )
+
+
+EASY, HARD, LATER = CitesTranscript("easy"), CitesTranscript("hard"), BorneOut("later")
+
+
+def knows_the_easy_one(case, question):
+    assert case is CASE
+    return YES if question == EASY else NoAnswer("too hard for words")
+
+
+def test_what_can_be_told_at_once_is_told_before_anybody_is_asked():
+    hearing = Hearing(CASE, [asking((EASY,), (LATER,)), asking((HARD,))], knows_the_easy_one)
+    assert hearing.open == (HARD, LATER), "both travel in one call although one is a second round"
+    hearing.give({HARD: YES, LATER: YES})
+    assert hearing.open == ()
+    assert [verdict.passed for verdict in hearing.verdicts(created_at=AT)] == [True, True]
+
+
+def test_what_was_answered_is_not_asked_again_in_a_later_round():
+    hearing = Hearing(CASE, [asking((HARD,)), asking((LATER,), (HARD,))], None)
+    assert hearing.open == (HARD, LATER)
+    hearing.give({HARD: YES, LATER: YES})
+    assert hearing.open == ()
+
+
+def test_what_nobody_answers_says_why_the_last_one_could_not():
+    for replies, kind, reason in (
+        ({}, Unavailable, "too hard for words"),
+        ({HARD: NoAnswer("no vector")}, Unavailable, "no vector"),
+        ({HARD: NoAnswer("timed out", failed=True)}, Failed, "timed out"),
+    ):
+        hearing = Hearing(CASE, [asking((HARD,))], knows_the_easy_one)
+        hearing.give(replies)
+        (verdict,) = hearing.verdicts(created_at=AT)
+        assert (type(verdict.scores[0].result), verdict.scores[0].result.reason) == (kind, reason)
+        assert hearing.failures == (() if kind is Unavailable else (reason,))
+
+
+def test_a_failure_at_once_is_final():
+    hearing = Hearing(CASE, [asking((HARD,))], lambda *_: NoAnswer("broken", failed=True))
+    assert (hearing.open, hearing.failures) == ((), ("broken",))
+
+
+@pytest.mark.parametrize("probability", [0.25, None])
+def test_drawing_concerns_only_the_rubrics_that_are_undecided(probability):
+    hearing = Hearing(CASE, [asking((EASY,)), asking((HARD,))], knows_the_easy_one)
+    assert hearing.undecided == ("hard",)
+    hearing.draw(probability)
+    if probability is None:
+        assert (hearing.open, hearing.dropped) == ((), ("hard",))
+    else:
+        assert (hearing.open, hearing.dropped) == ((HARD,), ())
+        hearing.give({HARD: YES})
+    told = {verdict.rubric: verdict.sampling_probability for verdict in hearing.verdicts(created_at=AT)}
+    assert told == ({"easy": 0.5} if probability is None else {"easy": 0.5, "hard": 0.25})

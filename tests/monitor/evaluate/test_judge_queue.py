@@ -1,0 +1,474 @@
+"""Docket: what waits for a judge waits in order, within bounds, and nothing else waits behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from integrations.otlp.wire.request import Origin, split
+from integrations.store.sqlite import Finished, Store, StoreError
+from monitor.config import RouteConfig
+from monitor.config.model import Sampling
+from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Answerers
+from monitor.evaluate.deferred import Backlog
+from monitor.evaluate.evaluator import Evaluator
+from monitor.evaluate.judge_queue import Docket
+from monitor.evaluate.pipeline import Pipeline, one_by_one
+from monitor.evaluate.router import Router
+from monitor.evaluate.stages import Trials
+from monitor.ingest.assembler import Closing
+from monitor.ingest.outcomes import Reason
+from monitor.ingest.sampler import NEVER, Sampler, randomness
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Judgement, Method, Scored
+from scoring.metrics.settle import settle
+from scoring.questions.question import Answer, GradeAnswer, NoAnswer
+from scoring.verdict.rubric import Criterion, Rubric
+from tests.otlp_requests import HIGH, S, request, span, trace
+from tests.waiting import until
+
+NOW = 1_790_000_000_000_000_000
+SECOND = 10**9
+ORIGIN = Origin("shop", None, 0)
+SAID = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
+YES = Answer(value=True, method=Method.JUDGE)
+
+
+def judged(case):
+    settled = settle((yield (GradeAnswer(),)), bool)
+    return Scored(value=1.0, method=Method.JUDGE) if isinstance(settled, tuple) else settled
+
+
+def rubric(name, measure) -> Rubric:
+    metric = Metric(id="m", title="t", meaning="m", formula="f", source="s", measure=measure)
+    return Rubric(
+        id=name, title=name, source="s", formula="f", criteria=(Criterion(metric=metric, weight=1.0),), pass_mark=0.5
+    )
+
+
+RUBRICS = {"answer": rubric("answer", judged), "workflow": rubric("workflow", lambda _: Scored(value=1.0))}
+
+
+class Scripted:
+    """A judge whose answers are let through one by one, and which can be out of reach."""
+
+    def __init__(self):
+        self.outage: str | None = None
+        self.shares = {"high": 1.0, "normal": 1.0, "low": 1.0}
+        self.asked: list[str] = []
+        self.reply: object = YES
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.most = self.now = 0
+        self.came: Counter = Counter()
+
+    async def answer(self, case, questions):
+        self.asked.append(case.trace_id)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            await self.gate.wait()
+        finally:
+            self.now -= 1
+        reply = self.reply(case) if callable(self.reply) else self.reply
+        return dict.fromkeys(questions, reply)
+
+    def can_answer(self, question):
+        return isinstance(question, GradeAnswer)
+
+    def share(self, priority):
+        self.came[priority] += 1
+        return self.shares[priority]
+
+
+class Bench:
+    def __init__(self, path, routes=({"rubrics": ["answer"]},), room=4, rate=1.0, **bounds):
+        self.now, self.told, self.judge = NOW, [], Scripted()
+        self.store = Store(path)
+        trials = Trials(
+            archive=self.store, sampler=Sampler(Sampling(rate=rate)),
+            router=Router([RouteConfig.model_validate(route) for route in routes], {}),
+            evaluator=Evaluator(RUBRICS, others=Answerers(order=(self.judge,), judge=self.judge)),
+            reference_keys=("expected_outcome",),
+        )  # fmt: skip
+        backlog = Backlog(**{"max_waiting": 1000, "max_wait_ns": 3600 * SECOND, **bounds})
+        self.docket = Docket(trials=trials, backlog=backlog, clock_ns=self.clock, room=room)
+        self.pipeline = Pipeline(
+            trials=trials,
+            docket=self.docket,
+            commit=one_by_one(self.commit),
+            clock_ns=self.clock,
+            listeners=[self.told.append],
+        )
+
+    def clock(self):
+        return self.now
+
+    async def commit(self, ending):
+        await self.store.finish(Finished(
+            trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value, closed_ns=ending.ended_ns,
+            completion=ending.completion, revision=ending.revision, story=ending.story, chunks=ending.chunks,
+            verdicts=[verdict.to_json() for verdict in ending.verdicts],
+        ))  # fmt: skip
+
+    async def close(self, number, *spans: S, tail=HIGH, revision=1, name="step"):
+        sent = spans or (S(trace_id=trace(number, tail), span_id=span(1), name=name, attributes=SAID),)
+        await self.store.append(split(request(sent), lambda _: ORIGIN).chunks, self.now)
+        self.pipeline.waiting.append(
+            Closing(trace_id=trace(number, tail), completion="root_ended", revision=revision, origin=ORIGIN)
+        )
+
+    async def ended(self, count, seconds=20):
+        async with asyncio.timeout(seconds):
+            while len(self.told) < count:
+                await self.pipeline.drain()
+                await self.pipeline.pause(0.02)
+
+    async def drained(self, laps=5):
+        """Several turns of the loop, as many as change anything."""
+        for _ in range(laps):
+            await self.pipeline.drain()
+            await asyncio.sleep(0.02)
+
+    def numbers(self):
+        return [int.from_bytes(ending.trace_id[:7], "big") for ending in self.told]
+
+    def asked(self):
+        return [int(trace_id[:14], 16) for trace_id in self.judge.asked]
+
+
+@pytest.fixture
+async def bench(tmp_path):
+    made = []
+
+    def make(**more):
+        made.append(Bench(tmp_path / "s.sqlite", **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        await one.docket.close()
+        one.store.close()
+
+
+async def test_what_needs_the_judge_is_judged_and_told_like_all_else(bench):
+    b = bench()
+    await b.close(1)
+    await b.ended(1)
+    (ending,) = b.told
+    assert (ending.reason, ending.verdicts[0].passed, ending.verdicts[0].scores[0].result.method) == (
+        Reason.SCORED, True, Method.JUDGE,
+    )  # fmt: skip
+    story = b.store.story(trace(1))
+    assert (story["reason"], story["sampling"]["judged_share"], b.store.open_traces()) == ("scored", 1.0, set())
+
+
+async def test_what_needs_no_judge_does_not_wait_behind_what_does(bench):
+    b = bench(routes=[{"match": {"name": "plain"}, "rubrics": ["workflow"]}, {"rubrics": ["answer"]}])
+    b.judge.gate.clear()
+    await b.close(1)
+    await b.close(2, name="plain")
+    await b.drained()
+    assert (b.numbers(), b.docket.under_way, b.docket.knows(trace(1))) == ([2], 1, True)
+    b.judge.gate.set()
+    await b.ended(2)
+    assert b.numbers() == [2, 1]
+
+
+async def test_no_more_are_under_way_than_there_is_room_for_and_the_others_follow_in_order(bench):
+    b = bench(room=3)
+    b.judge.gate.clear()
+    for number in range(10):
+        await b.close(number)
+    await b.drained()
+    assert (b.docket.under_way, b.docket.waiting, b.asked()) == (3, 7, [0, 1, 2])
+    b.judge.gate.set()
+    await b.ended(10)
+    assert (b.asked(), b.judge.most, b.docket.waiting) == (list(range(10)), 3, 0)
+
+
+async def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age(bench):
+    b = bench()
+    b.judge.outage = "authentication failed"
+    for number in range(6):
+        await b.close(number)
+        await b.drained(1)
+        b.now += SECOND
+    assert (b.told, b.judge.asked, b.docket.waiting, b.docket.backlog.oldest_ns) == ([], [], 6, NOW)
+    assert len(b.store.open_traces()) == 6
+    b.judge.outage = None
+    await b.close(6)
+    await b.ended(7)
+    assert b.asked() == list(range(7))
+    assert {ending.reason for ending in b.told} == {Reason.SCORED}
+
+
+async def test_after_an_outage_the_oldest_goes_alone_until_it_is_answered(bench):
+    b = bench()
+    b.judge.outage = "unreachable"
+    for number in range(6):
+        await b.close(number)
+    await b.drained()
+    b.judge.outage = None
+    b.judge.gate.clear()
+    await b.drained()
+    assert b.asked() == [0]
+    b.judge.gate.set()
+    await b.ended(6)
+    assert b.asked() == list(range(6))
+
+
+async def test_what_was_being_asked_when_the_outage_began_is_asked_again_and_stands_where_it_stood(bench):
+    b = bench(room=2)
+    b.judge.gate.clear()
+    for number in range(4):
+        await b.close(number)
+    await b.drained()
+    b.judge.outage, b.judge.reply = "overloaded", NoAnswer(f"{OUTAGE}: overloaded", failed=True)
+    b.judge.gate.set()
+    await b.drained()
+    assert (b.told, b.docket.waiting) == ([], 4)
+    b.judge.outage, b.judge.reply = None, YES
+    await b.ended(4)
+    assert b.asked() == [0, 1, 0, 1, 2, 3]
+    assert {ending.reason for ending in b.told} == {Reason.SCORED}
+
+
+async def test_a_failure_of_one_case_is_its_own_and_ends_it(bench):
+    b = bench()
+    b.judge.reply = lambda case: (
+        NoAnswer("parse_error: no JSON", failed=True) if case.trace_id == trace(1).hex() else YES
+    )
+    for number in range(3):
+        await b.close(number)
+    await b.ended(3)
+    reasons = {ending.trace_id: ending.reason for ending in b.told}
+    assert reasons == {trace(0): Reason.SCORED, trace(1): Reason.JUDGE_FAILED, trace(2): Reason.SCORED}
+    assert b.store.story(trace(1))["verdicts"][0]["passed"] is None
+
+
+async def test_what_waited_too_long_is_judged_without_the_judge(bench):
+    b = bench(max_wait_ns=60 * SECOND)
+    b.judge.outage = "credit exhausted"
+    await b.close(1)
+    await b.drained()
+    b.now += 59 * SECOND
+    await b.close(2)
+    await b.drained()
+    assert b.told == []
+    b.now += SECOND
+    await b.ended(1)
+    (ending,) = b.told
+    assert (ending.trace_id, ending.reason, ending.verdicts[0].passed) == (trace(1), Reason.JUDGE_FAILED, None)
+    assert "could not be asked in time: credit exhausted" in ending.verdicts[0].reason
+    assert (b.judge.asked, b.docket.waiting) == ([], 1)
+
+
+async def test_of_too_many_the_oldest_waits_no_longer(bench):
+    b = bench(max_waiting=2)
+    b.judge.outage = "unreachable"
+    for number in range(5):
+        await b.close(number)
+    await b.ended(3)
+    await b.drained()
+    assert (sorted(b.numbers()), b.docket.waiting) == ([0, 1, 2], 2)
+    assert {ending.reason for ending in b.told} == {Reason.JUDGE_FAILED}
+
+
+async def test_late_spans_of_what_waits_are_judged_with_it_once(bench):
+    b = bench()
+    b.judge.outage = "unreachable"
+    await b.close(1)
+    await b.drained()
+    await b.close(1, S(trace_id=trace(1), span_id=span(2), parent_id=span(1)), revision=2)
+    await b.drained()
+    b.judge.outage = None
+    await b.ended(1)
+    await b.drained()
+    assert [(ending.revision, ending.chunks) for ending in b.told] == [(1, 2)]
+    assert b.store.open_traces() == set()
+
+
+async def test_late_spans_of_what_is_under_way_wait_until_it_is_told(bench):
+    b = bench()
+    b.judge.gate.clear()
+    await b.close(1)
+    await b.drained()
+    await b.close(1, S(trace_id=trace(1), span_id=span(2), parent_id=span(1)), revision=2)
+    await b.drained()
+    assert (b.told, len(b.pipeline.waiting)) == ([], 1)
+    b.judge.gate.set()
+    await b.ended(2)
+    assert [(ending.revision, ending.chunks, len(ending.changed)) for ending in b.told] == [(1, 1, 1), (2, 2, 0)]
+
+
+async def test_a_store_that_refuses_costs_no_second_question(bench):
+    b = bench()
+    b.store._write_connection.execute("PRAGMA query_only = ON")
+    b.pipeline.waiting.append(Closing(trace_id=trace(1), completion="idle", revision=1, origin=ORIGIN))
+    b.store._write_connection.execute("PRAGMA query_only = OFF")
+    await b.close(2)
+    b.pipeline.waiting.popleft()
+    b.judge.gate.clear()
+    await b.drained()
+    b.store._write_connection.execute("PRAGMA query_only = ON")
+    b.judge.gate.set()
+    for _ in range(3):
+        await asyncio.sleep(0.05)
+        with pytest.raises(StoreError):
+            await b.pipeline.drain()
+    assert b.told == []
+    b.store._write_connection.execute("PRAGMA query_only = OFF")
+    await b.ended(1)
+    assert (b.asked(), b.numbers()) == ([2], [2])
+
+
+async def test_ending_politely_leaves_what_is_under_way_open_and_commits_what_is_through(bench):
+    b = bench()
+    await b.close(1)
+    await b.drained(1)
+    b.judge.gate.clear()
+    await b.close(2)
+    await b.pipeline.drain()
+    await until(lambda: bool(b.docket.through) or bool(b.told))
+    await b.pipeline.close()
+    assert (b.numbers(), b.store.open_traces()) == ([1], {trace(2)})
+
+
+async def test_a_bug_in_a_judged_metric_costs_one_trace_its_verdict(bench, caplog):
+    b = bench()
+
+    def bug(case):
+        if case.trace_id == trace(1).hex():
+            raise RuntimeError("a bug of ours")
+        return YES
+
+    b.judge.reply = bug
+    for number in (1, 2):
+        await b.close(number)
+    await b.ended(2)
+    assert Counter(ending.reason for ending in b.told) == {Reason.ERROR: 1, Reason.SCORED: 1}
+    assert b.store.story(trace(1))["error"] == "RuntimeError: a bug of ours"
+
+
+async def test_the_budget_thins_what_needs_the_judge_consistently_and_says_how_likely_it_was(bench):
+    b = bench(rate=0.5, room=40)
+    b.judge.shares["normal"] = 0.5
+    tails = [((number * 2**56) // 64).to_bytes(7, "big") for number in range(64)]
+    for number, tail in enumerate(tails):
+        await b.close(number + 1, tail=b"\x00\x00" + tail)
+    await b.ended(64)
+    reasons = Counter(ending.reason for ending in b.told)
+    assert reasons == {Reason.SAMPLED_OUT: 32, Reason.OVER_BUDGET: 16, Reason.SCORED: 16}
+    for ending in b.told:
+        drawn = randomness(ending.trace_id) >= NEVER - NEVER // 4
+        assert (ending.reason is Reason.SCORED) == drawn
+        assert [verdict.sampling_probability for verdict in ending.verdicts] == ([0.25] if drawn else [])
+    assert sum(1 / v.sampling_probability for ending in b.told for v in ending.verdicts) == 64, "weights count them all"
+    over = next(ending for ending in b.told if ending.reason is Reason.OVER_BUDGET)
+    assert over.story["sampling"] == {
+        "probability": 0.5, "selection": "random", "rule": None, "judged_share": 0.5, "over_budget": ["answer"],
+    }  # fmt: skip
+
+
+async def test_rubrics_that_need_no_judge_are_not_thinned(bench):
+    b = bench(routes=[{"rubrics": ["workflow", "answer"]}])
+    b.judge.shares["normal"] = 0.0
+    await b.close(1)
+    await b.ended(1)
+    (ending,) = b.told
+    assert (ending.reason, [(v.rubric, v.sampling_probability) for v in ending.verdicts]) == (
+        Reason.SCORED, [("workflow", 1.0)],
+    )  # fmt: skip
+    assert (ending.story["sampling"]["over_budget"], b.judge.asked) == (["answer"], [])
+
+
+async def test_the_route_says_whose_traces_go_first(bench):
+    b = bench(routes=[{"match": {"name": "vip"}, "rubrics": ["answer"], "priority": "high"}, {"rubrics": ["answer"]}])
+    b.judge.shares |= {"high": 1.0, "normal": 0.0}
+    await b.close(1, name="vip")
+    await b.close(2)
+    await b.ended(2)
+    assert {ending.trace_id: ending.reason for ending in b.told} == {
+        trace(1): Reason.SCORED, trace(2): Reason.OVER_BUDGET,
+    }  # fmt: skip
+
+
+async def test_late_spans_do_not_draw_again(bench):
+    b = bench()
+    await b.close(1)
+    await b.ended(1)
+    b.judge.shares["normal"] = 0.0
+    await b.close(1, S(trace_id=trace(1), span_id=span(2), parent_id=span(1)), revision=2)
+    await b.ended(2)
+    second = b.told[1]
+    assert (second.reason, second.withdrawn, second.verdicts[0].sampling_probability) == (Reason.SCORED, (), 1.0)
+
+
+async def test_what_was_drawn_before_an_outage_is_not_drawn_again_after_it(bench):
+    b = bench()
+    b.judge.shares["normal"] = 0.5
+    b.judge.gate.clear()
+    await b.close(1)
+    await b.drained()
+    b.judge.outage, b.judge.reply = "overloaded", NoAnswer(f"{OUTAGE}: overloaded", failed=True)
+    b.judge.gate.set()
+    await b.drained()
+    b.judge.outage, b.judge.reply, b.judge.shares["normal"] = None, YES, 1.0
+    await b.ended(1)
+    assert b.told[0].verdicts[0].sampling_probability == 0.5
+    assert b.judge.came == {"normal": 1}, "the budget was asked once"
+
+
+async def test_a_failure_in_passing_is_tried_again_a_few_times_and_then_ends_it(bench):
+    b = bench()
+    b.judge.reply = NoAnswer(f"{OUTAGE}: timeout", failed=True)
+    await b.close(1)
+    await b.ended(1)
+    assert (b.asked(), b.told[0].reason) == ([1, 1, 1], Reason.JUDGE_FAILED)
+
+
+PAID = Judgement("m", "p", 0.25, call="1")
+
+
+async def test_a_provider_that_does_not_greet_is_no_failure_of_the_trace(bench):
+    """As after a long outage: each probe fails, and nothing of the trace is sent. Then its own failure is its first."""
+    b = bench()
+    await b.close(1)
+    out = NoAnswer(f"{OUTAGE}: overloaded", failed=True)
+    for _ in range(5):
+        b.judge.outage, b.judge.reply = None, lambda _: (setattr(b.judge, "outage", "overloaded"), out)[1]
+        await b.drained(2)
+    assert (b.asked(), b.docket.waiting) == ([1] * 5, 1)
+    (place, _) = b.docket.backlog._closings[trace(1)]
+    assert place.attempts == 0
+    b.judge.outage, b.judge.reply = None, NoAnswer(f"{OUTAGE}: timeout", failed=True, judgement=PAID)
+    await b.ended(1)
+    assert b.asked() == [1] * 8
+    assert b.told[0].verdicts[0].to_json()["judge"]["cost_usd"] == 0.25, "one call, however often it is told"
+
+
+async def test_what_failed_before_an_answer_came_is_part_of_what_the_verdict_cost(bench):
+    b = bench()
+    answer = replace(YES, judgement=Judgement("m", "p", 0.5, call="2"))
+    replies = iter([NoAnswer(f"{OUTAGE}: timeout", failed=True, judgement=PAID), answer])
+    b.judge.reply = lambda _: next(replies)
+    await b.close(1)
+    await b.ended(1)
+    judge = b.told[0].verdicts[0].to_json()["judge"]
+    assert (b.told[0].reason, judge["cost_usd"], judge["calls"]) == (Reason.SCORED, 0.75, 2)
+
+
+async def test_what_was_drawn_and_could_not_be_paid_for_after_all_is_over_budget_and_no_failure(bench):
+    b = bench(routes=[{"rubrics": ["answer"], "match": {"name": "a"}}, {"rubrics": ["workflow", "answer"]}])
+    b.judge.reply = NoAnswer(f"{OVER_BUDGET}: the budget for judging is spent", failed=True)
+    await b.close(1, name="a")
+    await b.close(2, name="b")
+    await b.ended(2)
+    told = {ending.trace_id: ending for ending in b.told}
+    assert (told[trace(1)].reason, told[trace(1)].verdicts) == (Reason.OVER_BUDGET, ())
+    assert [verdict.rubric for verdict in told[trace(2)].verdicts] == ["workflow"]
+    assert told[trace(2)].story["sampling"]["over_budget"] == ["answer"]

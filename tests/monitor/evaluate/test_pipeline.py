@@ -1,0 +1,336 @@
+"""Pipeline: closed traces are judged, committed, told; what fails costs as little as it can."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from integrations.otlp.wire.request import Chunk, Origin, split
+from integrations.store.sqlite import Finished, Store, StoreError, StoreUnavailable
+from monitor.config import Match, RouteConfig, Rule
+from monitor.config.model import Sampling
+from monitor.evaluate.deferred import Backlog
+from monitor.evaluate.evaluator import Evaluator
+from monitor.evaluate.judge_queue import Docket
+from monitor.evaluate.pipeline import BATCH, BATCH_BYTES, Pipeline, one_by_one
+from monitor.evaluate.router import Router
+from monitor.evaluate.stages import Trials
+from monitor.ingest.assembler import Closing
+from monitor.ingest.outcomes import Reason
+from monitor.ingest.sampler import Sampler
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Scored, Unavailable
+from scoring.verdict.rubric import Criterion, Rubric
+from tests.otlp_requests import HIGH, LOW, S, request, span, trace
+
+NOW = 1_790_000_000_000_000_000
+ORIGIN = Origin("shop", None, 0)
+
+
+def rubric(name: str, measure) -> Rubric:
+    metric = Metric(id="m", title="t", meaning="m", formula="f", source="s", measure=measure)
+    return Rubric(
+        id=name, title=name, source="s", formula="f", criteria=(Criterion(metric=metric, weight=1.0),), pass_mark=0.5
+    )
+
+
+def broken(case):
+    if case.name == "broken":
+        raise RuntimeError("a bug of ours")
+    return Scored(value=1.0)
+
+
+RUBRICS = {
+    "qa": rubric("qa", lambda _: Scored(value=1.0, details={"seen": ("a", "b")})),
+    "entity": rubric("entity", broken),
+    "answer": rubric("answer", lambda case: Scored(value=float(case.complete))),
+    "workflow": rubric("workflow", lambda _: Unavailable("no scenario")),
+}
+
+
+class Bench:
+    """A pipeline on a real store, with everything that it told."""
+
+    def __init__(self, path, routes=({"rubrics": ["qa"]},), **sampling):
+        self.now = NOW
+        self.store = Store(path)
+        self.told = []
+        sampler = Sampler(Sampling(**{"rate": 1.0, **sampling}))
+        trials = Trials(
+            archive=self.store, sampler=sampler,
+            router=Router([RouteConfig.model_validate(route) for route in routes], {}),
+            evaluator=Evaluator(RUBRICS), reference_keys=("expected_outcome",),
+        )  # fmt: skip
+        clock_ns = lambda: self.now  # noqa: E731
+        docket = Docket(
+            trials=trials, backlog=Backlog(max_waiting=10, max_wait_ns=10**9), clock_ns=clock_ns, room=4,
+        )  # fmt: skip
+        self.pipeline = Pipeline(
+            trials=trials,
+            docket=docket,
+            commit=one_by_one(self.commit),
+            clock_ns=clock_ns,
+            listeners=[self.told.append],
+        )
+
+    async def commit(self, ending):
+        await self.store.finish(Finished(
+            trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value, closed_ns=ending.ended_ns,
+            completion=ending.completion, revision=ending.revision, story=ending.story, chunks=ending.chunks,
+            verdicts=[verdict.to_json() for verdict in ending.verdicts],
+        ))  # fmt: skip
+
+    async def close(self, number, *spans: S, tail=HIGH, revision=1, completion="root_ended", size=0):
+        """Store a trace's spans (a root by default) and let it wait to be judged."""
+        sent = spans or (S(trace_id=trace(number, tail), span_id=span(1)),)
+        await self.store.append(split(request(sent), lambda _: ORIGIN).chunks, self.now)
+        self.wait(number, tail=tail, revision=revision, completion=completion, size=size)
+
+    def wait(self, number, *, tail=HIGH, revision=1, completion="root_ended", size=0):
+        self.pipeline.waiting.append(
+            Closing(trace_id=trace(number, tail), completion=completion, revision=revision, origin=ORIGIN, size=size)
+        )
+
+    def waiting(self):
+        return [closing.trace_id for closing in self.pipeline.waiting]
+
+
+@pytest.fixture
+def bench(tmp_path):
+    made = []
+
+    def make(**more):
+        made.append(Bench(tmp_path / "s.sqlite", **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.store.close()
+
+
+async def test_a_closed_trace_is_judged_committed_and_then_told(bench):
+    b = bench()
+    b.pipeline.listeners.insert(0, lambda ending: on_disk.append(b.store.story(ending.trace_id)))
+    on_disk = []
+    await b.close(1)
+    await b.pipeline.drain()
+    (ending,) = b.told
+    assert (ending.reason, ending.service, ending.revision, ending.chunks) == (Reason.SCORED, "shop", 1, 1)
+    assert (ending.ended_ns, ending.last_span_ns, ending.completion) == (NOW, 2_000, "root_ended")
+    assert ending.verdicts == ending.changed
+    assert ending.changed[0].created_at == "2026-09-21T14:13:20.000Z"
+    (story,) = on_disk
+    assert (story["reason"], story["spans"], story["route"], story["rubrics"]) == ("scored", 1, "routes[0]", ["qa"])
+    assert story["sampling"] == {"probability": 1.0, "selection": "random", "rule": None}
+    assert [verdict["passed"] for verdict in story["verdicts"]] == [True]
+    assert (b.waiting(), b.store.open_traces()) == ([], set())
+
+
+async def test_the_reason_is_why_no_verdict_was_reached(bench):
+    b = bench(routes=[{"rubrics": ["workflow"]}])
+    said = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
+    await b.close(1, S(trace_id=trace(1), span_id=span(1), attributes=said))
+    await b.close(2)
+    await b.close(3, S(trace_id=trace(3), span_id=span(2), parent_id=span(9)), completion="idle")
+    await b.pipeline.drain()
+    assert [ending.reason for ending in b.told] == [Reason.UNAVAILABLE, Reason.NO_CONTENT, Reason.INCOMPLETE]
+    assert [ending.verdicts[0].passed for ending in b.told] == [None, None, None]
+
+
+async def test_a_store_that_refuses_leaves_everything_waiting_and_nothing_is_told(bench):
+    b = bench()
+    for number in (1, 2, 3):
+        await b.close(number)
+    b.store._write_connection.execute("PRAGMA query_only = ON")  # as a volume that became read-only
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="read-only"):
+            await b.pipeline.drain()
+        assert b.waiting() == [trace(1), trace(2), trace(3)]
+        assert (b.told, len(b.store.open_traces())) == ([], 3)
+    b.store._write_connection.execute("PRAGMA query_only = OFF")
+    await b.pipeline.drain()
+    assert [(ending.trace_id, ending.revision, len(ending.changed)) for ending in b.told] == [
+        (trace(number), 1, 1) for number in (1, 2, 3)
+    ]
+    assert (b.waiting(), b.store.open_traces()) == ([], set())
+
+
+async def test_what_a_store_took_before_it_refused_is_told_once_and_only_the_rest_waits(bench):
+    b = bench()
+    for number in (1, 2, 3):
+        await b.close(number)
+    refuse = f"WHEN hex(new.trace_id) = '{trace(2).hex().upper()}' BEGIN SELECT RAISE(ABORT, 'no'); END"
+    b.store._write_connection.execute(f"CREATE TRIGGER refuses BEFORE INSERT ON traces {refuse}")
+    with pytest.raises(StoreError, match="no"):
+        await b.pipeline.drain()
+    assert b.waiting() == [trace(2)]
+    b.store._write_connection.execute("DROP TRIGGER refuses")
+    await b.pipeline.drain()
+    assert [(ending.trace_id, len(ending.changed)) for ending in b.told] == [
+        (trace(1), 1), (trace(3), 1), (trace(2), 1),
+    ]  # fmt: skip
+
+
+async def test_a_store_that_cannot_be_read_leaves_everything_waiting(bench):
+    b = bench()
+    await b.close(1)
+    b.store.close()
+    with pytest.raises(StoreUnavailable):
+        await b.pipeline.drain()
+    assert (b.waiting(), b.told) == ([trace(1)], [])
+
+
+async def test_a_drain_that_is_cancelled_leaves_what_it_was_at_waiting(bench):
+    b = bench()
+    await b.close(1)
+
+    committing = asyncio.Event()
+
+    async def never(_):
+        committing.set()
+        await asyncio.Event().wait()
+
+    b.pipeline.commit = never
+    draining = asyncio.create_task(b.pipeline.drain())
+    await committing.wait()
+    draining.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await draining
+    assert (b.waiting(), b.told) == ([trace(1)], [])
+
+
+async def test_a_drain_that_is_cancelled_tells_all_that_is_on_disk(bench):
+    b = bench()
+    for number in range(BATCH):
+        await b.close(number)
+    draining = asyncio.create_task(b.pipeline.drain())
+    b.pipeline.listeners.append(lambda _: draining.cancel())
+    with pytest.raises(asyncio.CancelledError):
+        await draining
+    assert [ending.trace_id for ending in b.told] == [trace(number) for number in range(BATCH)]
+    assert (b.waiting(), b.store.open_traces()) == ([], set())
+
+
+async def test_two_closings_of_one_trace_that_waited_together_are_one_verdict_and_its_confirmation(bench):
+    b = bench()
+    await b.close(1)
+    await b.close(1, S(trace_id=trace(1), span_id=span(2), parent_id=span(1)), revision=2)
+    await b.pipeline.drain()
+    assert [(ending.revision, len(ending.verdicts), len(ending.changed)) for ending in b.told] == [(1, 1, 1), (2, 1, 0)]
+    assert b.store.story(trace(1))["revision"] == 2
+
+
+async def test_more_than_a_batch_is_judged_in_order(bench):
+    b = bench()
+    for number in range(2 * BATCH + 3):
+        await b.close(number)
+    await b.pipeline.drain()
+    assert [ending.trace_id for ending in b.told] == [trace(number) for number in range(2 * BATCH + 3)]
+
+
+async def test_no_more_is_judged_at_once_than_fits_in_memory_beside_each_other(bench):
+    b = bench()
+    at_once = []
+    commit = b.pipeline.commit
+
+    async def counted(endings):
+        at_once.append(len(endings))
+        return await commit(endings)
+
+    b.pipeline.commit = counted
+    for number, size in enumerate((BATCH_BYTES // 2, BATCH_BYTES // 2, 10 * BATCH_BYTES, 1, 1)):
+        await b.close(number, size=size)
+    await b.pipeline.drain()
+    assert at_once == [2, 1, 2], "one that is larger than all of that is judged alone"
+    assert [ending.trace_id for ending in b.told] == [trace(number) for number in range(5)]
+
+
+async def test_a_bug_costs_one_trace_its_verdict_and_no_other(bench, caplog):
+    b = bench(routes=[{"rubrics": ["qa", "entity"]}])
+    await b.close(1)
+    await b.close(2, S(trace_id=trace(2), span_id=span(1), name="broken"))
+    await b.close(3)
+    await b.pipeline.drain()
+    assert [ending.reason for ending in b.told] == [Reason.SCORED, Reason.ERROR, Reason.SCORED]
+    failed = b.told[1]
+    assert (failed.verdicts, failed.service) == ((), "shop")
+    assert b.store.story(trace(2))["error"] == "RuntimeError: a bug of ours"
+    assert trace(2).hex() in [getattr(record, "trace_id", None) for record in caplog.records]
+    assert b.store.open_traces() == set()
+
+
+async def test_a_chunk_that_cannot_be_read_is_told_and_the_others_are_judged(bench):
+    b = bench()
+    damaged = [Chunk(trace_id=trace(n), payload=b"\x0a\x09", headers=(), origin=ORIGIN) for n in (1, 2)]
+    await b.store.append(damaged, NOW)
+    await b.close(1)
+    b.wait(2)
+    b.wait(3)
+    await b.pipeline.drain()
+    assert [ending.reason for ending in b.told] == [Reason.SCORED, Reason.UNDECODABLE, Reason.UNDECODABLE]
+    stories = [b.store.story(trace(n)) for n in (1, 2, 3)]
+    assert [(story["spans"], story["damaged_chunks"]) for story in stories] == [(1, 1), (0, 1), (0, 0)]
+    assert b.told[1].service == "shop", "its resource was read before"
+
+
+async def test_traffic_of_evaluators_and_what_a_route_excludes_is_not_judged(bench):
+    b = bench(routes=[{"match": {"name": "health*"}, "rubrics": [], "name": "probes"}, {"rubrics": ["qa"]}])
+    await b.close(1, S(trace_id=trace(1), span_id=span(1), service="sidejudge"))
+    await b.close(2, S(trace_id=trace(2), span_id=span(1), name="healthcheck"))
+    await b.pipeline.drain()
+    assert [(ending.reason, ending.verdicts) for ending in b.told] == [(Reason.EXCLUDED, ())] * 2
+    assert "this monitor" in b.store.story(trace(1))["excluded"]
+    assert b.store.story(trace(2))["excluded"] == "probes excludes it"
+
+
+async def test_a_trace_that_no_route_is_for_has_no_rubric(bench):
+    b = bench(routes=[{"match": {"service": "other"}, "rubrics": ["qa"]}])
+    await b.close(1)
+    await b.pipeline.drain()
+    assert [(ending.reason, ending.verdicts) for ending in b.told] == [(Reason.NO_RUBRIC, ())]
+
+
+async def test_what_a_rule_on_content_might_have_drawn_and_did_not_is_sampled_out_in_the_second_pass(bench):
+    b = bench(rate=0.01, rules=(Rule(name="checkouts", match=Match(name="checkout"), rate=1.0),))
+    for number, name in ((1, "checkout"), (2, "browse")):
+        await b.close(number, S(trace_id=trace(number, LOW), span_id=span(1), name=name), tail=LOW)
+    await b.pipeline.drain()
+    forced, out = b.told
+    assert (forced.reason, forced.verdicts[0].selection, forced.verdicts[0].sampling_probability) == (
+        Reason.SCORED, "forced", 1.0,
+    )  # fmt: skip
+    assert (out.reason, out.verdicts) == (Reason.SAMPLED_OUT, ())
+    story = b.store.story(trace(2, LOW))
+    assert (story["sampling"]["probability"], story["name"]) == (None, "browse")
+
+
+async def test_late_spans_that_change_the_route_withdraw_what_no_longer_judges(bench):
+    b = bench(routes=[{"match": {"name": "checkout"}, "rubrics": ["qa"]}, {"rubrics": ["answer", "qa", "entity"]}])
+    await b.close(1, S(trace_id=trace(1), span_id=span(2), parent_id=span(1)), completion="idle")
+    await b.pipeline.drain()
+    b.now += 1_000_000_000
+    await b.close(1, S(trace_id=trace(1), span_id=span(1), name="checkout"), revision=2)
+    await b.pipeline.drain()
+    first, second = b.told
+    assert ([v.rubric for v in first.changed], first.withdrawn) == (["answer", "qa", "entity"], ())
+    assert ([v.rubric for v in second.verdicts], set(second.withdrawn)) == (["qa"], {"answer", "entity"})
+    assert second.changed == (), "what qa says is the same as before"
+    assert second.verdicts[0].created_at == first.verdicts[1].created_at
+    assert [verdict["rubric"] for verdict in b.store.story(trace(1))["verdicts"]] == ["qa"]
+
+
+async def test_late_spans_that_change_a_verdict_make_its_next_revision(bench):
+    b = bench(routes=[{"rubrics": ["answer"]}])
+    await b.close(1, S(trace_id=trace(1), span_id=span(2), parent_id=span(1)), completion="idle")
+    await b.pipeline.drain()
+    await b.close(1, S(trace_id=trace(1), span_id=span(1)), revision=2)
+    await b.pipeline.drain()
+    assert [[(v.passed, v.revision) for v in ending.changed] for ending in b.told] == [[(False, 1)], [(True, 2)]]
+    assert b.told[1].chunks == 2
+
+
+async def test_nothing_waiting_is_nothing_done(bench):
+    b = bench()
+    await b.pipeline.drain()
+    assert (b.told, b.waiting()) == ([], [])

@@ -1,0 +1,402 @@
+"""People's labels in a fake Langfuse, compared with our scores there: what counts, what does not, and what is kept."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import ValidationError
+
+from integrations.langfuse.probe import probe
+from integrations.langfuse.scores import score_id
+from monitor.config.annotations import PeopleScore
+from monitor.feedback.human_labels import AGAIN_NS, FIRST_NS, People
+from scoring.rubrics import RUBRICS
+from tests.fakes.langfuse import server as faults
+from tests.fakes.langfuse.server import Mode, stamp
+from tests.langfuse_bench import trace
+
+QA = RUBRICS["qa"]
+HOUR_NS = 3600 * 10**9
+
+
+class Scene:
+    """A bench, and what people and we say in its Langfuse."""
+
+    def __init__(self, bench) -> None:
+        self.bench = bench
+        bench.fake.mode = Mode.NEW
+
+    async def people(self, *scores, asked_for=lambda _: False, rubrics=(QA,), corrections_fail=()) -> People:
+        server = await probe(self.bench.langfuse)
+        found = People(
+            langfuse=self.bench.langfuse, server=lambda: server, rubrics=list(rubrics), scores=scores,
+            facts=self.bench.store, clock_ns=lambda: self.bench.now_ns, asked_for=asked_for,
+            corrections_fail=corrections_fail,
+        )  # fmt: skip
+        found.restore()
+        return found
+
+    def write(self, body, *, ago_ns=0) -> None:
+        at = stamp(datetime.fromtimestamp((self.bench.now_ns - ago_ns) / 1e9 - 1, UTC))
+        with self.bench.fake.guard:
+            self.bench.fake.scores._store({"environment": "default", "source": "API", **body}, at)
+
+    def ours(self, number, passed, *, version=QA.version, rubric="qa", of="traceId", **metrics) -> None:
+        """Our verdict; passed None: incomplete."""
+        subject, metadata = trace(number), {"rubric_version": version}
+        said = {"qa_state".replace("qa", rubric): "incomplete" if passed is None else "valid"}
+        if passed is not None:
+            said[f"{rubric}_pass"] = float(passed)
+        for name, value in (said | metrics).items():
+            kind = "CATEGORICAL" if isinstance(value, str) else "BOOLEAN" if name.endswith("_pass") else "NUMERIC"
+            self.write(
+                {
+                    "id": score_id(subject, name), of: subject, "name": name, "value": value, "dataType": kind,
+                    "metadata": {**metadata, "rating": "good" if name == "qa_relevancy" else None},
+                }
+            )  # fmt: skip
+
+    def label(self, number, said, name="qa_pass", *, by="ann", ago_ns=0, of="traceId", **more) -> None:
+        kind = "BOOLEAN" if isinstance(said, bool) else "CATEGORICAL" if isinstance(said, str) else "NUMERIC"
+        value = float(said) if isinstance(said, bool) else said
+        self.write(
+            {
+                "id": f"{name}-{number}-{by}", of: trace(number), "name": name, "value": value, "dataType": kind,
+                "source": "ANNOTATION", "authorUserId": by, **more,
+            },
+            ago_ns=ago_ns,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def scene(bench):
+    return Scene(bench)
+
+
+def table(people, metric="pass"):
+    """(people passed and so did we, they passed and we failed, they failed and we passed, neither passed)."""
+    found = next((each for each in people.standing().measured if each.metric == metric), None)
+    if found is None:
+        return None
+    (neither, we), (they, both) = found.confusion.counts
+    return both, they, we, neither
+
+
+@pytest.mark.parametrize("mode", [Mode.V3, Mode.DUAL, Mode.EVENTS_ONLY, Mode.NEW], ids=lambda mode: mode.value)
+async def test_labels_meet_our_verdicts_on_every_version(scene, mode):
+    scene.bench.fake.mode = mode
+    for number, (said, passed) in enumerate([(True, True)] * 4 + [(False, False)] * 3 + [(False, True)] * 2):
+        scene.ours(number, passed)
+        scene.label(number, said)
+    people = await scene.people()
+    await people.tick()
+    assert table(people) == (4, 0, 2, 3)
+    (told,) = people.agreements()
+    assert (told.rubric, told.n) == ("qa", 9)
+    assert people.standing().reason == ""
+
+
+async def test_a_prefill_is_no_label_until_a_person_has_touched_it(scene):
+    scene.ours(1, True)
+    scene.label(1, True, by=None)
+    people = await scene.people()
+    await people.tick()
+    assert table(people) is None
+    assert people.standing().passed_over["unsigned"] == 1
+    scene.write({"id": "qa_pass-1-None", "traceId": trace(1), "name": "qa_pass", "value": 0, "dataType": "BOOLEAN",
+                 "source": "ANNOTATION", "authorUserId": "ann"})  # fmt: skip
+    await people.tick()
+    assert table(people) == (0, 0, 1, 0)
+    assert people.standing().passed_over["unsigned"] == 0
+
+
+async def test_what_was_asked_for_because_of_a_doubt_is_no_sample(scene):
+    for number in (1, 2):
+        scene.ours(number, True)
+        scene.label(number, False)
+    people = await scene.people(asked_for=lambda given: given.subject == trace(1))
+    await people.tick()
+    assert table(people) == (0, 0, 1, 0)
+    assert people.standing().passed_over["asked_for"] == 1
+
+
+async def test_a_score_under_another_name_is_what_the_configuration_says(scene):
+    for number, (said, passed) in enumerate([("good", True), ("fine", False), ("bad", False)]):
+        scene.ours(number, passed, qa_relevancy=4.0)
+        scene.label(number, said, "verdict")
+        scene.label(number, 4.0, "stars")
+    scene.label(0, "good", "mood")
+    people = await scene.people(
+        PeopleScore(name="verdict", rubric="qa", passes=("good", "fine")),
+        PeopleScore(name="stars", rubric="qa", metric=METRIC),
+    )
+    await people.tick()
+    assert table(people) == (1, 1, 0, 1)
+    assert people.standing().passed_over["unmapped"] == 1
+
+
+async def test_stars_pass_from_the_number_on_that_the_configuration_names(scene):
+    for number, (stars, passed) in enumerate([(5.0, True), (4.0, False), (3.5, True), (1.0, False), (1.0, False)]):
+        scene.ours(number, passed)
+        scene.label(number, stars, "stars")
+    scene.label(0, "five", "stars", by="bob")
+    people = await scene.people(PeopleScore(name="stars", rubric="qa", pass_at=4))
+    await people.tick()
+    assert table(people) == (1, 1, 1, 2)
+    assert people.standing().passed_over["unreadable"] == 1
+
+
+async def test_without_such_a_number_stars_say_neither_pass_nor_failure(scene):
+    scene.ours(1, True)
+    scene.label(1, 5.0, "stars")
+    people = await scene.people(PeopleScore(name="stars", rubric="qa"))
+    await people.tick()
+    assert table(people) is None
+    assert people.standing().passed_over["unreadable"] == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [({"metric": QA.criteria[0].metric.id, "pass_at": 4}, "pass_at"), ({"passes": ["good"], "pass_at": 4}, "pass_at"),
+     ({"pass_at": float("nan")}, "pass_at")],
+)  # fmt: skip
+def test_a_mapping_that_cannot_be_meant_is_refused(said, field):
+    with pytest.raises(ValidationError, match=field):
+        PeopleScore.model_validate({"name": "stars", "rubric": "qa", **said})
+
+
+METRIC = QA.criteria[0].metric.id
+
+
+async def test_metrics_are_compared_by_value_or_by_rating(scene):
+    name = f"qa_{METRIC}"
+    for number, (said, ours) in enumerate([(1.0, 1.0), (0.0, 0.0), (0.0, 1.0)]):
+        scene.ours(number, True, **{name: ours})
+        scene.label(number, said, name)
+    scene.ours(9, True)
+    scene.label(9, 1.0, name)
+    people = await scene.people()
+    await people.tick()
+    found = next(each for each in people.standing().measured if each.metric == METRIC)
+    assert (found.n, found.undecided) == (3, 1)
+    assert found.figures["raw_agreement"].value == pytest.approx(2 / 3)
+    assert people.agreements() == []
+
+
+@pytest.mark.parametrize(("said", "why"), [(0.5, "unreadable"), ("maybe", "unreadable")])
+async def test_what_says_neither_pass_nor_failure_is_no_label(scene, said, why):
+    scene.ours(1, True)
+    scene.label(1, said)
+    people = await scene.people()
+    await people.tick()
+    assert table(people) is None
+    assert people.standing().passed_over[why] == 1
+
+
+async def test_a_verdict_of_another_version_of_the_rubric_is_not_this_judge(scene):
+    scene.ours(1, True, version="qa@old")
+    scene.label(1, False)
+    people = await scene.people()
+    await people.tick()
+    assert table(people) is None
+    assert people.standing().passed_over["other_version"] == 1
+
+
+async def test_an_incomplete_verdict_is_counted_and_compared_with_nothing(scene):
+    scene.ours(1, None)
+    scene.label(1, True)
+    people = await scene.people()
+    await people.tick()
+    (found,) = people.standing().measured
+    assert (found.n, found.undecided) == (0, 1)
+
+
+async def test_a_label_that_comes_before_its_verdict_waits_for_it(scene):
+    scene.label(1, True)
+    people = await scene.people()
+    await people.tick()
+    assert people.standing().passed_over["unmet"] == 1
+    scene.ours(1, True)
+    await people.tick()
+    assert table(people) == (1, 0, 0, 0)
+    assert people.standing().passed_over["unmet"] == 0
+
+
+async def test_a_change_of_mind_replaces_what_was_said(scene):
+    scene.ours(1, True)
+    scene.label(1, False)
+    people = await scene.people()
+    await people.tick()
+    assert table(people) == (0, 0, 1, 0)
+    scene.label(1, True)
+    await people.tick()
+    assert table(people) == (1, 0, 0, 0)
+
+
+async def test_a_revised_verdict_is_noticed_within_the_hour(scene):
+    scene.ours(1, True)
+    scene.label(1, False)
+    people = await scene.people()
+    await people.tick()
+    scene.ours(1, False)
+    scene.bench.now_ns += 2 * HOUR_NS
+    await people.tick()
+    assert table(people) == (0, 0, 0, 1)
+
+
+async def test_two_people_are_two_labels_and_a_label_on_an_observation_is_one_of_its_trace(scene):
+    scene.ours(1, True)
+    scene.label(1, True, by="ann")
+    scene.label(1, False, by="bob", observationId="o7")
+    people = await scene.people()
+    await people.tick()
+    assert table(people) == (1, 0, 1, 0)
+
+
+async def test_a_session_has_labels_of_its_own(scene):
+    scene.ours(1, True, of="sessionId")
+    scene.label(1, True, of="sessionId")
+    people = await scene.people()
+    await people.tick()
+    assert table(people) == (1, 0, 0, 0)
+
+
+async def test_corrections_are_counted_and_those_of_what_we_had_passed_apart(scene):
+    for number, passed in ((1, True), (2, False), (3, None)):
+        scene.ours(number, passed)
+    for number in (1, 2, 3, 4):
+        scene.label(number, "what it should have said", "output", dataType="CORRECTION")
+    people = await scene.people()
+    await people.tick()
+    told = people.standing()
+    assert (told.corrections, told.corrected_passes, told.measured) == ({"qa": 3}, {"qa": 1}, [])
+
+
+def correct(scene, number, *, by="ann", **more) -> None:
+    scene.label(number, "what it should have said", "output", dataType="CORRECTION", by=by, **more)
+
+
+async def test_corrections_are_labels_only_where_the_configuration_says_so(scene):
+    for number, passed in ((1, True), (2, False), (3, None)):
+        scene.ours(number, passed)
+        correct(scene, number)
+    correct(scene, 4)
+    people = await scene.people(corrections_fail=["qa"])
+    await people.tick()
+    told = people.standing()
+    assert table(people) == (0, 0, 1, 1)
+    assert told.measured[0].undecided == 1
+    assert (told.corrections, told.corrected_passes) == ({"qa": 3}, {"qa": 1})
+    assert told.passed_over["unmet"] == 1
+
+
+@pytest.mark.parametrize("first", ["correction", "label"])
+async def test_what_somebody_says_of_the_verdict_goes_before_their_correction_whichever_came_first(scene, first):
+    scene.ours(1, True)
+    people = await scene.people(corrections_fail=["qa"])
+    for what in ("correction", "label") if first == "correction" else ("label", "correction"):
+        if what == "label":
+            scene.label(1, True)
+        else:
+            correct(scene, 1)
+        await people.tick()
+    assert table(people) == (1, 0, 0, 0)
+    correct(scene, 1, by="bob")
+    await people.tick()
+    assert table(people) == (1, 0, 1, 0)
+
+
+async def test_a_correction_of_what_was_put_before_people_or_of_another_judge_is_no_label(scene):
+    scene.ours(1, True)
+    scene.ours(2, True, version="qa@old")
+    correct(scene, 1)
+    correct(scene, 2)
+    people = await scene.people(corrections_fail=["qa"], asked_for=lambda given: given.subject == trace(1))
+    await people.tick()
+    assert table(people) is None
+    assert people.standing().corrections == {"qa": 2}
+    assert people.standing().passed_over["other_version"] == 1
+
+
+async def test_another_process_goes_on_where_one_ended_and_reads_only_what_may_be_new(scene):
+    scene.ours(1, True)
+    scene.label(1, True, ago_ns=20 * 24 * HOUR_NS)
+    scene.label(2, "corrected", "output", dataType="CORRECTION", ago_ns=20 * 24 * HOUR_NS)
+    scene.ours(2, True)
+    people = await scene.people()
+    await people.tick()
+    again = await scene.people()
+    assert table(again) == table(people) == (1, 0, 0, 0)
+    assert again.standing().corrections == {"qa": 1}
+    before = len(scene.bench.fake.asked("GET", "/v3/scores"))
+    await again.tick()
+    first = scene.bench.fake.asked("GET", "/v3/scores")[before]
+    since = datetime.fromisoformat(first.params["fromTimestamp"]).timestamp()
+    assert scene.bench.now_ns / 1e9 - since == pytest.approx(AGAIN_NS / 1e9, abs=60)
+    assert table(again) == (1, 0, 0, 0)
+
+
+async def test_pairs_of_another_version_of_the_rubric_are_let_go_at_the_start(scene):
+    scene.ours(1, True)
+    scene.label(1, True)
+    await (await scene.people()).tick()
+    changed = QA.with_overrides(pass_mark=0.123)
+    people = await scene.people(rubrics=[changed])
+    assert people.standing().measured == []
+
+
+async def test_another_project_is_read_from_its_beginning(scene):
+    people = await scene.people()
+    await people.tick()
+    scene.bench.fake.project = {"id": "another", "name": "Another"}
+    scene.ours(1, True)
+    scene.label(1, True, ago_ns=20 * 24 * HOUR_NS)
+    other = await scene.people()
+    await other.tick()
+    assert table(other) == (1, 0, 0, 0)
+
+
+async def test_where_too_much_is_asked_for_less_is_asked_for(scene):
+    def grudging(request):
+        if "fromTimestamp" not in request.params:
+            return None
+        times = [datetime.fromisoformat(request.params[name]) for name in ("fromTimestamp", "toTimestamp")]
+        return faults.resources()(request) if (times[1] - times[0]).total_seconds() > 5 * 24 * 3600 else None
+
+    scene.ours(1, True)
+    scene.label(1, True, ago_ns=FIRST_NS - HOUR_NS)
+    scene.ours(2, True)
+    scene.label(2, False)
+    people = await scene.people()
+    scene.bench.fake.standing_fault = grudging
+    await people.tick()
+    assert people.standing().reason == ""
+    assert table(people) == (1, 0, 1, 0)
+
+
+@pytest.mark.parametrize("fault", [faults.proxy_page(), faults.database_away(), faults.resets(), faults.error(403)])
+async def test_an_outage_is_told_and_loses_no_label(scene, fault):
+    scene.ours(1, True)
+    scene.label(1, True)
+    people = await scene.people()
+    scene.bench.fake.standing_fault = fault
+    await people.tick()
+    assert people.standing().reason
+    assert people.standing().read_s is None
+    scene.bench.fake.standing_fault = None
+    await people.tick()
+    assert people.standing().reason == ""
+    assert table(people) == (1, 0, 0, 0)
+
+
+async def test_what_is_settled_is_not_compared_again(scene):
+    for number in range(40):
+        scene.ours(number, True)
+        scene.label(number, True)
+    people = await scene.people()
+    await people.tick()
+    before = len(scene.bench.fake.requests)
+    await people.tick()
+    assert len(scene.bench.fake.requests) - before == 1
+    assert table(people) == (40, 0, 0, 0)

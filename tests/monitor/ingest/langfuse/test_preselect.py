@@ -1,0 +1,77 @@
+"""What a listing leaves out the sampler would leave out too: whatever the rules, whatever the trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from integrations.langfuse.observations import Row
+from monitor.config import Config
+from monitor.ingest.langfuse.listed_trace import Sighting, grouped
+from monitor.ingest.langfuse.preselect import at_sight, once_settled
+from monitor.ingest.outcomes import Reason
+from monitor.ingest.sampler import Sampler
+from scoring.case.extract import extract
+from tests.rows import trace_of
+
+MATCHES: list[dict[str, Any]] = [
+    {"name": "a*"}, {"tags": ["vip"]}, {"level": "error"}, {"environment": "staging"}, {"feedback": "negative"},
+    {"metadata": {"k": "v"}}, {"service": "shop"}, {"task": "qa"}, {"latency_ms": ">1"},
+    {"name": "b*", "level": "error"}, {"tags": ["vip"], "metadata": {"k": "v"}},
+]  # fmt: skip
+RATES = st.sampled_from([1e-9, 0.01, 0.3, 0.7, 1.0])
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": st.sampled_from(["a1", "b1"]), "traceName": st.sampled_from(["", "a2", "b2"]),
+            "tags": st.sampled_from([[], ["vip"], ["other"]]), "level": st.sampled_from(["DEFAULT", "ERROR"]),
+            "environment": st.sampled_from(["staging", "alpha"]),
+            "metadata": st.sampled_from(
+                [{}, {"k": "v"}, {"feedback": "bad"}, {"task": "qa"}, {"resourceAttributes.service.name": "shop"}]
+            ),
+        }
+    ),
+    min_size=1, max_size=4,
+)  # fmt: skip
+
+
+def told(rows: list[dict[str, Any]], trace_id: str) -> list[Row]:
+    common = {"traceId": trace_id, "startTime": "2026-11-21T00:00:00.000Z", "endTime": "2026-11-21T00:00:01.000Z"}
+    return [
+        {**row, **common, "id": f"{n + 1:016x}", "parentObservationId": f"{1:016x}" if n else "", "type": "SPAN"}
+        for n, row in enumerate(rows)
+    ]
+
+
+@given(
+    rows=ROWS, bits=st.integers(0, (1 << 128) - 1).filter(bool), base=RATES,
+    rules=st.lists(st.tuples(st.sampled_from(MATCHES), RATES), max_size=3),
+    randomness=st.sampled_from(["trace_id", "hashed"]),
+)  # fmt: skip
+def test_nothing_is_left_out_that_the_sampler_would_keep(rows, bits, base, rules, randomness):
+    named = [{"name": f"r{n}", "match": match, "rate": rate} for n, (match, rate) in enumerate(rules)]
+    sampler = Sampler(
+        Config.model_validate({"sampling": {"rate": base, "rules": named, "randomness": randomness}}).sampling
+    )
+    trace_id = f"{bits:032x}"
+    whole = told(rows, trace_id)
+    if not rows[0]["traceName"]:
+        whole = [{**row, "traceName": ""} for row in whole]  # which of them names a trace whose root does not is open
+    trace = trace_of(whole, "root_ended")
+    assert trace is not None
+    kept = sampler.decide(extract(trace), sampler.admission, bytes.fromhex(trace_id)).kept
+    sighting = Sighting.of(trace_id, 0)
+    sighting.add([{key: value for key, value in row.items() if key != "metadata"} for row in whole], 0)
+    refused = at_sight(sampler, bytes.fromhex(trace_id), sighting) or once_settled(
+        sampler, bytes.fromhex(trace_id), sighting
+    )
+    assert refused in (None, Reason.SAMPLED_OUT)
+    if kept:
+        assert refused is None
+
+
+def test_rows_without_a_trace_belong_to_none_and_endless_ids_are_cut():
+    found = grouped([{"id": "a"}, {"traceId": ""}, {"traceId": 3}, {"traceId": "x" * 10_000}, {"traceId": "t"}])
+    assert sorted(map(len, found)) == [1, 800]

@@ -1,0 +1,567 @@
+"""Reading traces from Langfuse: each once, whole, drawn before it is read, whatever the server is like and does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integrations.langfuse.backoff import Patience
+from integrations.langfuse.budget import Budget
+from integrations.langfuse.client import Access, Langfuse
+from integrations.store.sqlite import Store
+from monitor.config import Config
+from monitor.ingest.assembler import Assembler
+from monitor.ingest.intake import Intake
+from monitor.ingest.langfuse.pull import Pull
+from monitor.ingest.outcomes import Ledger, Reason
+from monitor.ingest.sampler import Sampler
+from tests.fakes.langfuse import server as faults
+from tests.fakes.langfuse.observations import Observations, at_ns, observations_of
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, only
+
+SECOND = 10**9
+START_NS = 1_795_000_000 * SECOND
+MINUTES = 60 * SECOND
+
+
+class KilledError(BaseException):
+    """The process ends here."""
+
+
+def trace_id(number: int) -> str:
+    return f"{number:032x}"
+
+
+def rows(number: int, *, start_ns: int = START_NS, spans: int = 3, **more: Any) -> list[dict[str, Any]]:
+    """A root and steps below it, each a millisecond later."""
+    made = []
+    for index in range(spans):
+        begun = start_ns + index * 10**6
+        made.append(
+            {
+                "id": f"{number:08x}{index + 1:08x}", "traceId": trace_id(number), "name": f"step {index}",
+                "startTime": at_ns(begun), "endTime": at_ns(begun + 10**6), "createdAt": at_ns(begun),
+                "updatedAt": at_ns(begun), "parentObservationId": f"{number:08x}{1:08x}" if index else "",
+                "input": "what", "output": "that", "environment": "production", **more,
+            }
+        )  # fmt: skip
+    return made
+
+
+@dataclass
+class Bench:
+    """A store, a fake and what reads it; the clock is the test's."""
+
+    fake: FakeLangfuse
+    folder: Path
+    langfuse: Langfuse
+    sampling: dict[str, Any] = field(default_factory=lambda: {"rate": 1.0})
+    now_ns: int = START_NS + 60 * SECOND
+    busy: bool = False
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """As a process that has just been started."""
+        self.store = Store(self.folder / "state.sqlite")
+        self.ledger, self.assembler = Ledger(), Assembler()
+        self.sampler = Sampler(Config.model_validate({"sampling": self.sampling}).sampling)
+        self.intake = Intake(
+            sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger,
+            clock_ns=lambda: self.now_ns,
+        )  # fmt: skip
+        self.intake.restore()
+        self.pull = Pull(
+            langfuse=self.langfuse, pulled=self.store.pulled, facts=self.store, intake=self.intake, ledger=self.ledger,
+            sampler=self.sampler, busy=lambda: self.busy, clock_ns=lambda: self.now_ns,
+            patience=Patience(random.Random(1).random), poll_ns=15 * SECOND, settle_ns=10 * SECOND,
+            look_back_ns=30 * MINUTES, rootless_ns=5 * MINUTES,
+        )  # fmt: skip
+
+    def killed(self) -> None:
+        """Everything in memory is lost."""
+        self.store.close()
+        self.begin()
+
+    def put(self, *made: dict[str, Any]) -> None:
+        observations_of(self.fake).put(*made)
+
+    async def poll(self, times: int = 1, every_s: float = 15) -> None:
+        for _ in range(times):
+            await self.pull.poll()
+            self.now_ns += int(every_s * SECOND)
+
+    def taken(self) -> dict[str, int]:
+        """Traces in the store, with the number of their spans."""
+        found: dict[str, int] = {}
+        for chunk in self.store.recover():
+            spans = self.assembler._open.get(chunk.trace_id) or self.assembler._closed.get(chunk.trace_id)
+            found[chunk.trace_id.hex()] = len(spans.ids) if spans is not None else 0
+        return found
+
+    def bodies(self) -> list[str]:
+        """Traces whose contents were asked for."""
+        asked = self.fake.asked("GET", "/v2/observations")
+        return [request.params["traceId"] for request in asked if "traceId" in request.params]
+
+    def ended(self) -> dict[Reason, int]:
+        return dict(self.ledger.balance().ended)
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeLangfuse]:
+    with FakeLangfuse(Mode.NEW, parts=[Observations.part]) as server:
+        yield server
+
+
+@pytest.fixture
+async def benches(tmp_path: Path) -> AsyncIterator[Callable[..., Bench]]:
+    made: list[Bench] = []
+
+    def make(fake: FakeLangfuse, **more: Any) -> Bench:
+        access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY)
+        made.append(Bench(fake, tmp_path, Langfuse(access, budget=Budget(1e9), timeout_s=2.0), **more))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        bench.store.close()
+        await bench.langfuse.close()
+
+
+@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.value)
+async def test_traces_are_taken_whole_and_once_from_every_version(benches, mode):
+    with FakeLangfuse(mode, parts=[Observations.part]) as fake:
+        bench = benches(fake)
+        bench.put(*(row for number in range(1, 6) for row in rows(number)))
+        await bench.poll(4)
+        assert bench.taken() == {trace_id(number): 3 for number in range(1, 6)}
+        assert (bench.ledger.balance().seen, bench.intake.counts.duplicate) == (5, 0)
+        assert bench.pull.standing().reads == ("legacy" if mode is Mode.V3 else "v2")
+        assert (bench.pull.standing().state, bench.pull.standing().taken) == ("ok", 5)
+
+
+async def test_nothing_is_read_before_it_has_settled_and_its_root_has_ended(benches, fake):
+    bench = benches(fake, now_ns=START_NS + SECOND)
+    whole = rows(1)
+    bench.put(*whole[1:])
+    await bench.poll(3)
+    assert bench.bodies() == [], "its root is still running"
+    bench.put({**whole[0], "createdAt": at_ns(bench.now_ns), "updatedAt": at_ns(bench.now_ns)})
+    await bench.poll(1, every_s=5)
+    assert bench.bodies() == [], "its root has only just come"
+    await bench.poll(1, every_s=6)
+    await bench.poll(2)
+    assert bench.taken() == {trace_id(1): 3}
+
+
+async def test_a_trace_whose_root_never_comes_is_read_in_the_end(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1)[1:])
+    await bench.poll(8)
+    assert bench.taken() == {}
+    await bench.poll(20)
+    assert bench.taken() == {trace_id(1): 2}
+
+
+async def test_a_trace_that_a_listing_saw_in_part_is_read_twice_before_it_is_taken(benches, fake):
+    bench = benches(fake)
+    first, *others = rows(1)
+    started = START_NS - 20 * MINUTES
+    bench.put(*others, {**first, "startTime": at_ns(started)})
+    await bench.pull._introduce()
+    bench.pull._full_ns = bench.now_ns  # a near listing, which the start of the root lies before
+    await bench.poll(1)
+    bench.pull.pending.sightings[trace_id(1)].rooted = True
+    await bench.poll(1)
+    assert bench.taken() == {}, "one reading found a row that the listing had not"
+    await bench.poll(2)
+    assert bench.taken() == {trace_id(1): 3}
+    assert bench.bodies() == [trace_id(1)] * 2
+
+
+async def test_rows_that_come_late_with_an_old_start_are_taken_too(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1)[:2])
+    await bench.poll(3)
+    assert bench.taken() == {trace_id(1): 2}
+    bench.assembler.due(bench.now_ns + 60 * SECOND)
+    bench.put(rows(1)[2])
+    await bench.poll(20)
+    assert bench.taken() == {trace_id(1): 3}
+    assert bench.ledger.balance().seen == 1
+
+
+async def test_rows_that_come_twice_are_one_row(benches, fake):
+    observations_of(fake).twice = True
+    bench = benches(fake)
+    bench.put(*rows(1))
+    await bench.poll(3)
+    assert bench.taken() == {trace_id(1): 3}
+    assert b"older" not in b"".join(bench.store.chunks(trace_id(1)))
+
+
+async def test_a_window_of_more_rows_than_a_page_is_read_page_by_page(benches, fake):
+    bench = benches(fake)
+    bench.put(*(row for number in range(1, 301) for row in rows(number, spans=4)))
+    await bench.poll(3)
+    assert len(bench.taken()) == 300
+
+
+async def test_metadata_beyond_200_characters_arrives_whole(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1, metadata={"expected_outcome": "x" * 1000}))
+    await bench.poll(3)
+    assert b"x" * 1000 in b"".join(bench.store.chunks(trace_id(1)))
+
+
+async def test_traces_that_are_not_drawn_are_counted_once_and_never_read(benches, fake):
+    bench = benches(fake, sampling={"rate": 0.5})
+    ids = [f"{random.Random(n).getrandbits(128):032x}" for n in range(200)]
+    for number, each in enumerate(ids):
+        bench.put(*({**row, "traceId": each} for row in rows(number + 1)))
+    await bench.poll(20)
+    drawn = {each for each in ids if bench.sampler.admits(bytes.fromhex(each))}
+    assert 0 < len(drawn) < len(ids)
+    assert set(bench.bodies()) == drawn == set(bench.taken())
+    assert bench.ended() == {Reason.SAMPLED_OUT: len(ids) - len(drawn)}
+    assert bench.ledger.balance().seen == len(ids)
+
+
+def of_service(service: str, name: str = "checkout") -> dict[str, Any]:
+    return {"traceName": name, "metadata": {"resourceAttributes.service.name": service}}
+
+
+async def test_traces_that_are_not_drawn_stand_under_the_service_that_others_of_their_name_told(benches, fake):
+    bench = benches(fake, sampling={"rate": 0.5})
+    drawn = [number for number in range(1 << 55, (1 << 55) + 40, 2) if bench.sampler.admits(number.to_bytes(16))]
+    left = [number for number in range(1, 40) if not bench.sampler.admits(number.to_bytes(16))]
+    bench.put(*rows(drawn[0], **of_service("shop")), *rows(drawn[1], **of_service("bot", "chat")))
+    bench.put(*rows(drawn[2], **of_service("other bot", "chat")))
+    await bench.poll(3)
+    since = {"start_ns": bench.now_ns - 30 * SECOND}
+    bench.put(*rows(left[0], **since, **of_service("shop")), *rows(left[1], **since, **of_service("bot", "chat")))
+    bench.put(*rows(left[2], **since, **of_service("shop"), environment="dev"))
+    bench.put(*rows(left[3], **since, traceName="never seen"))
+    await bench.poll(2)
+    told = {service: count for (service, reason), count in bench.ledger._ended.items() if reason is Reason.SAMPLED_OUT}
+    assert told == {"shop": 1, "unknown_service": 3}
+
+
+async def test_a_trace_of_our_own_judge_stands_under_its_own_service(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1, metadata={"scope.name": "sidejudge.judge", "resourceAttributes.service.name": "sidejudge"}))
+    await bench.poll(3)
+    assert dict(bench.ledger._ended) == {("sidejudge", Reason.EXCLUDED): 1}
+
+
+async def test_a_rule_on_tags_has_only_what_it_may_match_read(benches, fake):
+    rules = [
+        {"name": "vip", "match": {"tags": ["vip"]}, "rate": 1.0},
+        {"name": "bad", "match": {"level": "error"}, "rate": 1.0},
+    ]
+    bench = benches(fake, sampling={"rate": 1e-9, "rules": rules})
+    bench.put(*rows(1), *rows(2, tags=["vip"]), *rows(3, level="ERROR"), *rows(4, tags=["other"]))
+    await bench.poll(4)
+    assert sorted(set(bench.bodies())) == [trace_id(2), trace_id(3)] == sorted(bench.taken())
+    assert bench.ended() == {Reason.SAMPLED_OUT: 2}
+
+
+async def test_a_rule_that_a_listing_cannot_answer_has_everything_read(benches, fake):
+    rules = [{"name": "down", "match": {"feedback": "negative"}, "rate": 1.0}]
+    bench = benches(fake, sampling={"rate": 1e-9, "rules": rules})
+    bench.put(*rows(1), *rows(2, metadata={"feedback": "thumbs_down"}))
+    await bench.poll(4)
+    assert sorted(bench.taken()) == [trace_id(1), trace_id(2)]
+
+
+@pytest.mark.parametrize("mark", [{"environment": "langfuse-llm-as-a-judge"}, {"environment": "sdk-experiment"},
+                                  {"tags": ["sidejudge"]}], ids=str)  # fmt: skip
+async def test_evaluators_own_traces_are_excluded_unread(benches, fake, mark):
+    bench = benches(fake)
+    bench.put(*rows(1, **mark), *rows(2))
+    await bench.poll(4)
+    assert bench.bodies() == [trace_id(2)]
+    assert bench.ended() == {Reason.EXCLUDED: 1}
+
+
+async def test_traces_of_our_own_judge_are_excluded_by_scope_and_service(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1, metadata={"scope.name": "sidejudge.judge"}), *rows(2))
+    await bench.poll(4)
+    assert list(bench.taken()) == [trace_id(2)]
+    assert bench.ended() == {Reason.EXCLUDED: 1}
+
+
+async def test_a_trace_with_an_id_of_an_older_sdk_ends_as_undecodable_once(benches, fake):
+    bench = benches(fake)
+    bench.put(*({**row, "traceId": "0a3c1c2e-7a36-4d0e-9a55-3d3a4a0c1f5e"} for row in rows(1)))
+    await bench.poll(20)
+    assert bench.ended() == {Reason.UNDECODABLE: 1}
+    assert bench.ledger.balance().seen == 1
+
+
+async def test_after_a_kill_reading_goes_on_where_it_was_and_takes_nothing_twice(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1))
+    await bench.poll(3)
+    bench.put(*rows(2, start_ns=bench.now_ns))
+    bench.killed()
+    bench.put(*rows(3, start_ns=bench.now_ns))
+    bench.now_ns += 3600 * SECOND
+    await bench.poll(4)
+    assert bench.taken() == {trace_id(number): 3 for number in (1, 2, 3)}
+    assert bench.bodies().count(trace_id(1)) == 1
+
+
+async def test_killed_between_the_spans_and_the_note_of_them_it_doubles_nothing(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1))
+    real = bench.store.pulled.put
+
+    async def dies(taken: Any) -> None:
+        if taken:
+            raise KilledError
+        await real(taken)
+
+    bench.store.pulled.put = dies  # type: ignore[method-assign]
+    with pytest.raises(KilledError):
+        await bench.poll(3)
+    assert bench.taken() == {trace_id(1): 3}
+    bench.killed()
+    await bench.poll(3)
+    assert bench.taken() == {trace_id(1): 3}
+    assert bench.intake.counts.duplicate == 3
+    assert len(bench.store.chunks(trace_id(1))) == 1
+
+
+async def test_while_too_much_waits_nothing_is_listed(benches, fake):
+    bench = benches(fake, busy=True)
+    bench.put(*rows(1))
+    await bench.poll(3)
+    assert bench.pull.standing().state == "waiting"
+    assert not [r for r in fake.asked("GET", "/v2/observations") if r.params.get("limit") != "1"]
+    bench.busy = False
+    await bench.poll(3)
+    assert bench.taken() == {trace_id(1): 3}
+
+
+async def test_a_server_that_calls_a_query_too_expensive_is_asked_for_less(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1))
+
+    def dear(request: faults.Request) -> faults.Act | None:
+        return faults.resources()(request) if int(request.params.get("limit", "1")) > 10 else None
+
+    fake.standing_fault = only("GET", "/v2/observations", dear)
+    await bench.poll(3)
+    assert bench.taken() == {trace_id(1): 3}
+
+
+async def test_a_cursor_that_comes_again_is_an_error_and_not_a_circle(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1))
+
+    def circle(request: faults.Request) -> faults.Act | None:
+        page = {"data": rows(1), "meta": {"cursor": "again"}}
+        return faults.answer(page) if "fromStartTime" in request.params else None
+
+    fake.standing_fault = only("GET", "/v2/observations", circle)
+    await bench.poll(2)
+    assert "would never end" in bench.pull.standing().reason
+
+
+async def test_wrong_keys_stop_it_and_are_told(benches, fake):
+    bench = benches(fake)
+    bench.langfuse._http.auth = ("pk-lf-test", "sk-wrong")
+    await bench.poll()
+    assert bench.pull.standing().state == "stopped"
+    assert "sources.langfuse" in bench.pull.standing().reason
+    assert dict(bench.pull.standing().errors) == {"keys_refused": 1}
+
+
+async def test_one_trace_that_cannot_be_read_keeps_no_other_back_and_is_given_up(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1), *rows(2, start_ns=START_NS + SECOND))
+
+    def fails(request: faults.Request) -> faults.Act | None:
+        return faults.error(500)(request) if request.params.get("traceId") == trace_id(1) else None
+
+    fake.standing_fault = only("GET", "/v2/observations", fails)
+    for number in range(3, 15):
+        await bench.poll(5)
+        bench.put(*rows(number, start_ns=bench.now_ns - 60 * SECOND))
+    await bench.poll(5)
+    assert set(bench.taken()) == {trace_id(number) for number in range(2, 15)}
+    assert bench.ended() == {Reason.SHED: 1}
+    assert bench.pull.standing().pending == 0
+
+
+async def test_while_no_trace_can_be_read_none_is_given_up(benches, fake):
+    bench = benches(fake)
+    bench.put(*(row for number in range(1, 9) for row in rows(number)))
+    fake.standing_fault = only(
+        "GET", "/v2/observations", lambda r: faults.error(500)(r) if "traceId" in r.params else None
+    )
+    await bench.poll(200)
+    assert (bench.taken(), bench.ended()) == ({}, {})
+    assert bench.pull.standing().state == "retrying"
+    fake.standing_fault = None
+    await bench.poll(20)
+    assert len(bench.taken()) == 8
+
+
+async def test_random_faults_and_kills_lose_and_double_nothing(benches, fake):
+    rng = random.Random(7)
+    bench = benches(fake)
+    kinds = [faults.error(500), faults.proxy_page(), faults.login_page(), faults.resets(), faults.resources(),
+             faults.rate_limited(1, 100_000), faults.database_away(), faults.resets(after=50)]  # fmt: skip
+    fake.standing_fault = lambda r: rng.choice(kinds)(r) if rng.random() < 0.25 else None
+    number = 0
+    for _ in range(60):
+        for _ in range(rng.randrange(3)):
+            number += 1
+            whole = rows(number, start_ns=bench.now_ns - rng.randrange(20) * SECOND)
+            late = rng.randrange(3)
+            bench.put(*whole[: 3 - late])
+            observations_of(fake).put(*whole[3 - late :], after_s=rng.choice([0, 0.2]))
+        await bench.poll()
+        if rng.random() < 0.1:
+            bench.killed()
+    fake.standing_fault = None
+    await bench.poll(60)
+    assert bench.taken() == {trace_id(each): 3 for each in range(1, number + 1)}
+    assert bench.pull.standing().pending == 0
+    assert number > 30
+
+
+async def test_what_was_read_long_ago_is_forgotten(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1))
+    await bench.poll(3)
+    assert bench.store.pulled.known([trace_id(1)])
+    bench.now_ns += 7200 * SECOND
+    await bench.poll(2)
+    assert not bench.store.pulled.known([trace_id(1)])
+
+
+async def test_a_server_that_ignores_the_wish_for_one_trace_costs_no_other_its_rows(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1), *rows(2))
+
+    def ignores(request: faults.Request) -> faults.Act | None:
+        if "traceId" not in request.params:
+            return None
+        return faults.answer({"data": [*rows(1), *rows(2)], "meta": {}})
+
+    fake.standing_fault = only("GET", "/v2/observations", ignores)
+    await bench.poll(3)
+    assert bench.taken() == {trace_id(1): 3, trace_id(2): 3}
+    assert bench.intake.counts.spans == 6
+
+
+async def test_a_limit_is_kept_to_and_reading_goes_on_after_it(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1))
+    fake.fails(*[faults.rate_limited(2, 100_000)])
+    await bench.poll(1, every_s=1)
+    assert (bench.pull.standing().state, dict(bench.pull.standing().errors)) == ("retrying", {"rate_limited": 1})
+    bench.langfuse.budget._rests_until = 0.0
+    await bench.poll(3)
+    assert bench.taken() == {trace_id(1): 3}
+
+
+async def test_reads_that_are_switched_off_meanwhile_are_probed_anew(benches):
+    with FakeLangfuse(Mode.V3, parts=[Observations.part]) as fake:
+        bench = benches(fake)
+        bench.put(*rows(1))
+        await bench.poll(3)
+        assert bench.pull.standing().reads == "legacy"
+        fake.mode = Mode.NEW
+        bench.put(*rows(2))
+        await bench.poll(40)
+        assert bench.pull.standing().reads == "v2"
+        assert bench.taken() == {trace_id(1): 3, trace_id(2): 3}
+
+
+async def test_a_trace_of_more_rows_than_are_held_is_given_up_unread(benches, fake):
+    bench = benches(fake)
+    bench.put(*rows(1, spans=10_050, input=None, output=None), *rows(2))
+    await bench.poll(4)
+    assert bench.taken() == {trace_id(2): 3}
+    assert bench.ended() == {Reason.SHED: 1}
+    assert bench.bodies() == [trace_id(2)]
+
+
+async def test_how_long_whole_traces_wait_is_told(benches, fake):
+    bench = benches(fake)
+    assert bench.pull.standing().lag_s is None
+    bench.put(*rows(1))
+    await bench.poll(2)
+    assert bench.pull.standing().lag_s == 15
+    fake.standing_fault = faults.error(500)
+    await bench.poll(4)
+    assert (bench.pull.standing().lag_s or 0) >= 60
+
+
+DEEP: Any = "x"
+for _ in range(900):
+    DEEP = {"a": DEEP}
+HOSTILE: list[dict[str, Any]] = [
+    {"traceId": "\ud800" * 50}, {"id": "\ud800"}, {"id": {"a": 1}}, {"metadata": {"a.b": DEEP}}, {"metadata": DEEP},
+    {"input": DEEP}, {"tags": ["\ud800", 3, None, {}]}, {"startTime": "0001-01-01T00:00:00Z"}, {"endTime": 17},
+    {"metadata": {".".join("abc" * 400): 1, "a": float("nan")}}, {"name": None, "level": [], "environment": {}},
+    {"parentObservationId": ["x"]}, {"usageDetails": {"input": 10**400}}, {"metadata": "text"}, {"type": 5},
+    {"name": "\x00\ud800", "userId": 10**400, "traceName": {"a": 1}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", range(len(HOSTILE)))
+async def test_rows_of_any_shape_cost_nobody_else_a_verdict(benches, fake, part):
+    bench = benches(fake)
+    hostile = {**rows(1)[0], **HOSTILE[part]}
+    answered = faults.answer({"data": [hostile, *rows(2)], "meta": {}})
+
+    def told(request: faults.Request) -> faults.Act | None:
+        if request.params.get("limit") == "1":
+            return None
+        if request.params.get("traceId") == trace_id(1):
+            return faults.answer({"data": [hostile], "meta": {}})
+        return answered
+
+    fake.standing_fault = only("GET", "/v2/observations", told)
+    await bench.poll(40)
+    assert bench.taken()[trace_id(2)] == 3
+    assert bench.pull.standing().state == "ok"
+    assert "error" not in dict(bench.pull.standing().errors)
+    assert bench.ledger.balance().seen in (1, 2)
+
+
+KNOWN = {"fields", "limit", "cursor", "fromStartTime", "toStartTime", "traceId"}
+
+
+async def test_observations_are_asked_for_with_names_that_the_server_knows_and_always_within_a_range(benches, fake):
+    # It ignores a name that it does not know, which widens what it answers; without a range it searches everything.
+    bench = benches(fake)
+    bench.put(*rows(1), *rows(2))
+    await bench.poll(4)
+    asked = [each for each in fake.asked("GET", "/v2/observations") if each.params.get("limit") != "1"]
+    assert any("traceId" in request.params for request in asked)
+    for request in asked:
+        assert request.params.keys() <= KNOWN
+        assert {"fromStartTime", "toStartTime"} <= request.params.keys()
+
+
+async def test_the_newest_come_first_in_a_listing_and_the_oldest_are_read_first(benches, fake):
+    bench = benches(fake)
+    for number in range(1, 6):
+        bench.put(*rows(number, start_ns=START_NS + number * SECOND))
+    await bench.poll(3)
+    assert [int(each, 16) for each in bench.bodies()][:4] == sorted(int(each, 16) for each in bench.bodies()[:4])
+    assert int(bench.bodies()[0], 16) == 1

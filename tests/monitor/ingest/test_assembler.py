@@ -1,0 +1,268 @@
+"""Assembly: a trace closes once per opening, for the reason that is true."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from integrations.otlp.wire.request import Chunk, Origin, SpanHeader
+from monitor.ingest.assembler import Arrival, Assembler, Limits
+
+HERE = Origin("shop", None, 0)
+LIMITS = Limits(grace_ns=2, idle_ns=30, deadline_ns=600, late_ns=1_000)
+
+
+def sid(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def tid(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def chunk(trace: int, *spans, size: int = 100, threshold: int = 0) -> Chunk:
+    """Spans are ``(id, parent)``, ``id`` for a root, or ``(id, parent, True)`` for a marked topmost one."""
+    full = [(s, None, False) if isinstance(s, int) else (*s, False)[:3] for s in spans]
+    headers = tuple(
+        SpanHeader(span_id=sid(i), parent_id=b"" if p is None else sid(p), root_hint=hint) for i, p, hint in full
+    )
+    return Chunk(trace_id=tid(trace), payload=bytes(size), headers=headers, origin=Origin("shop", None, threshold))
+
+
+def closings(assembler: Assembler, now: int):
+    return [(int.from_bytes(c.trace_id, "big"), c.completion, c.revision) for c in assembler.due(now)]
+
+
+def test_a_root_and_all_parents_close_a_trace_after_the_grace():
+    assembler = Assembler(LIMITS)
+    assert assembler.add(chunk(1, (2, 1)), 0) is Arrival.OPENS
+    assert assembler.add(chunk(1, 1), 10) is Arrival.EXTENDS
+    assert closings(assembler, 11) == []
+    assert closings(assembler, 12) == [(1, "root_ended", 1)]
+    assert closings(assembler, 1_000) == []
+
+
+@pytest.mark.parametrize("spans", [[(2, 1)], [1, (3, 2)], [(1, 1)], [(1, 2), (2, 1)]])
+def test_without_a_root_or_with_a_parent_that_never_comes_a_trace_closes_when_idle(spans):
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, *spans), 0)
+    assert closings(assembler, 29) == []
+    assert closings(assembler, 30) == [(1, "idle", 1)]
+
+
+def test_a_marked_topmost_span_is_a_root_although_it_names_a_parent():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, (2, 9, True), (3, 2)), 0)
+    assert closings(assembler, 2) == [(1, "root_ended", 1)]
+
+
+def test_a_trace_that_never_rests_closes_at_its_deadline():
+    assembler = Assembler(LIMITS)
+    for now in range(0, 600, 20):
+        assembler.add(chunk(1, (now + 2, 1)), now)
+    assert closings(assembler, 599) == []
+    assert closings(assembler, 600) == [(1, "deadline", 1)]
+
+
+def test_grace_begins_anew_with_every_span():
+    assembler = Assembler(LIMITS)
+    for now in (0, 1, 2, 3):
+        assembler.add(chunk(1, *([1] if not now else [(now + 1, 1)])), now)
+    assert closings(assembler, 4) == []
+    assert closings(assembler, 5) == [(1, "root_ended", 1)]
+
+
+@given(st.permutations([1, (2, 1), (3, 2), (4, 2), (5, 4)]), st.lists(st.integers(0, 10), min_size=5, max_size=5))
+def test_the_order_of_arrival_does_not_matter_for_how_a_whole_trace_closes(spans, times):
+    assembler = Assembler(LIMITS)
+    for span, now in zip(spans, sorted(times), strict=True):
+        assembler.add(chunk(1, span), now)
+    last = max(times)
+    assert closings(assembler, last + 1) == []
+    assert closings(assembler, last + 2) == [(1, "root_ended", 1)]
+
+
+def test_duplicates_change_nothing_open_or_closed():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1, (2, 1)), 0)
+    assert assembler.add(chunk(1, (2, 1)), 1) is Arrival.DUPLICATE
+    assert (assembler.open_bytes, closings(assembler, 2)) == (100, [(1, "root_ended", 1)])
+    assert assembler.add(chunk(1, 1), 500) is Arrival.DUPLICATE
+    assert closings(assembler, 900) == []
+
+
+def test_a_late_span_makes_the_next_revision():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 0)
+    assert closings(assembler, 2) == [(1, "root_ended", 1)]
+    assert assembler.classify(chunk(1, 1, (2, 1))) is Arrival.REOPENS
+    assert assembler.add(chunk(1, 1, (2, 1)), 800) is Arrival.REOPENS
+    assert (assembler.open_traces, assembler.open_bytes) == (1, 200)
+    assert closings(assembler, 802) == [(1, "root_ended", 2)]
+    assembler.add(chunk(1, (3, 2)), 1_700)
+    assert closings(assembler, 1_702) == [(1, "root_ended", 3)], "the late window runs from the last closing"
+
+
+def test_after_the_late_window_a_span_is_too_late_until_its_trace_is_forgotten():
+    assembler = Assembler(Limits(grace_ns=2, late_ns=10, remembered=2))
+    for n in range(1, 6):
+        assembler.add(chunk(n, 1), 0)
+    assembler.due(2)
+    assert assembler.knows(tid(1))
+    assembler.due(12)
+    assert not assembler.knows(tid(1))
+    assert assembler.add(chunk(5, (2, 1)), 13) is Arrival.TOO_LATE
+    assert assembler.open_traces == 0
+    assert assembler.add(chunk(1, (2, 1)), 13) is Arrival.OPENS
+
+
+def test_pressure_closes_the_oldest_by_count_and_by_size():
+    assembler = Assembler(Limits(max_open_traces=2))
+    for n in (1, 2, 3):
+        assembler.add(chunk(n, 1), n)
+    assert closings(assembler, 4) == [(1, "pressure", 1)]
+
+    assembler = Assembler(Limits(max_open_bytes=250))
+    for n in (1, 2, 3):
+        assembler.add(chunk(n, 1), n)
+    assembler.add(chunk(1, (2, 1)), 4)
+    assert closings(assembler, 5) == [(1, "pressure", 1)]
+    assert assembler.open_bytes == 200
+
+
+def test_the_origin_is_that_of_the_lowest_threshold():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1, threshold=9), 0)
+    assembler.add(chunk(1, (2, 1), threshold=5), 0)
+    assembler.add(chunk(1, (3, 1), threshold=7), 0)
+    assert assembler.due(2)[0].origin.threshold == 5
+
+
+def test_a_restored_trace_goes_on_with_its_revision():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 0)
+    assembler.restore(tid(1), 3, 100)
+    assert assembler.add(chunk(1, 1), 200) is Arrival.DUPLICATE
+    assert assembler.add(chunk(1, (2, 1)), 200) is Arrival.REOPENS
+    assert closings(assembler, 202) == [(1, "root_ended", 4)]
+
+
+def test_draining_closes_everything_once():
+    assembler = Assembler(LIMITS)
+    for n in (1, 2):
+        assembler.add(chunk(n, (2, 1)), 0)
+    assert [c.completion for c in assembler.drain(1)] == ["pressure"] * 2
+    assert (assembler.drain(1), closings(assembler, 900), assembler.open_bytes) == ([], [], 0)
+
+
+def called(trace: int, *spans) -> Chunk:
+    """Spans ``(id, parent, remote)``."""
+    headers = tuple(SpanHeader(span_id=sid(i), parent_id=sid(p), remote_parent=remote) for i, p, remote in spans)
+    return Chunk(trace_id=tid(trace), payload=b"x", headers=headers, origin=HERE)
+
+
+def test_a_trace_that_lacks_nothing_but_its_caller_closes_as_such():
+    assembler = Assembler(LIMITS)
+    assembler.add(called(1, (2, 9, True), (3, 2, False)), 0)
+    assembler.add(called(2, (2, 9, True), (3, 8, False)), 0)
+    assembler.add(called(3, (2, 9, True), (3, 9, False)), 0)
+    assert closings(assembler, 29) == []
+    assert closings(assembler, 30) == [(1, "pseudo_root", 1), (2, "idle", 1), (3, "pseudo_root", 1)]
+
+
+def test_beside_a_root_a_missing_caller_is_a_gap():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 0)
+    assembler.add(called(1, (2, 9, True)), 0)
+    assert closings(assembler, 30) == [(1, "idle", 1)]
+
+
+def test_a_closing_tells_whether_the_trace_was_whole():
+    assembler = Assembler(LIMITS)
+    assembler.add(chunk(1, 1), 0)
+    assembler.add(chunk(2, (2, 1)), 0)
+    assert [closing.whole for closing in assembler.due(30)] == [True, False]
+
+
+def test_idle_grows_with_the_pauses_of_a_service_also_with_those_that_it_cut_short():
+    assembler = Assembler(Limits(grace_ns=2, idle_ns=30, idle_max_ns=500, late_ns=1_000))
+    for n in range(1, 17):
+        assembler.add(chunk(n, (2, 1)), 0)
+    assert len(closings(assembler, 30)) == 16, "cut, for nothing is known of the service yet"
+    for n in range(1, 17):
+        assert assembler.add(chunk(n, 1), 100) is Arrival.REOPENS
+    assert len(closings(assembler, 102)) == 16
+    for n in range(20, 40):
+        assembler.add(chunk(n, (2, 1)), 200)
+    assert closings(assembler, 300) == []
+    for n in range(20, 40):
+        assembler.add(chunk(n, 1), 300)
+    assert {revision for _, _, revision in closings(assembler, 302)} == {1}
+
+
+def test_what_is_refused_is_too_late_but_an_open_trace_stays_open():
+    assembler = Assembler(LIMITS)
+    assembler.refuse(tid(1))
+    assert assembler.add(chunk(1, 1), 0) is Arrival.TOO_LATE
+    assembler.add(chunk(2, 1), 0)
+    assembler.refuse(tid(2))
+    assert closings(assembler, 2) == [(2, "root_ended", 1)]
+
+
+class Assembly(RuleBasedStateMachine):
+    """A model that counts: every opening and reopening is closed exactly once, never early."""
+
+    @initialize(traces=st.integers(1, 4), size=st.integers(150, 2_000))
+    def begin(self, traces, size):
+        self.assembler = Assembler(
+            Limits(grace_ns=3, idle_ns=20, deadline_ns=60, late_ns=40, max_open_traces=traces, max_open_bytes=size)
+        )
+        self.now = 0
+        self.openings: dict[bytes, int] = {}
+        self.closed: dict[bytes, list[int]] = {}
+        self.last: dict[bytes, int] = {}
+
+    @rule(
+        trace=st.integers(1, 6), spans=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=1, max_size=3)
+    )
+    def arrive(self, trace, spans):
+        given = chunk(trace, *((i if i == p else (i, p)) for i, p in spans))
+        expected = self.assembler.classify(given)
+        arrival = self.assembler.add(given, self.now)
+        assert arrival is expected
+        if arrival in (Arrival.OPENS, Arrival.REOPENS):
+            self.openings[given.trace_id] = self.openings.get(given.trace_id, 0) + 1
+        if arrival in (Arrival.OPENS, Arrival.REOPENS, Arrival.EXTENDS):
+            self.last[given.trace_id] = self.now
+        assert self.assembler.classify(given) in (Arrival.DUPLICATE, Arrival.TOO_LATE)
+
+    @rule(pause=st.integers(0, 25))
+    def wait(self, pause):
+        self.now += pause
+        found = self.assembler.due(self.now)
+        assert not self.assembler.due(self.now), "all that is due is closed at once"
+        for closing in found:
+            self.closed.setdefault(closing.trace_id, []).append(closing.revision)
+            quiet = self.now - self.last[closing.trace_id]
+            assert quiet >= {"root_ended": 3, "idle": 20}.get(closing.completion, 0)
+
+    @invariant()
+    def every_opening_is_open_or_was_closed_once(self):
+        if not hasattr(self, "assembler"):
+            return
+        open_now = sum(self.openings.values()) - sum(map(len, self.closed.values()))
+        assert open_now == self.assembler.open_traces
+        for revisions in self.closed.values():
+            assert revisions == list(range(1, len(revisions) + 1))
+
+    def teardown(self):
+        if hasattr(self, "assembler"):
+            self.now += 100
+            self.wait(0)
+            assert self.assembler.open_traces == self.assembler.open_bytes == 0
+
+
+Assembly.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+test_assembly = Assembly.TestCase

@@ -1,0 +1,72 @@
+"""Fragment watch: a fleet whose traces are torn apart is told so, and a healthy one is left in peace."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from integrations.otlp.wire.request import Chunk, Origin, SpanHeader
+from monitor.ingest.assembler import Assembler, Closing, Limits
+from monitor.ingest.fragmentation import FragmentWatch
+
+HERE = Origin("shop", None, 0)
+
+
+def closing(completion="root_ended", *, whole=True, revision=1) -> Closing:
+    return Closing(trace_id=bytes(16), completion=completion, revision=revision, origin=HERE, whole=whole)
+
+
+def kinds(watch) -> list[str]:
+    return [suspicion.kind.value for suspicion in watch.suspicions]
+
+
+def test_whole_traces_and_a_few_lost_spans_are_no_suspicion():
+    watch, draw = FragmentWatch(), random.Random(3)
+    for _ in range(5_000):
+        watch.saw(closing() if draw.random() > 0.05 else closing("idle", whole=False))
+        assert kinds(watch) == []
+
+
+@pytest.mark.parametrize(("completion", "kind"), [("idle", "split_traces"), ("pseudo_root", "rootless_traces")])
+def test_many_fragments_are_told_with_what_helps_until_they_have_become_few(completion, kind):
+    watch = FragmentWatch()
+    for n in range(200):
+        watch.saw(closing(completion, whole=False) if n % 2 else closing())
+    (found,) = watch.suspicions
+    assert (found.kind, found.service) == (kind, None)
+    assert "100 of the last 200 traces" in found.cause
+    assert "trace id" in found.remedy
+    for _ in range(155):
+        watch.saw(closing())
+        assert kinds(watch) == [kind]
+    for _ in range(50):
+        watch.saw(closing())
+    assert kinds(watch) == []
+
+
+def test_pressure_and_revisions_tell_nothing():
+    watch = FragmentWatch()
+    for _ in range(500):
+        watch.saw(closing("pressure", whole=False))
+        watch.saw(closing("idle", whole=False, revision=2))
+    assert kinds(watch) == []
+
+
+@pytest.mark.parametrize("replicas", [2, 3, 5])
+def test_a_fleet_behind_a_plain_load_balancer_is_found_by_every_replica(replicas):
+    """Traces of a root and five spans, exported in two batches; each batch goes to any replica."""
+    draw = random.Random(replicas)
+    assemblers = [Assembler(Limits(grace_ns=2, idle_ns=30)) for _ in range(replicas)]
+    watches = [FragmentWatch() for _ in range(replicas)]
+    for n in range(400 * replicas):
+        trace_id = (n + 1).to_bytes(16, "big")
+        ids = [bytes([k + 1]) * 8 for k in range(6)]
+        headers = [SpanHeader(span_id=ids[k], parent_id=ids[k - 1] if k else b"") for k in range(6)]
+        for batch in (headers[3:], headers[:3]):
+            chunk = Chunk(trace_id=trace_id, payload=b"x", headers=tuple(batch), origin=HERE)
+            draw.choice(assemblers).add(chunk, n)
+    for assembler, watch in zip(assemblers, watches, strict=True):
+        for found in assembler.due(10_000):
+            watch.saw(found)
+        assert kinds(watch) == ["split_traces"]

@@ -1,0 +1,237 @@
+"""Intake: committed before it is acknowledged, counted once, resumed after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from integrations.otlp.wire.receipt import Overloaded, Undecodable
+from integrations.store.sqlite import Finished, Store, StoreUnavailable
+from monitor.config import Match, Rule
+from monitor.config.model import Sampling
+from monitor.ingest.assembler import Assembler, Limits
+from monitor.ingest.intake import Intake
+from monitor.ingest.outcomes import Ledger, Reason
+from monitor.ingest.sampler import Sampler
+from tests.otlp_requests import HIGH, LOW, S, request, span, trace
+
+
+class Monitor:
+    """The parts that an intake ties together, real ones, at a time that stands still."""
+
+    def __init__(self, path, rate=0.5, rules=(), **more):
+        self.now = 1_000
+        self.woken = 0
+        self.store = more.pop("store", None) or Store(path)
+        self.assembler = Assembler(Limits(grace_ns=2, idle_ns=30, late_ns=100))
+        self.ledger = Ledger()
+        self.intake = Intake(
+            sampler=Sampler(Sampling(rate=rate, rules=tuple(rules))), store=self.store, assembler=self.assembler,
+            ledger=self.ledger, clock_ns=lambda: self.now, wake=self.wake, **more,
+        )  # fmt: skip
+
+    def wake(self):
+        self.woken += 1
+
+    def ended(self):
+        return dict(self.ledger.balance().ended)
+
+    async def finish(self, closing):
+        await self.store.finish(Finished(
+            trace_id=closing.trace_id, service="shop", reason="scored", completion=closing.completion,
+            revision=closing.revision, story={}, closed_ns=self.now,
+        ))  # fmt: skip
+        self.ledger.ended("shop", Reason.SCORED, revision=closing.revision)
+
+
+@pytest.fixture
+def monitor(tmp_path):
+    made = []
+
+    def make(**more):
+        made.append(Monitor(tmp_path / "s.sqlite", **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        if isinstance(one.store, Store):
+            one.store.close()
+
+
+MIXED = request([S(trace_id=trace(1), span_id=span(1)), S(trace_id=trace(2, LOW), span_id=span(2)),
+                 S(trace_id=trace(2, LOW), span_id=span(3)), S(trace_id=b"short", span_id=span(4))])  # fmt: skip
+
+
+async def test_a_kept_span_is_in_the_store_when_the_receipt_is_given(monitor):
+    m = monitor()
+    receipt = await m.intake.consume(MIXED)
+    assert (receipt.rejected, "trace_id" in receipt.message) == (1, True)
+    assert m.store.open_traces() == {trace(1)}
+    assert m.assembler.knows(trace(1))
+    assert m.woken == 1
+    assert (m.ledger.balance().seen, m.ledger.open, m.ended()) == (2, 1, {Reason.SAMPLED_OUT: 1})
+    counts = m.intake.counts
+    assert (counts.spans, counts.kept, counts.sampled_out, counts.rejected) == (4, 1, 2, 1)
+
+
+async def test_nothing_kept_touches_neither_store_nor_assembler(monitor):
+    m = monitor()
+    size = m.store.size
+    await m.intake.consume(request([S(trace_id=trace(2, LOW), span_id=span(2))]))
+    assert (m.store.size, m.woken, m.assembler.open_traces) == (size, 0, 0)
+
+
+async def test_a_batch_that_is_sent_again_is_neither_stored_nor_counted_again(monitor):
+    m = monitor()
+    for _ in range(3):
+        await m.intake.consume(MIXED)
+    assert len(m.store.chunks(trace(1))) == 1
+    assert m.ledger.balance().seen == 2
+    assert m.intake.counts.duplicate == 2
+
+
+async def test_the_same_batch_twice_at_once_is_one_trace(monitor):
+    m = monitor()
+    await asyncio.gather(*(m.intake.consume(MIXED) for _ in range(5)))
+    assert (m.ledger.balance().seen, m.ledger.open, m.assembler.open_traces) == (2, 1, 1)
+
+
+async def test_far_too_late_is_counted_and_not_stored(monitor):
+    m = monitor()
+    await m.intake.consume(MIXED)
+    m.now += 2
+    for closing in m.assembler.due(m.now):
+        await m.finish(closing)
+    m.now += 100
+    m.assembler.due(m.now)
+    await m.intake.consume(request([S(trace_id=trace(1), span_id=span(9), parent_id=span(1))]))
+    assert (m.intake.counts.late, m.assembler.open_traces, len(m.store.chunks(trace(1)))) == (1, 0, 1)
+    assert m.ledger.balance().seen == 2
+
+
+@pytest.mark.parametrize("size", [50, 2 << 20])
+async def test_undecodable_is_in_the_books_as_one_trace(monitor, size):
+    m = monitor()
+    with pytest.raises(Undecodable):
+        await m.intake.consume(b"\xff" * size)
+    assert (m.ended(), m.ledger.open, m.intake.counts.undecodable) == ({Reason.UNDECODABLE: 1}, 0, 1)
+
+
+async def test_a_large_request_is_taken_too(monitor):
+    m = monitor()
+    big = {"input": "x" * (3 << 20)}
+    await m.intake.consume(request([S(trace_id=trace(1), span_id=span(1), attributes=big)]))
+    assert len(m.store.chunks(trace(1))[0]) > 3 << 20
+
+
+class Stuck:
+    """A store that does not commit until it is told to, or fails."""
+
+    def __init__(self):
+        self.go = asyncio.Event()
+        self.error = None
+
+    async def append(self, chunks, received_ns):
+        await self.go.wait()
+        if self.error:
+            raise self.error
+
+    def recover(self):
+        return []
+
+
+async def test_what_waits_for_its_commit_is_bounded(monitor):
+    m = monitor(store=Stuck(), max_waiting_bytes=150)
+    waiting = [
+        asyncio.create_task(m.intake.consume(request([S(trace_id=trace(n), span_id=span(1))]))) for n in range(1, 4)
+    ]
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded) as refused:
+        await m.intake.consume(MIXED)
+    assert refused.value.retry_after_s == 1.0
+    assert m.ledger.balance().seen == 0
+    m.store.go.set()
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    taken = sum(not isinstance(r, Exception) for r in results)
+    assert 1 <= taken <= 3
+    assert m.ledger.balance().seen == m.ledger.open == taken
+    assert m.intake.waiting_bytes == 0
+    assert (await m.intake.consume(MIXED)).rejected == 1
+
+
+async def test_a_store_that_cannot_write_is_overload_and_leaves_no_trace(monitor):
+    m = monitor(store=Stuck())
+    m.store.error = StoreUnavailable("store s.sqlite: the disk is full")
+    m.store.go.set()
+    with pytest.raises(Overloaded, match="the disk is full"):
+        await m.intake.consume(MIXED)
+    assert (m.ledger.balance().seen, m.assembler.open_traces, m.intake.waiting_bytes) == (0, 0, 0)
+
+
+async def test_a_rule_for_one_service_draws_all_spans_of_a_trace_that_runs_through_several(monitor):
+    m = monitor(rate=0.5, rules=[Rule(name="all", match=Match(service="desk"), rate=1.0)])
+    await m.intake.consume(request([
+        S(trace_id=trace(1, LOW), span_id=span(1)),
+        S(trace_id=trace(1, LOW), span_id=span(2), parent_id=span(1), service="desk"),
+    ]))  # fmt: skip
+    assert (m.ledger.balance().seen, m.ended(), m.ledger.open) == (1, {}, 1)
+    assert m.intake.counts.kept == 2
+
+
+async def test_resources_are_looked_at_once_and_their_memory_is_bounded(monitor):
+    m = monitor()
+    for n in range(25_000):
+        await m.intake.consume(request([S(trace_id=trace(n, LOW), span_id=span(1))], {"pod": str(n)}))
+    assert sum(map(len, m.intake._origins)) <= 4 << 20
+    assert len(m.intake._shared) == 1
+
+
+async def test_a_restart_resumes_what_was_open_and_remembers_what_was_finished(monitor):
+    before = monitor()
+    for n in (1, 2, 3):
+        await before.intake.consume(request([S(trace_id=trace(n, HIGH), span_id=span(1))]))
+    before.now += 2
+    closings = {c.trace_id: c for c in before.assembler.due(before.now)}
+    await before.finish(closings[trace(1)])
+    await before.finish(closings[trace(2)])
+    await before.intake.consume(request([S(trace_id=trace(2), span_id=span(2), parent_id=span(1))]))
+    before.store.close()
+
+    after = monitor()
+    after.now = before.now + 1
+    assert after.intake.restore() == 1
+    assert (after.ledger.balance().seen, after.ledger.open) == (1, 1)
+    await after.intake.consume(request([S(trace_id=trace(1), span_id=span(1))]))
+    assert after.intake.counts.duplicate == 1
+    after.now += 2
+    due = {c.trace_id: c.revision for c in after.assembler.due(after.now)}
+    assert due == {trace(3): 1, trace(2): 2}
+    for revision in due.values():
+        after.ledger.ended("shop", Reason.SCORED, revision=revision)
+    assert after.ledger.balance().revisions == 1
+    assert after.ledger.open == 0
+
+
+async def test_a_stored_chunk_that_cannot_be_read_does_not_keep_the_monitor_from_starting(monitor, caplog):
+    m = monitor()
+    await m.intake.consume(MIXED)
+    m.store._write_connection.execute("UPDATE chunks SET payload = x'0a09'")
+    m.store.close()
+    again = monitor()
+    assert again.intake.restore() == 0
+    assert trace(1).hex() in caplog.text
+
+
+async def test_a_monitors_own_spans_are_counted_once_a_trace_and_touch_nothing(monitor):
+    m = monitor()
+    own = request(
+        [S(trace_id=trace(n, tail), span_id=span(1), service="sidejudge") for n, tail in ((1, HIGH), (2, LOW))]
+    )
+    size = m.store.size
+    for _ in range(2):
+        assert (await m.intake.consume(own)).rejected == 0
+    assert (m.store.size, m.woken, m.assembler.open_traces) == (size, 0, 0)
+    assert (m.ledger.balance().seen, m.ledger.open, m.ended()) == (2, 0, {Reason.EXCLUDED: 2})
+    counts = m.intake.counts
+    assert (counts.spans, counts.own, counts.sampled_out, counts.kept) == (4, 4, 0, 0)

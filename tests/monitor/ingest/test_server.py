@@ -1,0 +1,116 @@
+"""Server: addresses are had or refused beforehand, and a server ends when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+
+import httpx
+import pytest
+
+from monitor.ingest.server import AddressError, Server, address, bind
+
+
+async def hello(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})
+    await send({"type": "http.response.body", "body": b"hello"})
+
+
+@pytest.fixture
+def listener():
+    made = bind("127.0.0.1:0", "api.listen")
+    yield made
+    made.close()
+
+
+def test_an_address_that_is_taken_is_refused_naming_the_key_and_the_cause(listener):
+    taken = f"127.0.0.1:{listener.getsockname()[1]}"
+    with pytest.raises(AddressError, match=rf"^sources\.otlp\.http: cannot listen on {taken}: Address already in use$"):
+        bind(taken, "sources.otlp.http")
+
+
+def test_an_address_of_another_machine_is_refused():
+    with pytest.raises(AddressError, match=r"api\.listen: cannot listen on 192\.0\.2\.1:0: "):
+        bind("192.0.2.1:0", "api.listen")
+
+
+def test_a_name_that_means_no_address_is_refused():
+    with pytest.raises(AddressError, match=r"api\.listen: cannot listen on no\.such\.host\.invalid:0: "):
+        bind("no.such.host.invalid:0", "api.listen")
+
+
+@pytest.mark.parametrize(
+    ("listen", "shown"),
+    [("127.0.0.1:0", "127.0.0.1"), ("0.0.0.0:0", "127.0.0.1"), ("[::1]:0", "[::1]"), ("[::]:0", "[::1]")],
+)
+def test_an_address_is_told_as_a_person_on_this_machine_would_type_it(listen, shown):
+    if ":" in shown and not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    try:
+        made = bind(listen, "api.listen")
+    except AddressError as error:
+        pytest.skip(f"this machine has no such address: {error}")
+    with made:
+        assert address(made) == f"http://{shown}:{made.getsockname()[1]}"
+
+
+async def test_a_server_answers_once_it_has_started_and_refuses_once_it_has_stopped(listener):
+    server, url = Server(hello, listener), address(listener)
+    await server.start()
+    async with httpx.AsyncClient() as http:
+        answer = await http.get(url)
+        assert (answer.text, "server" in answer.headers, "date" in answer.headers) == ("hello", False, False)
+        await server.stop()
+        with pytest.raises(httpx.ConnectError):
+            await http.get(url)
+    await server.stop()
+
+
+async def test_a_request_that_is_being_answered_gets_its_answer_though_the_server_ends(listener):
+    arrived, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(scope, receive, send):
+        arrived.set()
+        await go.wait()
+        await hello(scope, receive, send)
+
+    server = Server(slow, listener)
+    await server.start()
+    async with httpx.AsyncClient() as http:
+        asked = asyncio.create_task(http.get(address(listener)))
+        await arrived.wait()
+        ending = asyncio.create_task(server.stop())
+        await asyncio.sleep(0)
+        go.set()
+        assert (await asked).text == "hello"
+        await ending
+
+
+async def test_a_request_that_never_ends_does_not_keep_the_server(listener):
+    arrived = asyncio.Event()
+
+    async def stuck(scope, receive, send):
+        arrived.set()
+        await asyncio.Event().wait()
+
+    server = Server(stuck, listener)
+    await server.start()
+    async with httpx.AsyncClient() as http:
+        asked = asyncio.create_task(http.get(address(listener)))
+        await arrived.wait()
+        await server.stop()
+        (answer,) = await asyncio.gather(asked, return_exceptions=True)
+        assert isinstance(answer, httpx.TransportError) or answer.status_code == 500
+
+
+async def test_signals_are_left_to_the_monitor(listener):
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    server = Server(hello, listener)
+    await server.start()
+    assert {number: signal.getsignal(number) for number in before} == before
+    await server.stop()
+
+
+async def test_a_server_that_was_never_started_can_be_stopped(listener):
+    await Server(hello, listener).stop()

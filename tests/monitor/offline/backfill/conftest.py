@@ -1,0 +1,128 @@
+"""A stretch of history in a fake Langfuse, and one call of the command over it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from integrations.langfuse.budget import Budget
+from integrations.langfuse.client import Access, Langfuse
+from integrations.langfuse.observations import Window
+from integrations.langfuse.probe import probe
+from integrations.langfuse.scores import score_id
+from integrations.otlp.wire.decode import decode_spans
+from integrations.store.sqlite import Store
+from monitor.config import Config
+from monitor.config.match import Match
+from monitor.demo.traffic import Traffic
+from monitor.evaluate.build import answering
+from monitor.evaluate.references.lookup import References
+from monitor.offline.backfill.listing import list_traces
+from monitor.offline.backfill.reading import Reader
+from monitor.offline.backfill.run import Backfill, Progress, sampler_of
+from tests.fakes.langfuse.observations import Observations, observations_of
+from tests.fakes.langfuse.otel_in import rows_of
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+
+MINUTE_NS = 60 * 10**9
+START_NS = 1_795_000_000 * 10**9
+EVERYTHING = Match()
+SPEED = 200
+"""So many times faster than the clock on the wall, so that nobody waits for Langfuse's workers."""
+
+
+@dataclass
+class Scene:
+    fake: FakeLangfuse
+    langfuse: Langfuse
+    folder: Path
+    config: Config
+    begun: float = field(default_factory=time.monotonic)
+
+    def clock_ns(self) -> int:
+        return START_NS + int((time.monotonic() - self.begun) * SPEED * 1e9)
+
+    def put(self, count: int, seed: int = 1) -> list[str]:
+        """Traces of the hour before, one a minute; their ids."""
+        traffic, found = Traffic(seed), []
+        for number in range(count):
+            spans = decode_spans(traffic.next(START_NS - (number + 5) * MINUTE_NS, wrong=0.3).body)
+            observations_of(self.fake).put(*rows_of(spans))
+            found.append(spans[0].trace_id)
+        return found
+
+    async def run(
+        self, *, job="job", wanted=EVERYTHING, heard=lambda _: None, minutes=120, config=None, places=()
+    ) -> Progress:
+        """One call of the command."""
+        config = config or self.config
+        store = Store(self.folder / "backfill.sqlite")
+        try:
+            server = await probe(self.langfuse)
+            window = Window(from_ns=START_NS - minutes * MINUTE_NS, to_ns=START_NS)
+            reader = Reader(
+                langfuse=self.langfuse, server=server, window=window, around_ns=30 * MINUTE_NS, sleep=_no_time
+            )
+            sampler = sampler_of(config, wanted)
+            found = await reader.patiently(lambda: list_traces(self.langfuse, server, window, sampler, wanted))
+            who = answering(config, memory=store.judged, vectors=store.vectors, observer=None, clock_ns=self.clock_ns)
+            run = Backfill(
+                config, job=job, wanted=wanted, sink=config.sinks.langfuse, langfuse=self.langfuse,
+                server=server, reader=reader,
+                store=store, who=who, references=await self.references(store, places), clock_ns=self.clock_ns,
+                heard=heard,
+            )  # fmt: skip
+            run.scores_out.start()
+            try:
+                await run.judge(found.drawn)
+                await run.deliver()
+            finally:
+                run.scores_out._task.cancel()
+            return run.progress
+        finally:
+            store.close()
+
+    async def references(self, store, places) -> References | None:
+        if not places:
+            return None
+        found = References(places, store=store, reopen=lambda _: False, clock_ns=self.clock_ns, late_ns=MINUTE_NS)
+        await found.refresh()
+        return found
+
+    def outbox(self) -> list[dict]:
+        """What waits to be sent, and what was sent."""
+        with sqlite3.connect(self.folder / "backfill.sqlite") as file:
+            return [json.loads(body) for (body,) in file.execute("SELECT body FROM outbox WHERE body IS NOT NULL")]
+
+    def stored(self) -> dict[tuple[str, str], object]:
+        rows = self.fake.scores.stored()
+        assert len({row["id"] for row in rows}) == len(rows)
+        assert all(row["id"] == score_id(row["traceId"], row["name"]) for row in rows)
+        return {(row["traceId"], row["name"]): row["value"] for row in rows}
+
+
+async def _no_time(_seconds: float) -> None:
+    return None
+
+
+@pytest.fixture
+async def scene(tmp_path):
+    with FakeLangfuse(Mode.NEW, parts=[Observations.part]) as fake:
+        access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY)
+        keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
+        config = Config.model_validate(
+            {
+                "sampling": {"rate": 1.0},
+                "routes": [{"match": {"metadata.task": "qa"}, "rubrics": ["qa"]}, {"rubrics": ["answer", "entity"]}],
+                "sinks": {"langfuse": keys},
+            }
+        )
+        async with Langfuse(access, budget=Budget(1e9), timeout_s=5.0) as langfuse:
+            state = tmp_path / "state"
+            state.mkdir()
+            yield Scene(fake, langfuse, state, config)

@@ -1,0 +1,126 @@
+"""History judged anew: the same verdicts and score ids as live, each trace once, through faults and kills."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from integrations.langfuse.errors import LangfuseError
+from integrations.store.sqlite import Store
+from monitor.config.match import Match
+from monitor.config.model import RouteConfig
+from monitor.evaluate.references.places import InFile
+from monitor.offline.backfill.run import Progress, StoppedError
+from tests.fakes.langfuse import server as faults
+from tests.fakes.langfuse.server import Mode
+
+
+class KilledError(Exception):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("mode", [Mode.V3, Mode.DUAL, Mode.NEW], ids=lambda mode: mode.value)
+async def test_each_trace_of_every_version_is_judged_and_scored_once(scene, mode):
+    scene.fake.mode = mode
+    traces = scene.put(12)
+    at = await scene.run()
+    assert at.done == len(traces)
+    assert {trace for trace, _ in scene.stored()} == set(traces)
+    assert at.passed + at.failed + at.incomplete >= len(traces)
+    before = scene.stored()
+    again = await scene.run()
+    assert (again.before, again.passed) == (len(traces), 0)
+    assert scene.stored() == before
+
+
+async def test_a_run_that_is_killed_goes_on_where_it_was(scene):
+    traces = scene.put(12)
+
+    def killing(at: Progress) -> None:
+        if at.done == 5:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        await scene.run(heard=killing)
+    at = await scene.run()
+    assert 4 <= at.before < len(traces)
+    assert {trace for trace, _ in scene.stored()} == set(traces)
+
+
+async def test_another_configuration_judges_anew_and_replaces_the_values(scene):
+    scene.put(6)
+    await scene.run()
+    before = scene.stored()
+    routes = RouteConfig(rubrics=("entity",))
+    said = scene.config.model_copy(update={"routes": (routes,)})
+    await scene.run(job="another", config=said)
+    after = scene.stored()
+    assert {name.split("_")[0] for _, name in after} == {"entity"}
+    assert {of for of, _ in after} == {of for of, _ in before}
+
+
+async def test_only_what_the_filter_names_and_the_sampler_draws_is_judged(scene):
+    traces = scene.put(12)
+    at = await scene.run(wanted=Match.model_validate({"metadata.task": "qa"}))
+    wanted = {of for of, _ in scene.stored()}
+    assert 0 < len(wanted) < len(traces)
+    assert at.unjudged["other than --filter"] == len(traces) - len(wanted)
+    assert {name.split("_")[0] for _, name in scene.stored()} == {"qa"}
+
+
+async def test_the_traces_of_another_time_are_left_alone(scene):
+    scene.put(12)
+    at = await scene.run(minutes=9)
+    assert at.done == 4, at
+
+
+async def test_faults_of_reading_and_writing_cost_no_trace(scene):
+    traces = scene.put(12)
+    dice = random.Random(3)
+    kinds = [faults.database_away(), faults.proxy_page(), faults.resets(), faults.resources(), faults.resets(20)]
+    scene.fake.standing_fault = lambda request: dice.choice(kinds)(request) if reads(request, dice) else None
+    at = await scene.run()
+    assert {of for of, _ in scene.stored()} == set(traces)
+    assert not at.unjudged
+
+
+def reads(request, dice) -> bool:
+    return request.path == "/v2/observations" and "traceId" in request.params and dice.random() < 0.2
+
+
+async def test_a_trace_that_cannot_be_read_lets_the_others_by(scene):
+    bad, *others = scene.put(5)
+    broken = faults.error(500, "Internal Server Error")
+    scene.fake.standing_fault = lambda request: broken(request) if request.params.get("traceId") == bad else None
+    at = await scene.run()
+    assert at.unjudged == {"not read: server_error": 1}
+    assert {of for of, _ in scene.stored()} == set(others)
+
+
+async def test_refused_keys_end_the_run_and_are_said(scene):
+    scene.put(3)
+    refused = faults.error(403, "Ingestion suspended")
+    scene.fake.standing_fault = lambda request: refused(request) if request.path == "/scores" else None
+    with pytest.raises(StoppedError, match="suspended"):
+        await scene.run()
+    scene.fake.standing_fault = faults.error(401, "Invalid credentials.")
+    with pytest.raises(LangfuseError):
+        await scene.run()
+    scene.fake.standing_fault = None
+    await scene.run()
+    assert scene.stored()
+
+
+async def test_references_are_looked_up_as_a_live_monitor_looks_them_up(scene, tmp_path):
+    known, other = scene.put(2)
+    file = tmp_path / "golden.jsonl"
+    file.write_text(json.dumps({"trace_id": known, "expected_outcome": "what it should have said"}) + "\n")
+    await scene.run(places=[InFile(file, "trace_id")])
+    store = Store(scene.folder / "backfill.sqlite")
+    try:
+        assert "golden.jsonl" in store.story(known)["reference"]
+        assert store.story(other)["reference"] is None
+    finally:
+        store.close()

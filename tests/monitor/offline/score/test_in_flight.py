@@ -1,0 +1,55 @@
+"""In flight: a case whose judge fails in passing is begun again, and its verdict tells what all of it cost."""
+
+from __future__ import annotations
+
+from monitor.evaluate.backends import OUTAGE, Answerers
+from monitor.evaluate.evaluator import Evaluator
+from monitor.offline.score.in_flight import finish
+from scoring.case.case import Case
+from scoring.metrics.metric import Metric
+from scoring.metrics.result import Judgement, Method, Scored
+from scoring.metrics.settle import settle
+from scoring.questions.question import Answer, GradeAnswer, NoAnswer
+from scoring.verdict.rubric import Criterion, Rubric
+
+CASE = Case(case_id="c", model_output="x")
+
+
+def judged(_case):
+    settled = settle((yield (GradeAnswer(),)), bool)
+    return Scored(value=1.0, method=Method.JUDGE) if isinstance(settled, tuple) else settled
+
+
+METRIC = Metric(id="m", title="t", meaning="m", formula="f", source="s", measure=judged)
+RUBRIC = Rubric(
+    id="r", title="r", source="s", formula="f", criteria=(Criterion(metric=METRIC, weight=1.0),), pass_mark=0.5
+)
+
+
+class FailsTwice:
+    outage = None
+
+    def __init__(self):
+        self.calls = 0
+
+    async def answer(self, case, questions):
+        self.calls += 1
+        paid = Judgement("m", "p", 0.25, call=str(self.calls))
+        if self.calls <= 2:
+            return dict.fromkeys(questions, NoAnswer(f"{OUTAGE}: timeout", failed=True, judgement=paid))
+        return dict.fromkeys(questions, Answer(value=True, method=Method.JUDGE, judgement=paid))
+
+    def can_answer(self, question):
+        return True
+
+    def share(self, priority):
+        return 1.0
+
+
+async def test_the_attempts_that_failed_are_part_of_what_the_verdict_cost():
+    judge = FailsTwice()
+    evaluator = Evaluator({"r": RUBRIC}, None, Answerers(order=(judge,), judge=judge))
+    hearing = await finish(evaluator, lambda: evaluator.open(CASE, ["r"]), max_wait_s=1.0)
+    (verdict,) = hearing.verdicts(created_at="2026-01-01T00:00:00Z")
+    told = verdict.to_json()["judge"]
+    assert (verdict.passed, told["cost_usd"], told["calls"]) == (True, 0.75, 3)

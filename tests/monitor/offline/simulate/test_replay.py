@@ -1,0 +1,183 @@
+"""The past played again: what a watch told of it then, told anew; and what its judging took."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from integrations.store.sqlite import Finished, Store
+from monitor.alerting.details import Watched, details
+from monitor.alerting.observation import observe_stored
+from monitor.alerting.watch import Watch
+from monitor.alerting.windows import Windows
+from monitor.offline.simulate.cost import Costs
+from monitor.offline.simulate.past import FiledPast, StoredPast
+from monitor.offline.simulate.replay import Replay
+from scoring.alerts.declaration import Declaration
+from scoring.alerts.incident import Incidents
+from scoring.alerts.observed import Facts
+from scoring.rubrics import RUBRICS
+from scoring.status.status import Status, Thresholds
+from scoring.trace.instant import written
+from tests.verdict_lines import metric_line, verdict_line
+
+HOUR_NS, MINUTE_NS = 3_600 * 10**9, 60 * 10**9
+BEGIN_NS = 1_795_255_200 * 10**9  # 2026-11-21 10:00 UTC
+WATCHED = {name: Watched.of(rubric) for name, rubric in RUBRICS.items()}
+
+
+def verdicts(*stretches: tuple[float, float], per_hour: int = 120, seed: int = 1, usd: float = 0.0) -> list[dict]:
+    """(hours, pass ratio) one after the other, at even times."""
+    chance, found, at_ns = random.Random(seed), [], BEGIN_NS
+    for hours, ratio in stretches:
+        for _ in range(round(hours * per_hour)):
+            at_ns += HOUR_NS // per_hour
+            passed = chance.random() < ratio
+            found.append(
+                verdict_line(
+                    f"c{len(found)}", composite=0.95 if passed else 0.4, passed=passed, created_at=written(at_ns),
+                    service="calls", environment="prod", sampling_probability=0.05,
+                    scores=[metric_line("question_score_accuracy", 0.99 if passed else 0.5)],
+                    judge={"model": "m" if usd else None, "cost_usd": usd},
+                )
+            )  # fmt: skip
+    return found
+
+
+def filed(folder: Path, lines: list[dict], *more: str) -> FiledPast:
+    path = folder / "verdicts.jsonl"
+    path.write_text("\n".join([*map(json.dumps, lines), *more]) + "\n")
+    return FiledPast(path, complaints.append, lambda _: None)
+
+
+complaints: list[str] = []
+
+
+def played(past, hours: float, declared: Declaration | None = None, costs: Costs | None = None):
+    replay = Replay(declared or Declaration(), WATCHED, costs or Costs(rate=0.01))
+    return replay.play(past.since(0), BEGIN_NS, BEGIN_NS + round(hours * HOUR_NS))
+
+
+def spans(replayed) -> list[tuple[str, float, float | None]]:
+    """(condition, began, ended) of the alerts on the pass rate, in hours."""
+    return [
+        (
+            each.condition, (each.began_ns - BEGIN_NS) / HOUR_NS,
+            None if each.ended_ns is None else (each.ended_ns - BEGIN_NS) / HOUR_NS,
+        )
+        for each in replayed.incidents
+        if each.condition in {"pass_rate_warning", "pass_rate_critical"}
+    ]  # fmt: skip
+
+
+def test_a_dip_is_told_as_a_watch_would_have_and_not_otherwise(tmp_path: Path):
+    lines = verdicts((3, 0.97), (2, 0.5), (4, 0.97))
+    (warning, began, ended), (critical, worse, better) = spans(played(filed(tmp_path, lines), 9))
+    assert (warning, critical) == ("pass_rate_warning", "pass_rate_critical")
+    assert 3 < began < worse < 4.5
+    assert 5 < better < ended < 7
+
+    # The same by hand: the monitor's own windows and watch, a look a minute.
+    windows = Windows(HOUR_NS)
+    watch, incidents = Watch(Declaration(), windows), Incidents()
+    rest = list(observe_stored(lines))
+    for minute in range(1, 9 * 60 + 1):
+        now_ns = BEGIN_NS + minute * MINUTE_NS
+        while rest and rest[0][1].at_ns < now_ns:
+            key, seen = rest.pop(0)
+            windows.add(key, seen)
+            watch.learn(key, seen)
+        found = {key: details(windows.members(key, now_ns), WATCHED[key.rubric]) for key in windows.keys()}  # noqa: SIM118
+        for event in watch.look(Facts(now_ns=now_ns), found, {"qa": WATCHED["qa"].on_average}):
+            incidents.hear(event)
+    by_hand = [(each.condition, each.began_ns, each.ended_ns) for each in incidents.told()]
+    replayed = [(each.condition, each.began_ns, each.ended_ns) for each in played(filed(tmp_path, lines), 9).incidents]
+    assert replayed == by_hand
+    assert "metric_mean_low" in {condition for condition, *_ in replayed}
+
+
+def test_other_thresholds_tell_another_past(tmp_path: Path):
+    past = filed(tmp_path, verdicts((6, 0.80)))
+    assert {condition for condition, *_ in spans(played(past, 6))} <= {"pass_rate_warning"}
+    lax = Declaration(thresholds={"qa": Thresholds(warning=0.6, critical=0.5)})
+    assert spans(played(past, 6, lax)) == []
+    strict = Declaration(thresholds={"qa": Thresholds(warning=0.95, critical=0.9)})
+    assert [condition for condition, *_ in spans(played(past, 6, strict))][-1] == "pass_rate_critical"
+
+
+def test_what_began_before_is_told_while_it_stands_and_what_ended_before_is_not(tmp_path: Path):
+    past = filed(tmp_path, verdicts((2, 0.4), (6, 0.97)))
+    replay = Replay(Declaration(), WATCHED, Costs(rate=1.0))
+    later = replay.play(past.since(0), BEGIN_NS + 2 * HOUR_NS, BEGIN_NS + 8 * HOUR_NS)
+    assert spans(later)[0][1] < 2
+    ended = Replay(Declaration(), WATCHED, Costs(rate=1.0)).play(
+        past.since(0), BEGIN_NS + 6 * HOUR_NS, BEGIN_NS + 8 * HOUR_NS
+    )
+    assert spans(ended) == []
+
+
+def test_silence_is_insufficient_data_and_no_end(tmp_path: Path):
+    replayed = played(filed(tmp_path, verdicts((2, 0.4))), 6)
+    assert {(condition, ended) for condition, _, ended in spans(replayed)} == {
+        ("pass_rate_warning", None), ("pass_rate_critical", None),
+    }  # fmt: skip
+    assert all(
+        each.silent for each in replayed.incidents if each.condition in {"pass_rate_warning", "pass_rate_critical"}
+    )
+    (course,) = replayed.courses
+    assert course.shares[Status.INSUFFICIENT_DATA] > 0.5
+    assert sum(course.shares.values()) == pytest.approx(1.0)
+    assert course.verdicts == 240
+
+
+def test_the_bill_is_what_verdicts_say_and_a_budget_is_watched(tmp_path: Path):
+    past = filed(tmp_path, verdicts((3, 0.99), usd=0.01))
+    replayed = played(past, 3, costs=Costs(rate=0.01, hour_usd=1.0))
+    told = replayed.judging
+    assert (told.verdicts, told.judged, told.models) == (360, 360, ("m",))
+    assert told.paid_usd == pytest.approx(3.6)
+    assert told.whole_usd == pytest.approx(72.0)
+    assert told.at_rate_usd == pytest.approx(0.72)
+    assert told.dearest_hour_usd == pytest.approx(1.2, abs=0.011)
+    assert "judge_budget" in {each.condition for each in replayed.incidents}
+    unpaid = played(filed(tmp_path, verdicts((3, 0.99))), 3).judging
+    assert (unpaid.paid_usd, unpaid.whole_usd, unpaid.dearest_day_usd) == (None, None, None), "unknown is not nothing"
+
+
+def test_a_file_need_not_be_in_order_and_what_is_no_verdict_is_said(tmp_path: Path):
+    lines = verdicts((3, 0.97), (2, 0.5))
+    orderly = played(filed(tmp_path, lines), 5).incidents
+    random.Random(3).shuffle(lines)
+    complaints.clear()
+    timeless = {name: value for name, value in lines[0].items() if name != "created_at"}
+    past = filed(tmp_path, lines, "[]", "{", json.dumps(timeless), json.dumps({**lines[0], "created_at": "soon"}))
+    assert played(past, 5).incidents == orderly
+    assert past.bad_lines == len(complaints) == 4
+    assert "created_at: is missing" in complaints[2]
+
+
+async def test_a_store_tells_the_same_as_a_file(tmp_path: Path):
+    lines = verdicts((2, 0.97), (2, 0.4))
+    store = Store(tmp_path / "s.sqlite")
+    for number, line in enumerate(lines):
+        (_, seen), *_ = observe_stored([line])
+        line["trace_id"] = f"{number:032x}"
+        await store.finish(
+            Finished(
+                trace_id=bytes.fromhex(line["trace_id"]), service="calls", reason="scored", completion="root_ended",
+                revision=1, story={}, verdicts=[line], closed_ns=seen.at_ns, chunks=0,
+            )
+        )  # fmt: skip
+    past = StoredPast(tmp_path / "s.sqlite")
+    assert past.latest_ns == BEGIN_NS + 4 * HOUR_NS
+    assert played(past, 4).incidents == played(filed(tmp_path, lines), 4).incidents
+    store.close()
+
+
+def test_mode_sequence_is_played_too(tmp_path: Path):
+    declared = replace(Declaration(), policy=replace(Declaration().policy, mode="sequence"))
+    assert [condition for condition, *_ in spans(played(filed(tmp_path, verdicts((3, 0.97), (3, 0.3))), 6, declared))]

@@ -1,0 +1,59 @@
+"""The generated pages say what the declarations say, and the examples of the README hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from monitor.config import load, resolve
+from monitor.config.environment import name_of
+from monitor.config.shape import walk
+from monitor.config.summary import summary
+from monitor.reference import pages
+from scoring.rubrics import RUBRICS
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda path: path.name)
+def test_a_generated_page_is_up_to_date(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == pages()[page], "run 'make reference'"
+
+
+def test_every_metric_of_every_rubric_has_its_card() -> None:
+    page = pages()[ROOT / "scoring" / "METRICS.md"]
+    for rubric in RUBRICS.values():
+        assert f"## {rubric.id}\n" in page
+        for criterion in rubric.criteria:
+            assert f"### {rubric.id} {criterion.metric.id}\n" in page
+            assert criterion.metric.formula in page
+
+
+def test_every_key_has_its_line_with_its_variable() -> None:
+    page = pages()[ROOT / "monitor" / "CONFIG.md"]
+    leaves = [
+        path
+        for path, _ in walk()
+        if not any(len(other) > len(path) and other[: len(path)] == path for other, _ in walk())
+    ]
+    for path in leaves:
+        if path != ("answerers", "lexical"):
+            assert f"`{'.'.join(path)}`" in page
+            assert f"`{name_of(path)}`" in page
+
+
+def test_the_examples_of_the_readme_are_valid(tmp_path: Path) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        path = tmp_path / "c.yaml"
+        path.write_text(block)
+        load(path, dict.fromkeys(("OPENAI_API_KEY", "LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY"), "given"))
+
+
+def test_the_summary_shows_every_key_once() -> None:
+    shown = [key for key, _, _ in summary(resolve(None, {}))]
+    assert len(shown) == len(set(shown))
+    assert "alerts.thresholds.critical" in shown

@@ -1,0 +1,101 @@
+"""A worse verdict never replaces a better one, and what was drawn stays drawn as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from integrations.raw import RawSpan
+from monitor.evaluate.result import Ending
+from monitor.ingest.outcomes import Reason
+from monitor.ingest.sampler import NEVER, random_bits
+from monitor.revise.failure import Failure, worse
+from monitor.revise.first_verdict import drawn_as_before, spans_as_they_were
+from scoring.case.case import Case
+from scoring.metrics.result import Failed, Unavailable
+from scoring.rubrics import RUBRICS
+from scoring.verdict.verdict import Verdict, reach_verdict
+
+TRACE = bytes.fromhex(f"{1:018x}{1 << 55:014x}")
+SEEN = {"spans": 3, "complete": True, "content_captured": True, "answered": True, "agents": 2, "tools": 1}
+
+
+def verdict(rubric: str, why: Failed | Unavailable) -> Verdict:
+    results = {criterion.metric.id: why for criterion in RUBRICS[rubric].criteria}
+    return reach_verdict(
+        RUBRICS[rubric], Case(case_id="c", model_output="x"), results, created_at="2026-11-21T00:00:00Z"
+    )
+
+
+def before(**more: Any) -> dict[str, Any]:
+    return {**SEEN, "verdicts": [{"rubric": "entity", "passed": True}], **more}
+
+
+def ending(**more: Any) -> Ending:
+    said: dict[str, Any] = {"story": SEEN, "reason": Reason.SCORED, "verdicts": (), **more}
+    return Ending(
+        trace_id=TRACE, service=None, completion="idle", revision=2, chunks=1, ended_ns=1, **said
+    )  # fmt: skip
+
+
+def test_what_saw_as_much_and_failed_nowhere_may_replace_what_was_said():
+    assert worse(before(), ending(verdicts=(verdict("entity", Unavailable("no reference any more")),))) is None
+    assert worse(before(spans=2, tools=0), ending()) is None
+    assert worse({"verdicts": []}, ending()) is None, "a story of an earlier version tells less"
+
+
+@pytest.mark.parametrize("key", SEEN)
+def test_what_saw_less_may_not(key):
+    less = SEEN[key] - 1 if isinstance(SEEN[key], int) and not isinstance(SEEN[key], bool) else False
+    assert worse(before(), ending(story={**SEEN, key: less})) is Failure.INCOMPLETE
+    assert (
+        worse(before(), ending(story={name: told for name, told in SEEN.items() if name != key})) is Failure.INCOMPLETE
+    )
+
+
+def test_nor_what_other_rubrics_would_judge_or_what_we_could_not_judge():
+    assert worse(before(), ending(withdrawn=("entity",))) is Failure.OTHER_RUBRICS
+    assert worse(before(), ending(reason=Reason.ERROR, story={})) is Failure.ERROR
+    assert worse(before(), ending(reason=Reason.UNDECODABLE)) is Failure.ERROR
+
+
+def test_nor_one_that_a_judge_left_undecided_where_it_was_decided():
+    failed = (verdict("entity", Failed("judge unavailable: no answer")),)
+    assert worse(before(), ending(verdicts=failed)) is Failure.JUDGE_FAILED
+    undecided = before(verdicts=[{"rubric": "entity", "passed": None}])
+    assert worse(undecided, ending(verdicts=failed)) is None, "it was no better before"
+    over = {**SEEN, "sampling": {"over_budget": ["entity"]}}
+    assert worse(before(), ending(story=over, withdrawn=("entity",))) is Failure.JUDGE_FAILED
+    assert worse(before(sampling={"over_budget": ["entity"]}), ending(story=over)) is None
+
+
+def test_a_trace_is_drawn_with_the_chance_that_it_had():
+    told = {"probability": 0.25, "selection": "forced", "rule": "errors"}
+    decision = drawn_as_before(before(sampling=told), TRACE, "trace_id")
+    assert (decision.kept, decision.probability, decision.selection, decision.rule) == (True, 0.25, "forced", "errors")
+    assert decision.randomness == random_bits(TRACE, "trace_id")
+
+
+def test_so_is_what_the_budget_of_the_judge_could_pay_for():
+    told = {"probability": 1e-9, "judged_share": 1e-6}
+    assert drawn_as_before(before(sampling=told), TRACE, "trace_id").thinned(1e-6) == pytest.approx(1e-15, rel=0.1)
+    told["over_budget"] = ["agent"]
+    assert drawn_as_before(before(sampling=told), TRACE, "trace_id").thinned(1e-6) is None
+
+
+def test_a_story_without_a_draw_counts_as_its_verdicts_do():
+    verdicts = [{"rubric": "entity", "passed": True, "sampling_probability": 0.5}]
+    assert drawn_as_before(before(verdicts=verdicts), TRACE, "trace_id").probability == 0.5
+    assert drawn_as_before({"verdicts": []}, TRACE, "hashed").randomness < NEVER
+
+
+def test_service_and_environment_are_those_under_which_it_was_judged():
+    span = RawSpan(
+        trace_id=TRACE.hex(), span_id="1" * 16, parent_id=None, name="n", start_ns=1, end_ns=2,
+        attributes={"langfuse.environment": "production", "a": 1},
+    )  # fmt: skip
+    (told,) = spans_as_they_were([span], {"service": "svc", "environment": "Production"})
+    assert told.resource == {"service.name": "svc"}
+    assert told.attributes == {"langfuse.environment": "Production", "a": 1}
+    assert spans_as_they_were([span], {"service": None}) == [span]

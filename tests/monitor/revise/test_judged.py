@@ -1,0 +1,55 @@
+"""A reference that comes late where a judge is needed to say what it changes."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from monitor.revise.schedule import AGAIN_AFTER_S
+from tests.fakes.judge import judges
+from tests.fakes.openai import Provider, error
+
+pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed")
+
+
+def judged_by(provider: Provider) -> dict[str, Any]:
+    judge = {
+        "model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": "sk-none", "retries": 0,
+        "timeout": "5s", "max_wait": "10m",
+    }  # fmt: skip
+    return {"routes": [{"rubrics": ["answer"]}], "answerers": {"judge": judge}}
+
+
+async def test_while_the_judge_is_away_the_verdict_stands_and_once_it_is_back_it_is_revised(opened):
+    with Provider(judges()) as provider:
+        scene = await opened(**judged_by(provider))
+        await scene.judge()
+        first = scene.verdict()
+        await scene.pass_by(hours=26)
+        scene.expect("what it should have said")
+        asked = len(provider.seen)
+        provider.standing = error(503, "overloaded")
+        await scene.look(rounds=1)
+        async with asyncio.timeout(60):
+            while (await scene.story())["belated"]["reason"] is None:
+                await scene.go_on(1)
+                await asyncio.sleep(0.02)
+        assert (await scene.story())["belated"]["reason"] == "judge_failed"
+        assert scene.verdict() == first
+        assert len(provider.seen) > asked
+        scene.now_ns += AGAIN_AFTER_S[0] * 10**9
+        await scene.go_on(1)  # it is before the judge again, and nothing of that survives
+        await scene.restart()
+        assert scene.verdict() == first
+        provider.standing = judges()
+        async with asyncio.timeout(60):
+            while scene.verdict()["revision"] == 1:
+                scene.now_ns += AGAIN_AFTER_S[0] * 10**9
+                await scene.go_on(1)
+                await asyncio.sleep(0.02)
+        assert (scene.verdict()["revision"], scene.verdict()["passed"]) != (1, first["passed"])
+        assert scene.verdict()["sampling_probability"] == first["sampling_probability"]
+        assert "belated" not in await scene.story()

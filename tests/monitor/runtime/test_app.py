@@ -1,0 +1,338 @@
+"""The whole monitor in this process, spoken to over its sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+import time
+from collections import Counter
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from integrations.jsonl import SinkError
+from integrations.store.sqlite import StoreError, StoreUnavailable
+from monitor.demo.traffic import Traffic
+from monitor.ingest.server import AddressError, bind
+from monitor.runtime.app import Monitor
+from tests.otlp_requests import LOW, S, request, span, trace
+from tests.waiting import until
+
+DEMO = {
+    "routes": [
+        {"name": "agents", "match": {"service": "research-assistant"}, "rubrics": ["workflow"], "scenario": "policy"},
+        {"name": "call quality", "match": {"metadata.task": "qa"}, "rubrics": ["qa"]},
+        {"name": "call entities", "match": {"metadata.task": "entity"}, "rubrics": ["entity"]},
+    ],
+    "scenarios": {"policy": {"agents_should_include": ["research"], "tools_should_include": ["pdf_retrieval"]}},
+}
+ANY = {"routes": [{"rubrics": ["workflow"], "scenario": "any"}], "scenarios": {"any": {}}}
+
+
+def root(number, tail=LOW, **more) -> S:
+    return S(trace_id=trace(number, tail), span_id=span(1), **more)
+
+
+async def played(app, traces: int, wrong: float = 0.4, seed: int = 7) -> Counter:
+    """Post sample traffic; how many were spoilt, by service."""
+    traffic, sent = Traffic(seed), Counter()
+    for _ in range(traces):
+        one = traffic.next(time.time_ns(), wrong)
+        answer = await app.post(one.body)
+        assert (answer.status_code, answer.content) == (200, b"")
+        sent[one.service, one.spoilt] += 1
+    return sent
+
+
+async def samples(app) -> dict[tuple, float]:
+    """Every sample of ``/metrics`` by name and labels, read by Prometheus's own OpenMetrics parser."""
+    answer = await app.http.get(app.api + "/metrics", headers={"accept": "application/openmetrics-text"})
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def total(found: dict[tuple, float], name: str, **labels: str) -> float:
+    wanted = set(labels.items())
+    return sum(value for (known, *rest), value in found.items() if known == name and wanted <= set(rest))
+
+
+async def test_sample_traffic_is_judged_as_it_was_made(started):
+    app = await started(**DEMO)
+    sent = await played(app, 60)
+    ledger = await app.settled(60)
+    assert (ledger["seen"], ledger["open"], ledger["ended"]["scored"]) == (60, 0, 60)
+    verdicts = (await app.get("/v1/verdicts", limit=1000))["verdicts"]
+    assert Counter((v["service"], not v["passed"]) for v in verdicts) == sent
+    assert len({v["trace_id"] for v in verdicts}) == 60
+    standings = (await app.get("/v1/status"))["standings"]
+    assert {(s["service"], s["n"], s["failures"]) for s in standings} == {
+        (service, sent[service, False] + sent[service, True], sent[service, True]) for service, _ in sent
+    }
+
+
+async def test_metrics_and_ledger_tell_the_same(started):
+    app = await started(**DEMO, sampling={"rate": 0.5})
+    await played(app, 40)
+    await app.post(request([root(n) for n in range(5)]))
+    await app.post(b"\xff not protobuf")
+    ledger = await app.settled(46)
+    found = await samples(app)
+    assert total(found, "sidejudge_traces_seen_total") == ledger["seen"] == 46
+    assert total(found, "sidejudge_traces_open") == ledger["open"] == 0
+    assert sum(ledger["ended"].values()) == ledger["seen"]
+    for reason, count in ledger["ended"].items():
+        assert total(found, "sidejudge_traces_total", reason=reason) == count, reason
+    assert ledger["ended"]["undecodable"] == 1
+    assert ledger["ended"]["sampled_out"] >= 5
+    verdicts = (await app.get("/v1/verdicts", limit=1000))["verdicts"]
+    assert total(found, "sidejudge_verdicts_total") == len(verdicts) == ledger["ended"]["scored"]
+    failed = sum(v["passed"] is False for v in verdicts)
+    assert total(found, "sidejudge_verdicts_failed_total") == failed
+    assert total(found, "sidejudge_verdict_weight_total") == 2 * len(verdicts)
+    assert total(found, "sidejudge_evaluation_lag_seconds_count") == len(verdicts)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian package prometheus)")
+async def test_promtool_has_nothing_to_object_to_in_a_running_monitor(started, tmp_path):
+    app = await started(**DEMO, sinks={"jsonl": {"path": str(tmp_path / "v.jsonl")}})
+    await played(app, 20)
+    await app.settled(20)
+    text = (await app.http.get(app.api + "/metrics")).content
+    told = await asyncio.to_thread(
+        subprocess.run, [shutil.which("promtool"), "check", "metrics"], input=text, capture_output=True, check=False
+    )
+    assert (told.returncode, told.stdout + told.stderr) == (0, b"")
+
+
+async def test_the_address_for_traces_answers_probes_and_questions_too(started):
+    app = await started()
+    for path in ("/livez", "/readyz", "/startupz", "/metrics", "/v1/status", "/"):
+        assert (await app.http.get(app.otlp + path)).status_code == 200, path
+    assert (await app.http.get(app.otlp + "/v1/traces")).status_code == 405
+    assert (await app.http.post(app.api + "/v1/traces")).status_code == 404
+
+
+async def test_an_api_that_is_bound_more_closely_is_not_answered_on_the_address_for_traces(started):
+    app = await started(sources={"otlp": {"http": "0.0.0.0:0"}})
+    answers = {path: (await app.http.get(app.otlp + path)).status_code for path in ("/livez", "/v1/verdicts", "/")}
+    assert answers == {"/livez": 200, "/v1/verdicts": 404, "/": 404}
+    assert (await app.http.get(app.api + "/v1/verdicts")).status_code == 200
+
+
+async def test_refused_requests_are_counted_by_status_and_the_first_of_each_is_logged(started, caplog):
+    app = await started(log={"level": "warning"})
+    for _ in range(3):
+        await app.http.post(app.otlp + "/v1/traces", data={"a": "form"})
+    await app.post(b"garbage")
+    await app.http.post(app.otlp + "/v1/metrics", content=b"", headers={"content-type": "application/x-protobuf"})
+    found = await samples(app)
+    assert total(found, "sidejudge_requests_refused_total", code="415") == 3
+    assert total(found, "sidejudge_requests_refused_total", code="400") == 1
+    assert total(found, "sidejudge_requests_refused_total", code="503") == 0
+    assert total(found, "sidejudge_requests_dropped_total") == 1
+    assert [record.status for record in caplog.records if record.name == "sidejudge.receiver"] == [415, 400]
+
+
+async def test_two_monitors_do_not_share_a_store(started, configured):
+    await started()
+    with pytest.raises(StoreError, match="another monitor uses it"):
+        Monitor(configured())
+
+
+async def test_a_restart_finds_its_windows_and_what_was_open(started):
+    first = await started(**DEMO)
+    await played(first, 20)
+    await first.settled(20)
+    await first.post(request([S(trace_id=trace(1), span_id=span(2), parent_id=span(1), service="shop")]))
+    before = await first.get("/v1/status")
+    assert before["ledger"]["open"] == 1
+    await first.monitor.stop()
+
+    second = await started(**DEMO, assembly={"grace": "0s", "idle": "10m"})
+    after = await second.get("/v1/status")
+
+    def numbers(status):
+        return [{key: s[key] for key in ("service", "rubric", "n", "failures", "composite_mean")}
+                for s in status["standings"]]  # fmt: skip
+
+    assert numbers(after) == numbers(before)
+    assert (after["ledger"]["seen"], after["ledger"]["open"]) == (1, 1)
+    found = await samples(second)
+    assert total(found, "sidejudge_verdicts_total") == 0, "what the first counted is not counted again"
+    await second.post(request([root(1, tail=trace(1)[7:], service="shop")]))
+    ledger = await second.settled(1)
+    assert ledger["ended"]["no_rubric"] == 1
+    assert (await second.get(f"/v1/traces/{trace(1).hex()}"))["spans"] == 2
+
+
+async def test_late_spans_after_a_restart_are_a_revision(started):
+    first = await started(**ANY)
+    await first.post(request([root(1)]))
+    await first.settled(1)
+    await first.monitor.stop()
+    second = await started(**ANY)
+    await second.post(request([S(trace_id=trace(1, LOW), span_id=span(2), parent_id=span(1))]))
+    await until(lambda: second.monitor.ledger.balance().revisions == 1)
+    ledger = await second.settled(0)
+    assert (ledger["seen"], sum(ledger["ended"].values())) == (0, 0), "the first monitor has counted it"
+    story = await second.get(f"/v1/traces/{trace(1, LOW).hex()}")
+    assert (story["revision"], story["spans"]) == (2, 2)
+
+
+async def test_the_same_monitor_can_be_stopped_twice_and_takes_nothing_any_more(started):
+    app = await started()
+    await app.monitor.stop()
+    await app.monitor.stop()
+    assert not app.monitor.view.ready()
+
+
+@pytest.mark.parametrize(
+    ("key", "section"),
+    [
+        ("sources.otlp.http", lambda taken: {"sources": {"otlp": {"http": taken}}}),
+        ("api.listen", lambda taken: {"api": {"listen": taken}}),
+    ],
+)
+async def test_an_address_that_is_taken_is_told_and_leaves_nothing_behind(configured, key, section):
+    with bind("127.0.0.1:0", "x") as taken:
+        there = f"127.0.0.1:{taken.getsockname()[1]}"
+        monitor = Monitor(configured(**section(there)))
+        with pytest.raises(AddressError, match=f"^{key}: cannot listen on {there}"):
+            await monitor.start()
+        await monitor.stop()
+    assert not monitor.view.started()
+
+
+async def test_every_verdict_is_a_line_in_the_file_and_a_revision_is_another(started, tmp_path):
+    path = tmp_path / "verdicts.jsonl"
+    app = await started(**ANY, sinks={"jsonl": {"path": str(path)}})
+    await app.post(request([root(1), root(2)]))
+    await app.settled(2)
+    await app.post(request([S(trace_id=trace(1, LOW), span_id=span(2), parent_id=span(7))]))
+    await until(lambda: app.monitor.ledger.balance().revisions == 1)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert Counter((line["trace_id"], line["revision"]) for line in lines) == {
+        (trace(1, LOW).hex(), 1): 1, (trace(2, LOW).hex(), 1): 1, (trace(1, LOW).hex(), 2): 1,
+    }  # fmt: skip
+    found = await samples(app)
+    assert total(found, "sidejudge_exports_total", destination="jsonl") == 3
+    assert total(found, "sidejudge_exports_failed_total") == 0
+    assert total(found, "sidejudge_verdicts_total") == 2
+    assert total(found, "sidejudge_verdicts_revised_total") == 1
+
+
+async def test_between_two_rounds_of_judging_there_is_rest(configured):
+    rested = []
+    monitor = Monitor(configured(), at_rest=lambda: rested.append(monitor.ledger.open))
+    await monitor.start()
+    await until(lambda: len(rested) >= 2)
+    await monitor.stop()
+
+
+async def test_a_file_that_cannot_be_appended_to_is_told_at_the_start(configured, tmp_path):
+    monitor = Monitor(configured(sinks={"jsonl": {"path": str(tmp_path / "absent" / "v.jsonl")}}))
+    with pytest.raises(SinkError, match="cannot append"):
+        await monitor.start()
+    await monitor.stop()
+
+
+async def test_a_file_that_goes_away_later_costs_lines_and_no_verdicts(started, tmp_path):
+    folder = tmp_path / "verdicts"
+    folder.mkdir()
+    app = await started(**ANY, sinks={"jsonl": {"path": str(folder / "v.jsonl")}})
+    shutil.rmtree(folder)
+    await app.post(request([root(1)]))
+    assert (await app.settled(1))["ended"]["scored"] == 1
+    found = await samples(app)
+    assert total(found, "sidejudge_exports_failed_total", destination="jsonl") == 1
+    assert total(found, "sidejudge_exports_last_success_timestamp_seconds") == 0
+
+
+async def test_chunks_go_after_the_late_window_and_verdicts_after_retention(started):
+    now = [1_790_000_000_000_000_000]
+    app = await started(
+        lambda: now[0], **ANY, assembly={"grace": "1s", "late": "10m"}, alerts={"window": "10m"}
+    )  # fmt: skip
+    await app.post(request([root(1)]))
+    now[0] += 2 * 10**9
+    await app.settled(1)
+    store, minute = app.monitor.store, 60 * 10**9
+
+    def held():
+        return len(store.chunks(trace(1, LOW))), len(store.verdicts()), store.story(trace(1, LOW)) is not None
+
+    for later, expected in (
+        (0, (1, 1, True)),
+        (9 * minute, (1, 1, True)),
+        (2 * minute, (0, 1, True)),
+        (23 * 60 * minute, (0, 1, True)),
+        (60 * minute, (0, 0, False)),
+    ):
+        now[0] += later
+        await app.monitor.housekeeping.purge()
+        assert held() == expected, later
+    assert (await app.get("/v1/status"))["standings"][0]["n"] == 0, "its window is past too"
+
+
+async def test_what_waits_to_be_judged_is_never_purged(started):
+    now = [1_790_000_000_000_000_000]
+    app = await started(lambda: now[0], **ANY, assembly={"idle": "100h", "deadline": "200h", "late": "1m"})
+    await app.post(request([S(trace_id=trace(1), span_id=span(2), parent_id=span(1))]))
+    now[0] += 48 * 3600 * 10**9
+    await app.monitor.housekeeping.purge()
+    assert (len(app.monitor.store.chunks(trace(1))), app.monitor.ledger.open) == (1, 1)
+
+
+async def test_a_store_that_refuses_for_a_while_costs_no_verdict(started):
+    app = await started(**ANY)
+    connection = app.monitor.store._write_connection
+    refuse = "BEFORE INSERT ON traces BEGIN SELECT RAISE(ABORT, 'not now'); END"
+    connection.execute(f"CREATE TRIGGER refuses {refuse}")
+    await app.post(request([root(n) for n in range(5)]))
+    await until(lambda: len(app.monitor.pipeline.waiting) == 5)
+    assert ((await app.get("/v1/status"))["ledger"]["open"], app.monitor.view.live()) == (5, True)
+    connection.execute("DROP TRIGGER refuses")
+    assert (await app.settled(5))["ended"]["scored"] == 5
+    assert total(await samples(app), "sidejudge_verdicts_total") == 5
+
+
+async def test_when_judging_ends_by_a_bug_it_is_logged_the_probe_says_so_and_the_store_is_closed(started, caplog):
+    app = await started(**ANY)
+
+    def bug(_):
+        raise RuntimeError("a bug of ours")
+
+    app.monitor.pipeline.listeners.append(bug)
+    await app.post(request([root(1)]))
+    await until(lambda: not app.monitor.view.live())
+    assert (await app.http.get(app.api + "/livez")).status_code == 503
+    assert "judging has ended" in caplog.text
+    assert "a bug of ours" in caplog.text
+    await app.monitor.stop()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        app.monitor.store.verdicts()
+
+
+async def test_a_rubric_that_late_spans_take_away_leaves_its_window(started):
+    app = await started(routes=[{"match": {"name": "checkout"}, "rubrics": ["answer"]}, {"rubrics": ["workflow"]}])
+    await app.post(request([S(trace_id=trace(1), span_id=span(2), parent_id=span(1))]))
+    await app.settled(1)
+    known = app.monitor.windows.keys()
+    assert ([key.rubric for key in known], len(app.monitor.windows)) == (["workflow"], 1)
+    await app.post(request([S(trace_id=trace(1), span_id=span(1), name="checkout")]))
+    await until(lambda: app.monitor.ledger.balance().revisions == 1)
+    verdicts = (await app.get("/v1/verdicts"))["verdicts"]
+    assert [verdict["rubric"] for verdict in verdicts] == ["answer"]
+    assert len(app.monitor.windows) == 1, "one came, one went"
+
+
+async def test_a_store_that_cannot_be_purged_is_told_and_nothing_else_happens(started, caplog):
+    app = await started()
+    app.monitor.store.close()
+    await app.monitor.housekeeping.purge()
+    assert "could not purge the store" in caplog.text

@@ -1,0 +1,113 @@
+"""Logs: a line is a record, whatever is in it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.runtime.logging import JsonFormatter, TextFormatter, set_up
+
+NASTY = "a\nb\r\x00\x1b[31m\t\"'\\\u2028\u0085\ud800é"
+
+
+def record(message="event", *args, level=logging.WARNING, exc_info=None, **fields) -> logging.LogRecord:
+    made = logging.LogRecord("sidejudge.test", level, __file__, 1, message, args, exc_info)
+    vars(made).update(fields)
+    return made
+
+
+def raised() -> tuple:
+    try:
+        int(NASTY)
+    except ValueError:
+        return sys.exc_info()
+    raise AssertionError
+
+
+@pytest.fixture
+def loggers_restored():
+    names = ("sidejudge", "uvicorn", "apscheduler")
+    held = {name: dict(vars(logging.getLogger(name))) for name in names}
+    yield
+    for name, state in held.items():
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = state["handlers"], state["propagate"]
+        logger.setLevel(state["level"])
+
+
+def test_a_record_is_an_object_with_time_level_logger_event_and_its_fields():
+    made = record("saw %d", 3, count=3, path=Path("/x"))
+    told = json.loads(JsonFormatter().format(made))
+    at = datetime.fromtimestamp(made.created, UTC).isoformat(timespec="milliseconds")
+    assert told == {
+        "at": at, "level": "warning", "logger": "sidejudge.test", "event": "saw 3", "count": 3, "path": "/x",
+    }  # fmt: skip
+
+
+def test_a_record_is_one_line_whatever_is_in_it():
+    line = JsonFormatter().format(record(NASTY, exc_info=raised(), field=NASTY, nested={NASTY: [NASTY]}))
+    assert not set("\n\r\x00\x1b") & set(line)
+    told = json.loads(line)
+    assert (told["event"], told["field"], told["nested"]) == (NASTY, NASTY, {NASTY: [NASTY]})
+    assert "Traceback" in told["exception"]
+    assert "ValueError" in told["exception"]
+
+
+ANY = st.recursive(
+    st.none() | st.integers() | st.floats() | st.text() | st.binary() | st.dates(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.integers(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.text(), ANY)
+def test_nothing_that_is_logged_can_break_the_log(message, value):
+    for formatter in (JsonFormatter(), TextFormatter()):
+        line = formatter.format(record(message.replace("%", "%%"), field=value))
+        assert isinstance(line, str)
+    assert "\n" not in JsonFormatter().format(record(message.replace("%", "%%"), field=value))
+    json.loads(JsonFormatter().format(record("x", field=value)))
+
+
+def test_text_is_time_level_logger_event_and_quoted_fields():
+    made = record("gone", level=logging.ERROR, path="a b\n", n=2, color_message="not a field")
+    at = datetime.fromtimestamp(made.created, UTC).strftime("%H:%M:%S")
+    assert TextFormatter().format(made) == f"{at} error   sidejudge.test gone path='a b\\n' n=2"
+
+
+def test_text_shows_an_exception_below_its_line():
+    first, *rest = TextFormatter().format(record("gone", exc_info=raised())).split("\n")
+    assert first.endswith("sidejudge.test gone")
+    assert rest[0].startswith("Traceback")
+
+
+@pytest.mark.parametrize(("form", "is_json"), [("json", True), ("auto", True), ("text", False)])
+@pytest.mark.usefixtures("loggers_restored")
+def test_logs_go_to_standard_error_from_the_level_on_in_the_form_that_was_asked_for(capsys, form, is_json):
+    set_up("warning", form)
+    logger = logging.getLogger("sidejudge.part")
+    logger.info("too small")
+    logger.warning("seen", extra={"n": 1})
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert line.startswith("{") is is_json
+    assert "seen" in line
+
+
+@pytest.mark.usefixtures("loggers_restored")
+def test_setting_up_again_replaces_what_was_set_up_and_the_server_tells_only_of_trouble(capsys):
+    set_up("debug", "json")
+    set_up("debug", "json")
+    logging.getLogger("sidejudge").debug("once")
+    logging.getLogger("uvicorn.error").info("started")
+    logging.getLogger("uvicorn.error").warning("trouble")
+    events = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
+    assert events == ["once", "trouble"]

@@ -1,0 +1,40 @@
+"""Work that is started again and again: one round at a time, ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from monitor.runtime.periodic import Repeated
+
+
+async def test_a_round_that_is_under_way_is_not_doubled_and_is_ended_in_order():
+    begun, ended = asyncio.Event(), []
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append(True)
+
+    repeated = Repeated(work)
+    running = asyncio.create_task(repeated.run())
+    await begun.wait()
+    begun.clear()
+    await repeated.run()
+    assert not begun.is_set()
+    await repeated.stop()
+    await running
+    assert ended == [True]
+    await repeated.run()
+    assert not begun.is_set(), "after the end no round begins"
+
+
+async def test_what_a_round_raises_is_raised():
+    async def work() -> None:
+        raise ValueError("of the work")
+
+    with pytest.raises(ValueError, match="of the work"):
+        await Repeated(work).run()

@@ -1,0 +1,490 @@
+"""From a trace to its case: what is counted once, what is flagged, what stays unknown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.case.case import Utterance
+from scoring.case.extract import extract
+from scoring.trace.jsontext import decoded
+from scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
+from scoring.trace.trace import Trace
+
+A, L, T, C, R, O = SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.CHAIN, SpanKind.RETRIEVER, SpanKind.OTHER  # noqa: E741
+
+
+def _span(span_id: str, parent: str | None, kind: SpanKind, start: int, end: int, **fields: Any) -> Span:
+    return Span(
+        trace_id="t", span_id=span_id, parent_id=parent, name=fields.pop("name", span_id), kind=kind, dialect="test",
+        start_ns=start * 1_000_000, end_ns=end * 1_000_000, **fields,
+    )  # fmt: skip
+
+
+def _case(*spans: Span, completion: Any = "batch", **options: Any) -> Any:
+    return extract(Trace.of("t", spans, completion), **options)
+
+
+def _asks(*calls: ToolCall) -> tuple[Message, ...]:
+    return (Message(role="assistant", tool_calls=calls),)
+
+
+def _call(name: str, arguments: Any = None, call_id: str | None = None) -> ToolCall:
+    return ToolCall(name=name, arguments=arguments, call_id=call_id)
+
+
+def test_an_agent_called_twice_stands_twice_and_its_own_steps_do_not() -> None:
+    case = _case(
+        _span("root", None, A, 0, 99, agent="boss"),
+        _span("llm", "root", L, 1, 2, agent="boss"),
+        _span("one", "root", A, 3, 10, agent="research"),
+        _span("wrapper", "one", C, 4, 9, agent="research"),
+        _span("two", "root", A, 11, 20, agent="research"),
+    )
+    assert case.agents_called == ("boss", "research", "research")
+
+
+def test_an_agent_that_calls_itself_through_a_tool_runs_again_but_a_wrapper_of_it_does_not() -> None:
+    case = _case(
+        _span("a", None, A, 0, 99, agent="a"),
+        _span("same", "a", A, 1, 98, agent="a"),
+        _span("tool", "same", T, 2, 50, agent="a", tool=_call("again")),
+        _span("inner", "tool", A, 3, 40, agent="a"),
+    )
+    assert case.agents_called == ("a", "a")
+
+
+def test_steps_that_name_their_agent_stand_for_its_run() -> None:
+    steps = [("s1", "boss"), ("s2", "research"), ("s3", "research"), ("s4", "boss")]
+    case = _case(
+        _span("root", None, C, 0, 99),
+        *(_span(name, "root", C, i * 10, i * 10 + 5, agent=agent) for i, (name, agent) in enumerate(steps)),
+    )
+    assert case.agents_called == ("boss", "research", "boss")
+
+
+def test_a_trace_without_agents_and_tools_has_none_rather_than_unknown_ones() -> None:
+    case = _case(_span("llm", None, L, 0, 1, output="Hi"))
+    assert (case.agents_called, case.tools_used) == ((), ())
+
+
+def test_tools_are_unknown_where_models_answered_without_contents() -> None:
+    case = _case(_span("llm", None, L, 0, 1, capture_switch="SWITCH=on"))
+    assert case.tools_used is None
+    assert (case.content_captured, case.capture_switch, case.model_output) == (False, "SWITCH=on", None)
+
+
+def test_a_tool_span_and_the_call_in_the_message_are_one_call() -> None:
+    asked = _call("find", {"q": "x"}, "c1")
+    for spanned in (
+        _call("find", {"q": "x"}, "c1"),  # by id
+        _call("plugin-find", {"q": "x"}, "c1"),  # by id, under another name
+        _call("find", {"q": "x"}, "other"),  # by name and arguments
+        _call("find", "x"),  # by name and the only argument, sent bare
+        _call("find"),  # by name, in order
+    ):
+        case = _case(
+            _span("root", None, A, 0, 9, agent="a"),
+            _span("llm", "root", L, 1, 2, output_messages=_asks(asked)),
+            _span("tool", "root", T, 3, 4, tool=spanned),
+            _span("next", "root", L, 5, 6, input_messages=(Message(role="tool", text="found", tool_call_id="c1"),)),
+        )
+        assert case.tools_used == (
+            ToolCall(name=spanned.name, arguments={"q": "x"}, result="found", call_id="c1"),
+        ), spanned  # fmt: skip
+
+
+def test_arguments_that_a_span_leaves_out_are_those_of_the_call_that_it_carried_out() -> None:
+    asked = {"q": "x", "options": {"n": [1]}}
+    for told, call_id, wanted in (
+        ({"q": "x"}, "c", asked), ({}, "c", asked), ({"q": "y"}, "c", {"q": "y"}), ({"q": "x"}, None, {"q": "x"}),
+        ({**asked, "more": 1}, "c", {**asked, "more": 1}),
+    ):  # fmt: skip
+        case = _case(
+            _span("llm", None, L, 0, 1, output_messages=_asks(_call("find", asked, "c"))),
+            _span("tool", None, T, 2, 3, tool=_call("find", told, call_id)),
+        )
+        assert case.tools_used[-1].arguments == wanted, told
+
+
+def test_equal_calls_are_paired_in_order_and_each_counts() -> None:
+    calls = [_call("find", {"q": "x"}, f"c{n}") for n in range(3)]
+    case = _case(
+        _span("llm", None, L, 0, 1, output_messages=_asks(*calls)),
+        *(_span(f"t{n}", "llm", T, n + 2, n + 3, tool=_call("find", {"q": "x"})) for n in range(3)),
+    )
+    assert [call.call_id for call in case.tools_used] == ["c0", "c1", "c2"]
+
+
+def test_calls_that_one_answer_asks_for_side_by_side_stand_as_it_asked_whichever_began_first() -> None:
+    for first, second in ((2, 3), (3, 2), (2, 2)):
+        case = _case(
+            _span("llm", None, L, 0, 1, output_messages=_asks(_call("find", {}, "c0"), _call("weigh", {}, "c1"))),
+            _span("weighing", None, T, second, 9, tool=_call("weigh", {})),
+            _span("finding", None, T, first, 8, tool=_call("find", {})),
+            _span("next", None, L, 10, 11, output_messages=_asks(_call("add", {}, "c2"))),
+            _span("adding", None, T, 12, 13, tool=_call("add", {})),
+        )
+        assert [call.name for call in case.tools_used] == ["find", "weigh", "add"]
+
+
+def test_a_call_without_a_tool_span_gets_its_result_from_the_message_that_answers_it() -> None:
+    answer = Message(role="tool", text='{"rows": 3}', tool_call_id="c1")
+    failed = Message(role="tool", text="no such table", tool_call_id="c2", error=True)
+    case = _case(
+        _span("root", None, C, 0, 9),
+        _span(
+            "llm", "root", L, 1, 2, output_messages=_asks(_call("sql", {"q": 1}, "c1"), _call("sql", {"q": 2}, "c2"))
+        ),
+        _span("next", "root", L, 3, 4, input_messages=(answer, failed), output="Done"),
+    )
+    assert [(call.result, call.error) for call in case.tools_used] == [({"rows": 3}, None), (None, "no such table")]
+
+
+def test_an_answer_is_found_though_the_history_calls_the_call_by_another_id() -> None:
+    case = _case(
+        _span("one", None, L, 0, 1, output_messages=_asks(_call("find", {"n": 1}, "item_1"))),
+        _span("two", None, L, 2, 3, input_messages=(
+            *_asks(_call("find", {"n": 1}, "call_1")), Message(role="tool", text="here", tool_call_id="call_1"),
+        )),
+    )  # fmt: skip
+    (call,) = case.tools_used
+    assert (call.result, call.call_id) == ("here", "item_1")
+
+
+def test_answers_without_ids_belong_to_the_calls_of_that_name_or_of_none_in_order() -> None:
+    asked = (_call("find", {"n": 1}), _call("weigh", {"n": 2}), _call("find", {"n": 3}))
+    for names in (("find", "weigh", "find"), (None, None, None)):
+        told = tuple(Message(role="tool", text=f"r{n}", name=name) for n, name in enumerate(names))
+        earlier = (Message(role="tool", text="of an earlier turn", name=names[0]),)
+        case = _case(
+            _span("one", None, L, 0, 1, input_messages=earlier, output_messages=_asks(*asked)),
+            _span("two", None, L, 2, 3, input_messages=(*earlier, *told)),
+        )
+        assert [call.result for call in case.tools_used] == ["r0", "r1", "r2"]
+
+
+def test_an_answer_without_an_id_is_not_one_to_a_call_that_was_made_after_it() -> None:
+    earlier = (Message(role="tool", text="of an earlier turn", name="find"),)
+    case = _case(_span("one", None, L, 0, 1, input_messages=earlier, output_messages=_asks(_call("find", {"n": 1}))))
+    (call,) = case.tools_used
+    assert call.result is None
+
+
+def test_calls_of_earlier_turns_in_the_history_are_not_calls_of_this_trace() -> None:
+    earlier = Message(role="assistant", tool_calls=(_call("find", {"q": "old"}, "c0"),))
+    case = _case(
+        _span("llm", None, L, 0, 1, input_messages=(earlier,), output_messages=(Message(role="assistant", text="Hi"),))
+    )
+    assert case.tools_used == ()
+
+
+def test_the_same_call_told_by_two_spans_of_one_model_call_counts_once() -> None:
+    asked = _asks(_call("find", {"q": "x"}, "c1"))
+    case = _case(
+        _span("outer", None, L, 0, 9, output_messages=asked), _span("inner", "outer", L, 1, 8, output_messages=asked)
+    )
+    assert [call.name for call in case.tools_used] == ["find"]
+
+
+@pytest.mark.parametrize(
+    "name", ["transfer_to_billing", "handoff", "handoff_to_x", "delegate_work", "transfer-to-x", "hand_off"]
+)
+def test_pseudo_tools_that_pass_the_work_on_are_flagged_by_their_name(name: str) -> None:
+    (call,) = _case(_span("tool", None, T, 0, 1, tool=_call(name))).tools_used
+    assert call.handoff
+
+
+@pytest.mark.parametrize("name", ["transfer_money", "delegates", "find_handoff_notes", "transferred", "pdf_retrieval"])
+def test_tools_with_like_names_are_tools(name: str) -> None:
+    (call,) = _case(_span("tool", None, T, 0, 1, tool=_call(name))).tools_used
+    assert not call.handoff
+
+
+def test_a_tool_told_by_a_framework_and_by_an_instrumentation_of_it_is_one_call() -> None:
+    case = _case(
+        _span("upper", None, T, 0, 9, tool=_call("look_up", {"n": 1})),
+        _span("between", "upper", C, 1, 8),
+        _span("lower", "between", T, 2, 7, tool=ToolCall(name="look_up", error="KeyError: n", call_id="c")),
+    )
+    (call,) = case.tools_used
+    assert (call.arguments, call.result, call.error, call.call_id) == ({"n": 1}, None, "KeyError: n", "c")
+
+
+def test_a_tool_below_a_tool_is_another_call_where_anything_that_is_told_of_them_differs() -> None:
+    for lower in (_call("other"), _call("look_up", {"n": 2}), _call("look_up", {"n": 1}, "d")):
+        case = _case(
+            _span("upper", None, T, 0, 9, tool=_call("look_up", {"n": 1}, "c")),
+            _span("lower", "upper", T, 2, 7, tool=lower),
+        )
+        assert [call.name for call in case.tools_used] == ["look_up", lower.name]
+
+
+def test_an_agent_below_the_lower_of_two_spans_of_one_call_makes_it_a_hand_off() -> None:
+    case = _case(
+        _span("upper", None, T, 0, 9, tool=_call("ask_around", {"n": 1})),
+        _span("lower", "upper", T, 2, 7, tool=_call("ask_around", call_id="c")),
+        _span("run", "lower", A, 3, 6, agent="scout"),
+    )
+    (call,) = case.tools_used
+    assert call.handoff
+
+
+def test_a_tool_whose_name_a_model_is_told_in_another_spelling_is_one_call() -> None:
+    case = _case(
+        _span("llm", None, L, 0, 1, output_messages=_asks(_call("find_a_room", {"n": 1}, "c"))),
+        _span("tool", None, T, 2, 3, tool=ToolCall(name="Find a room", arguments={"n": 1}, result="14")),
+    )
+    (call,) = case.tools_used
+    assert (call.name, call.result, call.call_id) == ("Find a room", "14", "c")
+
+
+def test_an_agent_as_a_tool_is_flagged_by_the_run_below_it_or_by_its_name() -> None:
+    case = _case(
+        _span("boss", None, A, 0, 99, agent="boss"),
+        _span(
+            "llm",
+            "boss",
+            L,
+            1,
+            2,
+            output_messages=_asks(_call("ask_research", {"q": 1}, "c1"), _call("ask_price", {}, "c2")),
+        ),
+        _span("tool", "boss", T, 3, 50, tool=_call("expert")),
+        _span("expert", "tool", A, 4, 40, agent="lawyer"),
+        _span("inner", "expert", T, 5, 6, tool=_call("lookup")),
+        _span("research", "boss", A, 60, 70, agent="research"),
+    )
+    assert {call.name: call.handoff for call in case.tools_used} == {
+        "ask_research": True, "ask_price": False, "expert": True, "lookup": False,
+    }  # fmt: skip
+
+
+def test_a_call_without_a_span_is_a_hand_off_where_an_agent_right_below_the_asking_one_gave_its_answer() -> None:
+    for returned, handoff in (("Part 7.", True), ("Part 8.", False)):
+        case = _case(
+            _span("boss", None, A, 0, 99, agent="boss", output_messages=(
+                *_asks(_call("search", {"q": 1}, "c1")), Message(role="tool", text="Part 7.", tool_call_id="c1"),
+            )),
+            _span("clerk", "boss", A, 3, 50, agent="clerk", output=returned),
+        )  # fmt: skip
+        assert [call.handoff for call in case.tools_used] == [handoff]
+
+
+def test_tokens_count_where_nothing_below_reports_them_and_once_a_response() -> None:
+    case = _case(
+        _span("agent", None, A, 0, 99, agent="a", usage=Usage(input=99, output=99), cost_usd=9.0),
+        _span("one", "agent", L, 1, 5, usage=Usage(input=10, output=1), cost_usd=0.25),
+        _span("sdk", "one", L, 2, 4, usage=Usage(input=10, output=1), response_id="r1"),
+        _span("twin", "agent", L, 2, 4, usage=Usage(input=10, output=1), response_id="r1"),
+        _span("two", "agent", L, 6, 7, usage=Usage(input=5, output=2), response_id="r2"),
+    )
+    assert (case.input_tokens, case.output_tokens, case.cost_usd) == (15, 3, 0.25)
+
+
+def test_a_call_whose_span_holds_what_its_answer_led_to_counts_beside_the_calls_of_the_agents_it_led_to() -> None:
+    used = Usage(input=5, output=2)
+    case = _case(
+        _span("call", None, L, 0, 99, usage=used, system_prompt="Route."),
+        _span("same", "call", L, 1, 10, usage=used),
+        _span("tool", "call", T, 11, 98, tool=_call("transfer_to_clerk")),
+        _span("agent", "tool", A, 12, 97, agent="clerk", usage=Usage(input=7, output=3)),
+        _span("inner", "agent", L, 13, 20, usage=Usage(input=7, output=3)),
+    )
+    assert (case.input_tokens, case.output_tokens) == (12, 5)
+    assert case.latency_model_ms == 16.0
+    apart = _case(
+        _span("call", None, L, 0, 99, usage=used),
+        _span("tool", "call", T, 11, 98, tool=_call("transfer_to_clerk")),
+        _span("inner", "tool", L, 13, 20, usage=Usage(input=7, output=3)),
+    )
+    assert (apart.input_tokens, apart.output_tokens) == (12, 5)
+
+
+def test_a_call_told_side_by_side_by_its_library_and_an_instrumentation_counts_once() -> None:
+    used = Usage(input=5, output=2)
+
+    def tokens(*second: tuple[str, int, int]) -> int | None:
+        spans = [_span(f"s{n}", "root", L, start, end, usage=used) for n, (_, start, end) in enumerate(second)]
+        named = [replace(span, dialect=dialect) for span, (dialect, _, _) in zip(spans, second, strict=True)]
+        found: int | None = _case(_span("root", None, C, 0, 99), *named).input_tokens
+        return found
+
+    assert tokens(("a", 1, 9), ("b", 2, 8)) == 5
+    assert tokens(("a", 1, 9), ("b", 2, 8), ("a", 10, 19), ("b", 11, 18)) == 10
+    assert tokens(("a", 1, 9), ("a", 2, 8)) == 10  # two calls at once
+    assert tokens(("a", 1, 9), ("b", 2, 12)) == 10
+    assert tokens(("a", 1, 9), ("b", 2, 8), ("b", 3, 7)) == 10
+
+
+def test_usage_that_is_a_span_s_own_counts_beside_that_of_agents_below_it() -> None:
+    own = [Usage(input=10, output=1, own=True), Usage(input=5, output=1, own=True)]
+    outer, inner = _span("outer", None, A, 0, 9, usage=own[0]), _span("inner", "outer", A, 1, 8, usage=own[1])
+    assert _case(outer, inner).input_tokens == 15
+    assert _case(outer, inner, _span("llm", "inner", L, 2, 3, usage=Usage(input=5, output=1))).input_tokens == 15
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9), st.booleans()), min_size=1, max_size=7))
+def test_tokens_never_exceed_their_plain_sum_and_lack_only_roll_ups(shape: list[tuple[int, int, bool]]) -> None:
+    spans = [
+        _span(
+            str(i),
+            str(parent) if parent < i else None,
+            L,
+            i,
+            i + 1,
+            usage=Usage(input=n, output=0) if reports else None,
+        )
+        for i, (parent, n, reports) in enumerate(shape)
+    ]
+    parents = {span.parent_id for span in spans if span.usage}
+    bottom = sum(
+        span.usage.input
+        for span in spans
+        if span.usage and not Trace.of("t", spans, "batch").children.get(span.span_id)
+    )
+    total = sum(span.usage.input for span in spans if span.usage)
+    found = _case(*spans).input_tokens
+    if not any(span.usage for span in spans):
+        assert found is None
+    else:
+        assert bottom <= found <= total
+        assert parents or found == total
+
+
+def test_nothing_reported_is_unknown_and_never_zero() -> None:
+    case = _case(_span("x", None, O, 0, 1))
+    assert (case.input_tokens, case.output_tokens, case.cost_usd, case.latency_model_ms, case.model, case.context) == (
+        None,
+    ) * 6
+
+
+def test_latency_is_the_root_s_and_model_time_that_of_the_lowest_model_spans() -> None:
+    case = _case(
+        _span("root", None, C, 0, 100), _span("outer", "root", L, 10, 40), _span("inner", "outer", L, 12, 38),
+        _span("other", "root", L, 30, 50, model="m2"), _span("late", "root", C, 90, 300),
+    )  # fmt: skip
+    assert (case.latency_e2e_ms, case.latency_model_ms, case.model) == (100.0, 46.0, "m2")
+
+
+def test_without_a_root_latency_is_the_trace_s_extent() -> None:
+    case = _case(_span("a", "gone", C, 10, 20), _span("b", "gone", C, 15, 70))
+    assert (case.latency_e2e_ms, case.complete) == (60.0, False)
+
+
+def test_what_was_asked_and_answered_is_the_root_s_before_the_agent_s_before_the_model_s() -> None:
+    llms = [_span("l1", "a", L, 2, 3, input="m?", output="call"), _span("l2", "a", L, 4, 5, input="m??", output="m!")]
+    agent = _span("a", "root", A, 1, 9, agent="a", input="a?", output="a!")
+    assert (_case(_span("root", None, C, 0, 10, input="r?", output="r!"), agent, *llms).input) == "r?"
+    bare = _span("root", None, C, 0, 10, output="")
+    assert (_case(bare, agent, *llms).input, _case(bare, agent, *llms).model_output) == ("a?", "a!")
+    silent = _span("a", "root", A, 1, 9, agent="a")
+    assert (_case(bare, silent, *llms).input, _case(bare, silent, *llms).model_output) == ("m?", "m!")
+    told = _span("x", "root", C, 6, 7, trace_input="t?", trace_output="t!")
+    assert (_case(bare, agent, told).input, _case(bare, agent, told).model_output) == ("t?", "t!")
+
+
+def test_after_a_hand_over_the_last_of_the_topmost_agents_gives_the_answer() -> None:
+    case = _case(
+        _span("root", None, C, 0, 99), _span("one", "root", A, 1, 50, agent="one", input="Q", output="over to two"),
+        _span("two", "root", A, 20, 60, agent="two", input="Q2", output="A"),
+    )  # fmt: skip
+    assert (case.input, case.model_output) == ("Q", "A")
+
+
+def test_labels_are_those_of_the_highest_span_that_has_them_and_metadata_is_merged_from_the_top() -> None:
+    case = _case(
+        _span(
+            "root", None, C, 0, 9, session_id="s", metadata={"a": 1}, trace_metadata={"b": 1}, tags=("x",), name="run"
+        ),
+        _span(
+            "leaf",
+            "root",
+            L,
+            1,
+            2,
+            session_id="z",
+            user_id="u",
+            metadata={"a": 2, "c": 3},
+            tags=("x", "y"),
+            service="shop",
+        ),
+    )
+    assert (case.session_id, case.user_id, case.service, case.tags, case.name) == ("s", "u", "shop", ("x", "y"), "run")
+    assert case.metadata == {"a": 1, "b": 1, "c": 3}
+
+
+@pytest.mark.parametrize("key", ["expected_outcome", "expected_output", "expected", "reference", "ground_truth"])
+def test_the_expected_outcome_is_found_under_its_usual_names_and_decoded(key: str) -> None:
+    assert _case(_span("r", None, C, 0, 1, metadata={key: '{"a": 1}'})).expected_outcome == {"a": 1}
+    assert _case(_span("r", None, C, 0, 1, metadata={key: "Paris"})).expected_outcome == "Paris"
+
+
+def test_the_keys_of_the_expected_outcome_can_be_configured() -> None:
+    span = _span("r", None, C, 0, 1, metadata={"gold": "G", "expected": "E"})
+    assert _case(span, reference_keys=("gold",)).expected_outcome == "G"
+    assert _case(span, reference_keys=()).expected_outcome is None
+
+
+def test_the_case_s_settings_come_from_the_metadata() -> None:
+    case = _case(
+        _span(
+            "r", None, C, 0, 1, input="the task",
+            metadata={"task": "qa", "scenario": "qa_call", "config": '{"keywords": ["refund"]}', "topics": ["x"]},
+        )
+    )  # fmt: skip
+    assert (case.task, case.scenario, case.config, case.transcript) == (
+        "qa",
+        "qa_call",
+        {"keywords": ["refund"]},
+        "the task",
+    )
+    bare = _case(
+        _span("r", None, C, 0, 1, metadata={"keywords": '["refund"]', "target_language": "hi", "scenario": '{"a": 1}'})
+    )
+    assert (bare.config, bare.scenario) == ({"keywords": ["refund"], "target_language": "hi"}, {"a": 1})
+
+
+def test_a_transcript_in_the_metadata_is_text_or_turns() -> None:
+    turns = [{"speaker": "agent", "text": "Hello", "at": "00:01"}, {"text": "Hi"}, "noise"]
+    assert _case(_span("r", None, C, 0, 1, metadata={"transcript": turns})).transcript == (
+        Utterance("Hello", "agent", "00:01"), Utterance("Hi"),
+    )  # fmt: skip
+    assert _case(_span("r", None, C, 0, 1, input="Q", metadata={"transcript": "text"})).transcript == "text"
+
+
+def test_context_is_what_retrievers_returned_each_text_once() -> None:
+    case = _case(
+        _span("r", None, C, 0, 9),
+        _span("a", "r", R, 1, 2, documents=("one", "two")),
+        _span("b", "r", R, 3, 4, documents=("two",)),
+    )
+    assert case.context == ("one", "two")
+    assert _case(_span("r", None, R, 0, 1)).context == ()
+
+
+def test_the_first_error_and_the_sampling_probability_travel_with_the_case() -> None:
+    case = _case(
+        _span("r", None, C, 0, 9), _span("t", "r", T, 1, 2, error="E: no", tool=_call("f")), sampling_probability=0.25
+    )
+    assert (case.error, case.sampling_probability, case.completion) == ("E: no", 0.25, "batch")
+
+
+@pytest.mark.parametrize(
+    "text", ["[NaN]", '["\\ud83d"]', "[" * 100 + "]" * 100, "[1" + "0" * 30 + "]", "{", "[" * 100_000, "word", "30"]
+)
+def test_text_that_could_not_be_written_again_stays_text(text: str) -> None:
+    assert decoded(text) == text
+
+
+def test_a_cycle_of_parents_is_extracted_like_any_trace() -> None:
+    case = _case(
+        _span("a", "b", A, 0, 1, agent="x", usage=Usage(input=1, output=1)),
+        _span("b", "a", A, 0, 1, agent="y", input="Q"),
+    )
+    assert case.complete is False
+    assert set(case.agents_called) == {"x", "y"}

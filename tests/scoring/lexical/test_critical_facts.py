@@ -1,0 +1,107 @@
+"""Critical facts of sentences, and how they drift: numbers, units, dates, times, codes, any script's digits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.lexical.critical_facts import Facts, drift
+
+
+def texts(text):
+    return [fact.text for fact in Facts(text).facts]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("₹४९ का रिफंड 3–5 कार्य दिवसों में, खाता ९९८७", ["49", "3–5", "9987"]),
+        (
+            "TXN-4471, AB12345 und 4471a am 12. März 2026 um 10:30",
+            ["12. märz 2026", "10:30", "txn-4471", "ab12345", "4471a"],
+        ),
+        ("5 लाख रुपये, 10km, 5th, Rs.49, 5%", ["5", "10", "5", "49", "5"]),
+        ("账号9987 在3天内", ["9987", "3"]),
+        ("forty nine dollars", ["49"]),
+        ("from 3 to 5 days, ₹49 and ₹49", ["3 to 5", "49"]),
+        ("nothing to see", []),
+    ],
+)  # fmt: skip
+def test_facts_are_read_each_once(text, found):
+    assert texts(text) == found
+
+
+@pytest.mark.parametrize(
+    ("expected", "said"),
+    [
+        ("₹४९", "49 रुपये"),
+        ("₹5,00,000", "5 लाख रुपये"),
+        ("1.234,50 €", "EUR 1,234.5"),
+        ("3–5 कार्य दिवस", "3 से 5 दिन"),
+        ("2 दिन", "दो दिन"),
+        ("दो दिन", "2 दिन"),
+        ("12 मार्च 2026", "12/03/2026"),
+        ("12 March 2026", "March 12"),
+        ("COVID-19", "Covid 19"),
+        ("COVID 19", "COVID-19"),
+        ("TXN-4471", "txn 4471"),
+        ("10km", "10 km"),
+        ("49", "49 euros"),
+    ],
+)
+def test_one_fact_written_two_ways_does_not_drift(expected, said):
+    found = drift(expected, said)
+    assert (found.omitted, found.added) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("expected", "said"),
+    [
+        ("3–5 दिन", "7–10 दिन"),
+        ("3–5 days", "3–7 days"),
+        ("5 दिन", "5 घंटे"),
+        ("5 lakh", "5 crore"),
+        ("₹49", "$49"),
+        ("5%", "5 years"),
+        ("12 March 2026", "12 March 2025"),
+        ("12 March", "12 April"),
+        ("10:30", "11:30"),
+        ("TXN-4471", "TXN-4472"),
+        ("AB12345", "AC12345"),
+        ("खाता ९९८७", "खाता ९९८८"),
+        ("forty nine dollars", "fifty nine dollars"),
+    ],
+)
+def test_a_changed_fact_is_one_omission_and_no_addition_beyond_it(expected, said):
+    found = drift(expected, said)
+    assert (len(found.omitted), len(found.added), found.additions) == (1, 1, 0)
+
+
+def test_a_dropped_fact_is_omitted_and_an_invented_one_added():
+    assert len(drift("₹49 in 3 days", "in 3 days").omitted) == 1
+    assert drift("in 3 days", "₹49 in 3 days").additions == 1
+
+
+def test_what_the_source_states_is_not_an_addition():
+    assert drift("पचास हज़ार रुपये", "50,000 रुपये", source="rupees 50,000").additions == 0
+    assert drift("पचास हज़ार रुपये", "70,000 रुपये", source="rupees 50,000").additions == 1
+
+
+@given(st.text(alphabet="0123456789०९ .,:-–/₹$%kmAQtoन दिसे", max_size=60))
+def test_a_sentence_never_drifts_from_itself(text):
+    found = drift(text, text)
+    assert (found.omitted, found.added) == ((), ())
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_omissions_one_way_are_additions_the_other(left, right):
+    there, back = drift(left, right), drift(right, left)
+    assert (there.omitted, there.added) == (back.added, back.omitted) or "\ud800" <= max(left + right) <= "\udfff"
+
+
+@pytest.mark.parametrize(
+    "unit", ["1", "1 ", "1-", "1.", "a1-", "12:30 ", "1/1/2026 ", "₹1 to ", "१", "a", "5 लाख ", "9" * 500 + " "]
+)
+def test_long_texts_are_read_in_linear_time(unit):
+    Facts(unit * (200_000 // len(unit)))

@@ -1,0 +1,93 @@
+"""Hysteresis, told in letters: h, w, c and i are looks; the status after each is a letter too."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.status.hysteresis import NONE, Held, Hysteresis, Look, step
+from scoring.status.status import Status
+
+LETTERS = {"h": Status.HEALTHY, "w": Status.WARNING, "c": Status.CRITICAL, "i": Status.INSUFFICIENT_DATA}
+NAMES = {status: letter for letter, status in LETTERS.items()}
+RULE = Hysteresis(needed=2, looks=3, recovery_margin=0.02, hold_ns=0)
+
+
+def look(letter: str) -> Look:
+    """``n`` is no verdict at all; an upper-case letter is healthier without the margin than with it: H is h, w with."""
+    if letter == "n":
+        return Look(status=Status.INSUFFICIENT_DATA, with_margin=Status.INSUFFICIENT_DATA, empty=True)
+    if letter == "H":
+        return Look(status=Status.HEALTHY, with_margin=Status.WARNING)
+    return Look(status=LETTERS[letter], with_margin=LETTERS[letter])
+
+
+def played(letters: str, rule: Hysteresis = RULE) -> str:
+    held, told = None, ""
+    for minute, letter in enumerate(letters):
+        held = step(held, look(letter), minute, rule)
+        told += NAMES[held.status]
+    return told
+
+
+@pytest.mark.parametrize(
+    ("looks", "told"),
+    [
+        ("hhhh", "hhhh"),
+        ("hwhhh", "hhhhh"),  # one bad look is nothing
+        ("hwhw", "hhhw"),  # two of three are
+        ("hwww", "hhww"),
+        ("hwcc", "hhwc"),  # critical looks count as warnings too
+        ("hccc", "hhcc"),
+        ("hhwwhh", "hhhwwh"),  # back after two good looks
+        ("hhwwHHHH", "hhhwwwww"),  # good only without the margin: not good enough to recover
+        ("cchwhw", "iccwww"),  # from critical to warning when two looks are no worse than that
+        ("iiih", "iiih"),  # the first sufficient look calls it healthy
+        ("iww", "iiw"),
+        ("iwhhh", "iiihh"),  # one bad look: now two good ones are needed
+        ("hhihihih", "hhhhhhhh"),  # a sample about its minimum
+        ("hhiii", "hhhhi"),  # too little for all of the looks
+        ("hhn", "hhi"),  # silence is told at once
+        ("hwwiii", "hhwwwi"),  # and is no recovery
+        ("hwwnh", "hhwii"),  # nor is the first good look after it, while bad ones are remembered
+    ],
+)
+def test_stories(looks, told):
+    assert played(looks) == told
+
+
+def test_a_status_gets_better_only_once_it_has_lasted_and_gets_worse_at_once():
+    rule = Hysteresis(needed=1, looks=1, recovery_margin=0.0, hold_ns=3)
+    assert played("hwhhhhc", rule) == "hwwwhhc"
+
+
+@given(st.text("hwci", min_size=1, max_size=40))
+def test_without_hysteresis_it_is_the_status_of_the_moment(letters):
+    assert played(letters, NONE) == letters
+
+
+@given(st.text("hwcinH", max_size=40), st.integers(0, 40))
+def test_a_restart_changes_nothing(letters, at):
+    held = None
+    for minute, letter in enumerate(letters):
+        held = step(held, look(letter), minute, RULE)
+        if minute == at:
+            held = Held.of_json(json.loads(json.dumps(held.to_json())))
+    assert (NAMES[held.status] if held else "") == played(letters)[-1:]
+
+
+@given(st.text("hwcin", min_size=1, max_size=60))
+def test_it_never_alarms_on_fewer_looks_than_are_needed(letters):
+    told = played(letters)
+    for minute, letter in enumerate(told):
+        if letter in "wc" and told[max(0, minute - 1)] not in "wc":
+            assert sum(each in "wc" for each in letters[max(0, minute - 2) : minute + 1]) >= 2
+
+
+@pytest.mark.parametrize("wrong", [{"needed": 0}, {"needed": 4, "looks": 3}, {"recovery_margin": 1.0}, {"hold_ns": -1}])
+def test_what_is_no_rule_is_refused(wrong):
+    with pytest.raises(ValueError, match="it takes"):
+        Hysteresis(**wrong)

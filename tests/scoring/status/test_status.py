@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.statistics.estimate import estimate
+from scoring.status.status import SEED, Appraisal, Policy, Status, Thresholds, appraise, status
+
+
+def of(passes: int, failures: int, weight: float = 1.0):
+    return estimate([(True, weight)] * passes + [(False, weight)] * failures)
+
+
+def seed_status(passed: int, total: int) -> str:
+    """Seed 004's ProductionMonitor, as it is written."""
+    if not total:
+        return "insufficient_data"
+    pass_rate = passed / total
+    if pass_rate < 0.70:
+        return "critical"
+    if pass_rate < 0.85:
+        return "warning"
+    return "healthy"
+
+
+@given(st.integers(0, 400), st.integers(0, 400), st.sampled_from([1.0, 100.0, 1 / 0.3, 1 / 0.07]))
+def test_point_mode_from_the_first_sample_is_the_seeds_monitor(passes, failures, weight):
+    assert appraise(of(passes, failures, weight), SEED).status == seed_status(passes, passes + failures)
+
+
+@pytest.mark.parametrize(
+    ("passes", "failures", "expected"),
+    [(0, 0, "insufficient_data"), (1, 0, "healthy"), (0, 1, "critical"), (17, 3, "healthy"), (84, 16, "warning"),
+     (7, 3, "warning"), (69, 31, "critical"), (85, 15, "healthy"), (70, 30, "warning")],
+)  # fmt: skip
+def test_seed_examples_at_and_around_the_thresholds(passes, failures, expected):
+    assert appraise(of(passes, failures), SEED).status == expected
+
+
+def test_below_min_samples_nothing_is_said():
+    policy = Policy(mode="point", min_samples=30)
+    assert appraise(of(0, 29), policy).status is Status.INSUFFICIENT_DATA
+    assert appraise(of(0, 30), policy).status is Status.CRITICAL
+    assert appraise(of(0, 30, weight=1 / 0.3), policy).status is Status.CRITICAL
+
+
+def test_min_samples_counts_effective_samples_not_verdicts():
+    lopsided = estimate([(False, 1.0)] * 60 + [(True, 1000.0)])
+    assert appraise(lopsided, Policy(min_samples=30)).status is Status.INSUFFICIENT_DATA
+
+
+def test_bound_mode_waits_until_even_the_upper_bound_is_below():
+    # 23 of 30 is 0.77, below 0.85, but the truth may well be 0.87.
+    assert status(of(23, 7), Thresholds()) is Status.HEALTHY
+    assert status(of(20, 10), Thresholds()) is Status.WARNING
+    assert status(of(230, 70), Thresholds()) is Status.WARNING
+    assert status(of(15, 15), Thresholds()) is Status.CRITICAL
+
+
+def test_bound_mode_needs_failures_not_only_samples():
+    strict = Thresholds(warning=1.0, critical=0.99)
+    lucky = Policy(thresholds=strict, min_samples=1, min_failures=3)
+    assert appraise(of(0, 2), lucky).status is Status.HEALTHY
+    assert "only 2 of the 3 failures" in appraise(of(0, 2), lucky).reason
+    assert appraise(of(0, 3), lucky).status is Status.CRITICAL
+
+
+@given(st.integers(0, 200), st.integers(0, 200))
+def test_bound_mode_never_speaks_up_where_point_mode_is_silent(passes, failures):
+    order = [Status.HEALTHY, Status.WARNING, Status.CRITICAL]
+    sample = of(passes, failures)
+    point = appraise(sample, Policy(mode="point")).status
+    bound = appraise(sample, Policy(mode="bound")).status
+    if point is Status.INSUFFICIENT_DATA:
+        assert bound is Status.INSUFFICIENT_DATA
+    else:
+        assert order.index(bound) <= order.index(point)
+
+
+@given(st.integers(0, 200), st.integers(0, 200))
+def test_a_failure_turned_pass_never_makes_it_worse(passes, failures):
+    order = [Status.HEALTHY, Status.WARNING, Status.CRITICAL]
+    for mode in ("point", "bound"):
+        before = appraise(of(passes, failures + 1), Policy(mode=mode, min_samples=1)).status
+        after = appraise(of(passes + 1, failures), Policy(mode=mode, min_samples=1)).status
+        assert order.index(after) <= order.index(before)
+
+
+def test_reasons_name_the_numbers():
+    assert appraise(None, Policy()) == Appraisal(Status.INSUFFICIENT_DATA, "no verdict in the window")
+    assert appraise(of(3, 1), Policy()).reason == "4 effective samples, 30 are needed"
+    assert appraise(of(15, 15), Policy()).reason == (
+        "pass ratio 0.500: its upper bound 0.644 (95%) is below the critical threshold 0.7"
+    )
+    assert appraise(of(30, 0), SEED).reason == "pass ratio 1.000 is not below the warning threshold 0.85"
+
+
+@pytest.mark.parametrize("pair", [(0.7, 0.85), (1.1, 0.5), (0.5, -0.1)])
+def test_thresholds_out_of_order_are_refused(pair):
+    warning, critical = pair
+    with pytest.raises(ValueError, match="critical <= warning"):
+        Thresholds(warning=warning, critical=critical)
