@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.runs.calibrated import Calibrated, Figure, Rate
 from scoring.statistics.agreement import Kappa
 from scoring.status.agreement_snapshot import AgreementStanding, QueueStanding

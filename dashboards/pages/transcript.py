@@ -9,7 +9,7 @@ from dataclasses import replace
 from scoring.case.case import Case
 from scoring.case.conversation import turns
 from scoring.case.grounds import written
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.trace.span import Json
 
 from .evidence import Evidence, Marker

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from scoring.embedding.vector import Vector
+from scoring.evaluators.vector import Vector
 from scoring.lexical.label import label
 from scoring.lexical.secrets import struck
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from integrations.provider.errors import Kind, ProviderError, read_error
 from integrations.provider.library import LiteLLM
-from scoring.embedding.vector import Vector
+from scoring.evaluators.vector import Vector
 
 
 class RemoteModel:

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from scoring.lexical.label import label
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Judgement, Scored
+from scoring.result.result import Judgement, Scored
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
 from scoring.verdict.verdict import Score, State, Verdict

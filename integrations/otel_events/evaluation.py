@@ -16,7 +16,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
 from scoring.lexical.label import label
-from scoring.metrics.result import Failed, Judgement, Scored
+from scoring.result.result import Failed, Judgement, Scored
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.score_name import composite_name, score_name
 from scoring.verdict.verdict import Score, Verdict

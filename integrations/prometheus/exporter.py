@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
 from scoring.alerts.lifecycle import Turn
-from scoring.metrics.result import Failed, NotApplicable, Scored
+from scoring.result.result import Failed, NotApplicable, Scored
 from scoring.status.agreement_snapshot import AgreementStanding
 from scoring.status.export_snapshot import ExportStanding
 from scoring.status.judge_snapshot import JudgeStanding

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from scoring.metrics.result import Failed, Scored
+from scoring.result.result import Failed, Scored
 from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from scoring.trace.record import record
 from scoring.verdict.verdict import Selection, Verdict

@@ -16,10 +16,10 @@ from monitor.evaluate.pipeline import Pipeline
 from monitor.ingest.assembler import Assembler
 from monitor.ingest.outcomes import Ledger, Reason
 from monitor.ingest.sampler import probability, random_bits, threshold
-from monitor.offline.inspect import Inspected, inspect_spans
 from scoring.trace.instant import written
 
 from .explain import happened
+from .inspect import Inspected, inspect_spans
 
 
 def shows_contents(allowed: Literal["loopback", "always", "never"], caller: str | None) -> bool:

@@ -113,7 +113,7 @@ def _name(category: Said | bool) -> str:  # noqa: FBT001  # a category, not a sw
 
 
 def _cells(figure: Figure) -> tuple[str, str, str, str]:
-    from scoring.metrics.result import Unavailable  # noqa: PLC0415
+    from scoring.result.result import Unavailable  # noqa: PLC0415
     from scoring.statistics.rogan_gladen import Corrected  # noqa: PLC0415
 
     if isinstance(figure, Unavailable):

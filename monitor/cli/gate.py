@@ -13,7 +13,7 @@ from .errors import DATA, CommandError
 
 if TYPE_CHECKING:
     from monitor.offline.score.runs import Runs
-    from scoring.metrics.result import Unavailable
+    from scoring.result.result import Unavailable
     from scoring.runs.metadata import MetadataReport
     from scoring.runs.release import Release, RunReport
     from scoring.statistics.spread import Spread
@@ -144,7 +144,7 @@ def _figures(runs: Sequence[tuple[str, RunReport]]) -> tuple[tuple[str, ...], li
 
 
 def _spread(figure: str, found: Spread | Unavailable) -> tuple[str, ...]:
-    from scoring.metrics.result import Unavailable  # noqa: PLC0415
+    from scoring.result.result import Unavailable  # noqa: PLC0415
 
     if isinstance(found, Unavailable):
         return figure, "-", "-", found.reason

@@ -14,7 +14,7 @@ from .errors import DATA, CommandError
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from monitor.offline.inspect import Inspected
+    from monitor.api.inspect import Inspected
     from scoring.case.case import Case
 
 
@@ -30,7 +30,7 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
     in the case format, which 'score' reads.
     """
     from integrations.otlp.wire.recording import RecordingError, read_files  # noqa: PLC0415
-    from monitor.offline.inspect import inspect_spans  # noqa: PLC0415
+    from monitor.api.inspect import inspect_spans  # noqa: PLC0415
 
     if any(str(file) == "-" for file in files):
         raise CommandError("-: standard input is not read", "name the files, each with one OTLP export request")
@@ -120,7 +120,7 @@ def _contents(case: Case) -> Iterator[tuple[str, object]]:
 
 
 def _circumstances(found: Inspected) -> Iterator[tuple[str, object]]:
-    from monitor.offline.inspect import SHOWN, UNREAD  # noqa: PLC0415
+    from monitor.api.inspect import SHOWN, UNREAD  # noqa: PLC0415
 
     case = found.case
     tokens = "unknown" if case.input_tokens is None else f"{case.input_tokens} in, {case.output_tokens} out"

@@ -59,7 +59,6 @@ def score(
     from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
     from monitor.config.rubrics import configured  # noqa: PLC0415
     from monitor.evaluate.build import answering  # noqa: PLC0415
-    from monitor.evaluate.router import Router  # noqa: PLC0415
     from monitor.offline.score.append_file import AnotherRunError  # noqa: PLC0415
     from monitor.offline.score.expense import Expense  # noqa: PLC0415
     from monitor.offline.score.in_flight import JudgeOutError  # noqa: PLC0415
@@ -67,6 +66,7 @@ def score(
     from monitor.offline.score.run import Batch  # noqa: PLC0415
     from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf  # noqa: PLC0415
     from monitor.offline.score.verdict_file import VerdictFile, VerdictStream  # noqa: PLC0415
+    from monitor.route.router import Router  # noqa: PLC0415
 
     settings = runnable(config).config
     rubrics = configured(settings)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from ipaddress import ip_address
 
-from scoring.metrics.result import Method
+from scoring.result.result import Method
 from scoring.rubrics import RUBRICS
 
 from . import Config

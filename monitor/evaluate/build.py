@@ -12,7 +12,7 @@ from integrations.provider.errors import Kind, ProviderError
 from monitor.config import Config
 from monitor.config.evaluators import JudgeSection
 from scoring.case.case import Case
-from scoring.lexical import answers as lexical
+from scoring.evaluators import lexical
 from scoring.questions.question import Question, Reply
 from scoring.status.judge_snapshot import JudgeStanding, ModelStanding, Spending
 

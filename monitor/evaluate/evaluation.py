@@ -11,8 +11,8 @@ from types import GeneratorType
 from typing import TypeAlias, TypeVar
 
 from scoring.case.case import Case
-from scoring.metrics.result import Judgement, Result
 from scoring.questions.question import Answer, Evaluation, NoAnswer, Question, Reply, Steps
+from scoring.result.result import Judgement, Result
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Selection, Verdict, reach_verdict
 

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from scoring.case.case import Case
-from scoring.lexical import answers as lexical
-from scoring.metrics.result import Failed
+from scoring.evaluators import lexical
 from scoring.questions.question import Question, Reply
+from scoring.result.result import Failed
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Selection, Verdict, reach_verdict
 

@@ -10,7 +10,7 @@ from typing import Any
 from monitor.ingest.outcomes import Reason
 from monitor.sessions.turns import SessionTurn
 from scoring.case.case import Case
-from scoring.metrics.result import Failed
+from scoring.result.result import Failed
 from scoring.trace.record import record
 from scoring.trace.span import Completion
 from scoring.verdict.verdict import State, Verdict

@@ -16,6 +16,7 @@ from monitor.evaluate.references.lookup import References
 from monitor.ingest.assembler import Closing
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import Decision
+from monitor.route.router import Excluded, Router
 from monitor.sessions.turns import Conversations
 from scoring.case.case import Case
 from scoring.case.extract import extract
@@ -28,7 +29,6 @@ from .evaluation import Hearing
 from .evaluator import Evaluator
 from .job import Trial, fail
 from .result import Ending, reason_of, revise
-from .router import Excluded, Router
 
 
 class Archive(Protocol):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from monitor.evaluate.result import Ending
 from monitor.ingest.outcomes import Reason
-from scoring.metrics.result import Failed
+from scoring.result.result import Failed
 
 
 class Failure(StrEnum):

@@ -41,7 +41,6 @@ from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.pipeline import Pipeline
 from monitor.evaluate.references.build import references
 from monitor.evaluate.references.lookup import REFRESH_S
-from monitor.evaluate.router import Router
 from monitor.evaluate.stages import Trials
 from monitor.feedback.build import Annotating
 from monitor.ingest.anomalies import Traffic
@@ -55,6 +54,7 @@ from monitor.ingest.server import AddressError, Server, address, bind
 from monitor.ingest.tls import CertificateError
 from monitor.revise.build import belated
 from monitor.revise.schedule import EVERY_S as ROUND_S
+from monitor.route.router import Router
 from monitor.runtime.tuning.yield_to_requests import GivingWay
 from monitor.sessions.windows import Sessions
 from scoring.alerts.event import AlertEvent

@@ -9,9 +9,9 @@ from monitor.config.model import Sessions as SessionsSection
 from monitor.evaluate.deferred import Backlog
 from monitor.evaluate.judge_queue import Docket
 from monitor.evaluate.pipeline import BATCH
-from monitor.evaluate.router import Router
 from monitor.evaluate.stages import Trials
 from monitor.ingest.assembler import Limits
+from monitor.route.router import Router
 from monitor.sessions.turns import Conversations
 from monitor.sessions.windows import SessionLimits
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from integrations.cases import case_of
-from monitor.evaluate.router import Router
 from monitor.ingest.sampler import Decision
+from monitor.route.router import Router
 from scoring.case.case import Case, Utterance
 from scoring.case.session import Turn, conversation, turn_of
 from scoring.trace.loop_guard import evaluator_traffic

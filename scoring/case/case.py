@@ -19,9 +19,8 @@ from scoring.trace.span import Completion, Json, ToolCall
 
 if TYPE_CHECKING:
     from scoring.scenario.scenario import Scenario
+from scoring.lexical.transcript import Moment, moments_of_text, moments_of_turns
 from scoring.lexical.transcript_index import MAX_TRANSCRIPT, Witness
-
-from .transcript import Moment, moments_of_text, moments_of_turns
 
 T = TypeVar("T")
 

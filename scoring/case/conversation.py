@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scoring.lexical.text import normalise
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.trace.span import Json
 
 from .case import Case, Utterance

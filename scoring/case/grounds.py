@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 
 from scoring.lexical.label import label
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.scenario.scenario import Scenario, ScenarioError, parse_scenario
 from scoring.trace.span import Json, ToolCall
 

@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scoring.case.case import parse_output
+from scoring.questions import contract
 from scoring.questions.question import Question
-
-from . import contract
 
 MAX_ANSWER = 1_000_000
 """Characters of a judge's text that are read."""

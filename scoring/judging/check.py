@@ -12,14 +12,13 @@ from dataclasses import replace
 from scoring.case.case import Case
 from scoring.case.conversation import turns
 from scoring.case.grounds import called_tools, ground_truth, sources, stated_scenario, written
-from scoring.lexical import answers as lexical
+from scoring.evaluators import lexical
 from scoring.lexical.claims import claims
 from scoring.lexical.facts import MAX_TEXT, amounts
 from scoring.lexical.label import label
 from scoring.lexical.statement import MAX_STATEMENT, contradicts, read_statement, says_the_same
 from scoring.lexical.text import WordIndex, same, tokens
 from scoring.metrics.judge_metrics import ACCEPTABLE_SCORE
-from scoring.metrics.result import Unavailable
 from scoring.questions.agent import GradeAgent
 from scoring.questions.benchmarks import SameFact, StatedClaims
 from scoring.questions.dimensions import VerifyClaims
@@ -27,6 +26,7 @@ from scoring.questions.quality import GradeQuality
 from scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, Question
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from scoring.questions.translation import KeepsFact, OutcomeDrift
+from scoring.result.result import Unavailable
 
 from .figures import absent_from, disagree, figures
 

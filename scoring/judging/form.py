@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scoring.lexical.label import label
+from scoring.questions import contract
 from scoring.questions.question import Question
 from scoring.trace.span import Json
 
-from . import contract
 from .answers import Reader, explanation, level
 from .parts import lines
 from .prompt import ANSWERS, DATA, FIVE_FIELDS, SEED_000, version

@@ -12,7 +12,7 @@ from scoring.case.case import Case, Utterance
 from scoring.case.conversation import turns
 from scoring.case.grounds import called_tools, criteria, ground_truth, sources, stated_scenario, written
 from scoring.lexical.text import normalise
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.trace.span import Json
 
 

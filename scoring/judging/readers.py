@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from scoring.metrics.judge_metrics import Definition
 from scoring.metrics.judged_benchmarks import SOUNDNESS
 from scoring.metrics.summary import MAX_FACTS
+from scoring.questions import contract
 from scoring.questions.benchmarks import FollowsInstructions, PiecesNeeded, PiecesUsed
 from scoring.questions.question import Question
 from scoring.rubrics.agent import parse_agent_grade
@@ -14,7 +15,6 @@ from scoring.rubrics.answer import parse_grade
 from scoring.rubrics.dimensions import parse_claims, parse_level
 from scoring.rubrics.quality import parse_quality
 
-from . import contract
 from .answers import ParseError, Reader, explanation, level, objects, texts
 
 MOST = 500

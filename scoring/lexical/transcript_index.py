@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from scoring.case.transcript import Moment
-
 from .claims import Claim, stems, words_of
 from .facts import Number, dates, numbers, same_date, timestamps
 from .lexicon import ACTS, DISAVOWALS, NEGATIONS
 from .numerals import spoken_numbers
 from .text import WordIndex, normalise, tokens
+from .transcript import Moment
 
 MAX_TRANSCRIPT = 500_000
 """Characters of a transcript that lexical answers are given on: some eight hours of speech."""

@@ -12,8 +12,8 @@ from scoring.case.case import Case
 from scoring.case.conversation import transcript_turns
 from scoring.questions.benchmarks import PiecesNeeded, PiecesUsed
 from scoring.questions.question import Question, Reply, Steps
+from scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
 
-from .result import Failed, Judgement, Method, Scored, Unavailable
 from .settle import settle
 
 MAX_PIECES = 2000

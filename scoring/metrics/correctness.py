@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from scoring.case.case import Case
 from scoring.case.conversation import question_of
 from scoring.case.grounds import written
-from scoring.embedding.similarity import read_cosines
-from scoring.lexical.closed_form import Comparison, compare
-from scoring.lexical.pairing import Pairing, pair_up
-from scoring.lexical.stated import ECHOES, sentences
 from scoring.lexical.text import same
 from scoring.questions.benchmarks import SameFact, StatedClaims
 from scoring.questions.question import NoAnswer, Question, Reply, Steps
 from scoring.questions.translation import SentenceSimilarity
+from scoring.result.result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
 from scoring.trace.span import Json
 
+from .closed_form import Comparison, compare
 from .grounding import read_claims
-from .result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
+from .pairing import Pairing, pair_up
 from .settle import judgements_of, least_certain, methods_of, settle
+from .similarity import read_cosines
+from .stated import ECHOES, sentences
 from .structure import shown
 from .summary import MAX_FACTS, Fact
 

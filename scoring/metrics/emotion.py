@@ -5,9 +5,9 @@ from __future__ import annotations
 from scoring.case.case import Case
 from scoring.lexical.label import label
 from scoring.lexical.text import normalise
+from scoring.result.result import Result, Scored, Unavailable
 from scoring.trace.span import Json
 
-from .result import Result, Scored, Unavailable
 from .structure import kind, reference, shown
 
 _DIGITS = 9

@@ -10,14 +10,14 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from scoring.case.case import Case
-from scoring.lexical.stated import stated
 from scoring.lexical.text import normalise
 from scoring.questions.benchmarks import StatedClaims
 from scoring.questions.question import NoAnswer, Question, Reply, Steps
 from scoring.questions.text import Supported
+from scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
 
-from .result import Failed, Judgement, Method, Scored, Unavailable
 from .settle import judgements_of, least_certain, methods_of, settle, truth
+from .stated import stated
 from .structure import shown
 from .summary import MAX_FACTS, Fact, why
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from scoring.case.case import Case
-from scoring.lexical.pairing import Pairing, pair_up
 from scoring.lexical.text import normalise
 from scoring.questions.question import Steps
 from scoring.questions.text import CorrectHighlight, SameHighlight
+from scoring.result.result import Scored, Unavailable
 
-from .result import Scored, Unavailable
+from .pairing import Pairing, pair_up
 from .settle import settle, truth
 from .structure import shown
 from .summary import MAX_FACTS, known_texts, summaries, why

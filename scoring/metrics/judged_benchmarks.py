@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scoring.case.case import Case
-from scoring.judging import contract
 from scoring.lexical.label import label
+from scoring.questions import contract
 from scoring.questions.benchmarks import FollowsInstructions, SoundReasoning
 from scoring.questions.question import Steps
+from scoring.result.result import NotApplicable, Scored, Unavailable
 
 from .correctness import both_sides
-from .result import NotApplicable, Scored, Unavailable
 from .settle import settle
 from .structure import shown
 

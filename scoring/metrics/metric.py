@@ -10,9 +10,8 @@ from typing import TypeAlias
 from scoring.case.case import Case
 from scoring.lexical.label import label
 from scoring.questions.question import Begun, Steps
-
-from .bands import Bands
-from .result import Failed, Method
+from scoring.result.bands import Bands
+from scoring.result.result import Failed, Method
 
 Measure: TypeAlias = Callable[[Case], Begun]
 """The function of a metric: plain arithmetic, or a generator that asks questions."""

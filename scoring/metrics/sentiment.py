@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from scoring.case.case import Case
 from scoring.lexical.text import normalise
+from scoring.result.result import Result, Scored, Unavailable
 from scoring.trace.span import Json
 
-from .result import Result, Scored, Unavailable
 from .structure import Matched, items, kind, match_by_id, reference, shown, strict_key
 
 CLASSES = ("positive", "neutral", "negative")

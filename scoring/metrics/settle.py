@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from scoring.questions.question import Answer, NoAnswer, Reply
-
-from .result import Failed, Judgement, Method, Scored, Unavailable
+from scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
 
 T = TypeVar("T")
 

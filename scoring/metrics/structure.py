@@ -15,11 +15,11 @@ from itertools import islice
 
 from scoring.case.case import Case, ParsedOutput
 from scoring.lexical.label import label
+from scoring.result.bands import must_be_one
+from scoring.result.result import Result, Scored, Unavailable
 from scoring.trace.span import Json
 
-from .bands import must_be_one
 from .metric import Metric
-from .result import Result, Scored, Unavailable
 
 _SHOWN = 5
 _SHOWN_IDS = 50

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from scoring.case.case import Case
 from scoring.questions.question import Evaluation, Steps
+from scoring.result.result import Failed, NotApplicable, Scored, Unavailable
 
 from .metric import Metric
-from .result import Failed, NotApplicable, Scored, Unavailable
 from .settle import carried, least_certain
 
 

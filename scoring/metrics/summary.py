@@ -10,9 +10,9 @@ from scoring.case.case import Case
 from scoring.lexical.text import normalise, same
 from scoring.questions.question import Answer, NoAnswer, Reply, Steps
 from scoring.questions.text import SameIntent, SummaryClaims, Supported
+from scoring.result.result import Failed, Result, Scored, Unavailable
 from scoring.trace.span import Json
 
-from .result import Failed, Result, Scored, Unavailable
 from .settle import judgements_of, least_certain, methods_of, settle, truth
 from .structure import items, kind, reference, shown
 

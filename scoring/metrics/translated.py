@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from scoring.case.case import Case
 from scoring.lexical.mention import Mentions
 from scoring.lexical.text import normalise, same
+from scoring.result.result import Unavailable
 from scoring.trace.span import Json
 
-from .result import Unavailable
 from .structure import Matched, items, kind, match_by_id, reference, shown, strict_key
 
 

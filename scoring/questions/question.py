@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import GeneratorType
 from typing import Generic, TypeAlias, TypeVar
 
-from scoring.metrics.result import Judgement, Method, Result
+from scoring.result.result import Judgement, Method, Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from scoring.case.case import Case
-from scoring.lexical import answers as lexical
+from scoring.evaluators import lexical as lexical
 from scoring.questions.question import NoAnswer, Question, Reply, run
 from scoring.rubrics import agent, benchmarks, dimensions, entity, qa, quality, translation, workflow
 from scoring.rubrics import answer as answer_rubric

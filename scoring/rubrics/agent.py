@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from scoring.case.case import Case, Utterance
 from scoring.case.conversation import turns
-from scoring.judging import contract
-from scoring.metrics.bands import Bands, must_be_one
 from scoring.metrics.judge_config import FULL_SCORE, JudgeConfig
 from scoring.metrics.judge_metrics import ACCEPTABLE_SCORE, DEFINITIONS, MAX_SCORE, Definition
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Method, Scored, Unavailable
 from scoring.metrics.settle import settle
+from scoring.questions import contract
 from scoring.questions.agent import GradeAgent
 from scoring.questions.question import Steps
+from scoring.result.bands import Bands, must_be_one
+from scoring.result.result import Method, Scored, Unavailable
 from scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 001"

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scoring.case.case import Case
-from scoring.metrics.bands import Bands, at_most
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Failed, Method, Result, Scored, Unavailable
 from scoring.metrics.settle import settle
 from scoring.questions.question import GradeAnswer, Steps
+from scoring.result.bands import Bands, at_most
+from scoring.result.result import Failed, Method, Result, Scored, Unavailable
 from scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 002"

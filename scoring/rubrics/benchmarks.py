@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scoring.case.case import Case
-from scoring.metrics.bands import Bands, must_be_one
-from scoring.metrics.consistency import consistency
 from scoring.metrics.context_use import contextual_precision, contextual_recall, contextual_relevancy
 from scoring.metrics.correctness import answer_correctness, answer_relevancy, exact_match
 from scoring.metrics.grounding import faithfulness, hallucination_rate
 from scoring.metrics.judged_benchmarks import argument_correctness, instruction_following
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Method, Scored
 from scoring.questions.question import Steps
+from scoring.result.bands import Bands, must_be_one
+from scoring.result.result import Method, Scored
+from scoring.verdict.consistency import consistency
 from scoring.verdict.rubric import Criterion, Rubric
 
 from . import entity, qa, text, translation

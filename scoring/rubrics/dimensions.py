@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from scoring.case.case import Case
 from scoring.case.grounds import called_tools, criteria, ground_truth, stated_scenario
-from scoring.judging import contract
 from scoring.lexical.label import label
-from scoring.metrics.bands import Bands
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Method, NotApplicable, Scored, Unavailable
 from scoring.metrics.settle import settle
 from scoring.metrics.tool_efficiency import efficiency, states_budget
+from scoring.questions import contract
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.question import Steps
+from scoring.result.bands import Bands
+from scoring.result.result import Method, NotApplicable, Scored, Unavailable
 from scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 004"

@@ -11,12 +11,12 @@ from itertools import islice
 from scoring.case.case import Case
 from scoring.lexical.label import MAX_LABELS, label, labels
 from scoring.lexical.text import WordIndex, normalise, tokens
-from scoring.metrics.bands import Bands, Blocker, Effect, at_least, count
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Method, Result, Scored, Unavailable
 from scoring.metrics.settle import settle
 from scoring.metrics.structure import items, reference, structure_compliance
 from scoring.questions.question import Begun, SameEntity, Steps
+from scoring.result.bands import Bands, Blocker, Effect, at_least, count
+from scoring.result.result import Method, Result, Scored, Unavailable
 from scoring.trace.span import Json
 from scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from scoring.case.case import Case
 from scoring.lexical.label import label
-from scoring.metrics.bands import Blocker, Effect, at_least, at_most
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Method, NotApplicable, Result, Scored, Unavailable
 from scoring.metrics.settle import settle, truth
 from scoring.metrics.structure import (
     Matched,
@@ -22,6 +20,8 @@ from scoring.metrics.structure import (
     structure_compliance,
 )
 from scoring.questions.question import BorneOut, CitesTranscript, Steps
+from scoring.result.bands import Blocker, Effect, at_least, at_most
+from scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
 from scoring.trace.span import Json
 from scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 

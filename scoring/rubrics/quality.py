@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from scoring.case.case import Case
 from scoring.case.grounds import criteria, sources
-from scoring.judging import contract
-from scoring.metrics.bands import Bands
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Method, Result, Scored, Unavailable
 from scoring.metrics.settle import settle
+from scoring.questions import contract
 from scoring.questions.quality import GradeQuality
 from scoring.questions.question import Steps
+from scoring.result.bands import Bands
+from scoring.result.result import Method, Result, Scored, Unavailable
 from scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 003 §2"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from scoring.case.case import Case
-from scoring.metrics.bands import Bands, Blocker, Effect, at_least, count, must_be_one
 from scoring.metrics.emotion import dominant_emotion, expected_emotions
 from scoring.metrics.highlights import highlight_correctness, highlight_recall
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Method, Unavailable
 from scoring.metrics.sentiment import accuracy, macro_f1, missing, over_labels, read_labels
 from scoring.metrics.structure import structure_compliance
 from scoring.metrics.subscore import weighted
 from scoring.metrics.summary import call_intent, fabrication_free, required_fields, summaries
+from scoring.result.bands import Bands, Blocker, Effect, at_least, count, must_be_one
+from scoring.result.result import Method, Unavailable
 from scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 
 SOURCE = "seed 000, Task 3"

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scoring.case.case import Case
-from scoring.embedding.similarity import read_cosines, read_number
 from scoring.lexical.critical_facts import Drift, drift
 from scoring.lexical.text import same
-from scoring.metrics.bands import Blocker, Effect, at_least
 from scoring.metrics.metric import Measure, Metric
-from scoring.metrics.result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
 from scoring.metrics.settle import judgements_of, settle, truth
+from scoring.metrics.similarity import read_cosines, read_number
 from scoring.metrics.structure import response_structure_compliance, shown
 from scoring.metrics.translated import Sentence, Translation, read_handled, read_translation
 from scoring.questions.question import NoAnswer, Reply, Steps
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
+from scoring.result.bands import Blocker, Effect, at_least
+from scoring.result.result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
 from scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 
 SOURCE = "seed 000, Task 4"

@@ -9,10 +9,10 @@ from itertools import islice
 from scoring.case.case import Case
 from scoring.case.grounds import called_tools, stated_scenario
 from scoring.lexical.label import label, labels
-from scoring.lexical.result_use import unused_results
-from scoring.metrics.bands import must_be_one
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Method, NotApplicable, Result, Scored, Unavailable
+from scoring.metrics.result_use import unused_results
+from scoring.result.bands import must_be_one
+from scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
 from scoring.scenario.scenario import ALL_CALLS, Scenario, Side
 from scoring.trace.jsontext import decoded
 from scoring.trace.span import Json, ToolCall

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.statistics.exact_sum import ExactSum
 from scoring.statistics.percentile import p50, p95
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from scoring.lexical.label import label
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.statistics.agreement import Confusion, Kappa, cohen_kappa, gwet_ac1, ordinal_weights
 from scoring.statistics.estimate import from_sums
 from scoring.statistics.interval import Z_95_TWO_SIDED, wilson

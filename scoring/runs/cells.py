@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scoring.metrics.result import Failed, NotApplicable, Unavailable
+from scoring.result.result import Failed, NotApplicable, Unavailable
 from scoring.rubrics import RUBRICS
 from scoring.verdict.rubric import Criterion
 from scoring.verdict.verdict import State

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 
 from .aggregates import Aggregates
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.statistics.spread import Spread
 
 from .aggregates import FIELDS, Aggregates

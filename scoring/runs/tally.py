@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from scoring.metrics.result import Scored
+from scoring.result.result import Scored
 from scoring.statistics.exact_sum import ExactSum
 from scoring.verdict.verdict import State
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scoring.lexical.label import MAX_REASON, label
-from scoring.metrics.result import Failed, NotApplicable, Scored, Unavailable
+from scoring.result.result import Failed, NotApplicable, Scored, Unavailable
 from scoring.verdict.verdict import State
 
 from .verdict_fields import VerdictLineError, number, scores, sequence, shown, text, truth

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.runs.calibrated import Calibrated
 from scoring.runs.label_line import PASS
 from scoring.statistics.agreement import Confusion

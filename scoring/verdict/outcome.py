@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Final
 
 from scoring.lexical.label import MAX_REASON, label
-from scoring.metrics.bands import Blocker, Effect
-from scoring.metrics.result import Failed, Judgement, NotApplicable, Result, Scored, Unavailable
+from scoring.result.bands import Blocker, Effect
+from scoring.result.result import Failed, Judgement, NotApplicable, Result, Scored, Unavailable
 from scoring.trace.record import record
 
 from .rubric import Criterion, Rubric

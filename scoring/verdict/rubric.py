@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from scoring.case.case import Case
-from scoring.metrics.bands import Bands, Blocker
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Method, Result
+from scoring.result.bands import Bands, Blocker
+from scoring.result.result import Method, Result
 
 if TYPE_CHECKING:
     from .outcome import Outcome

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Final
 
 from scoring.lexical.label import MAX_REASON, label
-from scoring.metrics.result import Judgement, Result, Scored
+from scoring.result.result import Judgement, Result, Scored
 from scoring.trace.record import record
 
 

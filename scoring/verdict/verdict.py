@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from scoring.case.case import Case
-from scoring.metrics.result import Judgement, Result
+from scoring.result.result import Judgement, Result
 from scoring.trace.record import record
 
 from .outcome import State, outcome

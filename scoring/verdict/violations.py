@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.metrics.result import Scored
+from scoring.result.result import Scored
 
 from .verdict import Verdict
 

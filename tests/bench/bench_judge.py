@@ -27,7 +27,7 @@ from integrations.store.sqlite import Store
 from monitor.evaluate.judge.judge_backend import JudgeAnswerer
 from monitor.evaluate.judge.settings import JudgeSettings
 from scoring.case.case import Case
-from scoring.lexical import answers as lexical
+from scoring.evaluators import lexical
 from scoring.questions.question import Answer, Evaluation, Question, Reply
 from scoring.rubrics import RUBRICS
 from scoring.verdict.rubric import Rubric

@@ -31,7 +31,7 @@ from rich.table import Table
 from integrations.cases import read_case
 from monitor.evaluate.evaluator import Evaluator
 from scoring.case.case import Case
-from scoring.lexical.answers import answer
+from scoring.evaluators.lexical import answer
 from scoring.questions.question import run
 from scoring.rubrics import RUBRICS
 

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 import scoring
-from scoring.embedding.answers import EMBEDDING_ONLY
+from scoring.evaluators.embedding import EMBEDDING_ONLY
 from scoring.judging.forms import BY_METRIC, FORMS, TEMPLATE, form_of
 from scoring.judging.parts import PARTS
 from scoring.judging.prompt import prompt

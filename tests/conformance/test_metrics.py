@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from scoring.case.case import Case, Utterance
-from scoring.metrics.result import Failed, Method, NotApplicable, Scored, Unavailable
 from scoring.questions.question import Answer, Evaluation, NoAnswer
+from scoring.result.result import Failed, Method, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS, score
 from scoring.trace.span import ToolCall
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scoring.case.case import Case
-from scoring.metrics.result import Failed, NotApplicable, Scored, Unavailable
+from scoring.result.result import Failed, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS
 from scoring.verdict.verdict import State, reach_verdict
 

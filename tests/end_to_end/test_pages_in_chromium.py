@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from integrations.store.sqlite import Finished, Store
-from scoring.metrics.result import Scored
+from scoring.result.result import Scored
 from scoring.verdict.verdict import Score, State, Verdict
 from tests.chromium import Browser, chromium
 from tests.otlp_requests import S, request, span, trace

@@ -15,8 +15,7 @@ import pytest
 import yaml
 
 from integrations.cases import read_case
-from scoring.lexical import answers as lexical
-from scoring.metrics.result import Method
+from scoring.evaluators import lexical
 from scoring.questions.agent import GradeAgent
 from scoring.questions.benchmarks import (
     FollowsInstructions,
@@ -31,6 +30,7 @@ from scoring.questions.quality import GradeQuality
 from scoring.questions.question import Answer, GradeAnswer
 from scoring.questions.text import Supported
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
+from scoring.result.result import Method
 from scoring.rubrics import RUBRICS, score
 
 FOLDER = Path(__file__).parent / "cases"

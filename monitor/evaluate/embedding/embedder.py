@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from integrations.embed.errors import EmbeddingError
-from scoring.embedding.vector import Vector, unit
+from scoring.evaluators.vector import Vector, unit
 
 from .observer import Observer, Unobserved
 from .vector_cache import VectorCache, pack, unpack

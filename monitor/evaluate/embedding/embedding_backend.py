@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from integrations.embed.errors import EmbeddingError
 from scoring.case.case import Case
-from scoring.embedding.answers import QUESTIONS, answer, texts
-from scoring.embedding.vector import Vector
+from scoring.evaluators.embedding import QUESTIONS, answer, texts
+from scoring.evaluators.vector import Vector
 from scoring.questions.question import NoAnswer, Question, Reply
 
 from .embedder import Embedder
@@ -18,7 +18,7 @@ log = logging.getLogger("sidejudge.embedding")
 
 
 class EmbeddingAnswerer:
-    """A backend (``monitor.evaluate.backends``); formulas and thresholds are in ``scoring.embedding.answers``."""
+    """A backend (``monitor.evaluate.backends``); formulas and thresholds are in ``scoring.evaluators.embedding``."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder

@@ -11,7 +11,7 @@ from integrations.embed.errors import EmbeddingError
 from integrations.embed.remote import RemoteModel
 from integrations.provider.errors import Kind, ProviderError
 from monitor.evaluate.judge.failure_policy import REACTIONS, pause
-from scoring.embedding.vector import Vector
+from scoring.evaluators.vector import Vector
 
 RETRIES: Final = 3
 _OF_TEXTS: Final = (Kind.BAD_REQUEST, Kind.CONTEXT_OVERFLOW, Kind.CONTENT_REFUSED)

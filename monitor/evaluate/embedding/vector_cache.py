@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from integrations.store.errors import StoreError
-from scoring.embedding.vector import Vector
+from scoring.evaluators.vector import Vector
 
 log = logging.getLogger("sidejudge.embedding")
 

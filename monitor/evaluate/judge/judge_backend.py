@@ -22,8 +22,8 @@ from scoring.case.case import Case
 from scoring.judging.check import contradiction
 from scoring.judging.request import JudgeRequest, cache_key, can_judge, requests
 from scoring.lexical.label import MAX_REASON, label
-from scoring.metrics.result import Judgement, Method
 from scoring.questions.question import Answer, NoAnswer, Question, Reply
+from scoring.result.result import Judgement, Method
 from scoring.verdict.review_reason import COST_UNKNOWN
 
 from .answer_cache import Cache, Kept, Shelf, key

@@ -13,7 +13,7 @@ from typing import Final
 from monitor.config import Config
 from monitor.evaluate.build import Answering, judge_settings
 from monitor.evaluate.evaluation import Hearing
-from monitor.evaluate.router import Route, Router
+from monitor.route.router import Route, Router
 from scoring.case.case import Case
 from scoring.judging.request import can_judge, requests
 from scoring.questions.question import Question

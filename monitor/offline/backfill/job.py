@@ -23,10 +23,10 @@ from monitor.config.units import Duration
 from monitor.evaluate.build import Answering, answering
 from monitor.evaluate.references.build import references
 from monitor.evaluate.references.lookup import References
-from monitor.evaluate.router import Router
 from monitor.ingest.assembler import Assembler
 from monitor.ingest.langfuse.listed_trace import Sighting
 from monitor.ingest.sampler import Sampler
+from monitor.route.router import Router
 from monitor.runtime.builders import conversations
 from monitor.sessions.windows import Identity, draw
 from scoring.case.case import Case

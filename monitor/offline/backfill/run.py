@@ -32,11 +32,11 @@ from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.pipeline import Pipeline, one_by_one
 from monitor.evaluate.references.lookup import References
 from monitor.evaluate.result import Ending
-from monitor.evaluate.router import Router
 from monitor.evaluate.stages import Trials
 from monitor.ingest.assembler import Closing
 from monitor.ingest.langfuse.listed_trace import Sighting
 from monitor.ingest.sampler import Sampler
+from monitor.route.router import Router
 from monitor.runtime.builders import conversations, docket, session_limits
 from monitor.sessions.turns import SessionTurn
 from monitor.sessions.windows import SessionLimits

@@ -16,7 +16,7 @@ from integrations.jsonl import line as json_line
 from monitor.config.match import task_of
 from monitor.evaluate.build import Answering
 from monitor.evaluate.evaluator import Evaluator
-from monitor.evaluate.router import TASK_RUBRICS, Excluded, Route, Router
+from monitor.route.router import TASK_RUBRICS, Excluded, Route, Router
 from scoring.case.case import Case
 from scoring.trace.instant import written
 from scoring.trace.span import Json

@@ -14,9 +14,9 @@ from monitor.config.match import task_of
 from monitor.config.model import RouteConfig
 from monitor.evaluate.build import Answering
 from monitor.evaluate.evaluator import Evaluator
-from monitor.evaluate.router import TASK_RUBRICS, Route, Router
 from monitor.offline.score.digest import case_digest
 from monitor.offline.score.in_flight import JudgeOutError, finish
+from monitor.route.router import TASK_RUBRICS, Route, Router
 from scoring.case.case import Case
 from scoring.runs.summary import SEED_RUBRIC
 from scoring.trace.instant import written

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dashboards.pages.agreement_card import agreement_card
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.runs.calibrated import Calibrated, Rate
 from scoring.statistics.agreement import Confusion, Kappa
 from scoring.status.agreement_snapshot import AgreementStanding, QueueStanding

@@ -15,7 +15,7 @@ import pytest
 
 from integrations.embed.errors import EmbeddingError
 from integrations.embed.local import REST_S, LocalModel
-from scoring.embedding.vector import cosine, unit
+from scoring.evaluators.vector import cosine, unit
 
 pytestmark = pytest.mark.skipif(
     find_spec("sentence_transformers") is None,

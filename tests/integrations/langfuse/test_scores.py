@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from integrations.langfuse.scores import MAX_COMMENT, declared, environment, score_id, scores_of, timestamp
 from scoring.case.case import Case
-from scoring.metrics.result import Judgement, Method, Scored, Unavailable
+from scoring.result.result import Judgement, Method, Scored, Unavailable
 from scoring.rubrics import RUBRICS
 from scoring.verdict.score_name import score_name
 from scoring.verdict.verdict import State, reach_verdict

@@ -11,7 +11,7 @@ from integrations.otel_events.judged import Judged
 from integrations.otel_events.providers import telemetry
 from integrations.otel_events.request import LOGS
 from scoring.case.case import Case
-from scoring.metrics.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
+from scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS
 from scoring.verdict.score_name import composite_name, score_name
 from scoring.verdict.verdict import reach_verdict

@@ -19,9 +19,9 @@ from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.finding import Finding
 from scoring.alerts.lifecycle import Alert, Stage
-from scoring.metrics.bands import Blocker, Effect
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Failed, NotApplicable, Result, Scored, Unavailable
+from scoring.result.bands import Blocker, Effect
+from scoring.result.result import Failed, NotApplicable, Result, Scored, Unavailable
 from scoring.statistics.estimate import estimate
 from scoring.statistics.missing import MissingBand
 from scoring.statistics.rogan_gladen import Corrected

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from monitor.alerting.observation import Key, Observation, observe, observe_stored
-from scoring.metrics.result import Failed, Scored, Unavailable
+from scoring.result.result import Failed, Scored, Unavailable
 from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
 from scoring.verdict.verdict import Score, State, Verdict
 

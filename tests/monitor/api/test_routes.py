@@ -13,7 +13,7 @@ from monitor.alerting.windows import Windows
 from monitor.api.report import Position, Report, VerdictPage
 from monitor.api.routes import create_app
 from monitor.api.schemas import AvailableMetricsBody, StatusBody, TraceBody, VerdictsBody
-from scoring.metrics.result import Scored
+from scoring.result.result import Scored
 from scoring.rubrics import RUBRICS
 from scoring.status.judge_snapshot import JudgeStanding, ModelStanding, Spending
 from scoring.status.status import Policy

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from scoring.case.case import Case
-from scoring.metrics.result import Method
 from scoring.questions.question import Answer
+from scoring.result.result import Method
 from scoring.rubrics import RUBRICS, score
 
 GOOD_GRADE = (2, 2)

@@ -13,7 +13,7 @@ from monitor.config.rubrics import configured
 from monitor.demo.scene import CONFIG
 from monitor.demo.traffic import ENVIRONMENT, Sent, Traffic
 from monitor.evaluate.evaluator import Evaluator
-from monitor.evaluate.router import Route, Router
+from monitor.route.router import Route, Router
 from scoring.case.extract import extract
 from scoring.trace.trace import Trace
 

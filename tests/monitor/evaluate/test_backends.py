@@ -6,8 +6,8 @@ import pytest
 
 from monitor.evaluate.backends import Answerers, PostponedError, Synchronous
 from scoring.case.case import Case
-from scoring.metrics.result import Method
 from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
+from scoring.result.result import Method
 
 CASE = Case(case_id="c", model_output={})
 ONE, TWO, THREE = CitesTranscript("1"), CitesTranscript("2"), BorneOut("3")

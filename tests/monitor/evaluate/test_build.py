@@ -13,7 +13,7 @@ from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Synchronous
 from monitor.evaluate.build import answering, judge_settings
 from monitor.evaluate.judge import panel_member as member
 from monitor.offline.score.transient import Transient, TransientShelf
-from scoring.lexical import answers as lexical
+from scoring.evaluators import lexical
 
 JUDGE = {"model": "openai/gpt-4.1-mini-2025-04-14"}
 

@@ -7,9 +7,9 @@ import pytest
 from monitor.evaluate.evaluation import Hearing
 from scoring.case.case import Case
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Failed, Method, Scored, Unavailable
 from scoring.metrics.settle import settle
 from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
+from scoring.result.result import Failed, Method, Scored, Unavailable
 from scoring.verdict.rubric import Criterion, Rubric
 
 CASE = Case(case_id="c", model_output={}, sampling_probability=0.5)

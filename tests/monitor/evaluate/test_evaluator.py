@@ -7,9 +7,9 @@ from collections import Counter
 from monitor.evaluate.evaluator import Evaluator
 from scoring.case.case import Case
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Failed, Method, Scored, Unavailable
 from scoring.metrics.settle import settle
 from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
+from scoring.result.result import Failed, Method, Scored, Unavailable
 from scoring.rubrics import RUBRICS
 from scoring.verdict.rubric import Criterion, Rubric
 from scoring.verdict.verdict import State

@@ -17,15 +17,15 @@ from monitor.evaluate.deferred import Backlog
 from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.judge_queue import Docket
 from monitor.evaluate.pipeline import Pipeline, one_by_one
-from monitor.evaluate.router import Router
 from monitor.evaluate.stages import Trials
 from monitor.ingest.assembler import Closing
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import NEVER, Sampler, randomness
+from monitor.route.router import Router
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Judgement, Method, Scored
 from scoring.metrics.settle import settle
 from scoring.questions.question import Answer, GradeAnswer, NoAnswer
+from scoring.result.result import Judgement, Method, Scored
 from scoring.verdict.rubric import Criterion, Rubric
 from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.waiting import until

@@ -14,13 +14,13 @@ from monitor.evaluate.deferred import Backlog
 from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.judge_queue import Docket
 from monitor.evaluate.pipeline import BATCH, BATCH_BYTES, Pipeline, one_by_one
-from monitor.evaluate.router import Router
 from monitor.evaluate.stages import Trials
 from monitor.ingest.assembler import Closing
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import Sampler
+from monitor.route.router import Router
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Scored, Unavailable
+from scoring.result.result import Scored, Unavailable
 from scoring.verdict.rubric import Criterion, Rubric
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 

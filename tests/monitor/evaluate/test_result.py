@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from monitor.evaluate.result import reason_of, revise
 from monitor.ingest.outcomes import Reason
 from scoring.case.case import Case
-from scoring.metrics.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
+from scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from scoring.verdict.verdict import Score, State, Verdict
 
 CASE = Case(case_id="c", model_output=None)

@@ -13,7 +13,7 @@ from monitor.ingest.sampler import NEVER, random_bits
 from monitor.revise.failure import Failure, worse
 from monitor.revise.first_verdict import drawn_as_before, spans_as_they_were
 from scoring.case.case import Case
-from scoring.metrics.result import Failed, Unavailable
+from scoring.result.result import Failed, Unavailable
 from scoring.rubrics import RUBRICS
 from scoring.verdict.verdict import Verdict, reach_verdict
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scoring.case.case import Case, Utterance
 from scoring.case.conversation import turns
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 
 
 def texts(**fields):

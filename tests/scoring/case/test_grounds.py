@@ -6,7 +6,7 @@ import pytest
 
 from scoring.case.case import Case
 from scoring.case.grounds import Criteria, criteria, ground_truth, sources, written
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.trace.span import ToolCall
 
 FOUND = ToolCall(name="search", result={"hit": 1})

@@ -12,7 +12,7 @@ from integrations.cases import case_of
 from scoring.case.case import Case, Utterance
 from scoring.case.conversation import turns
 from scoring.case.session import conversation, turn_of
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.trace.span import ToolCall
 
 

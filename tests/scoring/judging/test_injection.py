@@ -18,7 +18,6 @@ import pytest
 from scoring.case.case import Case, Utterance
 from scoring.judging.check import contradiction
 from scoring.judging.request import can_judge, requests
-from scoring.metrics.result import Method
 from scoring.questions.agent import GradeAgent
 from scoring.questions.benchmarks import (
     FollowsInstructions,
@@ -33,6 +32,7 @@ from scoring.questions.quality import GradeQuality
 from scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
+from scoring.result.result import Method
 from scoring.rubrics import RUBRICS, score
 from scoring.trace.span import ToolCall
 from scoring.verdict.verdict import State

@@ -15,12 +15,12 @@ from scoring.judging.batching import MAX_ANSWER_TOKENS
 from scoring.judging.prompt import prompt
 from scoring.judging.request import cache_key, can_judge, requests
 from scoring.judging.tokens import estimate
-from scoring.metrics.result import Method
 from scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
 from scoring.questions.quality import GradeQuality
 from scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, SameEntity
 from scoring.questions.text import SameHighlight, SameIntent, Supported
 from scoring.questions.translation import HowFluent, SentenceSimilarity
+from scoring.result.result import Method
 from scoring.rubrics import RUBRICS, score
 from scoring.trace.span import ToolCall
 from tests.scoring.judging.asking import CASE, HONEST, answers

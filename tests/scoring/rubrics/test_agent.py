@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scoring.case.case import Case, Utterance
 from scoring.metrics.judge_config import JudgeConfig, MetricSelection
 from scoring.metrics.judge_metrics import DEFINITIONS
-from scoring.metrics.result import Judgement, Method
 from scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
 from scoring.questions.question import Answer, NoAnswer
+from scoring.result.result import Judgement, Method
 from scoring.rubrics import RUBRICS, nobody, score
 from scoring.rubrics.agent import METRICS, agent_rubric, parse_agent_grade
 from scoring.verdict.verdict import State

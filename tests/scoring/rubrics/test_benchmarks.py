@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, precision_score, recall_score
 
 from scoring.case.case import Case, Utterance
-from scoring.lexical import answers as lexical
-from scoring.metrics.consistency import MAX_RUNS, consistency_of
+from scoring.evaluators import lexical
 from scoring.metrics.context_use import ContextUse
-from scoring.metrics.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from scoring.questions.benchmarks import (
     FollowsInstructions,
     PiecesNeeded,
@@ -27,8 +25,10 @@ from scoring.questions.benchmarks import (
 from scoring.questions.question import Answer, NoAnswer, run
 from scoring.questions.text import Supported
 from scoring.questions.translation import SentenceSimilarity
+from scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS, nobody, score
 from scoring.rubrics.benchmarks import METRICS
+from scoring.verdict.consistency import MAX_RUNS, consistency_of
 from scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["benchmarks"]

@@ -9,10 +9,10 @@ import pytest
 
 from scoring.case.case import Case, parse_output
 from scoring.lexical.text import normalise, same
-from scoring.metrics.bands import Bands, at_least, at_most
-from scoring.metrics.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from scoring.questions.question import Answer, NoAnswer
 from scoring.questions.translation import HowFluent
+from scoring.result.bands import Bands, at_least, at_most
+from scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS, nobody, score
 from scoring.verdict.verdict import State, reach_verdict
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
 from scoring.case.case import Case, Utterance
-from scoring.metrics.result import Method, Scored
 from scoring.questions.question import Answer, NoAnswer, SameEntity
+from scoring.result.result import Method, Scored
 from scoring.rubrics import RUBRICS, entity, score
 from scoring.verdict.verdict import State, reach_verdict
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.case.case import Case
-from scoring.metrics.result import Failed, Method, Scored
 from scoring.questions.question import Answer, BorneOut, NoAnswer
+from scoring.result.result import Failed, Method, Scored
 from scoring.rubrics import RUBRICS, nobody, qa, score
 from scoring.verdict.verdict import State, reach_verdict
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
 from scoring.case.case import Case
-from scoring.lexical import answers as lexical
-from scoring.metrics.result import Judgement, Method, Scored
+from scoring.evaluators import lexical
 from scoring.questions.question import Answer, NoAnswer
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from scoring.result.result import Judgement, Method, Scored
 from scoring.rubrics import RUBRICS, nobody, score, text
 from scoring.verdict.verdict import State, reach_verdict
 

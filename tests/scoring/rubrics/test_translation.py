@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.case.case import Case
-from scoring.lexical import answers as lexical
-from scoring.metrics.result import Judgement, Method, NotApplicable, Scored, Unavailable
+from scoring.evaluators import lexical
 from scoring.questions.question import Answer, NoAnswer
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
+from scoring.result.result import Judgement, Method, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS, nobody, score, translation
 from scoring.verdict.verdict import State, reach_verdict
 

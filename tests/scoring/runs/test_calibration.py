@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.runs.calibration import Calibration
 from scoring.runs.label_line import LabelLineError, read_label
 from scoring.runs.verdict_line import read_verdict

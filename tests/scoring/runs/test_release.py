@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.runs.aggregates import FIELDS, Aggregates
 from scoring.runs.gates import GATES, check_gates
 from scoring.runs.metadata import MetadataReport

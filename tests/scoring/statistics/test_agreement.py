@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.statistics.agreement import Confusion, Kappa, cohen_kappa, gwet_ac1, ordinal_weights
 
 tables = st.integers(2, 5).flatmap(

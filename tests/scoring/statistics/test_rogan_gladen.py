@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.metrics.result import Unavailable
+from scoring.result.result import Unavailable
 from scoring.statistics.rogan_gladen import Corrected, rogan_gladen
 
 rights = st.integers(1, 2000).flatmap(lambda m: st.tuples(st.integers(0, m), st.just(m)))

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.case.case import Case
-from scoring.metrics.bands import Blocker, Effect, at_least
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Failed, Judgement, NotApplicable, Scored, Unavailable
+from scoring.result.bands import Blocker, Effect, at_least
+from scoring.result.result import Failed, Judgement, NotApplicable, Scored, Unavailable
 from scoring.verdict.rubric import Criterion, Rubric
 from scoring.verdict.verdict import reach_verdict
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scoring.case.case import Case
-from scoring.metrics.result import Failed, NotApplicable, Scored, Unavailable
+from scoring.result.result import Failed, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS, score
 from scoring.trace.span import ToolCall
 from scoring.verdict.verdict import Score, State, Verdict

@@ -14,7 +14,7 @@ from integrations.langfuse.errors import Kind, LangfuseError
 from integrations.langfuse.probe import probe
 from integrations.langfuse.scores import MAX_COMMENT, score_id, scores_of
 from scoring.case.case import Case
-from scoring.metrics.result import Scored
+from scoring.result.result import Scored
 from scoring.rubrics import RUBRICS
 from scoring.verdict.verdict import reach_verdict
 from tests.fakes.langfuse import server as faults

@@ -14,7 +14,7 @@ from monitor.deliver.otel_events.recorder import Recorder
 from monitor.evaluate.result import Ending
 from monitor.ingest.outcomes import Reason
 from scoring.case.case import Case
-from scoring.metrics.result import Scored
+from scoring.result.result import Scored
 from scoring.rubrics import RUBRICS
 from scoring.verdict.verdict import reach_verdict
 from tests.otlp_requests import trace

@@ -11,7 +11,7 @@ from integrations.otel_events.own_trace import Call, OwnTrace
 from integrations.otel_events.providers import telemetry
 from integrations.provider.errors import Usage
 from scoring.case.case import Case
-from scoring.metrics.result import Failed, Judgement, Method, Scored
+from scoring.result.result import Failed, Judgement, Method, Scored
 from scoring.rubrics import RUBRICS
 from scoring.verdict.verdict import reach_verdict
 from tests.running import ROOT

@@ -13,12 +13,12 @@ from monitor.evaluate.embedding.embedding_backend import EmbeddingAnswerer
 from monitor.evaluate.embedding.vector_cache import VectorCache
 from monitor.offline.score.transient import TransientShelf
 from scoring.case.case import Case
-from scoring.embedding.answers import MAX_TEXTS
-from scoring.metrics.result import Method
+from scoring.evaluators.embedding import MAX_TEXTS
 from scoring.questions.benchmarks import SameFact
 from scoring.questions.question import Answer, BorneOut, NoAnswer, SameEntity
 from scoring.questions.text import SameHighlight
 from scoring.questions.translation import SentenceSimilarity
+from scoring.result.result import Method
 
 CASE = Case(case_id="c", model_output="x")
 

@@ -13,10 +13,10 @@ from monitor.evaluate.judge.judge_backend import JudgeAnswerer
 from monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
 from monitor.evaluate.judge.settings import JudgeSettings
 from scoring.case.case import Case
-from scoring.metrics.result import Method
 from scoring.questions.question import Answer, GradeAnswer, NoAnswer
 from scoring.questions.text import SameHighlight, SameIntent, SummaryClaims, Supported
 from scoring.questions.translation import SentenceSimilarity
+from scoring.result.result import Method
 from tests.fakes import openai as fake
 from tests.fakes.judge import judgement, judges
 

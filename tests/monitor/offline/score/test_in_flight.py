@@ -7,9 +7,9 @@ from monitor.evaluate.evaluator import Evaluator
 from monitor.offline.score.in_flight import finish
 from scoring.case.case import Case
 from scoring.metrics.metric import Metric
-from scoring.metrics.result import Judgement, Method, Scored
 from scoring.metrics.settle import settle
 from scoring.questions.question import Answer, GradeAnswer, NoAnswer
+from scoring.result.result import Judgement, Method, Scored
 from scoring.verdict.rubric import Criterion, Rubric
 
 CASE = Case(case_id="c", model_output="x")

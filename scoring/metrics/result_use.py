@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from scoring.case.case import Case
+from scoring.lexical.facts import numbers
+from scoring.lexical.lexicon import RUBRIC_WORDS, STOPWORDS, VAGUE
+from scoring.lexical.text import is_unspaced, normalise, pieces, tokens
 from scoring.trace.jsontext import decoded
 from scoring.trace.span import Json, ToolCall
-
-from .facts import numbers
-from .lexicon import RUBRIC_WORDS, STOPWORDS, VAGUE
-from .text import is_unspaced, normalise, pieces, tokens
 
 _ENOUGH_PIECES = 3
 """Pairs of characters that must be shared in scripts without spaces, or all that a shorter side has."""

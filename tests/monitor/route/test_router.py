@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from monitor.config import RouteConfig
-from monitor.evaluate.router import Excluded, Match, Route, Router
+from monitor.route.router import Excluded, Match, Route, Router
 from scoring.case.case import Case
 from scoring.scenario.scenario import parse_scenario
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.metrics.structure import kind
+from .structure import kind
 
 _SLACK = 1e-6
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from scoring.case.case import Case
-from scoring.lexical.answers import answer
-from scoring.metrics.result import Method
+from scoring.evaluators.lexical import answer
 from scoring.questions.question import Answer
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
+from scoring.result.result import Method
 
 OPEN = "open"
 PURPOSE = "Customer requesting refund for duplicate charge"

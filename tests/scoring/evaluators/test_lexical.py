@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from scoring.case.case import Case, Utterance
-from scoring.lexical.answers import answer
-from scoring.metrics.result import Method
+from scoring.evaluators.lexical import answer
 from scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeAnswer, NoAnswer, SameEntity
+from scoring.result.result import Method
 
 ENGLISH = (
     ("00:02", "Agent", "Good morning, thank you for calling Acme Bank, my name is Priya. How can I help you?"),

@@ -12,18 +12,17 @@ from dataclasses import replace
 from itertools import islice
 
 from scoring.case.case import Case
-from scoring.metrics.result import Method
+from scoring.lexical.claims import Claim, claims
+from scoring.lexical.facts import names
+from scoring.lexical.statement import MAX_STATEMENT, Statement, contradicts, covers, read_statement, says_the_same
+from scoring.lexical.text import normalise, tokens
+from scoring.lexical.topics import read_topics
+from scoring.lexical.transcript_index import Witness
+from scoring.metrics.stated import stated
 from scoring.metrics.summary import MAX_FACTS
 from scoring.questions.question import Answer, NoAnswer, Question, Reply
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
-
-from .claims import Claim, claims
-from .facts import names
-from .stated import stated
-from .statement import MAX_STATEMENT, Statement, contradicts, covers, read_statement, says_the_same
-from .text import normalise, tokens
-from .topics import read_topics
-from .transcript_index import Witness
+from scoring.result.result import Method
 
 QUESTIONS = (SameIntent, SameHighlight, CorrectHighlight, SummaryClaims, Supported)
 

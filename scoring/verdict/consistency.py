@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from scoring.case.case import Case
 from scoring.lexical.label import label
+from scoring.metrics.settle import carried
 from scoring.questions.question import Evaluation, Question, Reply, Steps
-from scoring.verdict.rubric import Rubric
-from scoring.verdict.verdict import State, reach_verdict
+from scoring.result.result import Failed, Method, Result, Scored, Unavailable
 
-from .result import Failed, Method, Result, Scored, Unavailable
-from .settle import carried
+from .rubric import Rubric
+from .verdict import State, reach_verdict
 
 MAX_RUNS = 100
 """Runs of one case that are scored."""

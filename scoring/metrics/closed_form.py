@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from scoring.metrics.structure import kind, match_by_id, strict_key
+from scoring.lexical.label import label
+from scoring.lexical.text import normalise, pieces, tokens
 from scoring.trace.span import Json
 
-from .label import label
-from .text import normalise, pieces, tokens
+from .structure import kind, match_by_id, strict_key
 
 _MOST_WORDS = 3
 _MOST_KEYS = 50

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from .claims import stems, words_of
-from .facts import numbers
-from .lexicon import AGENT_WORDS, CUSTOMER_WORDS, STOPWORDS
+from scoring.lexical.claims import stems, words_of
+from scoring.lexical.facts import numbers
+from scoring.lexical.lexicon import AGENT_WORDS, CUSTOMER_WORDS, STOPWORDS
+
 from .stated import sentences
 
 BUDGET = 1_000_000

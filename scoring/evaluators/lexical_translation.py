@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from scoring.metrics.result import Method
+from scoring.lexical.critical_facts import Facts
+from scoring.lexical.mention import Mentions
 from scoring.questions.question import Answer, NoAnswer, Reply
 from scoring.questions.translation import KeepsFact
-
-from .critical_facts import Facts
-from .mention import Mentions
+from scoring.result.result import Method
 
 
 def keeps_fact(question: KeepsFact) -> Reply:

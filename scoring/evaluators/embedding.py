@@ -16,11 +16,11 @@ from typing import Final, TypeAlias
 
 from scoring.lexical.assignment import maximum_matching
 from scoring.lexical.statement import MAX_STATEMENT, TURNS, Statement, contradicts, read_statement
-from scoring.metrics.result import Method
 from scoring.questions.benchmarks import SameFact
 from scoring.questions.question import Answer, NoAnswer, Question, Reply, SameEntity
 from scoring.questions.text import SameHighlight
 from scoring.questions.translation import SentenceSimilarity
+from scoring.result.result import Method
 
 from .vector import Vector, cosine
 

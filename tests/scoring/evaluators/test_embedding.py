@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.embedding.answers import MAX_COMPARISONS, MAX_TEXT, MAX_TEXTS, answer, texts
-from scoring.metrics.result import Method
+from scoring.evaluators.embedding import MAX_COMPARISONS, MAX_TEXT, MAX_TEXTS, answer, texts
 from scoring.questions.benchmarks import SameFact
 from scoring.questions.question import Answer, BorneOut, NoAnswer, SameEntity
 from scoring.questions.text import SameHighlight
 from scoring.questions.translation import SentenceSimilarity
+from scoring.result.result import Method
 
 
 def at(degrees):

@@ -20,16 +20,16 @@ All reasons of a case together may cost a bounded amount of work; beyond it ther
 from __future__ import annotations
 
 from scoring.case.case import Case
-from scoring.embedding.answers import EMBEDDING_ONLY
-from scoring.metrics.result import Method
+from scoring.lexical.claims import Claim, claims
+from scoring.lexical.transcript_index import MAX_TRANSCRIPT, Witness
 from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer, Question, Reply
 from scoring.questions.translation import KeepsFact
+from scoring.result.result import Method
 
-from . import benchmark_answers as lexical_benchmarks
-from . import text_answers as lexical_text
-from .claims import Claim, claims
-from .transcript_index import MAX_TRANSCRIPT, Witness
-from .translation_answers import keeps_fact
+from . import lexical_benchmarks
+from . import lexical_text
+from .embedding import EMBEDDING_ONLY
+from .lexical_translation import keeps_fact
 
 
 def answer(case: Case, question: Question) -> Reply:

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
-from scoring.metrics.result import Failed, Judgement, Method, Unavailable
-from scoring.metrics.settle import settle, truth
+from scoring.lexical.assignment import maximum_matching
+from scoring.lexical.text import normalise
 from scoring.questions.question import Answer, NoAnswer, Question, Reply
+from scoring.result.result import Failed, Judgement, Method, Unavailable
 
-from .assignment import maximum_matching
-from .text import normalise
+from .settle import settle, truth
 
 MAX_PAIRS = 2500
 """Pairs that are compared: fifty statements on either side. A summary has some five."""

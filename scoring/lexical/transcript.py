@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scoring.lexical.facts import timestamps
-from scoring.lexical.lexicon import AGENT_WORDS, CUSTOMER_WORDS
-from scoring.lexical.text import fold_digits, tokens
+from .facts import timestamps
+from .lexicon import AGENT_WORDS, CUSTOMER_WORDS
+from .text import fold_digits, tokens
 
 _MAX_LABEL = 60
 _STAMP = r"[\[(]?\d{1,3}:[0-5]\d(?::[0-5]\d)?[\])]?"

@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Iterator
 
-from scoring.metrics.structure import kind
-from scoring.metrics.summary import Fact, is_filled, read_summary
+from scoring.lexical.text import tokens
 from scoring.trace.span import Json
 
 from .closed_form import is_closed, is_id
-from .text import tokens
+from .structure import kind
+from .summary import Fact, is_filled, read_summary
 
 ECHOES = frozenset(("sentiment", "source_text"))
 """Keys under which an output repeats what it was given: sentences with their labels, sentences with translations."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from scoring.case.case import Case
-from scoring.metrics.result import Method
+from scoring.lexical.statement import read_statement
+from scoring.lexical.transcript_index import MAX_TRANSCRIPT
+from scoring.metrics.pieces import Pieces, TooMuchError
+from scoring.metrics.stated import ECHOES, leaves, sentences
 from scoring.questions.benchmarks import PiecesNeeded, PiecesUsed, SameFact
 from scoring.questions.question import Answer, NoAnswer, Question, Reply
 from scoring.questions.text import SameHighlight
+from scoring.result.result import Method
 from scoring.trace.span import Json
 
-from . import text_answers as lexical_text
-from .pieces import Pieces, TooMuchError
-from .stated import ECHOES, leaves, sentences
-from .statement import read_statement
-from .transcript_index import MAX_TRANSCRIPT
+from . import lexical_text
 
 QUESTIONS = (SameFact, PiecesUsed, PiecesNeeded)
 
