@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class UnreachableError(Exception):
+class DestinationUnreachableError(Exception):
     """The receiver did not take it now and may later: nothing of what was handed over is known to have arrived.
 
     ``retry_after_s`` is how long the receiver asks to be left alone, ``None`` when it does not say.

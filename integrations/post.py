@@ -17,7 +17,7 @@ from scoring.lexical.label import label
 from scoring.lexical.secrets import struck
 
 from .addresses import is_local, why_not
-from .delivery_errors import RefusedError, UnreachableError
+from .delivery_errors import DestinationUnreachableError, RefusedError
 
 if TYPE_CHECKING:
     import httpx
@@ -47,7 +47,8 @@ class Poster:
 
         What is returned is the beginning of what it said besides; empty where that breaks off, for it was taken.
 
-        Raises ``UnreachableError`` where it may take it later (no connection, no answer in time, 408, 425, 429, 5xx)
+        Raises ``DestinationUnreachableError`` where it may take it later (no connection, no answer in time, 408, 425, 429,
+        5xx)
         and ``RefusedError`` for every other answer that is not a success.
         """
         import httpx  # noqa: PLC0415  # as above
@@ -63,9 +64,9 @@ class Poster:
             ):
                 said = await self._after_success(response) if response.is_success else await self._beginning(response)
         except TimeoutError:
-            raise UnreachableError(f"no answer within {self._timeout_s:g} s") from None
+            raise DestinationUnreachableError(f"no answer within {self._timeout_s:g} s") from None
         except httpx.HTTPError as error:
-            raise UnreachableError(f"the connection failed: {why_not(error)}") from None
+            raise DestinationUnreachableError(f"the connection failed: {why_not(error)}") from None
         if not response.is_success:
             raise self._failure(response, said)
         return said
@@ -96,7 +97,9 @@ class Poster:
             f": {label(struck(shown), _SHOWN)}" if shown else ""
         )
         if code in _LATER or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            return UnreachableError(reason, retry_after(response.headers.get("retry-after"), datetime.now(UTC)))
+            return DestinationUnreachableError(
+                reason, retry_after(response.headers.get("retry-after"), datetime.now(UTC))
+            )
         if response.has_redirect_location:
             return RefusedError(f"it answered {code} and names another address; configure the final one")
         return RefusedError(reason)

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from integrations.langfuse.backoff import Patience
-from integrations.langfuse.budget import Budget
+from integrations.langfuse.backoff import Backoff
+from integrations.langfuse.budget import RequestBudget
 from integrations.langfuse.client import Access, Langfuse
-from integrations.langfuse.probe import Server
+from integrations.langfuse.probe import LangfuseServer
 from integrations.langfuse.scores import Declared, score_id
-from integrations.store.outbox import Outgoing
-from integrations.store.sqlite import Finished, Store
-from monitor.deliver.langfuse.delivery import Delivery
+from integrations.store.outbox import ScoreRow
+from integrations.store.sqlite import FinishedTrace, Store
+from monitor.deliver.langfuse.delivery import ScoreDelivery
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
 
 START_NS = 1_795_000_000 * 10**9
@@ -54,15 +54,15 @@ class Bench:
     handed: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     pauses: list[float] = field(default_factory=list)
-    met: list[Server] = field(default_factory=list)
+    met: list[LangfuseServer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.delivery = self.new_delivery()
 
-    def new_delivery(self) -> Delivery:
-        return Delivery(
+    def new_delivery(self) -> ScoreDelivery:
+        return ScoreDelivery(
             outbox=self.store.outbox, langfuse=self.langfuse, declared=DECLARED, counted=self, remember=self.remember,
-            clock_ns=lambda: self.now_ns, patience=Patience(random.Random(1).random),
+            clock_ns=lambda: self.now_ns, patience=Backoff(random.Random(1).random),
         )  # fmt: skip
 
     def exported(self, _destination: str, count: int, *, at_s: float | None = None) -> None:
@@ -71,13 +71,13 @@ class Bench:
     def export_failed(self, _destination: str, reason: str, count: int = 1) -> None:
         self.failed[str(reason)] += count
 
-    async def remember(self, server: Server) -> None:
+    async def remember(self, server: LangfuseServer) -> None:
         self.met.append(server)
 
     async def end(self, number: int, *scores: dict[str, Any], revision: int = 1) -> None:
         """End a trace with these scores."""
         await self.store.finish(
-            Finished(
+            FinishedTrace(
                 trace_id=trace(number),
                 service="svc",
                 reason="scored",
@@ -85,7 +85,7 @@ class Bench:
                 revision=revision,
                 story={},
                 closed_ns=self.now_ns,
-                scores=[Outgoing(id=s["id"], at_ns=START_NS + number, body=json.dumps(s)) for s in scores],
+                scores=[ScoreRow(id=s["id"], at_ns=START_NS + number, body=json.dumps(s)) for s in scores],
             )
         )
 
@@ -132,7 +132,7 @@ async def bench(fake: FakeLangfuse, tmp_path: Path) -> AsyncIterator[Bench]:
     async def sleep(seconds: float) -> None:
         held[0].now_ns += int(seconds * 1e9)
 
-    budget = Budget(1e9, now_s=lambda: held[0].now_ns / 1e9, sleep=sleep)
+    budget = RequestBudget(1e9, now_s=lambda: held[0].now_ns / 1e9, sleep=sleep)
     async with Langfuse(access, budget=budget, timeout_s=1.0) as langfuse:
         held.append(Bench(fake, store, langfuse))
         yield held[0]

@@ -11,7 +11,7 @@ from dashboards.rules import recordings as r
 from integrations.prometheus.families import Family
 from scoring.alerts.declaration import Declaration
 
-from .board import GREEN, GREY, RED, Panel, Query, Row
+from .board import GREEN, GREY, RED, DashboardRow, Panel, Query
 from .words import WHERE
 
 _RUBRIC = 'job=~"$job",rubric=~"$rubric"'
@@ -19,10 +19,10 @@ _PASS = f'{_RUBRIC},metric="pass"'
 _HERE = f'{WHERE},rubric=~"$rubric"'
 
 
-def agreement(declared: Declaration) -> Row:
+def agreement(declared: Declaration) -> DashboardRow:
     """The row, under this declaration."""
     window, least, limit = r.window_of(declared), declared.policy.min_samples, declared.limits.agreement
-    return Row(
+    return DashboardRow(
         title="Agreement with people",
         panels=(
             Panel(

@@ -55,7 +55,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class DashboardRow:
     """A heading and the panels below it."""
 
     title: str
@@ -80,7 +80,7 @@ class Board:
     uid: str
     title: str
     description: str
-    rows: tuple[Row, ...]
+    rows: tuple[DashboardRow, ...]
     variables: tuple[Variable, ...]
     since: str = "now-6h"
 
@@ -101,7 +101,7 @@ class Board:
         }  # fmt: skip
 
 
-def _placed(rows: Sequence[Row]) -> list[Json]:
+def _placed(rows: Sequence[DashboardRow]) -> list[Json]:
     """The panels from left to right, a new line where one does not fit."""
     placed: list[Json] = []
     y = 0

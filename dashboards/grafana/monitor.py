@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import integrations.prometheus.families as f
 
-from .board import GREEN, RED, YELLOW, Board, Panel, Query, Row, Variable
+from .board import GREEN, RED, YELLOW, Board, DashboardRow, Panel, Query, Variable
 from .words import per_minute, per_second
 
 _JOB = 'job=~"$job",instance=~"$instance"'
@@ -25,7 +25,7 @@ def monitor() -> Board:
             Variable(name="instance", label="Instance", query=f'label_values({info}{{job=~"$job"}}, instance)'),
         ),
         rows=(
-            Row(
+            DashboardRow(
                 title="Traces",
                 panels=(
                     _stat("Monitors", "Processes that are scraped.", f"count({info}{{{_JOB}}})", "short"),
@@ -69,7 +69,7 @@ def monitor() -> Board:
                     ),
                 ),
             ),
-            Row(
+            DashboardRow(
                 title="Keeping up",
                 panels=(
                     _series(
@@ -105,7 +105,7 @@ def monitor() -> Board:
                     ),
                 ),
             ),
-            Row(
+            DashboardRow(
                 title="The judge",
                 panels=(
                     _series(
@@ -172,7 +172,7 @@ def monitor() -> Board:
                     ),
                 ),
             ),
-            Row(
+            DashboardRow(
                 title="What runs",
                 panels=(
                     Panel(

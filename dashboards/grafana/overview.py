@@ -6,7 +6,7 @@ import integrations.prometheus.families as f
 from dashboards.rules import recordings as r
 from scoring.alerts.declaration import Declaration
 
-from .board import GREEN, GREY, RED, YELLOW, Board, Panel, Query, Row
+from .board import GREEN, GREY, RED, YELLOW, Board, DashboardRow, Panel, Query
 from .words import DRILL, SERVICE, STATUS_WORDS, WHERE, lasting, per_minute, ratio_steps, site_variables
 
 
@@ -21,7 +21,7 @@ def overview(declared: Declaration) -> Board:
         description="Where every service stands, made of the verdicts of all processes.",
         variables=site_variables(),
         rows=(
-            Row(
+            DashboardRow(
                 title="Now",
                 panels=(
                     Panel(
@@ -117,7 +117,7 @@ def overview(declared: Declaration) -> Board:
                     ),
                 ),
             ),
-            Row(
+            DashboardRow(
                 title="Over time",
                 panels=(
                     Panel(

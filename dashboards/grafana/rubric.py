@@ -8,7 +8,7 @@ from dashboards.rules import shares as s
 from scoring.alerts.declaration import Declaration
 
 from .agreement import agreement
-from .board import BLUE, GREEN, GREY, YELLOW, Board, Panel, Query, Row, Variable
+from .board import BLUE, GREEN, GREY, YELLOW, Board, DashboardRow, Panel, Query, Variable
 from .words import LANGFUSE, SERVICE, STATUS_WORDS, TRACE, WHERE, per_minute, per_second, ratio_steps, site_variables
 
 _HERE = f'{WHERE},rubric=~"$rubric"'
@@ -30,7 +30,7 @@ def rubric(declared: Declaration) -> Board:
         "traces show it.",
         variables=(*site, chosen, LANGFUSE),
         rows=(
-            Row(
+            DashboardRow(
                 title="Pass ratio",
                 panels=(
                     Panel(
@@ -130,7 +130,7 @@ def rubric(declared: Declaration) -> Board:
                     ),
                 ),
             ),
-            Row(
+            DashboardRow(
                 title="What drags it down",
                 panels=(
                     Panel(
@@ -220,7 +220,7 @@ def rubric(declared: Declaration) -> Board:
                 ),
             ),
             agreement(declared),
-            Row(
+            DashboardRow(
                 title="Scores",
                 panels=(
                     Panel(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scoring.result.result import Unavailable
-from scoring.runs.calibrated import Calibrated, Figure, Rate
+from scoring.runs.calibrated import Calibrated, ErrorRate, Figure
 from scoring.statistics.agreement import Kappa
-from scoring.status.agreement_snapshot import AgreementStanding, QueueStanding
+from scoring.status.agreement_snapshot import AgreementSnapshot, AnnotationQueueSnapshot
 
 from .card import card, facts, name_cell, table
 from .html import escape
@@ -20,7 +20,7 @@ _COLUMNS = ("Rubric", "Metric", "Labels#", "Agree#", "Kappa#", "AC1#", "We pass 
             "We fail what people fail#")  # fmt: skip
 
 
-def agreement_card(agreement: AgreementStanding | None, now_ns: int) -> str:
+def agreement_card(agreement: AgreementSnapshot | None, now_ns: int) -> str:
     """The section as HTML, empty where no labels are read. Names and reasons come from people and servers: escaped."""
     if agreement is None:
         return ""
@@ -39,7 +39,7 @@ def agreement_card(agreement: AgreementStanding | None, now_ns: int) -> str:
     return card("agreement", "Agreement with people", body, note=_note(agreement, now_ns))
 
 
-def _note(agreement: AgreementStanding, now_ns: int) -> str:
+def _note(agreement: AgreementSnapshot, now_ns: int) -> str:
     read = f"read {age(int(agreement.read_s * 1e9), now_ns)}" if agreement.read_s is not None else "not read yet"
     return f"{escape(agreement.source)} · {read}"
 
@@ -63,14 +63,14 @@ def _figure(name: str, figure: Figure | None) -> str:
 
 def _said(figure: Figure | None) -> str:
     """A figure with its interval; a dash where it is not known."""
-    if isinstance(figure, Rate):
+    if isinstance(figure, ErrorRate):
         return f'{figure.value:.1%}<br><span class="bounds">{figure.lower:.1%} – {figure.upper:.1%}</span>'
     if isinstance(figure, Kappa):
         return f'{figure.value:.2f}<br><span class="bounds">{figure.lower:.2f} – {figure.upper:.2f}</span>'
     return f"{figure:.2f}" if isinstance(figure, int | float) else "–"
 
 
-def _told(agreement: AgreementStanding) -> list[tuple[str, object]]:
+def _told(agreement: AgreementSnapshot) -> list[tuple[str, object]]:
     corrections = sum(agreement.corrections.values())
     passed = sum(agreement.corrected_passes.values())
     told: list[tuple[str, object]] = []
@@ -79,7 +79,7 @@ def _told(agreement: AgreementStanding) -> list[tuple[str, object]]:
     return told + [(f"passed over, {name.replace('_', ' ')}", f"{n:,}") for name, n in _some(agreement.passed_over)]
 
 
-def _queue(queue: QueueStanding | None) -> str:
+def _queue(queue: AnnotationQueueSnapshot | None) -> str:
     if queue is None:
         return ""
     told = [(name.replace("_", " "), f"{n:,}") for name, n in _some(queue.put)]

@@ -11,7 +11,7 @@ from .pills import pill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suspected:
+class ShownAnomaly:
     """A suspicion as it is shown: a few words, one line of cause, one of remedy; ``service`` None: all of them."""
 
     kind: str
@@ -20,7 +20,7 @@ class Suspected:
     remedy: str
 
 
-def suspicions_card(suspected: Sequence[Suspected]) -> str:
+def suspicions_card(suspected: Sequence[ShownAnomaly]) -> str:
     """The section as HTML, empty where nothing is suspected. Services come from traces: all is escaped."""
     if not suspected:
         return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scoring.status.export_snapshot import ExportStanding
+from scoring.status.export_snapshot import ExportSnapshot
 
 from .card import card, table
 from .html import escape
@@ -20,7 +20,7 @@ _STATES = {
 _COLUMNS = ("State", "Where", "Waiting#", "Oldest", "Not seen yet#", "Given up#", "Last success", "Why")
 
 
-def export_card(exports: Sequence[ExportStanding], now_s: float) -> str:
+def export_card(exports: Sequence[ExportSnapshot], now_s: float) -> str:
     """The section as HTML, empty without a destination. Names and reasons come from servers: all is escaped."""
     if not exports:
         return ""
@@ -29,7 +29,7 @@ def export_card(exports: Sequence[ExportStanding], now_s: float) -> str:
     return card("exports", "Written back and told", shown)
 
 
-def _row(export: ExportStanding, now_s: float) -> str:
+def _row(export: ExportSnapshot, now_s: float) -> str:
     style, name = _STATES[export.state]
     where = " · ".join(filter(None, (export.server or export.destination, export.project)))
     return (

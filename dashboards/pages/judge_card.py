@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.status.judge_snapshot import JudgeStanding, ModelStanding, Spending
+from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 
 from .card import card, facts, table
 from .html import escape
@@ -15,7 +15,7 @@ _STATES = {
 }
 
 
-def judge_card(judge: JudgeStanding | None) -> str:
+def judge_card(judge: JudgeSnapshot | None) -> str:
     """The section as HTML, empty where no judge is configured. Reasons come from providers: all is escaped."""
     if judge is None:
         return ""
@@ -29,7 +29,7 @@ def judge_card(judge: JudgeStanding | None) -> str:
     return card("judge", "Judge", models + facts(told), note=escape(judge.name, limit=120))
 
 
-def _model(model: ModelStanding) -> str:
+def _model(model: JudgeModelSnapshot) -> str:
     style, name = _STATES[model.circuit]
     return (
         f'<tr><td>{pill(style, name)}<th scope="row" class="name">{escape(model.model, limit=120)}</th>'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.status.late_reference_snapshot import BelatedStanding
+from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 
 from .card import card, facts
 from .html import escape
@@ -18,7 +18,7 @@ _STATES = {
 }
 
 
-def belated_card(belated: BelatedStanding | None, now_ns: int) -> str:
+def belated_card(belated: LateReferenceSnapshot | None, now_ns: int) -> str:
     """The section as HTML; empty where there is nothing to tell. Reasons come from servers: all is escaped."""
     if belated is None or not (
         belated.waiting or belated.given_up or belated.revised or belated.unchanged or belated.failures

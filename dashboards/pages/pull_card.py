@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoring.status.pull_snapshot import PullStanding
+from scoring.status.pull_snapshot import PullSnapshot
 
 from .card import card, facts
 from .html import duration, escape
@@ -19,7 +19,7 @@ _STATES = {
 _READS = {"v2": "observations, v2", "legacy": "traces, as servers of version 3 have them"}
 
 
-def pull_card(pull: PullStanding | None, now_ns: int) -> str:
+def pull_card(pull: PullSnapshot | None, now_ns: int) -> str:
     """The section as HTML, empty where nothing is read. Names and reasons come from servers: all is escaped."""
     if pull is None:
         return ""

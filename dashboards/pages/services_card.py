@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scoring.status.service_status import Standing
+from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy, Status
 from scoring.status.trend import Trend
 
@@ -23,7 +23,7 @@ _COLUMNS = ("Status", "Service", "Rubric", "Pass ratio#", "Bounds", "Trend", "Ve
 
 
 def standings_card(
-    standings: Sequence[Standing],
+    standings: Sequence[ServiceStatus],
     policy: Policy,
     window_s: float,
     trends: Mapping[tuple[str, str, str], Trend],
@@ -49,7 +49,7 @@ def standings_card(
     return card("standings", "Pass ratio", shown + more, note=_note(standings, policy, window_s))
 
 
-def _note(standings: Sequence[Standing], policy: Policy, window_s: float) -> str:
+def _note(standings: Sequence[ServiceStatus], policy: Policy, window_s: float) -> str:
     bounds = policy.thresholds
     own = any(standing.thresholds != bounds for standing in standings)
     return escape(
@@ -58,7 +58,7 @@ def _note(standings: Sequence[Standing], policy: Policy, window_s: float) -> str
     )
 
 
-def _row(standing: Standing, trend: Trend | None) -> str:
+def _row(standing: ServiceStatus, trend: Trend | None) -> str:
     told, status = standing.estimate, standing.appraisal.status
     ratio = f"{told.pass_ratio:.1%}" if told else "–"
     failed = "0"
@@ -82,7 +82,7 @@ def _row(standing: Standing, trend: Trend | None) -> str:
     )
 
 
-def _missing(standing: Standing) -> str:
+def _missing(standing: ServiceStatus) -> str:
     """What the verdicts that are missing could change; nothing where none is."""
     band = standing.missing
     if band is None or not standing.incomplete:
@@ -90,7 +90,7 @@ def _missing(standing: Standing) -> str:
     return f"; with the {standing.incomplete:,} incomplete between {band.worst:.1%} and {band.best:.1%}"
 
 
-def _corrected(standing: Standing) -> str:
+def _corrected(standing: ServiceStatus) -> str:
     """What people would have found, by their labels; nothing where labels do not tell."""
     found = standing.corrected
     if found is None:
@@ -98,7 +98,7 @@ def _corrected(standing: Standing) -> str:
     return f"; people would pass {found.rate:.1%} ({found.lower:.1%} – {found.upper:.1%})"
 
 
-def _range(standing: Standing) -> str:
+def _range(standing: ServiceStatus) -> str:
     """The ratio between its bounds, on a scale from 0 to 1 with both thresholds."""
     told = standing.estimate
     if told is None:

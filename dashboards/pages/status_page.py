@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from scoring.alerts.board import Posted
-from scoring.status.agreement_snapshot import AgreementStanding
-from scoring.status.export_snapshot import ExportStanding
-from scoring.status.judge_snapshot import JudgeStanding
-from scoring.status.late_reference_snapshot import BelatedStanding
-from scoring.status.pull_snapshot import PullStanding
-from scoring.status.service_status import Standing
+from scoring.status.agreement_snapshot import AgreementSnapshot
+from scoring.status.export_snapshot import ExportSnapshot
+from scoring.status.judge_snapshot import JudgeSnapshot
+from scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from scoring.status.pull_snapshot import PullSnapshot
+from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy, Status
 from scoring.status.trend import Trend
 
 from .agreement_card import agreement_card
 from .alerts_card import alerts_card
-from .anomalies_card import Suspected, suspicions_card
+from .anomalies_card import ShownAnomaly, suspicions_card
 from .card import card
 from .export_card import export_card
 from .html import escape, frame
@@ -49,7 +49,7 @@ class StatusPage:
     """
 
     overall: Status
-    standings: Sequence[Standing]
+    standings: Sequence[ServiceStatus]
     policy: Policy
     window_s: float
     seen: int
@@ -62,12 +62,12 @@ class StatusPage:
     started_ns: int
     failures: Sequence[Mapping[str, object]] = ()
     trends: Mapping[tuple[str, str, str], Trend] = field(default_factory=dict)
-    judge: JudgeStanding | None = None
-    agreement: AgreementStanding | None = None
-    pull: PullStanding | None = None
-    belated: BelatedStanding | None = None
-    exports: Sequence[ExportStanding] = ()
-    suspected: Sequence[Suspected] = ()
+    judge: JudgeSnapshot | None = None
+    agreement: AgreementSnapshot | None = None
+    pull: PullSnapshot | None = None
+    belated: LateReferenceSnapshot | None = None
+    exports: Sequence[ExportSnapshot] = ()
+    suspected: Sequence[ShownAnomaly] = ()
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None
     alerts: Sequence[Posted] = ()

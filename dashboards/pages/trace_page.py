@@ -33,7 +33,7 @@ _OPEN_REFRESH_S = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoryPage:
+class TracePage:
     """``story`` is what the store tells, ``happened`` the same in sentences.
 
     ``trace`` and ``case`` are what was read of the spans, None where they are absent; ``absent`` then says why.
@@ -47,7 +47,7 @@ class StoryPage:
     now_ns: int
 
 
-def story_page(page: StoryPage) -> str:
+def story_page(page: TracePage) -> str:
     """The page as HTML. Everything that comes from the trace is escaped."""
     story = page.story
     verdicts = [each for each in _listed(story.get("verdicts")) if isinstance(each, Mapping)]
@@ -102,7 +102,7 @@ def _turns(story: Mapping[str, object]) -> str:
     return card("turns", "Session", shown)
 
 
-def _said(page: StoryPage, evidence: Sequence[Evidence], marker: Marker) -> str:
+def _said(page: TracePage, evidence: Sequence[Evidence], marker: Marker) -> str:
     if page.case is None:
         told = _ABSENT[page.absent] if page.absent else ""
         return card("said", "What was said", f'<div class="empty">{escape(told, limit=500)}</div>') if told else ""
@@ -116,7 +116,7 @@ def _said(page: StoryPage, evidence: Sequence[Evidence], marker: Marker) -> str:
     return card("said", "What was said", shown, note=note)
 
 
-def _spans(page: StoryPage) -> str:
+def _spans(page: TracePage) -> str:
     if page.trace is None or not page.trace.spans:
         return ""
     count = len(page.trace.spans)

@@ -16,7 +16,7 @@ from scoring.alerts.declaration import Declaration
 from .looks import breaching
 from .promql import SITE, configured, fleet, over_processes
 from .recordings import effective, window_of
-from .rule import Alert
+from .rule import AlertingRule
 from .shares import BLOCKED, JUDGE_FAILED, VERDICTS, VIOLATING, count, lower
 
 _ON_SITE = f"on ({', '.join(SITE)}) group_left ()"
@@ -26,16 +26,16 @@ LAG_WINDOW = "10m"
 LEAST_LAGS = 5
 
 
-def declared_alerts(declared: Declaration) -> list[Alert]:
+def declared_alerts(declared: Declaration) -> list[AlertingRule]:
     """The alerts of all conditions, in their order."""
     return [_alert(condition, declared) for condition in conditions(declared)]
 
 
-def _alert(condition: Condition, declared: Declaration) -> Alert:
+def _alert(condition: Condition, declared: Declaration) -> AlertingRule:
     expr, said = _TELLING[condition.id](declared)
     status = condition.id in {"pass_rate_critical", "pass_rate_warning"}
     told_in_process = expr.startswith(_IN_PROCESS)
-    return Alert(
+    return AlertingRule(
         id=condition.id, severity=condition.severity, title=condition.title, when=condition.when,
         meaning=condition.meaning, expr=expr, said=said,
         # What a process tells has waited there; a status has its looks, and afterwards its hold.

@@ -11,7 +11,7 @@ from scoring.alerts.condition import Severity
 
 from .promql import SITE, fleet
 from .recordings import DAY, KNOWN, STATUS, THRESHOLD, failed_ratio, failures, upper
-from .rule import Alert
+from .rule import AlertingRule
 
 _MINUTE_NS = 60 * 10**9
 _HOUR_NS = 60 * _MINUTE_NS
@@ -29,18 +29,18 @@ _BURNS = (
 _LOST = "shed|undecodable|error"
 
 
-def fleet_alerts() -> list[Alert]:
+def fleet_alerts() -> list[AlertingRule]:
     """The alerts on quality that need long windows, in the order of the runbooks."""
     return [_sustained(), *map(_burn, _BURNS), _unknown()]
 
 
-def health_alerts() -> list[Alert]:
+def health_alerts() -> list[AlertingRule]:
     """The alerts on monitors that lose traces, are silent, or are gone. None is critical."""
     return [_silent(), _losing(), _refusing(), _exports(), _labels(), _down(), _absent()]
 
 
-def _sustained() -> Alert:
-    return Alert(
+def _sustained() -> AlertingRule:
+    return AlertingRule(
         id="pass_rate_sustained", severity=Severity.WARNING, title="Fewer traces pass than should, for a day",
         when="upper 99 % bound of the day's pass ratio below the warning threshold; at least 3 failures",
         meaning="the service may be too quiet for the hourly window; over a day the evidence is in",
@@ -50,10 +50,10 @@ def _sustained() -> Alert:
     )  # fmt: skip
 
 
-def _burn(burn: tuple[float, str, str, int, int, Severity]) -> Alert:
+def _burn(burn: tuple[float, str, str, int, int, Severity]) -> AlertingRule:
     factor, long, short, least, for_ns, severity = burn
     limit = f'clamp_max({factor:g} * (1 - {THRESHOLD}{{level="warning"}}), {CAP})'
-    return Alert(
+    return AlertingRule(
         id="error_budget_burn", severity=severity, title="The error budget burns too fast",
         when=f"share of failures over {long} and over {short} above {factor:g} times what the warning threshold allows "
         f"(at most {CAP:.0%}); at least {least} failures",
@@ -65,8 +65,8 @@ def _burn(burn: tuple[float, str, str, int, int, Severity]) -> Alert:
     )  # fmt: skip
 
 
-def _unknown() -> Alert:
-    return Alert(
+def _unknown() -> AlertingRule:
+    return AlertingRule(
         id="pass_rate_unknown", severity=Severity.INFO, title="The pass rate was too low and cannot be told any more",
         when="the last status that was known within a day is warning or critical, and now there is too little to tell",
         meaning="silence is not recovery: nobody knows whether the service is well again",
@@ -76,10 +76,10 @@ def _unknown() -> Alert:
     )  # fmt: skip
 
 
-def _silent() -> Alert:
+def _silent() -> AlertingRule:
     kept = fleet(f.TRACES_KEPT, "selection", window="30m")
     verdicts = f"{fleet(f.VERDICTS, 'environment', 'rubric', 'selection', window='30m')} > 0"
-    return Alert(
+    return AlertingRule(
         id="monitor_silent", severity=Severity.WARNING, title="Traces are drawn and none is judged",
         when="at least 20 traces were drawn in 30 minutes and no verdict was reached",
         meaning="no status and no alert on quality says anything while this lasts",
@@ -89,10 +89,10 @@ def _silent() -> Alert:
     )  # fmt: skip
 
 
-def _losing() -> Alert:
+def _losing() -> AlertingRule:
     lost = fleet(f.TRACES, "reason", where=f'reason=~"{_LOST}"', window="15m")
     kept = fleet(f.TRACES_KEPT, "selection", window="15m")
-    return Alert(
+    return AlertingRule(
         id="traces_lost", severity=Severity.WARNING, title="Traces that were drawn are lost",
         when="more than 5 % of the traces drawn in 15 minutes, and at least 3, ended as shed, undecodable or error",
         meaning="what is lost is missing from every number; estimates are sound only if the loss is by chance",
@@ -102,8 +102,8 @@ def _losing() -> Alert:
     )  # fmt: skip
 
 
-def _refusing() -> Alert:
-    return Alert(
+def _refusing() -> AlertingRule:
+    return AlertingRule(
         id="requests_refused", severity=Severity.WARNING, title="Requests with traces are refused",
         when="at least 5 OTLP requests in 15 minutes were answered with an error",
         meaning="their traces are seen by nobody unless the sender tries again; the code says what is wrong with them",
@@ -113,9 +113,9 @@ def _refusing() -> Alert:
     )  # fmt: skip
 
 
-def _exports() -> Alert:
+def _exports() -> AlertingRule:
     failed, handed = fleet(f.EXPORTS_FAILED, window="15m"), fleet(f.EXPORTS, window="15m")
-    return Alert(
+    return AlertingRule(
         id="exports_failing", severity=Severity.WARNING, title="Verdicts are not accepted where they are sent",
         when="more than 5 % of the verdicts that were handed to a destination in 15 minutes were not accepted",
         meaning="they are missing there; statuses and metrics here do not depend on it",
@@ -125,10 +125,10 @@ def _exports() -> Alert:
     )  # fmt: skip
 
 
-def _labels() -> Alert:
+def _labels() -> AlertingRule:
     # Nobody knows of labels where none are read: a process has the series once it has read some.
     read = fleet(f.LABELS_READ, operation="min")
-    return Alert(
+    return AlertingRule(
         id="labels_unread", severity=Severity.WARNING, title="What people say is not read any more",
         when="a monitor that reads labels of people has not read them for six hours",
         meaning="agreement with people and corrected pass ratios stand still, and no alert on agreement says more",
@@ -138,10 +138,10 @@ def _labels() -> Alert:
     )  # fmt: skip
 
 
-def _down() -> Alert:
+def _down() -> AlertingRule:
     known = f"max_over_time({f.BUILD_INFO.name}[{DAY}])"
     same = f"on ({', '.join((*SITE, 'instance'))})"
-    return Alert(
+    return AlertingRule(
         id="monitor_down", severity=Severity.WARNING, title="A monitor cannot be scraped",
         when="a target that was a monitor within a day does not answer its scrapes; one that never answered is known "
         'by its container name "sidejudge"',
@@ -152,8 +152,8 @@ def _down() -> Alert:
     )  # fmt: skip
 
 
-def _absent() -> Alert:
-    return Alert(
+def _absent() -> AlertingRule:
+    return AlertingRule(
         id="monitor_absent", severity=Severity.WARNING, title="No monitor is scraped at all",
         when=f"no target exports {f.BUILD_INFO.name}",
         meaning="either none runs or Prometheus does not find them; no alert on quality can fire",

@@ -9,7 +9,7 @@ from .fleet_alerts import fleet_alerts, health_alerts
 from .looks import looks
 from .people import people
 from .recordings import BURN_WINDOWS, burning, day, estimates, sums, threshold, window_of
-from .rule import Alert, Group, Recording
+from .rule import AlertingRule, Group, RecordingRule
 from .shares import shares
 
 LONG_NS = 2 * 60 * 10**9
@@ -33,12 +33,12 @@ def groups(declared: Declaration) -> tuple[Group, ...]:
     )  # fmt: skip
 
 
-def _day(window: str) -> list[Recording]:
+def _day(window: str) -> list[RecordingRule]:
     """The day's estimates, without what the status window has recorded already."""
     known = {record.record for record in estimates(window)}
     return [record for record in day() if record.record not in known]
 
 
-def alerts(declared: Declaration) -> list[Alert]:
+def alerts(declared: Declaration) -> list[AlertingRule]:
     """All alerts, those of the declaration first."""
-    return [rule for group in groups(declared) for rule in group.rules if isinstance(rule, Alert)]
+    return [rule for group in groups(declared) for rule in group.rules if isinstance(rule, AlertingRule)]

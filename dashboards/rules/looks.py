@@ -24,10 +24,10 @@ from .recordings import (
     upper,
     window_of,
 )
-from .rule import Recording, prometheus_duration
+from .rule import RecordingRule, prometheus_duration
 
 
-def looks(declared: Declaration) -> list[Recording]:
+def looks(declared: Declaration) -> list[RecordingRule]:
     """Whether each look was below a threshold, how many of the last were, and the status that this amounts to."""
     if declared.policy.mode == "sequence":
         return [_in_process(), _known()]
@@ -48,7 +48,7 @@ def breaching(declared: Declaration, level: str) -> str:
     return f'{ratio}\nand ignoring (level)\n{LOOKS_BELOW}{{level="{level}"}} >= {declared.rule.needed}'
 
 
-def _below(declared: Declaration, level: str) -> Recording:
+def _below(declared: Declaration, level: str) -> RecordingRule:
     """1 or 0; absent where there is too little to tell, as a finding in process is."""
     window, policy = window_of(declared), declared.policy
     bounded = policy.mode == "bound"
@@ -56,34 +56,34 @@ def _below(declared: Declaration, level: str) -> Recording:
     against = f'< bool on ({", ".join((*SITE, "rubric"))}) group_left () {THRESHOLD}{{level="{level}"}}'
     guard = f"\n* ({failures(window)} >= bool {policy.min_failures})" if bounded else ""
     enough = f"\nand\n{effective(window)} >= {policy.min_samples:g}"
-    return Recording(record=BELOW, expr=f"({compared} {against}){guard}{enough}", labels={"level": level})
+    return RecordingRule(record=BELOW, expr=f"({compared} {against}){guard}{enough}", labels={"level": level})
 
 
-def _counted(declared: Declaration, level: str) -> Recording:
-    return Recording(
+def _counted(declared: Declaration, level: str) -> RecordingRule:
+    return RecordingRule(
         record=LOOKS_BELOW,
         expr=f'sum_over_time({BELOW}{{level="{level}"}}[{_reach(declared)}])',
         labels={"level": level},
     )
 
 
-def _status(declared: Declaration) -> Recording:
+def _status(declared: Declaration) -> RecordingRule:
     """A number for each status; of looks that were not all told it says only what they prove."""
     needed, window = declared.rule.needed, window_of(declared)
     warned, critical = (f'sum without (level) ({LOOKS_BELOW}{{level="{level}"}})' for level in LEVELS)
     told = f'sum without (level) (count_over_time({BELOW}{{level="warning"}}[{_reach(declared)}]))'
     proved = f"({warned} >= {needed} or {warned} == 0 or {told} >= {declared.rule.looks})"
     enough = f"{effective(window)} >= {declared.policy.min_samples:g}"
-    return Recording(
+    return RecordingRule(
         record=STATUS,
         expr=f"({warned} >= bool {needed}) + ({critical} >= bool {needed})\nand\n{proved}\nand\n{enough}\n"
         f"or\n{effective(window)} * 0 - 1",
     )
 
 
-def _known() -> Recording:
+def _known() -> RecordingRule:
     """The status where it can be told: what was last known outlives the traffic."""
-    return Recording(record=KNOWN, expr=f"{STATUS} >= 0")
+    return RecordingRule(record=KNOWN, expr=f"{STATUS} >= 0")
 
 
 def _reach(declared: Declaration) -> str:
@@ -91,9 +91,9 @@ def _reach(declared: Declaration) -> str:
     return prometheus_duration(declared.rule.looks * declared.look_ns - declared.look_ns // 2)
 
 
-def _in_process() -> Recording:
+def _in_process() -> RecordingRule:
     """Mode ``sequence``: PromQL cannot follow verdicts one by one, so the worst status that a process says holds."""
     by = {status: fleet(f.STATUS, "status", where=f'status="{status.value}"', operation="max") for status in Status}
     known = f"clamp_max(2 * {by[Status.CRITICAL]} + {by[Status.WARNING]}, 2)"
     told = f"{by[Status.HEALTHY]} + {by[Status.WARNING]} + {by[Status.CRITICAL]} > 0"
-    return Recording(record=STATUS, expr=f"{known}\nand\n{told}\nor\n-1 * {by[Status.INSUFFICIENT_DATA]}")
+    return RecordingRule(record=STATUS, expr=f"{known}\nand\n{told}\nor\n-1 * {by[Status.INSUFFICIENT_DATA]}")

@@ -12,7 +12,7 @@ from integrations.prometheus.families import Family
 
 from .promql import PLACE, SITE, over_processes
 from .recordings import pass_ratio
-from .rule import Recording
+from .rule import RecordingRule
 
 TRUE_POSITIVE = "rubric:sidejudge_agreement_true_positive:avg"
 TRUE_NEGATIVE = "rubric:sidejudge_agreement_true_negative:avg"
@@ -24,12 +24,12 @@ def corrected(window: str) -> str:
     return f"{PLACE}:sidejudge_pass_corrected:ratio_increase{window}"
 
 
-def people(window: str) -> list[Recording]:
+def people(window: str) -> list[RecordingRule]:
     """Errors, and the corrected ratio over one window."""
     return [
-        Recording(record=TRUE_POSITIVE, expr=_of_verdicts(f.AGREEMENT_TRUE_POSITIVE)),
-        Recording(record=TRUE_NEGATIVE, expr=_of_verdicts(f.AGREEMENT_TRUE_NEGATIVE)),
-        Recording(
+        RecordingRule(record=TRUE_POSITIVE, expr=_of_verdicts(f.AGREEMENT_TRUE_POSITIVE)),
+        RecordingRule(record=TRUE_NEGATIVE, expr=_of_verdicts(f.AGREEMENT_TRUE_NEGATIVE)),
+        RecordingRule(
             record=corrected(window),
             expr=f"clamp(\n  ({pass_ratio(window)} + {_ON_RUBRIC} {TRUE_NEGATIVE} - 1)\n"
             f"  / {_ON_RUBRIC} ({TRUE_POSITIVE} + {TRUE_NEGATIVE} - 1 > 0),\n  0, 1\n)",

@@ -12,7 +12,7 @@ from scoring.alerts.declaration import Declaration
 from scoring.statistics.interval import Z_99_ONE_SIDED
 
 from .promql import PLACE, bound, configured, fleet
-from .rule import Recording, prometheus_duration
+from .rule import RecordingRule, prometheus_duration
 
 BURN_WINDOWS = ("5m", "30m", "1h", "6h", "3d")
 DAY = "1d"
@@ -78,46 +78,46 @@ def window_of(declared: Declaration) -> str:
     return prometheus_duration(declared.window_ns)
 
 
-def estimates(window: str) -> list[Recording]:
+def estimates(window: str) -> list[RecordingRule]:
     """Ratio, effective sample size and bounds over one window."""
     ever = fleet(f.VERDICT_WEIGHT, operation="max")
     return [
         *sums(window),
-        Recording(record=squared_weight(window), expr=fleet(f.VERDICT_WEIGHT_SQUARED, window=window)),
-        Recording(
+        RecordingRule(record=squared_weight(window), expr=fleet(f.VERDICT_WEIGHT_SQUARED, window=window)),
+        RecordingRule(
             record=effective(window),
             expr=f"{weight(window)} * {weight(window)} / ({squared_weight(window)} > 0)\n"
             f"or\n{weight(window)} * 0\nand\n{ever} > 0",
         ),
-        Recording(record=pass_ratio(window), expr=f"1 - {failed_weight(window)} / ({weight(window)} > 0)"),
-        Recording(record=lower(window), expr=bound(pass_ratio(window), effective(window), upper=False)),
-        Recording(record=upper(window), expr=bound(pass_ratio(window), effective(window), upper=True)),
+        RecordingRule(record=pass_ratio(window), expr=f"1 - {failed_weight(window)} / ({weight(window)} > 0)"),
+        RecordingRule(record=lower(window), expr=bound(pass_ratio(window), effective(window), upper=False)),
+        RecordingRule(record=upper(window), expr=bound(pass_ratio(window), effective(window), upper=True)),
     ]
 
 
-def sums(window: str) -> list[Recording]:
+def sums(window: str) -> list[RecordingRule]:
     """Weights and failures over one window."""
     return [
-        Recording(record=weight(window), expr=fleet(f.VERDICT_WEIGHT, window=window)),
-        Recording(record=failed_weight(window), expr=fleet(f.VERDICT_FAILED_WEIGHT, window=window)),
-        Recording(record=failures(window), expr=fleet(f.VERDICTS_FAILED, "selection", window=window)),
+        RecordingRule(record=weight(window), expr=fleet(f.VERDICT_WEIGHT, window=window)),
+        RecordingRule(record=failed_weight(window), expr=fleet(f.VERDICT_FAILED_WEIGHT, window=window)),
+        RecordingRule(record=failures(window), expr=fleet(f.VERDICTS_FAILED, "selection", window=window)),
     ]
 
 
-def threshold() -> Recording:
+def threshold() -> RecordingRule:
     """The thresholds of each rubric."""
-    return Recording(record=THRESHOLD, expr=configured(f.PASS_RATIO_THRESHOLD, "rubric", "level"))
+    return RecordingRule(record=THRESHOLD, expr=configured(f.PASS_RATIO_THRESHOLD, "rubric", "level"))
 
 
-def burning() -> list[Recording]:
+def burning() -> list[RecordingRule]:
     """The share of failures over all windows of the burn-rate alerts."""
     return [
-        Recording(record=failed_ratio(window), expr=f"{failed_weight(window)} / ({weight(window)} > 0)")
+        RecordingRule(record=failed_ratio(window), expr=f"{failed_weight(window)} / ({weight(window)} > 0)")
         for window in BURN_WINDOWS
     ]
 
 
-def day() -> list[Recording]:
+def day() -> list[RecordingRule]:
     """The day's estimate, for services that are too quiet for the window of the status."""
     strict = bound(pass_ratio(DAY), effective(DAY), upper=True, z=Z_99_ONE_SIDED)
-    return [*estimates(DAY), Recording(record=upper(DAY, 99), expr=strict)]
+    return [*estimates(DAY), RecordingRule(record=upper(DAY, 99), expr=strict)]

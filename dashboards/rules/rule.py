@@ -12,7 +12,7 @@ _NS = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
+class RecordingRule:
     """A series that is computed once an interval. ``labels`` are added to what ``expr`` answers."""
 
     record: str
@@ -25,7 +25,7 @@ class Recording:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
+class AlertingRule:
     """An alert. ``said`` is a template of Prometheus that puts labels and value into words.
 
     ``id`` is that of the condition it is generated from, or its own where only Prometheus can tell; ``title``,
@@ -76,11 +76,11 @@ class Group:
 
     name: str
     interval_ns: int
-    rules: tuple[Recording | Alert, ...]
+    rules: tuple[RecordingRule | AlertingRule, ...]
 
     def to_json(self, runbooks: str | None = None) -> dict[str, object]:
         """As Prometheus reads it."""
-        rules = [rule.to_json(runbooks) if isinstance(rule, Alert) else rule.to_json() for rule in self.rules]
+        rules = [rule.to_json(runbooks) if isinstance(rule, AlertingRule) else rule.to_json() for rule in self.rules]
         return {"name": self.name, "interval": prometheus_duration(self.interval_ns), "rules": rules}
 
 

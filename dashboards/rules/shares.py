@@ -6,7 +6,7 @@ import integrations.prometheus.families as f
 
 from .promql import PLACE, bound, fleet
 from .recordings import effective, weight
-from .rule import Recording
+from .rule import RecordingRule
 
 _BY_METRIC = "ignoring (metric) group_left ()"
 BLOCKED = f"{PLACE}_metric:sidejudge_blocked"
@@ -30,39 +30,43 @@ def lower(name: str, window: str) -> str:
     return f"{name}:ratio_lower95_{window}"
 
 
-def shares(window: str) -> list[Recording]:
+def shares(window: str) -> list[RecordingRule]:
     """All shares over one window."""
     return [*_blocked(window), *_violating(window), *_judge_failed(window)]
 
 
-def _blocked(window: str) -> list[Recording]:
+def _blocked(window: str) -> list[RecordingRule]:
     hit = fleet(f.VERDICT_BLOCKED_WEIGHT, window=window)
     share = ratio(BLOCKED, window)
     return [
-        Recording(record=count(BLOCKED, window), expr=fleet(f.VERDICTS_BLOCKED, window=window)),
-        Recording(record=share, expr=f"{hit}\n/ {_BY_METRIC} ({weight(window)} > 0)"),
-        Recording(record=lower(BLOCKED, window), expr=bound(share, effective(window), upper=False, match=_BY_METRIC)),
+        RecordingRule(record=count(BLOCKED, window), expr=fleet(f.VERDICTS_BLOCKED, window=window)),
+        RecordingRule(record=share, expr=f"{hit}\n/ {_BY_METRIC} ({weight(window)} > 0)"),
+        RecordingRule(
+            record=lower(BLOCKED, window), expr=bound(share, effective(window), upper=False, match=_BY_METRIC)
+        ),
     ]
 
 
-def _violating(window: str) -> list[Recording]:
+def _violating(window: str) -> list[RecordingRule]:
     share = ratio(VIOLATING, window)
     return [
-        Recording(record=count(VIOLATING, window), expr=fleet(f.VERDICTS_VIOLATING, window=window)),
-        Recording(record=share, expr=f"{fleet(f.VERDICT_VIOLATING_WEIGHT, window=window)}\n/ ({weight(window)} > 0)"),
-        Recording(record=lower(VIOLATING, window), expr=bound(share, effective(window), upper=False)),
+        RecordingRule(record=count(VIOLATING, window), expr=fleet(f.VERDICTS_VIOLATING, window=window)),
+        RecordingRule(
+            record=share, expr=f"{fleet(f.VERDICT_VIOLATING_WEIGHT, window=window)}\n/ ({weight(window)} > 0)"
+        ),
+        RecordingRule(record=lower(VIOLATING, window), expr=bound(share, effective(window), upper=False)),
     ]
 
 
-def _judge_failed(window: str) -> list[Recording]:
+def _judge_failed(window: str) -> list[RecordingRule]:
     """Of verdicts, not of traffic, as in process; all environments of a service together."""
     decided = fleet(f.VERDICTS, "environment", "selection", window=window)
     incomplete = fleet(f.VERDICTS_INCOMPLETE, "reason", window=window)
     failed = fleet(f.VERDICTS_INCOMPLETE, "reason", where='reason="error"', window=window)
     share, verdicts = ratio(JUDGE_FAILED, window), count(VERDICTS, window)
     return [
-        Recording(record=verdicts, expr=f"{decided}\n+\n{incomplete}"),
-        Recording(record=count(JUDGE_FAILED, window), expr=failed),
-        Recording(record=share, expr=f"{count(JUDGE_FAILED, window)} / ({verdicts} > 0)"),
-        Recording(record=lower(JUDGE_FAILED, window), expr=bound(share, verdicts, upper=False)),
+        RecordingRule(record=verdicts, expr=f"{decided}\n+\n{incomplete}"),
+        RecordingRule(record=count(JUDGE_FAILED, window), expr=failed),
+        RecordingRule(record=share, expr=f"{count(JUDGE_FAILED, window)} / ({verdicts} > 0)"),
+        RecordingRule(record=lower(JUDGE_FAILED, window), expr=bound(share, verdicts, upper=False)),
     ]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from scoring.lexical.label import label
 from scoring.runs.cells import Cell
 from scoring.runs.scorecard import Scorecard
-from scoring.runs.template import LEGEND, SHOWN, Kind, Row
+from scoring.runs.template import LEGEND, SHOWN, RowKind, ScorecardRow
 
 from . import shown
 
@@ -41,7 +41,7 @@ def markdown(card: Scorecard, *, aligned: bool = False) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def template_row(row: Row, models: int) -> str:
+def template_row(row: ScorecardRow, models: int) -> str:
     """The row as the seed's template has it, with nothing filled in."""
     return _row(row, [""] * models, models)
 
@@ -62,8 +62,8 @@ def _aligned(table: Sequence[str]) -> list[str]:
     ]
 
 
-def _row(row: Row, cells: Sequence[str], models: int) -> str:
-    title = f"**{row.title}**" if row.kind in (Kind.HEADING, Kind.SCORE) else row.title
+def _row(row: ScorecardRow, cells: Sequence[str], models: int) -> str:
+    title = f"**{row.title}**" if row.kind in (RowKind.HEADING, RowKind.SCORE) else row.title
     return _line(f"[!] {title}" if row.blocker else title, cells or [""] * models, row.threshold.replace("|", r"\|"))
 
 
@@ -71,7 +71,7 @@ def _line(first: str, cells: Sequence[str], last: str) -> str:
     return "|" + "|".join(f" {cell} " if cell else " " for cell in (first, *cells, last)) + "|"
 
 
-def _cell(row: Row, cell: Cell, notes: shown.Footnotes) -> str:
+def _cell(row: ScorecardRow, cell: Cell, notes: shown.Footnotes) -> str:
     raw, mark, number = shown.raw_text(row, cell), shown.mark(cell), notes.number(cell)
     parts = (shown.value_text(row, cell), mark, f"({raw})" if raw else "")
     return " ".join(part for part in parts if part) + (f" [^{number}]" if number else "")

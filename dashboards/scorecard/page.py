@@ -10,7 +10,7 @@ from pathlib import Path
 from dashboards.pages.html import escape, standalone
 from scoring.runs.cells import Cell
 from scoring.runs.scorecard import Scorecard
-from scoring.runs.template import LEGEND, SHOWN, Kind, Row
+from scoring.runs.template import LEGEND, SHOWN, RowKind, ScorecardRow
 
 from . import shown
 
@@ -48,8 +48,8 @@ def _warnings(card: Scorecard) -> str:
     return "".join(f'<p class="caution"><b>Note</b> {escape(note)}</p>' for note in card.notes)
 
 
-def _row(row: Row, cells: Sequence[Cell], notes: shown.Footnotes, models: int) -> str:
-    if row.kind is Kind.HEADING:
+def _row(row: ScorecardRow, cells: Sequence[Cell], notes: shown.Footnotes, models: int) -> str:
+    if row.kind is RowKind.HEADING:
         begin = "<tbody>" if row.rubric == next(iter(SHOWN)) else "</tbody><tbody>"
         title = f'<th colspan="{models + 2}" scope="rowgroup"><span>{escape(row.title)}</span>'
         return f'{begin}<tr class="heading">{title}</tr>'
@@ -61,7 +61,7 @@ def _row(row: Row, cells: Sequence[Cell], notes: shown.Footnotes, models: int) -
     )
 
 
-def _cell(row: Row, cell: Cell, notes: shown.Footnotes) -> str:
+def _cell(row: ScorecardRow, cell: Cell, notes: shown.Footnotes) -> str:
     sign, raw, number = shown.mark(cell), shown.raw_text(row, cell), notes.number(cell)
     rating = cell.rating if cell.rating in shown.MARKS else "unrated"
     told = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from scoring.runs.cells import Cell, criterion_of
 from scoring.runs.scorecard import Scorecard
-from scoring.runs.template import Kind, Row, Unit
+from scoring.runs.template import RowKind, ScorecardRow, Unit
 from scoring.verdict.verdict import State
 
 UNKNOWN = "—"
@@ -21,7 +21,7 @@ HOW = (
 _FEWEST, _MOST = 3, 9
 
 
-def value_text(row: Row, cell: Cell) -> str:
+def value_text(row: ScorecardRow, cell: Cell) -> str:
     """The value for people; an em dash for what is unknown."""
     value = cell.value
     if value is None:
@@ -34,12 +34,12 @@ def value_text(row: Row, cell: Cell) -> str:
         return f"${value:,.2f}" if value >= 0.1 or not value else f"${value:.3g}"
     if row.unit is Unit.COUNT:
         return _plain(f"{value:.{_digits(row, value)}f}")
-    if row.unit is Unit.PERCENT and row.kind is not Kind.BENCHMARK:
+    if row.unit is Unit.PERCENT and row.kind is not RowKind.BENCHMARK:
         return f"{value:.{_digits(row, value) - 2}%}"
     return f"{value:.{_digits(row, value)}f}"
 
 
-def raw_text(row: Row, cell: Cell) -> str:
+def raw_text(row: ScorecardRow, cell: Cell) -> str:
     """A benchmark's raw mean; empty where there is none."""
     if cell.raw is None:
         return ""
@@ -51,7 +51,7 @@ def mark(cell: Cell) -> str:
     return MARKS.get(cell.rating or "", "")
 
 
-def _digits(row: Row, value: float) -> int:
+def _digits(row: ScorecardRow, value: float) -> int:
     """Three decimals, or as many as it takes not to show a value on the wrong side of a bound: 0.9996 is not 1.000."""
     criterion = criterion_of(row)
     bands = criterion.metric.bands if criterion is not None else None

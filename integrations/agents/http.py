@@ -20,7 +20,7 @@ from integrations.addresses import is_local, why_not
 from scoring.lexical.label import label
 from scoring.lexical.secrets import struck
 
-from .reply import AgentError, NoSuchAgentError, Reply, Request
+from .reply import AgentError, AgentReply, NoSuchAgentError, Request
 
 MAX_ANSWER = 16 * 2**20
 """Bytes of one answer."""
@@ -66,7 +66,7 @@ class HttpAgent:
     async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request) -> AgentReply:
         """The agent's reply; ``AgentError`` when there is none. The caller sets the time limit."""
         body = _body(request)
         attempt = 1
@@ -79,7 +79,7 @@ class HttpAgent:
                 await asyncio.sleep(again.wait_s)
                 attempt += 1
 
-    async def _attempt(self, body: bytes, attempt: int) -> Reply:
+    async def _attempt(self, body: bytes, attempt: int) -> AgentReply:
         headers = {"content-type": "application/json", "accept-encoding": "identity", "user-agent": "sidejudge"}
         started = time.perf_counter()
         try:
@@ -93,7 +93,7 @@ class HttpAgent:
         latency_ms = (time.perf_counter() - started) * 1000
         if not response.is_success:
             raise _refusal(response, content, attempt)
-        return Reply(said=_said_in(response, content, attempt), latency_ms=latency_ms, attempts=attempt)
+        return AgentReply(said=_said_in(response, content, attempt), latency_ms=latency_ms, attempts=attempt)
 
 
 def _body(request: Request) -> bytes:

@@ -24,7 +24,7 @@ from scoring.lexical.label import label
 from scoring.lexical.nearest import nearest
 from scoring.lexical.secrets import struck
 
-from .reply import AgentError, NoSuchAgentError, Reply, Request
+from .reply import AgentError, AgentReply, NoSuchAgentError, Request
 
 MAX_ABANDONED = 64
 """Calls that have not returned though nobody waits for them any more."""
@@ -45,7 +45,7 @@ class PythonAgent:
     async def __aexit__(self, *_: object) -> None:
         return
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request) -> AgentReply:
         """What the callable returns; ``AgentError`` when it raises."""
         if self._abandoned >= MAX_ABANDONED:
             raise AgentError(f"not called: {MAX_ABANDONED} earlier calls have not returned")
@@ -66,7 +66,7 @@ class PythonAgent:
             raise
         except (Exception, SystemExit) as error:
             raise _raised(error) from error
-        return Reply(said=said, latency_ms=(time.perf_counter() - started) * 1000)
+        return AgentReply(said=said, latency_ms=(time.perf_counter() - started) * 1000)
 
     async def _in_thread(self, call: Callable[[], object]) -> Any:
         """Call in a thread that does not keep the process from ending."""

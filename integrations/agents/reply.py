@@ -18,7 +18,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class AgentReply:
     """What the agent said, not yet looked at. ``latency_ms`` is that of the attempt that brought it."""
 
     said: object

@@ -31,7 +31,7 @@ from integrations.raw import RawSpan
 from scoring.trace.span import Span
 
 from .by_names import by_names
-from .reading import Dialect, Reading
+from .reading import Dialect, SpanReading
 
 __all__ = ["DIALECTS", "Dialect", "lift"]
 
@@ -92,5 +92,5 @@ def _generic(raw: RawSpan, note: str) -> Span:
         span = generic.DIALECT.lift(raw)
     except Exception as error:  # noqa: BLE001 - likewise; its place in the tree is kept, nothing else
         note = f"{note}; {type(error).__name__}: {error}"
-        span = Reading(raw).bare(generic.NAME)
+        span = SpanReading(raw).bare(generic.NAME)
     return replace(span, provenance={**span.provenance, "dialect": f"generic, after an error in {note}"})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .by_names import by_names
-from .reading import Reading
+from .reading import SpanReading
 
 Keys: TypeAlias = tuple[str, ...]
 
@@ -22,22 +22,22 @@ class Source:
 
 def text(*keys: str) -> Source:
     """A text with something in it."""
-    return Source(Reading.text, (keys,))
+    return Source(SpanReading.text, (keys,))
 
 
 def value(*keys: str) -> Source:
     """Whatever stands there."""
-    return Source(Reading.value, (keys,))
+    return Source(SpanReading.value, (keys,))
 
 
 def real(*keys: str) -> Source:
     """A finite number."""
-    return Source(Reading.real, (keys,))
+    return Source(SpanReading.real, (keys,))
 
 
 def tokens(prompt: Keys, completion: Keys, cached: Keys, reasoning: Keys) -> Source:
     """Counts of tokens; as in ``Usage``, the prompt's include those that were cached."""
-    return Source(Reading.tokens, (prompt, completion, cached, reasoning))
+    return Source(SpanReading.tokens, (prompt, completion, cached, reasoning))
 
 
 class Fields:
@@ -50,7 +50,7 @@ class Fields:
         self._nothing: dict[str, Any] = dict.fromkeys(fields)
         self._there = by_names(self._among)
 
-    def read(self, reading: Reading) -> dict[str, Any]:
+    def read(self, reading: SpanReading) -> dict[str, Any]:
         """All of the fields, None where nothing tells one."""
         found = self._nothing.copy()
         for field, read, keys in self._there(reading.names):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from . import unwrap
 from .by_names import by_names
-from .reading import Reading
+from .reading import SpanReading
 
 _DEEPEST: Final = 12
 """Steps of a path that are followed."""
@@ -16,7 +16,7 @@ _REMEMBERED: Final = 128
 """Characters of a path up to which its steps are kept: the same few paths come for ever, but clients choose them."""
 
 
-def tree(reading: Reading, prefix: str) -> dict[str, Any]:
+def tree(reading: SpanReading, prefix: str) -> dict[str, Any]:
     """The keys under a prefix, which is one of a few, as nested maps, numbers still as keys."""
     tree: dict[str, Any] = {}
     for key in _under(prefix)(reading.names):

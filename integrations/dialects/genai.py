@@ -15,7 +15,7 @@ from scoring.trace.span import Json, Span, SpanKind, ToolCall
 
 from . import genai_events, messages, unwrap
 from .fields import Fields, real, text, tokens
-from .reading import Dialect, OwnMetadata, Reading, failure
+from .reading import Dialect, OwnMetadata, SpanReading, failure
 
 NAME = "genai"
 SWITCH = (
@@ -62,7 +62,7 @@ def speaks(raw: RawSpan) -> bool:
     )
 
 
-Adapt: TypeAlias = Callable[[Reading, SpanKind, dict[str, Any]], SpanKind]
+Adapt: TypeAlias = Callable[[SpanReading, SpanKind, dict[str, Any]], SpanKind]
 """Corrects, in place, the fields that were read of a span, and returns the span's true kind."""
 
 
@@ -75,10 +75,10 @@ def lift(
     own_metadata: OwnMetadata | None = None,
 ) -> Span:
     """A GenAI span in normal form; ``adapt`` is how a dialect that builds on the conventions departs from them."""
-    reading = Reading(raw, own_metadata)
+    reading = SpanReading(raw, own_metadata)
     operation = reading.text("kind", "gen_ai.operation.name")
     kind = _kind(reading, operation)
-    told = genai_events.Told() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
+    told = genai_events.EventContents() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
     asked, answered = told.asked, told.answered
     fields = _FIELDS.read(reading)
     if operation == "create_agent":  # which is not yet to run it
@@ -116,7 +116,7 @@ def _is_silent(fields: dict[str, Any]) -> bool:
     return True
 
 
-def _kind(reading: Reading, operation: str | None) -> SpanKind:
+def _kind(reading: SpanReading, operation: str | None) -> SpanKind:
     if operation is not None:
         return _KINDS.get(operation, SpanKind.CHAIN)
     for key, kind in _KEYS:
@@ -127,11 +127,11 @@ def _kind(reading: Reading, operation: str | None) -> SpanKind:
     return SpanKind.OTHER
 
 
-def _read(reading: Reading) -> genai_events.Told:
+def _read(reading: SpanReading) -> genai_events.EventContents:
     """Messages from the span, else from its events; instructions from wherever they are."""
     asked = messages.read(unwrap.decoded(reading.value("input", genai_events.MESSAGES_IN)))
     answered = messages.read(_spoken(unwrap.decoded(reading.value("output", genai_events.MESSAGES_OUT))))
-    told = genai_events.Told(asked=asked, answered=answered)
+    told = genai_events.EventContents(asked=asked, answered=answered)
     if not asked and not answered and reading.raw.events:
         told = genai_events.read(reading, reading.raw.events)
     instructions = unwrap.decoded(reading.value("system_prompt", genai_events.INSTRUCTIONS))
@@ -156,7 +156,7 @@ def _system(instructions: Json) -> str | None:
     return messages.system_text(tuple(parts))
 
 
-def _tool(reading: Reading) -> dict[str, object]:
+def _tool(reading: SpanReading) -> dict[str, object]:
     given = reading.value("tool.arguments", "gen_ai.tool.call.arguments")
     returned = reading.value("tool.result", "gen_ai.tool.call.result")
     error = failure(reading.raw)
@@ -181,7 +181,7 @@ def _tool(reading: Reading) -> dict[str, object]:
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
 
 
-def complete_tool(reading: Reading, fields: dict[str, Any], given: str, returned: str) -> None:
+def complete_tool(reading: SpanReading, fields: dict[str, Any], given: str, returned: str) -> None:
     """Fill in what the conventions' attributes left open of a tool, from those that a dialect has for it."""
     tool: ToolCall = fields["tool"]
     if tool.arguments is None:
@@ -200,7 +200,7 @@ def _own_events(raw: RawSpan) -> bool:
     return any(event.name in (genai_events.TOOL, genai_events.CHOICE) for event in raw.events)
 
 
-def _retrieval(reading: Reading) -> dict[str, object]:
+def _retrieval(reading: SpanReading) -> dict[str, object]:
     held = reading.value("documents", "gen_ai.retrieval.documents")
     return {
         "input": reading.text("input", "gen_ai.retrieval.query.text"),

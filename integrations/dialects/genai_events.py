@@ -14,7 +14,7 @@ from scoring.trace.record import record
 from scoring.trace.span import Json, Message
 
 from . import messages, unwrap
-from .reading import Reading
+from .reading import SpanReading
 
 DETAILS = "gen_ai.client.inference.operation.details"
 TOOL, CHOICE = "gen_ai.tool.message", "gen_ai.choice"
@@ -29,7 +29,7 @@ _MESSAGE_KEYS = frozenset({"role", "content", "tool_calls", "parts"})
 
 
 @record(frozen=True, slots=True, kw_only=True)
-class Told:
+class EventContents:
     """Messages in and out, and the instructions (a list of parts, or text) where they stand apart from them."""
 
     asked: tuple[Message, ...] = ()
@@ -47,7 +47,7 @@ def listed(value: AttributeValue) -> tuple[RawEvent, ...]:
     )  # fmt: skip
 
 
-def read(reading: Reading, events: Iterable[RawEvent], source: str = "event") -> Told:
+def read(reading: SpanReading, events: Iterable[RawEvent], source: str = "event") -> EventContents:
     """What events tell; of two details events that tell the same thing the later one is taken.
 
     ``source`` is what the provenance calls them, before the name of each.
@@ -72,10 +72,10 @@ def read(reading: Reading, events: Iterable[RawEvent], source: str = "event") ->
         elif event.name == CHOICE and (said := _said(_choice(event.attributes))):
             old_out += said
             reading.note("output", f"{source} {event.name}")
-    return Told(asked=asked or tuple(old_in), answered=answered or tuple(old_out), instructions=instructions)
+    return EventContents(asked=asked or tuple(old_in), answered=answered or tuple(old_out), instructions=instructions)
 
 
-def _details(reading: Reading, field: str, value: AttributeValue) -> tuple[Message, ...]:
+def _details(reading: SpanReading, field: str, value: AttributeValue) -> tuple[Message, ...]:
     found = messages.read(unwrap.decoded(value))
     if found:
         reading.note(field, f"event {DETAILS}")

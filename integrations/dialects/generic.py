@@ -10,7 +10,7 @@ from integrations.raw import RawSpan
 from scoring.trace.span import Span, SpanKind
 
 from . import unwrap
-from .reading import Dialect, Reading
+from .reading import Dialect, SpanReading
 
 NAME = "generic"
 
@@ -23,7 +23,7 @@ def speaks(raw: RawSpan) -> bool:
 
 def lift(raw: RawSpan) -> Span:
     """A span of which only the plainest things are known."""
-    reading = Reading(raw)
+    reading = SpanReading(raw)
     asked = unwrap.task(reading.value("input", "input.value", "input"))
     answered = unwrap.answer(reading.value("output", "output.value", "output"))
     unread = reading.unread() if asked is None and answered is None else ()

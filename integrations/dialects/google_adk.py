@@ -14,7 +14,7 @@ from integrations.raw import RawSpan
 from scoring.trace.span import Json, Message, Span, SpanKind
 
 from . import genai, message_parts, messages, unwrap
-from .reading import Dialect, Reading, as_text
+from .reading import Dialect, SpanReading, as_text
 
 NAME = "google_adk"
 SWITCH = (
@@ -40,7 +40,7 @@ def lift(raw: RawSpan) -> Span:
     return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt)
 
 
-def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     for field in ("input_messages", "output_messages"):
         fields[field] = tuple(map(_bare_result, fields[field]))
     fields["user_id"] = next((as_text(unwrap.plain(e.attributes.get("user.id"))) for e in reading.raw.events), None)
@@ -73,7 +73,7 @@ def _bare_result(message: Message) -> Message:
     return message
 
 
-def _call(reading: Reading, fields: dict[str, Any]) -> None:
+def _call(reading: SpanReading, fields: dict[str, Any]) -> None:
     request = unwrap.decoded(reading.attributes.get(_REQUEST))
     response = unwrap.decoded(reading.attributes.get(_RESPONSE))
     if isinstance(request, dict) and (asked := messages.read(request.get("contents"))):

@@ -12,7 +12,7 @@ from integrations.raw import RawSpan
 from scoring.trace.span import Json, Message, Span, SpanKind, Usage
 
 from . import haystack_shapes, messages, unwrap
-from .reading import Dialect, Reading
+from .reading import Dialect, SpanReading
 from .usage import from_details
 
 NAME = "haystack"
@@ -35,7 +35,7 @@ def speaks(raw: RawSpan) -> bool:
 
 def lift(raw: RawSpan) -> Span:
     """A Haystack span in normal form."""
-    reading = Reading(raw)
+    reading = SpanReading(raw)
     kind = _kind(reading)
     given, returned = reading.value("input", *_IN), reading.value("output", *_OUT)
     asked_raw, answered_raw = unwrap.decoded(given), unwrap.decoded(returned)
@@ -59,7 +59,7 @@ def lift(raw: RawSpan) -> Span:
     return reading.span(NAME, kind, **fields)
 
 
-def _kind(reading: Reading) -> SpanKind:
+def _kind(reading: SpanReading) -> SpanKind:
     component = reading.text("kind", _TYPE)
     if component is None:
         reading.note("kind", "span name")
@@ -82,7 +82,7 @@ def _messages(value: Json, role: str) -> tuple[Message, ...]:
     return tuple(Message(role=role, text=text) for text in texts if isinstance(text, str) and text)
 
 
-def _reply(reading: Reading, output: Json) -> dict[str, Any]:
+def _reply(reading: SpanReading, output: Json) -> dict[str, Any]:
     """Model and usage stand in the meta of a reply, or beside the replies."""
     held = output if isinstance(output, dict) else {}
     items = [item for key in ("replies", "meta") if isinstance(group := held.get(key), list) for item in group]

@@ -6,7 +6,7 @@ import re
 
 from scoring.trace.span import Json
 
-from .reading import Reading
+from .reading import SpanReading
 
 _SELF_INTRODUCTION = re.compile(r"\s*You are (?:the |an? )?([\w-]+)(?: agent)?[.,;:]")
 
@@ -22,7 +22,7 @@ def component(value: Json) -> Json:
     return value
 
 
-def introduced(reading: Reading, system_prompt: str | None) -> str | None:
+def introduced(reading: SpanReading, system_prompt: str | None) -> str | None:
     """The name by which a system prompt opens (``You are the research agent.``): the only place that has an agent's."""
     found = _SELF_INTRODUCTION.match(system_prompt or "")
     if not found:

@@ -14,7 +14,7 @@ from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import langgraph_nodes, messages, unwrap
 from .fields import Fields, text, value
-from .reading import Dialect, Reading, as_text, failure
+from .reading import Dialect, SpanReading, as_text, failure
 from .usage import from_details, real
 
 NAME = "langfuse"
@@ -40,7 +40,7 @@ def speaks(raw: RawSpan) -> bool:
 
 def lift(raw: RawSpan) -> Span:
     """An observation in normal form."""
-    reading = Reading(raw)
+    reading = SpanReading(raw)
     kind = _KINDS.get(reading.text("kind", "langfuse.observation.type") or "", SpanKind.OTHER)
     named = reading.value("agent", "langfuse.observation.metadata.lc_agent_name", "gen_ai.agent.name")
     agent = as_text(unwrap.decoded(named, scalars=True))
@@ -65,7 +65,7 @@ def lift(raw: RawSpan) -> Span:
     return reading.span(NAME, kind, **fields)
 
 
-def _run(reading: Reading) -> tuple[SpanKind, str | None]:
+def _run(reading: SpanReading) -> tuple[SpanKind, str | None]:
     """An agent by its span's name, unless that is a step of LangGraph: all with *agent* in their names are told so."""
     name, path = reading.raw.name, reading.attributes.get("langfuse.observation.metadata.langgraph_checkpoint_ns")
     if path is None or name not in {langgraph_nodes.NODE, *langgraph_nodes.OWN_STEPS}:
@@ -78,7 +78,7 @@ def _run(reading: Reading) -> tuple[SpanKind, str | None]:
     return SpanKind.CHAIN, langgraph_nodes.speaker(reading.attributes.get(_OUT)) or graph or name
 
 
-def _generation(reading: Reading) -> dict[str, object]:
+def _generation(reading: SpanReading) -> dict[str, object]:
     asked = messages.read(unwrap.decoded(reading.value("input", _IN)))
     raw_answer = reading.value("output", _OUT)
     answered = messages.read(unwrap.decoded(raw_answer))
@@ -96,7 +96,7 @@ def _generation(reading: Reading) -> dict[str, object]:
     }
 
 
-def _tool(reading: Reading, error: str | None) -> dict[str, object]:
+def _tool(reading: SpanReading, error: str | None) -> dict[str, object]:
     outcome = unwrap.result(reading.value("tool.result", _OUT))
     named = reading.value("tool.call_id", "langfuse.observation.metadata.tool_call_id", "gen_ai.tool.call.id")
     call_id = as_text(unwrap.decoded(named, scalars=True))
@@ -111,7 +111,7 @@ def _tool(reading: Reading, error: str | None) -> dict[str, object]:
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
 
 
-def _error(reading: Reading) -> str | None:
+def _error(reading: SpanReading) -> str | None:
     """The status is an error, or the observation's level says so."""
     if (failed := failure(reading.raw)) is not None:
         return failed
@@ -120,7 +120,7 @@ def _error(reading: Reading) -> str | None:
     return reading.text("error", "langfuse.observation.status_message") or "error"
 
 
-def _told(reading: Reading) -> dict[str, object]:
+def _told(reading: SpanReading) -> dict[str, object]:
     found = _FIELDS.read(reading)
     for field, read in _READ_FURTHER:
         if found[field] is not None:

@@ -13,7 +13,7 @@ from integrations.raw import RawSpan
 from scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
 
 from . import messages, unwrap
-from .reading import Dialect, Reading, failure
+from .reading import Dialect, SpanReading, failure
 from .usage import usage, whole
 
 NAME = "langsmith"
@@ -36,7 +36,7 @@ def speaks(raw: RawSpan) -> bool:
 
 def lift(raw: RawSpan) -> Span:
     """A LangSmith run in normal form."""
-    reading = Reading(raw)
+    reading = SpanReading(raw)
     kind = _KINDS.get(reading.text("kind", _KIND) or "", SpanKind.OTHER)
     if kind is SpanKind.LLM:
         reading.own_metadata = _without_settings
@@ -70,7 +70,7 @@ def _error(raw: RawSpan) -> str | None:
     return f"{printed[1]}: {printed[3]}" if printed else error
 
 
-def _tool(reading: Reading, given: Json, returned: Json, error: str | None) -> dict[str, Any]:
+def _tool(reading: SpanReading, given: Json, returned: Json, error: str | None) -> dict[str, Any]:
     outcome = unwrap.result(returned)
     name = reading.text("tool.name", "gen_ai.tool.name")
     if name is None:
@@ -86,7 +86,7 @@ def _tool(reading: Reading, given: Json, returned: Json, error: str | None) -> d
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
 
 
-def _call(reading: Reading, given: Json, returned: Json) -> dict[str, Any]:
+def _call(reading: SpanReading, given: Json, returned: Json) -> dict[str, Any]:
     asked, answered = messages.read(given), messages.read(returned)
     return {
         "input_messages": asked,
@@ -101,7 +101,7 @@ def _call(reading: Reading, given: Json, returned: Json) -> dict[str, Any]:
     }
 
 
-def _model(reading: Reading, returned: Json) -> str | None:
+def _model(reading: SpanReading, returned: Json) -> str | None:
     """The model that answered: in OpenAI's response, or in the metadata of LangChain's first generation."""
     match returned:
         case {"generations": [[{"message": {"kwargs": {"response_metadata": {"model_name": str(named)}}}}, *_], *_]}:
@@ -113,7 +113,7 @@ def _model(reading: Reading, returned: Json) -> str | None:
     return named or None
 
 
-def _usage(reading: Reading) -> Usage | None:
+def _usage(reading: SpanReading) -> Usage | None:
     """LangChain's own count tells what was cached; input includes it."""
     details = unwrap.decoded(reading.value("usage.cached_input", "langsmith.metadata.usage_metadata"))
     held = details if isinstance(details, dict) else {}

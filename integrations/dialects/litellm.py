@@ -16,7 +16,7 @@ from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import genai, langfuse, messages, unwrap
 from .by_names import by_names
-from .reading import Dialect, Reading, as_text
+from .reading import Dialect, SpanReading, as_text
 from .usage import from_details, usage
 
 NAME = "litellm"
@@ -55,7 +55,7 @@ def _given_to_proxy(metadata: dict[str, Json]) -> dict[str, Json]:
     return given if isinstance(given, dict) else {}
 
 
-def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Calls of tools are left out of the messages, and put beside them without their ids."""
     answered: tuple[Message, ...] = fields["output_messages"]
     if not any(message.tool_calls for message in answered) and (calls := tuple(_function_calls(reading))):
@@ -65,7 +65,7 @@ def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind
     return kind
 
 
-def _function_calls(reading: Reading) -> list[ToolCall]:
+def _function_calls(reading: SpanReading) -> list[ToolCall]:
     found = []
     for number in range(_MOST_CALLS):
         prefix = _FUNCTION.format(number)
@@ -79,7 +79,7 @@ def _function_calls(reading: Reading) -> list[ToolCall]:
 def _both(raw: RawSpan) -> Span:
     """Langfuse's words for what was said, OpenInference's for what it took."""
     span = langfuse.lift(raw)
-    reading = Reading(raw)
+    reading = SpanReading(raw)
     reading.provenance.update(span.provenance)
     counted = usage(
         reading.whole("usage", "llm.token_count.prompt"),
@@ -102,7 +102,7 @@ def _both(raw: RawSpan) -> Span:
 
 def _raw_call(raw: RawSpan, provider: str) -> Span:
     """The request and the response by the provider's own names, each value as Python prints it."""
-    reading = Reading(raw, _given_to_proxy)
+    reading = SpanReading(raw, _given_to_proxy)
     body: dict[str, Json] = {}
     for key in (*_GIVEN, "choices", "output", "candidates", "content", "role"):
         name = f"llm.{provider}.{key}"

@@ -13,7 +13,7 @@ from integrations.raw import RawSpan
 from scoring.trace.span import Span, SpanKind, ToolCall
 
 from . import genai, messages, pydantic_ai, unwrap
-from .reading import Dialect, Reading, as_text, failure
+from .reading import Dialect, SpanReading, as_text, failure
 from .usage import from_details
 
 NAME = "logfire"
@@ -30,12 +30,12 @@ def speaks(raw: RawSpan) -> bool:
 def lift(raw: RawSpan) -> Span:
     """A Logfire span in normal form; of a pending one, which is sent again when it has ended, nothing is read."""
     if raw.attributes.get("logfire.span_type") == "pending_span":
-        return Reading(raw).bare(NAME)
+        return SpanReading(raw).bare(NAME)
     scrubbed = "logfire.scrubbed" in raw.attributes
     return genai.lift(raw, name=NAME, switch=SWITCH if scrubbed else None, adapt=_adapt)
 
 
-def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     if isinstance(tags := reading.attributes.get("logfire.tags"), list) and _OWN_TAG in tags:
         fields["tags"] = tuple(str(tag) for tag in tags if tag != _OWN_TAG)
     template = reading.text("template", _TEMPLATE) or reading.raw.name
@@ -52,7 +52,7 @@ def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind
     return kind
 
 
-def _client(reading: Reading, fields: dict[str, Any]) -> None:
+def _client(reading: SpanReading, fields: dict[str, Any]) -> None:
     """The request and the response: of the Agents SDK, and of all calls in earlier versions."""
     for key in ("raw_input", "input", "request_data"):
         asked = () if fields["input_messages"] else messages.read(unwrap.decoded(reading.attributes.get(key)))
@@ -76,7 +76,7 @@ def _client(reading: Reading, fields: dict[str, Any]) -> None:
             reading.note("usage", "response_data")
 
 
-def _agents_sdk(reading: Reading, template: str, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _agents_sdk(reading: SpanReading, template: str, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     name = reading.text("agent" if template.startswith("Agent") else "tool.name", "name")
     if template.startswith(("Agent run", "Function", "Handoff")):
         reading.note("kind", _TEMPLATE)

@@ -12,7 +12,7 @@ from integrations.raw import RawSpan
 from scoring.trace.span import Json, Span, SpanKind, ToolCall, Usage
 
 from . import genai, messages, unwrap
-from .reading import Dialect, Reading, as_text, failure
+from .reading import Dialect, SpanReading, as_text, failure
 from .usage import from_details, real, usage, whole
 
 NAME = "mlflow"
@@ -36,7 +36,7 @@ def lift(raw: RawSpan) -> Span:
     """An MLflow span in normal form."""
     if _TYPE not in raw.attributes and "gen_ai.operation.name" in raw.attributes:
         return genai.lift(raw, name=NAME, switch=SWITCH)
-    reading = Reading(raw)
+    reading = SpanReading(raw)
     kind = _KINDS.get(str(unwrap.written(reading.value("kind", _TYPE)) or "UNKNOWN").upper(), SpanKind.CHAIN)
     given, returned = unwrap.written(reading.value("input", _IN)), unwrap.written(reading.value("output", _OUT))
     fields: dict[str, Any] = {
@@ -64,7 +64,7 @@ def _task(given: Json) -> Json:
     return unwrap.task(given)
 
 
-def _call(reading: Reading, given: Json, returned: Json) -> dict[str, Any]:
+def _call(reading: SpanReading, given: Json, returned: Json) -> dict[str, Any]:
     asked, answered = messages.read(given), messages.read(returned)
     request, response = _map(given), _map(returned)
     model = as_text(response.get("model")) or as_text(unwrap.written(reading.value("model", "mlflow.llm.model")))
@@ -83,7 +83,7 @@ def _call(reading: Reading, given: Json, returned: Json) -> dict[str, Any]:
     }
 
 
-def _tool(reading: Reading, given: Json, returned: Json) -> dict[str, Any]:
+def _tool(reading: SpanReading, given: Json, returned: Json) -> dict[str, Any]:
     outcome = unwrap.result(returned)
     reading.note("tool.name", "span name")
     tool = ToolCall(
@@ -96,7 +96,7 @@ def _tool(reading: Reading, given: Json, returned: Json) -> dict[str, Any]:
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
 
 
-def _usage(reading: Reading, returned: Json) -> Usage | None:
+def _usage(reading: SpanReading, returned: Json) -> Usage | None:
     """The response's own usage, whose words are the provider's; else MLflow's, whose input includes cached tokens."""
     if (found := from_details(_map(returned).get("usage"))) is not None:
         reading.note("usage", f"{_OUT}: usage")
@@ -108,7 +108,7 @@ def _usage(reading: Reading, returned: Json) -> Usage | None:
     )  # fmt: skip
 
 
-def _cost(reading: Reading) -> float | None:
+def _cost(reading: SpanReading) -> float | None:
     return real(_map(unwrap.written(reading.value("cost_usd", "mlflow.llm.cost"))).get("total_cost"))
 
 

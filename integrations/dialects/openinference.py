@@ -15,7 +15,7 @@ from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall
 
 from . import flattened, messages, openinference_frameworks, unwrap
 from .fields import Fields, real, text, tokens
-from .reading import Dialect, Reading, as_text, failure
+from .reading import Dialect, SpanReading, as_text, failure
 
 NAME = "openinference"
 SWITCH = "OPENINFERENCE_HIDE_INPUTS=false and OPENINFERENCE_HIDE_OUTPUTS=false (TraceConfig hide_inputs, hide_outputs)"
@@ -62,7 +62,7 @@ def speaks(raw: RawSpan) -> bool:
 
 def lift(raw: RawSpan) -> Span:
     """An OpenInference span in normal form."""
-    reading = Reading(raw)
+    reading = SpanReading(raw)
     kind = _KINDS.get((reading.text("kind", "openinference.span.kind") or "").upper(), SpanKind.OTHER)
     reading.provenance.setdefault("kind", "scope")
     fields: dict[str, Any] = {"agent": _agent(reading, kind)}
@@ -89,7 +89,7 @@ def lift(raw: RawSpan) -> Span:
     return reading.span(NAME, kind, **fields)
 
 
-def _agent(reading: Reading, kind: SpanKind) -> str | None:
+def _agent(reading: SpanReading, kind: SpanKind) -> str | None:
     """``agent.name``; else the node of the agent graph; else the name that LangGraph puts into the metadata.
 
     Where a framework's own spans were translated, calls and tools are nodes too, and the agent's name stands beside.
@@ -103,13 +103,13 @@ def _agent(reading: Reading, kind: SpanKind) -> str | None:
     return named
 
 
-def _asked_model(reading: Reading) -> str | None:
+def _asked_model(reading: SpanReading) -> str | None:
     """Of a call that failed the model stands among its parameters alone."""
     given = unwrap.decoded(reading.value("requested_model", "llm.invocation_parameters"))
     return as_text(given.get("model")) if isinstance(given, dict) else None
 
 
-def _llm(reading: Reading) -> dict[str, Any]:
+def _llm(reading: SpanReading) -> dict[str, Any]:
     asked = tuple(_flattened(reading, "llm.input_messages."))
     answered = tuple(_flattened(reading, "llm.output_messages."))
     raw_in, raw_out = reading.value("input", _IN), reading.value("output", _OUT)
@@ -184,7 +184,7 @@ def _instructions(request: AttributeValue, response: AttributeValue) -> str | No
     return None
 
 
-def _flattened(reading: Reading, prefix: str) -> Iterator[Message]:
+def _flattened(reading: SpanReading, prefix: str) -> Iterator[Message]:
     """Messages from keys such as ``llm.input_messages.0.message.tool_calls.1.tool_call.function.name``."""
     for entry in flattened.listed(flattened.tree(reading, prefix)):
         body = entry.get("message")
@@ -205,7 +205,7 @@ def _content(part: dict[str, Any]) -> Json:
     return held if isinstance(held, dict) else part
 
 
-def _tool(reading: Reading) -> dict[str, Any]:
+def _tool(reading: SpanReading) -> dict[str, Any]:
     outcome = unwrap.result(reading.value("tool.result", _OUT))
     name = reading.text("tool.name", "tool.name")
     if name is None:
@@ -224,7 +224,7 @@ def _tool(reading: Reading) -> dict[str, Any]:
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
 
 
-def _documents(reading: Reading) -> tuple[str, ...]:
+def _documents(reading: SpanReading) -> tuple[str, ...]:
     for prefix in ("reranker.output_documents.", "retrieval.documents."):
         texts: list[str] = []
         for entry in flattened.listed(flattened.tree(reading, prefix)):

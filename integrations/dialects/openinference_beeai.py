@@ -10,14 +10,14 @@ from typing import Any
 from scoring.trace.span import Message, SpanKind, ToolCall, Usage
 
 from . import messages, unwrap
-from .reading import Reading, failure
+from .reading import SpanReading, failure
 
 _FINAL_ANSWER = "final_answer"
 _CAUSE = re.compile(r"^ {0,40}(\w{1,100})\(([\w.]{1,200})\): ", re.MULTILINE)
 """How BeeAI prints an exception and its causes, each below the one that it led to."""
 
 
-def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Correct ``fields`` in place, and return the span's true kind."""
     told = reading.attributes
     held = unwrap.decoded(told.get("metadata"))
@@ -36,7 +36,7 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     return _tool(fields) if kind is SpanKind.TOOL else kind
 
 
-def _contents(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> None:
+def _contents(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> None:
     """Inputs are all arguments of the run; a failure's output is the exception."""
     match unwrap.decoded(reading.attributes.get("input.value")):
         case {"input": held, **others} if not isinstance(held, list) and (others or kind is SpanKind.TOOL):
@@ -61,7 +61,7 @@ def _tool(fields: dict[str, Any]) -> SpanKind:
     return SpanKind.TOOL
 
 
-def _call(reading: Reading, fields: dict[str, Any]) -> None:
+def _call(reading: SpanReading, fields: dict[str, Any]) -> None:
     """The model is the one that was asked for; cached tokens stand in BeeAI's own notes."""
     reading.model_asked_for(fields)
     used: Usage | None = fields.get("usage")
@@ -88,7 +88,7 @@ def _said(message: Message) -> Message:
     return replace(message, tool_calls=calls, text=text)
 
 
-def _cause(reading: Reading) -> str | None:
+def _cause(reading: SpanReading) -> str | None:
     """What a run failed of in the end: the last exception of those that its output prints."""
     printed = reading.attributes.get("output.value")
     if not isinstance(printed, str) or failure(reading.raw) is None or not (found := list(_CAUSE.finditer(printed))):

@@ -8,14 +8,14 @@ from typing import Any
 from scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import unwrap
-from .reading import Reading, as_text
+from .reading import SpanReading, as_text
 
 _OWN_FIELDS = frozenset({"trajectory", "reasoning"})
 _FINISH = "finish"
 """What an agent calls to say that it has done; no tool of it."""
 
 
-def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Correct ``fields`` in place, and return the span's true kind."""
     if kind is SpanKind.LLM:
         reading.model_asked_for(fields)

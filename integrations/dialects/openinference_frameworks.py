@@ -23,7 +23,7 @@ from . import (
     openinference_teams,
     unwrap,
 )
-from .reading import Reading
+from .reading import SpanReading
 from .usage import usage, whole
 
 _CURRENT_AGENT = re.compile(r"current_agent_name=(?:'([^']*)'|\"([^\"]*)\")\)?\W*$")
@@ -32,14 +32,14 @@ _PRINTED = re.compile(r"assistant: (?:None\Z)?")
 _MODEL = re.compile(r"_meta=\{'model': '([^'\\]{1,100})'")
 
 
-def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Correct ``fields`` in place for the framework that made the span, and return the span's true kind."""
     scope = reading.raw.scope_name
     framework = _FRAMEWORKS.get(scope.rpartition(".")[2] if not scope.startswith("strands.") else "strands")
     return kind if framework is None else framework(reading, kind, fields)
 
 
-def _haystack(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _haystack(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Pipelines and agents are CHAIN; messages are printed objects; an agent is known by its system prompt alone."""
     if kind is SpanKind.LLM:
         return kind
@@ -85,7 +85,7 @@ def _own_usage(output: Json) -> object:
     return type(found)(input=found.input, output=found.output, cached_input=found.cached_input, own=True)
 
 
-def _llama_index(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _llama_index(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Workflow steps are CHAIN with printed events, cut at 200 characters; the event names the current agent."""
     name = reading.raw.name
     reading.model_asked_for(fields)
@@ -108,7 +108,7 @@ def _llama_index(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> Sp
     return kind
 
 
-def _openai_agents(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _openai_agents(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """The trace itself is sent as an AGENT without a name; a hand-off as a TOOL from one agent to another."""
     if kind is SpanKind.AGENT and not {"agent.name", "graph.node.id"} & reading.attributes.keys():
         fields["agent"] = None
@@ -123,7 +123,7 @@ def _openai_agents(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> 
     return kind
 
 
-def _litellm(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _litellm(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """A response is sent whole only where it calls tools; else nothing but its text, without the model's name."""
     if kind is SpanKind.LLM:
         reading.model_asked_for(fields)
@@ -135,7 +135,7 @@ def _litellm(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKi
     return kind
 
 
-def _strands(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _strands(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Its own spans, translated: an agent's answer is printed, with a line break behind it."""
     del reading
     if kind is SpanKind.AGENT and isinstance(said := fields.get("output"), str):
@@ -143,7 +143,7 @@ def _strands(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKi
     return kind
 
 
-def _google_adk(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _google_adk(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """A run's input is all that it was called with; a tool's output is the answer that Gemini gets to its call."""
     given = unwrap.decoded(reading.attributes.get("input.value")) if kind is SpanKind.CHAIN else None
     if isinstance(given, dict) and isinstance(said := given.get("new_message"), dict):

@@ -13,12 +13,12 @@ from typing import Any
 from scoring.trace.span import SpanKind
 
 from . import langgraph_nodes, unwrap
-from .reading import Reading
+from .reading import SpanReading
 
 _MODEL = re.compile(r'"response_metadata": ?\{[^{}]*"model_name": ?"([^"\\]{1,100})"')
 
 
-def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Correct ``fields`` in place, and return the span's true kind."""
     if kind is SpanKind.LLM:
         returned = reading.attributes.get("output.value")
@@ -39,11 +39,11 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     return kind
 
 
-def _named_by_span(reading: Reading) -> bool:
+def _named_by_span(reading: SpanReading) -> bool:
     return reading.provenance.get("agent") in (None, "span name")
 
 
-def _name(reading: Reading, fields: dict[str, Any]) -> None:
+def _name(reading: SpanReading, fields: dict[str, Any]) -> None:
     """The agent by its message, else by the graph that the node lies in, else by the node."""
     if (named := langgraph_nodes.speaker(reading.attributes.get("output.value"))) is not None:
         source = "output.value: name"

@@ -10,7 +10,7 @@ from integrations.raw import AttributeValue
 from scoring.trace.span import Json, Message, SpanKind, ToolCall
 
 from . import messages, pyrepr, unwrap
-from .reading import Reading
+from .reading import SpanReading
 
 _FINAL_ANSWER = "final_answer"
 _ANSWERING_MODEL = re.compile(r", model='([^'\\]{1,100})', object='")
@@ -18,7 +18,7 @@ _STREAMED_ANSWER = ")FinalAnswerStep(output="
 """A streaming agent's output is everything it yielded, printed one after the other; the answer is the last."""
 
 
-def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Inputs are all arguments of the call; an agent's answer is given to a pseudo-tool, which is no tool of it."""
     given = unwrap.decoded(reading.attributes.get("input.value"))
     if kind is SpanKind.AGENT:
@@ -56,7 +56,7 @@ def _named(given: Json, parameters: AttributeValue) -> dict[str, Json] | None:
     return dict(zip(names, args, strict=False)) | kwargs
 
 
-def _answering(reading: Reading, fields: dict[str, Any]) -> None:
+def _answering(reading: SpanReading, fields: dict[str, Any]) -> None:
     """The model that answered stands in the printed response alone."""
     reading.model_asked_for(fields)
     returned = unwrap.decoded(reading.attributes.get("output.value"))

@@ -11,7 +11,7 @@ from typing import Any
 from scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import pyrepr, unwrap
-from .reading import Reading, as_text
+from .reading import SpanReading, as_text
 
 _DELEGATION = frozenset({"delegate_work_to_coworker", "ask_question_to_coworker"})
 _WORDS = re.compile(r"\W+")
@@ -19,7 +19,7 @@ _CONTENT = re.compile(r" content=('[^'\\]*+(?:\\.[^'\\]*+)*+'|\"[^\"\\]*+(?:\\.[
 _IN, _OUT = "input.value", "output.value"
 
 
-def crewai(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def crewai(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """A crew is a CHAIN, a task the AGENT that does it; an agent that does what another asked for has no span at all.
 
     A crew without inputs, and every agent, are asked what the result tells as the description of the task.
@@ -48,7 +48,7 @@ def crewai(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind
     return kind
 
 
-def autogen(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def autogen(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Teams and agents are given a task, or messages each printed without its class; a team returns all messages."""
     if kind not in {SpanKind.AGENT, SpanKind.CHAIN}:
         return kind

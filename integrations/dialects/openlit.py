@@ -10,7 +10,7 @@ from scoring.trace.span import Span, SpanKind, Usage
 
 from . import genai
 from .langgraph_nodes import NODE, UNNAMED
-from .reading import Dialect, Reading
+from .reading import Dialect, SpanReading
 
 NAME = "openlit"
 SWITCH = "capture_message_content=True (openlit.init)"
@@ -29,7 +29,7 @@ def lift(raw: RawSpan) -> Span:
     return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt)
 
 
-def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     told = reading.attributes
     of_langgraph = reading.raw.scope_name.endswith(".langgraph")
     if kind is SpanKind.AGENT and ("gen_ai.agent.source" in told or (of_langgraph and fields["agent"] in _NODES)):

@@ -13,7 +13,7 @@ from integrations.raw import RawSpan
 from scoring.trace.span import Span, SpanKind, ToolCall
 
 from . import genai, messages, openllmetry_crewai, openllmetry_langchain, openllmetry_llamaindex, unwrap
-from .reading import Dialect, Reading, failure
+from .reading import Dialect, SpanReading, failure
 
 NAME = "openllmetry"
 SWITCH = "TRACELOOP_TRACE_CONTENT=true"
@@ -50,7 +50,7 @@ def lift(raw: RawSpan) -> Span:
     return genai.lift(raw, name=NAME, switch=SWITCH, adapt=adapt)
 
 
-def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """A decorator's span says what was run, whichever operation stands beside it."""
     said = reading.text("traceloop.kind", _KIND)
     reading.provenance.pop("traceloop.kind", None)
@@ -75,7 +75,7 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     return kind
 
 
-def _tool(reading: Reading, fields: dict[str, Any]) -> None:
+def _tool(reading: SpanReading, fields: dict[str, Any]) -> None:
     tool: ToolCall = fields.get("tool") or ToolCall(name=reading.raw.name, error=failure(reading.raw))
     name = reading.text("tool.name", "gen_ai.tool.name", _NAME) or reading.raw.name.removesuffix(".tool")
     returned = unwrap.written(reading.attributes.get(_OUT))

@@ -10,12 +10,12 @@ from typing import Any
 from scoring.trace.span import SpanKind
 
 from . import unwrap
-from .reading import Reading, as_text
+from .reading import SpanReading, as_text
 
 _RESULT, _TASKS_DONE, _TASKS = "crewai.crew.result", "crewai.crew.tasks_output", "crewai.crew.tasks"
 
 
-def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Correct ``fields`` in place, and return the span's true kind."""
     if _TASKS in reading.attributes or _RESULT in reading.attributes:
         _no_agent(reading, fields)
@@ -39,6 +39,6 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     return kind
 
 
-def _no_agent(reading: Reading, fields: dict[str, Any]) -> None:
+def _no_agent(reading: SpanReading, fields: dict[str, Any]) -> None:
     fields["agent"] = None
     reading.provenance.pop("agent", None)

@@ -13,7 +13,7 @@ from scoring.trace.span import Json, SpanKind, ToolCall
 
 from . import labels, messages, unwrap
 from .langgraph_nodes import UNNAMED
-from .reading import Reading, as_text, failure
+from .reading import SpanReading, as_text, failure
 
 _IN, _OUT = "traceloop.entity.input", "traceloop.entity.output"
 _AGENT = "traceloop.association.properties.lc_agent_name"
@@ -22,7 +22,7 @@ _CONTEXT = frozenset({"session_id", "user_id"})
 _OWN_METADATA = ("ls_", "lc_", "langgraph_", "checkpoint_", "__")
 
 
-def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Correct ``fields`` in place, and return the span's true kind."""
     given, returned = _map(reading, "input", _IN), _map(reading, "output", _OUT)
     fields["agent"] = as_text(unwrap.plain(reading.value("agent", _AGENT)))
@@ -44,7 +44,7 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     return kind
 
 
-def _graph_of_an_agent(reading: Reading) -> str | None:
+def _graph_of_an_agent(reading: SpanReading) -> str | None:
     """The name of a graph that LangGraph made of an agent, told by its nodes: ``agent`` asks the model.
 
     A graph of LangChain's ``create_agent`` calls that node ``model``, and is called by its run's name here; the agent's
@@ -60,12 +60,14 @@ def _graph_of_an_agent(reading: Reading) -> str | None:
     return named
 
 
-def _map(reading: Reading, field: str, key: str) -> dict[str, Json]:
+def _map(reading: SpanReading, field: str, key: str) -> dict[str, Json]:
     found = unwrap.written(reading.value(field, key))
     return found if isinstance(found, dict) else {}
 
 
-def _tool(reading: Reading, given: dict[str, Json], returned: dict[str, Json], held: ToolCall | None) -> dict[str, Any]:
+def _tool(
+    reading: SpanReading, given: dict[str, Json], returned: dict[str, Json], held: ToolCall | None
+) -> dict[str, Any]:
     """Arguments stand under ``inputs``, and under ``input_str`` as Python prints them."""
     tool = held or ToolCall(name=reading.text("tool.name", "traceloop.entity.name") or reading.raw.name)
     arguments = given.get("inputs") or unwrap.arguments(given.get("input_str"))
@@ -77,7 +79,7 @@ def _tool(reading: Reading, given: dict[str, Json], returned: dict[str, Json], h
     return {"tool": tool, "input": tool.arguments, "output": tool.result}
 
 
-def _labels(reading: Reading, given: dict[str, Json], fields: dict[str, Any]) -> None:
+def _labels(reading: SpanReading, given: dict[str, Json], fields: dict[str, Any]) -> None:
     """What the application gave to the run; LangGraph's own tags and metadata stand among it."""
     metadata = given.get("metadata")
     fields["tags"] = labels.tags_of(given.get("tags")) or None

@@ -11,7 +11,7 @@ from integrations.raw import RawSpan
 from scoring.trace.span import Json, Message, Span, SpanKind
 
 from . import flattened, genai, messages, openllmetry
-from .reading import Dialect, Reading
+from .reading import Dialect, SpanReading
 
 NAME = "openllmetry_old"
 
@@ -32,7 +32,7 @@ def lift(raw: RawSpan) -> Span:
     return genai.lift(raw, name=NAME, switch=openllmetry.SWITCH, adapt=_adapt)
 
 
-def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     if (said := reading.text("kind", _REQUEST)) is not None:
         kind = _KINDS.get(said, SpanKind.LLM)
     asked = _messages(reading, "input", _ASKED, "user")
@@ -45,7 +45,7 @@ def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind
     return kind
 
 
-def _messages(reading: Reading, field: str, prefix: str, role: str) -> tuple[Message, ...]:
+def _messages(reading: SpanReading, field: str, prefix: str, role: str) -> tuple[Message, ...]:
     found: list[Json] = []
     for entry in flattened.listed(flattened.tree(reading, prefix)):
         calls: list[Json] = [*flattened.listed(entry.get("tool_calls"))]

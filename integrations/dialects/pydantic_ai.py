@@ -14,7 +14,7 @@ from integrations.raw import RawSpan
 from scoring.trace.span import Message, Span, SpanKind
 
 from . import genai, genai_events, messages, unwrap
-from .reading import Dialect, Reading
+from .reading import Dialect, SpanReading
 
 NAME = "pydantic_ai"
 SWITCH = "InstrumentationSettings(include_content=True)"
@@ -34,7 +34,7 @@ def lift(raw: RawSpan) -> Span:
     return genai.lift(raw, name=NAME, switch=SWITCH, adapt=adapt)
 
 
-def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """What Pydantic AI, and Logfire like it, put beside the conventions."""
     if "gen_ai.operation.name" not in reading.attributes and kind is not SpanKind.TOOL:
         kind = _old_kind(reading, kind, fields)
@@ -57,7 +57,7 @@ def adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     return kind
 
 
-def _without_results(reading: Reading, said: tuple[Message, ...]) -> tuple[Message, ...]:
+def _without_results(reading: SpanReading, said: tuple[Message, ...]) -> tuple[Message, ...]:
     """What is given to a pseudo-tool for results is said; which tools are such, the request tells."""
     if not any(message.tool_calls for message in said):
         return said
@@ -74,7 +74,7 @@ def _without_results(reading: Reading, said: tuple[Message, ...]) -> tuple[Messa
     return tuple(found)
 
 
-def _old_kind(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _old_kind(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """In format 1 only model calls tell their operation."""
     if "agent_name" in reading.attributes and kind is SpanKind.OTHER:
         fields["agent"] = reading.text("agent", "agent_name")
@@ -83,7 +83,7 @@ def _old_kind(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
     return kind
 
 
-def _events(reading: Reading) -> tuple[Any, str]:
+def _events(reading: SpanReading) -> tuple[Any, str]:
     key = _CALL_EVENTS if _CALL_EVENTS in reading.attributes else _RUN_EVENTS
     return genai_events.listed(reading.attributes.get(key)), f"{key}:"
 

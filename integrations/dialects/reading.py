@@ -47,7 +47,7 @@ class Dialect:
 OwnMetadata: TypeAlias = Callable[[dict[str, Json]], dict[str, Json]]
 
 
-class Reading:
+class SpanReading:
     """One raw span being read. Every getter notes, under the field's name, which attribute answered.
 
     ``own_metadata`` takes out of a span's metadata what is the client's own bookkeeping.

@@ -13,7 +13,7 @@ from integrations.raw import RawSpan
 from scoring.trace.span import Message, Span, SpanKind, ToolCall
 
 from . import genai
-from .reading import Dialect, Reading
+from .reading import Dialect, SpanReading
 
 NAME = "semantic_kernel"
 SWITCH = "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true"
@@ -31,7 +31,7 @@ def lift(raw: RawSpan) -> Span:
     return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt)
 
 
-def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     for field in ("input_messages", "output_messages"):
         fields[field] = tuple(_renamed(message) for message in fields[field])
     if (tool := fields.get("tool")) is not None:

@@ -13,7 +13,7 @@ from integrations.raw import RawSpan
 from scoring.trace.span import Span, SpanKind
 
 from . import genai
-from .reading import Dialect, Reading
+from .reading import Dialect, SpanReading
 
 NAME = "strands"
 
@@ -31,7 +31,7 @@ def lift(raw: RawSpan) -> Span:
     return genai.lift(raw, name=NAME, switch=None, adapt=_adapt)
 
 
-def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     del reading
     if kind is SpanKind.AGENT and isinstance(fields["output"], str):
         fields["output"] = fields["output"].rstrip("\n")

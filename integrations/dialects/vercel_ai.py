@@ -13,7 +13,7 @@ from integrations.raw import RawSpan
 from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall, Usage
 
 from . import genai, message_parts, messages, unwrap
-from .reading import Dialect, Reading, failure
+from .reading import Dialect, SpanReading, failure
 from .usage import usage
 
 NAME = "vercel_ai"
@@ -32,7 +32,7 @@ def lift(raw: RawSpan) -> Span:
     """An AI SDK span in normal form."""
     if _OPERATION not in raw.attributes:
         return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt)
-    reading = Reading(raw)
+    reading = SpanReading(raw)
     operation = reading.text("kind", _OPERATION) or ""
     if operation == "ai.toolCall":
         return reading.span(NAME, SpanKind.TOOL, **_tool(reading))
@@ -43,7 +43,7 @@ def lift(raw: RawSpan) -> Span:
     return reading.span(NAME, SpanKind.CHAIN, **_whole(reading))
 
 
-def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
+def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Version 7."""
     if kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
@@ -60,7 +60,7 @@ def _adapt(reading: Reading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind
     return kind
 
 
-def _whole(reading: Reading) -> dict[str, Any]:
+def _whole(reading: SpanReading) -> dict[str, Any]:
     """``generateText`` and its like around their calls; the usage there is the last call's, and is left out."""
     prompt = unwrap.decoded(reading.value("input", "ai.prompt"))
     asked: Json = prompt
@@ -78,7 +78,7 @@ def _whole(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _call(reading: Reading) -> dict[str, Any]:
+def _call(reading: SpanReading) -> dict[str, Any]:
     asked = messages.read(unwrap.decoded(reading.value("input", "ai.prompt.messages")))
     text = reading.text("output", "ai.response.text", "ai.response.object") or ""
     listed = unwrap.decoded(reading.value("output.tool_calls", "ai.response.toolCalls"))
@@ -100,7 +100,7 @@ def _call(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _tool(reading: Reading) -> dict[str, Any]:
+def _tool(reading: SpanReading) -> dict[str, Any]:
     returned = unwrap.written(reading.value("tool.result", "ai.toolCall.result"))
     outcome = unwrap.ToolResult(result=returned) if isinstance(returned, str) else unwrap.result(returned)
     given = reading.value("tool.arguments", "ai.toolCall.args", "ai.toolCall.input")
@@ -115,7 +115,7 @@ def _tool(reading: Reading) -> dict[str, Any]:
     return {"tool": tool, "input": tool.arguments, "output": tool.result, "capture_switch": SWITCH if silent else None}
 
 
-def _usage(reading: Reading) -> Usage | None:
+def _usage(reading: SpanReading) -> Usage | None:
     return usage(
         reading.whole("usage", "gen_ai.usage.input_tokens", "ai.usage.inputTokens", "ai.usage.promptTokens"),
         reading.whole("usage", "gen_ai.usage.output_tokens", "ai.usage.outputTokens", "ai.usage.completionTokens"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from integrations.provider.errors import Kind, ProviderError, read_error
+from integrations.provider.errors import ProviderError, ProviderErrorKind, read_error
 from integrations.provider.library import LiteLLM
 from scoring.evaluators.vector import Vector
 
@@ -74,11 +74,11 @@ def _read(response: Any, count: int) -> list[Vector]:
     for place, item in enumerate(response.data):
         vector = item["embedding"]
         if not isinstance(vector, list) or not all(type(value) in (int, float) for value in vector):
-            raise ProviderError(Kind.BAD_ANSWER, "an embedding is not a list of numbers")
+            raise ProviderError(ProviderErrorKind.BAD_ANSWER, "an embedding is not a list of numbers")
         told = item.get("index")
         by_place[told if isinstance(told, int) else place] = vector
     if set(by_place) != set(range(count)):
-        raise ProviderError(Kind.BAD_ANSWER, f"{len(by_place)} embeddings for {count} texts")
+        raise ProviderError(ProviderErrorKind.BAD_ANSWER, f"{len(by_place)} embeddings for {count} texts")
     if len({len(vector) for vector in by_place.values()}) > 1:
-        raise ProviderError(Kind.BAD_ANSWER, "embeddings of different lengths")
+        raise ProviderError(ProviderErrorKind.BAD_ANSWER, "embeddings of different lengths")
     return [by_place[place] for place in range(count)]

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from integrations.provider.errors import Kind, ProviderError, Usage, read_error
+from integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage, read_error
 from integrations.provider.library import LiteLLM
 
 _UNKNOWN_CONTEXT: Final = 32_000
 
 
-class Asking(Protocol):
+class JudgeCall(Protocol):
     """What the client needs of a request: messages, the schema of the answer and its name, and how long that may be."""
 
     @property
@@ -30,7 +30,7 @@ class Asking(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class TokenPrice:
     """US dollars for a million tokens, where the operator knows better than litellm's map."""
 
     input_usd_per_million: float
@@ -41,7 +41,7 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class JudgeModel:
     """A model and how it is asked (seed 002 §2.1: temperature 0, top_p 1, 1024 tokens, seed 42).
 
     ``name`` is ``provider/model`` as litellm writes it. ``max_tokens`` bounds the answer, unless the request says that
@@ -56,7 +56,7 @@ class Model:
     top_p: float = 1.0
     max_tokens: int = 1024
     seed: int | None = 42
-    price: Price | None = None
+    price: TokenPrice | None = None
 
     def __repr__(self) -> str:
         return f"Model({self.name!r})"  # a key must not be shown by accident
@@ -77,7 +77,7 @@ class Completion:
 
     text: str
     model: str
-    usage: Usage
+    usage: ProviderUsage
     duration_s: float
     cut_off: bool = False
     finish_reason: str | None = None
@@ -91,7 +91,7 @@ class JudgeClient:
         self._library = library
         self._models: dict[str, Mapping[str, Any]] = {}
 
-    async def complete(self, request: Asking, model: Model) -> Completion:
+    async def complete(self, request: JudgeCall, model: JudgeModel) -> Completion:
         """Ask once. Raises ``ProviderError`` for everything that is not a text from the model."""
         asked: dict[str, object] = {
             "model": model.name,
@@ -123,12 +123,12 @@ class JudgeClient:
         except Exception as error:  # noqa: BLE001  # any: it raises what its many providers raise
             raise read_error(error, secret=model.api_key) from None  # its chain may hold the request
 
-    async def context_tokens(self, model: Model) -> int:
+    async def context_tokens(self, model: JudgeModel) -> int:
         """Tokens that the model reads at once, as far as litellm knows it; else 32,000."""
         most = (await self._known(model)).get("max_input_tokens")
         return most if isinstance(most, int) and most > 0 else _UNKNOWN_CONTEXT
 
-    async def price(self, model: Model) -> Price | None:
+    async def price(self, model: JudgeModel) -> TokenPrice | None:
         """What the model costs: as configured, else as litellm knows it; None where neither knows."""
         if model.price is not None:
             return model.price
@@ -136,9 +136,9 @@ class JudgeClient:
         read, written = known.get("input_cost_per_token"), known.get("output_cost_per_token")
         if not isinstance(read, int | float) or not isinstance(written, int | float) or not read + written:
             return None
-        return Price(input_usd_per_million=read * 1e6, output_usd_per_million=written * 1e6)
+        return TokenPrice(input_usd_per_million=read * 1e6, output_usd_per_million=written * 1e6)
 
-    async def _known(self, model: Model) -> Mapping[str, Any]:
+    async def _known(self, model: JudgeModel) -> Mapping[str, Any]:
         async def work(litellm: Any) -> Mapping[str, Any]:
             try:
                 return dict(litellm.get_model_info(model=model.name))
@@ -150,7 +150,7 @@ class JudgeClient:
         return self._models[model.name]
 
 
-def _read(response: Any, model: Model, duration_s: float) -> Completion:
+def _read(response: Any, model: JudgeModel, duration_s: float) -> Completion:
     usage = _usage(response, model)
     model_name = str(response.model)
     if not response.choices:
@@ -158,7 +158,7 @@ def _read(response: Any, model: Model, duration_s: float) -> Completion:
     choice = response.choices[0]
     refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
     if refusal or choice.finish_reason == "content_filter":
-        raise ProviderError(Kind.CONTENT_REFUSED, "the model would not judge this content", usage=usage)
+        raise ProviderError(ProviderErrorKind.CONTENT_REFUSED, "the model would not judge this content", usage=usage)
     text = choice.message.content
     return Completion(
         text=text if isinstance(text, str) else "",
@@ -175,11 +175,11 @@ def _text(said: object) -> str | None:
     return said if isinstance(said, str) and said else None
 
 
-def _usage(response: Any, model: Model) -> Usage:
+def _usage(response: Any, model: JudgeModel) -> ProviderUsage:
     told = getattr(response, "usage", None)
     read, written = (int(getattr(told, name, 0) or 0) for name in ("prompt_tokens", "completion_tokens"))
     if model.price is not None:
         cost: float | None = model.price.of(read, written)
     else:
         cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
-    return Usage(input_tokens=read, output_tokens=written, cost_usd=cost)
+    return ProviderUsage(input_tokens=read, output_tokens=written, cost_usd=cost)

@@ -12,7 +12,7 @@ LONGEST_ASKED_S: Final = 3600.0
 """The longest wait that a server may ask for."""
 
 
-class Patience:
+class Backoff:
     """Counts failures in a row. ``jitter`` draws from [0, 1)."""
 
     def __init__(self, jitter: Callable[[], float]) -> None:

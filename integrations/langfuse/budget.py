@@ -18,7 +18,7 @@ _SHARE: Final = 0.8
 _LONGEST_REST_S: Final = 3600.0
 
 
-class Budget:
+class RequestBudget:
     """So many requests a minute, evenly, with a few seconds' worth at once. Shared by all that ask one Langfuse."""
 
     def __init__(

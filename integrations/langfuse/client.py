@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import quote
 
-from .budget import Budget
-from .errors import Kind, LangfuseError, as_json, read_refusal
+from .budget import RequestBudget
+from .errors import LangfuseError, LangfuseErrorKind, as_json, read_refusal
 
 if TYPE_CHECKING:
     import httpx
@@ -39,7 +39,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class LangfuseReply:
     """An answer of 2xx: its status and its body as JSON."""
 
     status: int
@@ -53,7 +53,7 @@ class Langfuse:
         self,
         access: Access,
         *,
-        budget: Budget,
+        budget: RequestBudget,
         timeout_s: float = 20.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
@@ -75,11 +75,11 @@ class Langfuse:
         """The JSON body of an answer to GET."""
         return (await self._ask("GET", path, query=query)).body
 
-    async def post(self, path: str, body: object) -> Reply:
+    async def post(self, path: str, body: object) -> LangfuseReply:
         """Send JSON; 200, 201, 202 and 207 are all answers."""
         return await self._ask("POST", path, body=body)
 
-    async def patch(self, path: str, body: object) -> Reply:
+    async def patch(self, path: str, body: object) -> LangfuseReply:
         """Change an object."""
         return await self._ask("PATCH", path, body=body)
 
@@ -102,7 +102,7 @@ class Langfuse:
     ) -> None:
         await self.close()
 
-    async def _ask(self, method: str, path: str, *, query: Query | None = None, body: object = None) -> Reply:
+    async def _ask(self, method: str, path: str, *, query: Query | None = None, body: object = None) -> LangfuseReply:
         import httpx  # noqa: PLC0415  # as above
 
         await self.budget.take()
@@ -114,11 +114,11 @@ class Langfuse:
             async with asyncio.timeout(self._timeout_s):
                 status, told, answer = await self._send(request)
         except (TimeoutError, httpx.TimeoutException):
-            raise LangfuseError(Kind.TIMEOUT, f"no answer within {self._timeout_s:g} s") from None
+            raise LangfuseError(LangfuseErrorKind.TIMEOUT, f"no answer within {self._timeout_s:g} s") from None
         except httpx.TransportError as error:
-            raise LangfuseError(Kind.UNREACHABLE, str(error) or type(error).__name__) from None
+            raise LangfuseError(LangfuseErrorKind.UNREACHABLE, str(error) or type(error).__name__) from None
         except httpx.DecodingError:
-            raise LangfuseError(Kind.NOT_LANGFUSE, "the answer's compression is damaged") from None
+            raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "the answer's compression is damaged") from None
         if status == HTTPStatus.TOO_MANY_REQUESTS and method != "DELETE":
             limit = read_refusal(status, told, answer)
             self.budget.limited(limit.retry_after_s, limit.per_minute)
@@ -132,19 +132,21 @@ class Langfuse:
                 parts.append(part)
                 size += len(part)
                 if size > _MOST_BYTES:
-                    raise LangfuseError(Kind.TOO_EXPENSIVE, f"an answer of more than {_MOST_BYTES >> 20} MiB")
+                    raise LangfuseError(
+                        LangfuseErrorKind.TOO_EXPENSIVE, f"an answer of more than {_MOST_BYTES >> 20} MiB"
+                    )
         finally:
             await response.aclose()
         return response.status_code, response.headers, b"".join(parts)
 
 
-def _read(status: int, headers: Mapping[str, str], content: bytes) -> Reply:
+def _read(status: int, headers: Mapping[str, str], content: bytes) -> LangfuseReply:
     if not 200 <= status < 300:
         raise read_refusal(status, headers, content)
     body = as_json(content)
     if not isinstance(body, Mapping | list):
-        raise LangfuseError(Kind.NOT_LANGFUSE, "an answer that is no JSON", status=status)
-    return Reply(status, body)
+        raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer that is no JSON", status=status)
+    return LangfuseReply(status, body)
 
 
 def encoded(body: object) -> bytes:

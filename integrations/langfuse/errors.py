@@ -19,7 +19,7 @@ from scoring.lexical.secrets import struck
 _LONGEST_MESSAGE: Final = 300
 
 
-class Kind(StrEnum):
+class LangfuseErrorKind(StrEnum):
     """Why a request to Langfuse came to nothing. The values are labels of metrics, so there are few and they stay."""
 
     REFUSED = "refused"
@@ -53,11 +53,19 @@ class Kind(StrEnum):
 
 
 _PASSING: Final = frozenset(
-    {Kind.RATE_LIMITED, Kind.SERVER_ERROR, Kind.NOT_LANGFUSE, Kind.TIMEOUT, Kind.UNREACHABLE, Kind.TOO_EXPENSIVE}
+    {
+        LangfuseErrorKind.RATE_LIMITED,
+        LangfuseErrorKind.SERVER_ERROR,
+        LangfuseErrorKind.NOT_LANGFUSE,
+        LangfuseErrorKind.TIMEOUT,
+        LangfuseErrorKind.UNREACHABLE,
+        LangfuseErrorKind.TOO_EXPENSIVE,
+    }
 )
 _BY_STATUS: Final = {
-    401: Kind.KEYS_REFUSED, 403: Kind.FORBIDDEN, 404: Kind.NOT_FOUND, 408: Kind.TIMEOUT, 410: Kind.GONE,
-    413: Kind.TOO_LARGE, 422: Kind.TOO_EXPENSIVE, 429: Kind.RATE_LIMITED,
+    401: LangfuseErrorKind.KEYS_REFUSED, 403: LangfuseErrorKind.FORBIDDEN, 404: LangfuseErrorKind.NOT_FOUND,
+    408: LangfuseErrorKind.TIMEOUT, 410: LangfuseErrorKind.GONE,
+    413: LangfuseErrorKind.TOO_LARGE, 422: LangfuseErrorKind.TOO_EXPENSIVE, 429: LangfuseErrorKind.RATE_LIMITED,
 }  # fmt: skip
 
 
@@ -70,7 +78,7 @@ class LangfuseError(Exception):
 
     def __init__(
         self,
-        kind: Kind,
+        kind: LangfuseErrorKind,
         message: str = "",
         *,
         status: int | None = None,
@@ -97,9 +105,9 @@ def read_refusal(
     kind = _BY_STATUS.get(status)
     if 300 <= status < 400:
         where = label(headers.get("location", "nowhere"), 100)
-        return LangfuseError(Kind.NOT_LANGFUSE, f"it redirects to {where}", status=status)
+        return LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, f"it redirects to {where}", status=status)
     if kind is None:
-        kind = Kind.SERVER_ERROR if status >= 500 else Kind.REFUSED
+        kind = LangfuseErrorKind.SERVER_ERROR if status >= 500 else LangfuseErrorKind.REFUSED
     if status == 404 and is_page:
         # Paths that no Langfuse of this version knows are answered with the web application's page.
         message = "a page in place of an answer"

@@ -20,7 +20,7 @@ _NOTHING: Final = (None, "", "null")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandingScore:
+class ExistingScore:
     """A score that is stored. ``at_ns`` is its timestamp, which is that of its first version, ns since the epoch.
 
     ``revision`` counts from 1; a score that names none is taken for the first.
@@ -43,14 +43,14 @@ class StandingScore:
         return within > 0 or _alike(self.row.get("comment"), body.get("comment"))
 
 
-async def standing_scores(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> dict[str, StandingScore]:
+async def standing_scores(langfuse: Langfuse, ids: Sequence[str], *, v3: bool) -> dict[str, ExistingScore]:
     """Those of the scores that are stored, by id; of several rows of one id the latest. Raises ``LangfuseError``."""
-    found: dict[str, StandingScore] = {}
+    found: dict[str, ExistingScore] = {}
     for start in range(0, len(ids), MOST_IDS):
         rows = await read_back(langfuse, ids[start : start + MOST_IDS], v3=v3, details=True)
         for row in reversed(rows):
             revision = _mapping(row.get("metadata")).get(REVISION)
-            found[str(row["id"])] = StandingScore(
+            found[str(row["id"])] = ExistingScore(
                 at_ns=instant_ns(row.get("timestamp")) or 0, revision=_count(revision), row=row
             )
     return found

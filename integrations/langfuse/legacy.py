@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from .client import Langfuse
-from .errors import Kind, LangfuseError
+from .errors import LangfuseError, LangfuseErrorKind
 from .observations import SMALLEST_NS, Row, Window, instant, newest
 
 _PAGE: Final = 100
@@ -41,7 +41,7 @@ async def pages(langfuse: Langfuse, window: Window) -> AsyncIterator[Sequence[Ro
                 yield [each for trace in rows for each in _listed(trace)]
                 page += 1
         except LangfuseError as error:
-            if error.kind is not Kind.TOO_EXPENSIVE or not divisible:
+            if error.kind is not LangfuseErrorKind.TOO_EXPENSIVE or not divisible:
                 raise
             todo += current.halves()
 
@@ -51,12 +51,12 @@ async def of_trace(langfuse: Langfuse, trace_id: str) -> list[Row]:
     try:
         body = await langfuse.get(f"traces/{quote(trace_id, safe='')}")
     except LangfuseError as error:
-        if error.kind is Kind.NOT_FOUND:
+        if error.kind is LangfuseErrorKind.NOT_FOUND:
             return []
         raise
     observations = body.get("observations") if isinstance(body, Mapping) else None
     if not isinstance(observations, list):
-        raise LangfuseError(Kind.NOT_LANGFUSE, "a trace without observations")
+        raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "a trace without observations")
     return newest(_row(body, each) for each in observations if isinstance(each, Mapping))
 
 
@@ -83,7 +83,7 @@ def _query(window: Window, page: int) -> dict[str, str | int]:
 def _page(body: Any) -> tuple[list[Row], int]:
     rows, meta = (body.get("data"), body.get("meta")) if isinstance(body, Mapping) else (None, None)
     if not isinstance(rows, list) or not isinstance(meta, Mapping):
-        raise LangfuseError(Kind.NOT_LANGFUSE, "an answer without data")
+        raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer without data")
     total = meta.get("totalPages")
     return [row for row in rows if isinstance(row, Mapping)], total if isinstance(total, int) else 1
 

@@ -20,7 +20,7 @@ from integrations.raw import AttributeValue, RawSpan
 from .jsontext import text
 from .langgraph import with_agents
 from .observations import Row, instant_ns
-from .origins import Origin, origin
+from .origins import RowOrigin, origin
 
 NO_ENVIRONMENT: Final = "default"
 """Langfuse's name for no environment."""
@@ -73,7 +73,7 @@ def raw_span(row: Row) -> RawSpan | None:
         # From version 5 on texts are JSON too, and read as such.
         as_sent = json.dumps(value, ensure_ascii=False) if modern and isinstance(value, str) else value
         attributes[f"{domain}metadata.{key}"] = as_sent
-    told = told or Origin()
+    told = told or RowOrigin()
     attributes |= told.attributes
     if row.get("isRootObservation") is True and parent:
         attributes["langfuse.internal.is_app_root"] = True

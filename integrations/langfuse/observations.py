@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from .client import Langfuse
-from .errors import Kind, LangfuseError
+from .errors import LangfuseError, LangfuseErrorKind
 
 Row: TypeAlias = Mapping[str, Any]
 """An observation as Langfuse tells it."""
@@ -65,7 +65,7 @@ async def pages(langfuse: Langfuse, window: Window, *, fields: str = LISTED) -> 
             async for page in _read(langfuse, _between(current), fields, MOST_ROWS):
                 yield page
         except LangfuseError as error:
-            if error.kind is not Kind.TOO_EXPENSIVE or current.to_ns - current.from_ns <= SMALLEST_NS:
+            if error.kind is not LangfuseErrorKind.TOO_EXPENSIVE or current.to_ns - current.from_ns <= SMALLEST_NS:
                 raise
             later, earlier = current.halves()
             todo += [earlier, later]
@@ -141,7 +141,7 @@ async def _read(langfuse: Langfuse, query: Mapping[str, str], fields: str, limit
         try:
             body = await langfuse.get("v2/observations", asked)
         except LangfuseError as error:
-            if error.kind is Kind.TOO_EXPENSIVE and limit > 1:
+            if error.kind is LangfuseErrorKind.TOO_EXPENSIVE and limit > 1:
                 limit = max(1, limit // 4)
                 continue
             raise
@@ -150,14 +150,16 @@ async def _read(langfuse: Langfuse, query: Mapping[str, str], fields: str, limit
         if following is None:
             return
         if following == cursor:
-            raise LangfuseError(Kind.NOT_LANGFUSE, "it gives the same cursor again: its pages would never end")
+            raise LangfuseError(
+                LangfuseErrorKind.NOT_LANGFUSE, "it gives the same cursor again: its pages would never end"
+            )
         cursor = following
 
 
 def _page(body: Any) -> tuple[list[Row], str | None]:
     rows, meta = (body.get("data"), body.get("meta")) if isinstance(body, Mapping) else (None, None)
     if not isinstance(rows, list):
-        raise LangfuseError(Kind.NOT_LANGFUSE, "an answer without data")
+        raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer without data")
     cursor = meta.get("cursor") if isinstance(meta, Mapping) else None
     return [row for row in rows if isinstance(row, Mapping)], cursor if isinstance(cursor, str) and cursor else None
 

@@ -22,7 +22,7 @@ _SDK: Final = "langfuse-sdk"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class RowOrigin:
     """What a span had besides the attributes that Langfuse kept. ``name`` is its own one, None for the row's."""
 
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Origin:
     name: str | None = None
 
 
-def origin(row: Row, kept: Mapping[str, AttributeValue], scope: str, at_ns: int) -> Origin | None:
+def origin(row: Row, kept: Mapping[str, AttributeValue], scope: str, at_ns: int) -> RowOrigin | None:
     """The origin of a row with these attributes and this instrumentation scope.
 
     None for a row of a Langfuse SDK, of a client that used Langfuse's own words, and where nothing tells: such a row is
@@ -52,7 +52,7 @@ def origin(row: Row, kept: Mapping[str, AttributeValue], scope: str, at_ns: int)
             more[key] = text(value) if came is None else came
     if tools is not None:
         more["ai.prompt.tools" if scope == "ai" else "gen_ai.tool.definitions"] = text(tools)
-    return Origin(attributes=more, events=found.events, name=_name(row, kept))
+    return RowOrigin(attributes=more, events=found.events, name=_name(row, kept))
 
 
 def _cost(row: Row, kept: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:

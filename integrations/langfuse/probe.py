@@ -14,15 +14,15 @@ from typing import Any, Final
 from scoring.lexical.label import label
 
 from .client import Langfuse
-from .errors import Kind, LangfuseError
+from .errors import LangfuseError, LangfuseErrorKind
 
 ARRAYS_SINCE: Final = (4, 59)
 """Version from which ``POST scores`` takes an array (what Python SDK 5 requires)."""
-_ABSENT: Final = (Kind.NOT_FOUND, Kind.GONE)
+_ABSENT: Final = (LangfuseErrorKind.NOT_FOUND, LangfuseErrorKind.GONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class LangfuseServer:
     """One Langfuse and the project that the keys belong to.
 
     ``version`` is None where it names none. ``observations_v2``, ``scores_v3`` and ``legacy_reads`` say which reads it
@@ -56,11 +56,11 @@ def trace_url(base_url: str, project_id: str, trace_id: str) -> str:
     return f"{base_url.rstrip('/')}/project/{project_id}/traces/{trace_id}"
 
 
-async def probe(langfuse: Langfuse) -> Server:
+async def probe(langfuse: Langfuse) -> LangfuseServer:
     """Ask who answers and what it can. Raises ``LangfuseError`` when it is out of reach or the keys are refused."""
     version = await version_of(langfuse)
     project_id, name = await _project(langfuse)
-    return Server(
+    return LangfuseServer(
         base_url=langfuse.access.base_url,
         version=version,
         project_id=project_id,
@@ -83,7 +83,7 @@ async def version_of(langfuse: Langfuse) -> str | None:
     version = health.get("version") if isinstance(health, Mapping) else None
     if isinstance(health, Mapping) and "status" in health:
         return label(version) if isinstance(version, str) else None
-    raise LangfuseError(Kind.NOT_LANGFUSE, "its health says nothing that a Langfuse says")
+    raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "its health says nothing that a Langfuse says")
 
 
 def release_of(version: str | None) -> tuple[int, int] | None:
@@ -101,7 +101,7 @@ async def _project(langfuse: Langfuse) -> tuple[str, str]:
     projects: Any = body.get("data") if isinstance(body, Mapping) else None
     if not isinstance(projects, list) or not projects or not isinstance(projects[0], Mapping):
         raise LangfuseError(
-            Kind.FORBIDDEN, "the keys belong to no project: use keys of a project, not of an organisation"
+            LangfuseErrorKind.FORBIDDEN, "the keys belong to no project: use keys of a project, not of an organisation"
         )
     return label(str(projects[0].get("id", "")), 200), label(str(projects[0].get("name", "")))
 

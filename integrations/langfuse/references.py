@@ -9,7 +9,7 @@ from typing import Any, Final
 from scoring.trace.span import Json
 
 from .client import Langfuse
-from .errors import Kind, LangfuseError
+from .errors import LangfuseError, LangfuseErrorKind
 from .observations import instant
 
 _PAGE: Final = 100
@@ -17,7 +17,7 @@ _PAGE: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class ReferenceItem:
     """A dataset item: the trace that it was made from, its metadata, and what is expected."""
 
     trace_id: str | None
@@ -25,7 +25,7 @@ class Item:
     expected: Json
 
 
-async def dataset_items(langfuse: Langfuse, name: str) -> AsyncIterator[Item]:
+async def dataset_items(langfuse: Langfuse, name: str) -> AsyncIterator[ReferenceItem]:
     """The active items of a dataset that expect something, the newest first. Raises ``LangfuseError``."""
     page, total = 1, 1
     while page <= total:
@@ -35,7 +35,7 @@ async def dataset_items(langfuse: Langfuse, name: str) -> AsyncIterator[Item]:
         for row in _rows(body):
             if row.get("status") == "ACTIVE" and row.get("expectedOutput") is not None:
                 metadata = row.get("metadata")
-                yield Item(
+                yield ReferenceItem(
                     trace_id=row["sourceTraceId"] if isinstance(row.get("sourceTraceId"), str) else None,
                     metadata=metadata if isinstance(metadata, Mapping) else {},
                     expected=row["expectedOutput"],
@@ -62,7 +62,9 @@ async def corrections(langfuse: Langfuse, since_ns: int) -> AsyncIterator[tuple[
         if not isinstance(cursor, str) or not cursor:
             return
         if cursor in cursors:
-            raise LangfuseError(Kind.NOT_LANGFUSE, "it gives the same cursor again: its pages would never end")
+            raise LangfuseError(
+                LangfuseErrorKind.NOT_LANGFUSE, "it gives the same cursor again: its pages would never end"
+            )
         cursors.add(cursor)
         query["cursor"] = cursor
 
@@ -70,5 +72,5 @@ async def corrections(langfuse: Langfuse, since_ns: int) -> AsyncIterator[tuple[
 def _rows(body: Any) -> list[Mapping[str, Any]]:
     rows = body.get("data") if isinstance(body, Mapping) else None
     if not isinstance(rows, list):
-        raise LangfuseError(Kind.NOT_LANGFUSE, "an answer without data")
+        raise LangfuseError(LangfuseErrorKind.NOT_LANGFUSE, "an answer without data")
     return [row for row in rows if isinstance(row, Mapping)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from .client import Langfuse, encoded
-from .errors import Kind, LangfuseError
+from .errors import LangfuseError, LangfuseErrorKind
 
 BATCH: Final = 15
 """Scores in an array: as many as the SDK sends."""
@@ -21,7 +21,7 @@ _MOST_BYTES: Final = 900_000
 
 
 @dataclass(slots=True)
-class Outcome:
+class SendResult:
     """What became of a batch: indices of scores that were taken, and of those that were refused, with the reason.
 
     ``error`` is what kept the rest from being sent; it concerns none of them more than another.
@@ -39,9 +39,9 @@ class ScoreSender:
         self._langfuse = langfuse
         self.arrays = arrays
 
-    async def send(self, scores: Sequence[Mapping[str, Any]]) -> Outcome:
+    async def send(self, scores: Sequence[Mapping[str, Any]]) -> SendResult:
         """Send them in order. Never raises for an answer; an outage ends the batch with ``error``."""
-        outcome = Outcome()
+        outcome = SendResult()
         for group in _groups(scores) if self.arrays else [[index] for index in range(len(scores))]:
             await self._group(scores, group, outcome)
             if outcome.error is not None:
@@ -53,10 +53,10 @@ class ScoreSender:
         try:
             await self._langfuse.delete("scores", score_id)
         except LangfuseError as error:
-            if error.kind is not Kind.NOT_FOUND or error.body is None:
+            if error.kind is not LangfuseErrorKind.NOT_FOUND or error.body is None:
                 raise
 
-    async def _group(self, scores: Sequence[Mapping[str, Any]], group: list[int], outcome: Outcome) -> None:
+    async def _group(self, scores: Sequence[Mapping[str, Any]], group: list[int], outcome: SendResult) -> None:
         if not self.arrays:  # found out by the group before
             for index in group:
                 await self._single(scores, index, outcome)
@@ -68,7 +68,7 @@ class ScoreSender:
         except LangfuseError as error:
             if _wants_an_object(error):
                 self.arrays = False
-            elif not (error.kind is Kind.TOO_LARGE or _is_refusal(error)):
+            elif not (error.kind is LangfuseErrorKind.TOO_LARGE or _is_refusal(error)):
                 outcome.error = error
                 return
             await self._apart(scores, group, outcome, str(error))
@@ -78,7 +78,9 @@ class ScoreSender:
         else:
             outcome.taken += group
 
-    async def _apart(self, scores: Sequence[Mapping[str, Any]], group: list[int], outcome: Outcome, why: str) -> None:
+    async def _apart(
+        self, scores: Sequence[Mapping[str, Any]], group: list[int], outcome: SendResult, why: str
+    ) -> None:
         """Each of a group on its own: in an array of one where arrays are taken."""
         if self.arrays and len(group) == 1:
             outcome.refused[group[0]] = why
@@ -91,14 +93,14 @@ class ScoreSender:
             if outcome.error is not None:
                 return
 
-    async def _single(self, scores: Sequence[Mapping[str, Any]], index: int, outcome: Outcome) -> None:
+    async def _single(self, scores: Sequence[Mapping[str, Any]], index: int, outcome: SendResult) -> None:
         try:
             await self._langfuse.post("scores", scores[index])
         except LangfuseError as error:
             if _wants_an_array(error):
                 self.arrays = True
                 await self._group(scores, [index], outcome)
-            elif error.kind is Kind.TOO_LARGE or _is_refusal(error):
+            elif error.kind is LangfuseErrorKind.TOO_LARGE or _is_refusal(error):
                 outcome.refused[index] = str(error)
             else:
                 outcome.error = error
@@ -121,7 +123,7 @@ def _groups(scores: Sequence[Mapping[str, Any]]) -> list[list[int]]:
 
 def _is_refusal(error: LangfuseError) -> bool:
     """A refusal in Langfuse's own words; anything else that answers 400 is not Langfuse."""
-    return error.kind is Kind.REFUSED and error.status == 400 and isinstance(error.body, Mapping)
+    return error.kind is LangfuseErrorKind.REFUSED and error.status == 400 and isinstance(error.body, Mapping)
 
 
 def _wants(error: LangfuseError, expected: str) -> bool:

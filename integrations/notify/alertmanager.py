@@ -15,8 +15,8 @@ from typing import Any, Final
 from integrations.post import Poster
 from scoring.alerts.condition import alert_name
 from scoring.alerts.event import AlertEvent
-from scoring.alerts.lifecycle import Turn
-from scoring.notices.notice import Kind, Notice
+from scoring.alerts.lifecycle import AlertTransition
+from scoring.notices.notice import Notice, NoticeKind
 from scoring.notices.text import Wording, plain
 from scoring.notices.wording import tell, tell_event
 
@@ -57,7 +57,7 @@ def alertmanager_body(notice: Notice, wording: Wording, labels: Mapping[str, str
 
 
 def _alert(event: AlertEvent, wording: Wording, labels: Mapping[str, str], now_ns: int) -> dict[str, Any]:
-    over = event.turn in {Turn.RESOLVED, Turn.EXPIRED}
+    over = event.turn in {AlertTransition.RESOLVED, AlertTransition.EXPIRED}
     ends_ns = event.at_ns if over else now_ns + int(ENDS_AFTER_S * 1e9)
     told = tell_event(event, wording)
     named = {
@@ -81,7 +81,7 @@ def _worst(event: AlertEvent, wording: Wording) -> str | None:
 
 def _test(notice: Notice, labels: Mapping[str, str], now_ns: int) -> Iterable[dict[str, Any]]:
     """An alert that ends after a minute, for a notice that somebody asked for."""
-    if notice.kind is Kind.TEST:
+    if notice.kind is NoticeKind.TEST:
         told = tell(notice, Wording())
         yield {
             "labels": {"alertname": "SidejudgeTest", "severity": "info", **labels},

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from integrations.post import Poster
 from scoring.alerts.condition import Severity
-from scoring.alerts.lifecycle import Turn
+from scoring.alerts.lifecycle import AlertTransition
 from scoring.lexical.label import label
-from scoring.notices.notice import Kind, Notice
-from scoring.notices.text import Line, Told, Wording
+from scoring.notices.notice import Notice, NoticeKind
+from scoring.notices.text import NoticeText, TextLine, Wording
 from scoring.notices.wording import tell
 
 _HEADER: Final = 148
@@ -46,7 +46,7 @@ def slack_body(notice: Notice, wording: Wording) -> bytes:
     return json.dumps(said).encode()
 
 
-def blocks(title: str, told: Told) -> list[dict[str, Any]]:
+def blocks(title: str, told: NoticeText) -> list[dict[str, Any]]:
     """The blocks of a message, within Slack's limits."""
     sections = [text for lines in told.paragraphs for text in _sections(lines)][:_SECTIONS]
     return [
@@ -64,7 +64,7 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _sections(lines: Sequence[Line]) -> list[str]:
+def _sections(lines: Sequence[TextLine]) -> list[str]:
     """The lines as texts of at most a section's length; one line alone is short enough by its making."""
     texts = [""]
     for line in map(_line, lines):
@@ -74,7 +74,7 @@ def _sections(lines: Sequence[Line]) -> list[str]:
     return texts
 
 
-def _line(line: Line) -> str:
+def _line(line: TextLine) -> str:
     text = escape(line.text)
     if line.link is None:
         return text
@@ -84,9 +84,9 @@ def _line(line: Line) -> str:
 
 
 def _sign(notice: Notice) -> str:
-    if notice.kind not in {Kind.ALERT, Kind.REMINDER, Kind.GROUP}:
+    if notice.kind not in {NoticeKind.ALERT, NoticeKind.REMINDER, NoticeKind.GROUP}:
         return ""
-    firing = [event.severity for event in notice.events if event.turn is Turn.FIRING]
+    firing = [event.severity for event in notice.events if event.turn is AlertTransition.FIRING]
     if firing:
         return _SIGNS[min(firing, key=list(Severity).index)]
-    return "✅" if all(event.turn is Turn.RESOLVED for event in notice.events) else "⚪"
+    return "✅" if all(event.turn is AlertTransition.RESOLVED for event in notice.events) else "⚪"

@@ -21,7 +21,7 @@ from scoring.verdict.rubric import Rubric
 from scoring.verdict.score_name import composite_name, score_name
 from scoring.verdict.verdict import Score, Verdict
 
-from .judged import Judged
+from .judged import EvaluationSubject
 
 EVENT: Final = "gen_ai.evaluation.result"
 MAX_EXPLANATION: Final = 1000
@@ -30,7 +30,7 @@ Attributes: TypeAlias = Mapping[str, str | float | int | bool | list[str]]
 
 
 def tell(
-    logger: Logger, judged: Judged, verdict: Verdict, rubric: Rubric, *, at_ns: int, own_trace_id: str | None
+    logger: Logger, judged: EvaluationSubject, verdict: Verdict, rubric: Rubric, *, at_ns: int, own_trace_id: str | None
 ) -> int:
     """Write the events of one verdict and return how many; ``own_trace_id`` is the trace of its judging, if any."""
     context = set_span_in_context(NonRecordingSpan(judged.context), Context())

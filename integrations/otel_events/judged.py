@@ -13,7 +13,7 @@ _HEX = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class EvaluationSubject:
     """A trace, or a session, which has no trace id. ``root_span_id`` stands for the trace as a whole."""
 
     case_id: str

@@ -20,7 +20,7 @@ from integrations.consumed import Consumed
 from scoring.lexical.label import label
 from scoring.trace.loop_guard import OWN_TAG
 
-from .judged import Judged
+from .judged import EvaluationSubject
 
 OPERATION: Final = "chat"
 ROOT: Final = "evaluate"
@@ -66,7 +66,7 @@ class Call:
 class OwnTrace:
     """One judging, from its first request to a model on. ``trace_id`` is in hex."""
 
-    def __init__(self, tracer: Tracer, judged: Judged, start_ns: int) -> None:
+    def __init__(self, tracer: Tracer, judged: EvaluationSubject, start_ns: int) -> None:
         self._tracer, self._judged = tracer, judged
         self._root: Span = tracer.start_span(
             ROOT,

@@ -22,7 +22,7 @@ from opentelemetry.trace import NoOpTracer, Tracer
 
 from scoring.trace.loop_guard import OWN_SCOPE, OWN_SERVICE
 
-from .queue import EventsInto, Queue, SpansInto
+from .queue import EventsInto, SpansInto, TelemetryQueue
 
 ROOM: Final = 4096
 """Spans, and events, that may wait; 1 to 4 kB each."""
@@ -41,8 +41,8 @@ class Telemetry:
 
     tracer: Tracer
     logger: Logger
-    spans: Queue[ReadableSpan]
-    events: Queue[ReadableLogRecord]
+    spans: TelemetryQueue[ReadableSpan]
+    events: TelemetryQueue[ReadableLogRecord]
 
 
 def telemetry(*, version: str, environment: str | None, clock_ns: Callable[[], int], room: int = ROOM) -> Telemetry:
@@ -51,8 +51,8 @@ def telemetry(*, version: str, environment: str | None, clock_ns: Callable[[], i
     ``environment`` is the deployment environment that is told, None for none; ``room`` how much of each signal may
     wait. Raises :class:`DisabledError`.
     """
-    spans: Queue[ReadableSpan] = Queue(room, clock_ns)
-    events: Queue[ReadableLogRecord] = Queue(room, clock_ns)
+    spans: TelemetryQueue[ReadableSpan] = TelemetryQueue(room, clock_ns)
+    events: TelemetryQueue[ReadableLogRecord] = TelemetryQueue(room, clock_ns)
     said = {
         "service.name": OWN_SERVICE,
         "service.version": version,

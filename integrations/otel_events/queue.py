@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 T = TypeVar("T")
 
 
-class Queue(Generic[T]):
+class TelemetryQueue(Generic[T]):
     """``filled`` is called whenever something was put in, ``dropped`` when something was let go for want of room."""
 
     def __init__(self, most: int, clock_ns: Callable[[], int]) -> None:
@@ -55,7 +55,7 @@ def _nothing() -> None:
 class SpansInto(SpanProcessor):
     """Puts spans that have ended into a queue."""
 
-    def __init__(self, queue: Queue[ReadableSpan]) -> None:
+    def __init__(self, queue: TelemetryQueue[ReadableSpan]) -> None:
         self._queue = queue
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None: ...
@@ -72,7 +72,7 @@ class SpansInto(SpanProcessor):
 class EventsInto(LogRecordProcessor):
     """Puts events into a queue."""
 
-    def __init__(self, queue: Queue[ReadableLogRecord]) -> None:
+    def __init__(self, queue: TelemetryQueue[ReadableLogRecord]) -> None:
         self._queue = queue
 
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scoring.runs.calibrated import Calibrated, Rate
+from scoring.runs.calibrated import Calibrated, ErrorRate
 from scoring.statistics.agreement import Kappa
-from scoring.status.agreement_snapshot import AgreementStanding
-from scoring.status.service_status import Standing
+from scoring.status.agreement_snapshot import AgreementSnapshot
+from scoring.status.service_status import ServiceStatus
 
 from . import families as f
 from .judge_metrics import Series
@@ -19,7 +19,7 @@ _RATES = {
 }
 
 
-def agreement_gauges(agreement: AgreementStanding) -> Iterator[Series]:
+def agreement_gauges(agreement: AgreementSnapshot) -> Iterator[Series]:
     """What labels say; what is not defined has no series. Rubrics and metrics are the configuration's."""
     for found in agreement.measured:
         yield from _figures(found)
@@ -33,7 +33,7 @@ def agreement_gauges(agreement: AgreementStanding) -> Iterator[Series]:
         yield f.LABELS_READ, (), agreement.read_s
 
 
-def corrected_gauges(who: tuple[str, str, str], standing: Standing) -> Iterator[Series]:
+def corrected_gauges(who: tuple[str, str, str], standing: ServiceStatus) -> Iterator[Series]:
     """The corrected pass ratio of one window, where it can be told."""
     if standing.corrected is not None:
         yield f.PASS_CORRECTED_RATIO, who, standing.corrected.rate
@@ -46,7 +46,7 @@ def _figures(found: Calibrated) -> Iterator[Series]:
     yield f.AGREEMENT_PAIRS, of, found.n
     for name, family in _RATES.items():
         rate = found.figures.get(name)
-        if isinstance(rate, Rate):
+        if isinstance(rate, ErrorRate):
             yield family, of, rate.value
     kappa, ac1 = found.figures["kappa"], found.figures["ac1"]
     if isinstance(kappa, Kappa):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
 from scoring.alerts.lifecycle import Stage
-from scoring.status.service_status import Standing
+from scoring.status.service_status import ServiceStatus
 
 from . import families as f
 from .judge_metrics import Series
@@ -25,7 +25,7 @@ def alert_gauges(conditions: Iterable[Condition], posted: Iterable[Posted]) -> I
             yield f.ALERT_LIMIT, (condition.id,), condition.limit
 
 
-def watch_gauges(who: tuple[str, str, str], standing: Standing) -> Iterator[Series]:
+def watch_gauges(who: tuple[str, str, str], standing: ServiceStatus) -> Iterator[Series]:
     """What the watch knows of one window."""
     if standing.missing is not None:
         yield f.PASS_WORST_RATIO, who, standing.missing.worst

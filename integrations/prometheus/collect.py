@@ -8,7 +8,7 @@ from typing import TypeAlias
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from .counted import Counted
+from .counted import MetricValues
 from .families import Family
 
 Sampled: TypeAlias = Mapping[Family, Sequence[tuple[Sequence[str], float]]]
@@ -21,7 +21,7 @@ class Families(Collector):
     def __init__(
         self,
         order: Sequence[Family],
-        counted: Counted,
+        counted: MetricValues,
         infos: Mapping[Family, Mapping[str, str]],
         sample: Callable[[], Sampled],
     ) -> None:
@@ -30,7 +30,7 @@ class Families(Collector):
     def describe(self) -> Iterable[Metric]:
         """Names and types: what a registry needs to refuse a doubled name."""
         for family in self._order:
-            yield Counted([family]).metric(family)
+            yield MetricValues([family]).metric(family)
 
     def collect(self) -> Iterator[Metric]:
         sampled = self._sample()

@@ -19,7 +19,7 @@ from prometheus_client.utils import floatToGoString
 from .families import Family
 
 
-class Number:
+class CounterValue:
     """One series of a counter, or of a gauge that is set now and then."""
 
     __slots__ = ("exemplar", "value")
@@ -37,7 +37,7 @@ class Number:
             self.exemplar = Exemplar(dict(exemplar), amount, time.time())
 
 
-class Spread:
+class HistogramValue:
     """One series of a histogram: how many values fell between which bounds, and their sum."""
 
     __slots__ = ("_bounds", "counts", "sum")
@@ -53,35 +53,35 @@ class Spread:
         self.sum += value
 
 
-class Counted:
+class MetricValues:
     """The series of these families. One without labels is there from the start, the others when they are first met."""
 
     def __init__(self, families: Iterable[Family]) -> None:
-        self._numbers: dict[Family, dict[tuple[str, ...], Number]] = {}
-        self._spreads: dict[Family, dict[tuple[str, ...], Spread]] = {}
+        self._numbers: dict[Family, dict[tuple[str, ...], CounterValue]] = {}
+        self._spreads: dict[Family, dict[tuple[str, ...], HistogramValue]] = {}
         for family in families:
             if family.kind == "histogram":
-                self._spreads[family] = {} if family.labels else {(): Spread(family.buckets)}
+                self._spreads[family] = {} if family.labels else {(): HistogramValue(family.buckets)}
             else:
-                self._numbers[family] = {} if family.labels else {(): Number()}
+                self._numbers[family] = {} if family.labels else {(): CounterValue()}
 
     def __contains__(self, family: Family) -> bool:
         return family in self._numbers or family in self._spreads
 
-    def number(self, family: Family, *labels: str) -> Number:
+    def number(self, family: Family, *labels: str) -> CounterValue:
         """The series of a counter or gauge with these label values."""
         series = self._numbers[family]
         found = series.get(labels)
         if found is None:
-            found = series[_fitting(family, labels)] = Number()
+            found = series[_fitting(family, labels)] = CounterValue()
         return found
 
-    def spread(self, family: Family, *labels: str) -> Spread:
+    def spread(self, family: Family, *labels: str) -> HistogramValue:
         """The series of a histogram with these label values."""
         series = self._spreads[family]
         found = series.get(labels)
         if found is None:
-            found = series[_fitting(family, labels)] = Spread(family.buckets)
+            found = series[_fitting(family, labels)] = HistogramValue(family.buckets)
         return found
 
     def metric(self, family: Family) -> Metric:

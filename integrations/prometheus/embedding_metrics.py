@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from . import families as f
-from .counted import Counted
+from .counted import MetricValues
 
 
 class EmbeddingMetrics:
     """Hears of every look into the cache and every call of the model. Lives on the event loop."""
 
-    def __init__(self, counted: Counted) -> None:
+    def __init__(self, counted: MetricValues) -> None:
         self._counted = counted
 
     def looked_up(self, *, hits: int, misses: int) -> None:

@@ -15,14 +15,14 @@ from prometheus_client import CollectorRegistry
 
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
-from scoring.alerts.lifecycle import Turn
+from scoring.alerts.lifecycle import AlertTransition
 from scoring.result.result import Failed, NotApplicable, Scored
-from scoring.status.agreement_snapshot import AgreementStanding
-from scoring.status.export_snapshot import ExportStanding
-from scoring.status.judge_snapshot import JudgeStanding
-from scoring.status.late_reference_snapshot import BelatedStanding
-from scoring.status.pull_snapshot import PullStanding
-from scoring.status.service_status import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, Standing
+from scoring.status.agreement_snapshot import AgreementSnapshot
+from scoring.status.export_snapshot import ExportSnapshot
+from scoring.status.judge_snapshot import JudgeSnapshot
+from scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from scoring.status.pull_snapshot import PullSnapshot
+from scoring.status.service_status import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, ServiceStatus
 from scoring.status.status import Status, Thresholds
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import State, Verdict
@@ -32,12 +32,12 @@ from . import families as f
 from .agreement_metrics import agreement_gauges, corrected_gauges
 from .alert_metrics import alert_gauges, watch_gauges
 from .collect import Families, Sampled
-from .counted import Counted
+from .counted import MetricValues
 from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
 from .judge_metrics import JudgeMetrics, KnownJudge, Series, gauges
 from .labels import LabelCap
-from .late_reference_metrics import BelatedMetrics, belated_gauges
+from .late_reference_metrics import LateReferenceMetrics, belated_gauges
 from .pull_metrics import PullMetrics, pull_gauges
 
 SELECTIONS = ("random", "forced")
@@ -53,7 +53,7 @@ _PAIRS_PER_CAP = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class QueueSize:
     """What waits: how many items, and since when the oldest does (seconds since the epoch, ``None`` when none does)."""
 
     items: int
@@ -64,21 +64,21 @@ class Queue:
 class Snapshot:
     """The gauges of one moment. It is asked for at every scrape and must be quick: no query, no file."""
 
-    standings: Iterable[Standing] = ()
+    standings: Iterable[ServiceStatus] = ()
     traces_open: int = 0
-    queues: Mapping[str, Queue] = field(default_factory=dict)
+    queues: Mapping[str, QueueSize] = field(default_factory=dict)
     spool_bytes: int | None = None
-    judge: JudgeStanding | None = None
-    exports: Iterable[ExportStanding] = ()
-    pull: PullStanding | None = None
-    belated: BelatedStanding | None = None
+    judge: JudgeSnapshot | None = None
+    exports: Iterable[ExportSnapshot] = ()
+    pull: PullSnapshot | None = None
+    belated: LateReferenceSnapshot | None = None
     suspected: Mapping[str, bool] = field(default_factory=dict)
     alerts: Sequence[Posted] = ()
-    agreement: AgreementStanding | None = None
+    agreement: AgreementSnapshot | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownLabels:
     """What the configuration lets one know before anything has happened.
 
     ``rubrics`` are those that a route can reach; ``ended_reasons`` the ledger's, ``rejected_reasons`` the receiver's;
@@ -111,7 +111,7 @@ class Known:
 class Exporter:
     """Counts what the runtime tells it and exposes it. Lives on the event loop; label values may come from traces."""
 
-    def __init__(self, registry: CollectorRegistry, known: Known, *, label_cap: int = 50) -> None:
+    def __init__(self, registry: CollectorRegistry, known: KnownLabels, *, label_cap: int = 50) -> None:
         self._registry, self._known, self._cap = registry, known, label_cap
         self._rubrics = {rubric.id: rubric for rubric in known.rubrics}
         self._bounds = {
@@ -138,7 +138,7 @@ class Exporter:
         self._services: set[str] = set()
         self._pairs: set[tuple[str, str]] = set()
         self._watched: Callable[[], Snapshot] = Snapshot
-        self._counted = Counted(
+        self._counted = MetricValues(
             family
             for family in f.FAMILIES
             if family.kind in ("counter", "histogram") or family is f.EXPORT_LAST_SUCCESS
@@ -151,7 +151,7 @@ class Exporter:
         self.embedding = EmbeddingMetrics(self._counted)
         self.judge = JudgeMetrics(self._counted, known.judge, label_cap=label_cap) if known.judge is not None else None
         self.pull = PullMetrics(self._counted, known.pull_failures)
-        self.belated = BelatedMetrics(self._counted, known.belated_failures)
+        self.belated = LateReferenceMetrics(self._counted, known.belated_failures)
         self._zeros()
         self._zeros_of_alerts()
         registry.register(Families(f.FAMILIES, self._counted, infos, self._sample))
@@ -337,7 +337,7 @@ class Exporter:
 
     def _zeros_of_alerts(self) -> None:
         for condition in self._known.conditions:
-            for turn in Turn:
+            for turn in AlertTransition:
                 self._counter(f.ALERT_EVENTS, condition.id, turn.value)
 
     def _zeros_of_service(self, service: str) -> None:
@@ -394,7 +394,7 @@ class Exporter:
             yield f.PASS_RATIO_THRESHOLD, (rubric, Status.WARNING.value), bounds.warning
             yield f.PASS_RATIO_THRESHOLD, (rubric, Status.CRITICAL.value), bounds.critical
 
-    def _windows(self, standings: Iterable[Standing]) -> Iterator[Series]:
+    def _windows(self, standings: Iterable[ServiceStatus]) -> Iterator[Series]:
         shown: set[tuple[str, ...]] = set()
         for standing in standings:
             service, environment = self._place(standing.service, standing.environment)
@@ -436,7 +436,7 @@ class Exporter:
         return self._caps[label].bound(value, "unknown")
 
 
-def _gauges(who: tuple[str, str, str], standing: Standing) -> Iterator[Series]:
+def _gauges(who: tuple[str, str, str], standing: ServiceStatus) -> Iterator[Series]:
     estimate = standing.estimate
     yield f.EFFECTIVE_SAMPLES, who, estimate.effective_n if estimate else 0.0
     if estimate:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from integrations.consumed import Consumed
-from scoring.status.judge_snapshot import CIRCUITS, JudgeStanding
+from scoring.status.judge_snapshot import CIRCUITS, JudgeSnapshot
 
 from . import families as f
-from .counted import Counted
+from .counted import MetricValues
 from .labels import LabelCap
 
 _DIRECTIONS = ("input", "output")
@@ -29,7 +29,7 @@ class KnownJudge:
 class JudgeMetrics:
     """Hears of everything that judging does. Lives on the event loop."""
 
-    def __init__(self, counted: Counted, known: KnownJudge, *, label_cap: int) -> None:
+    def __init__(self, counted: MetricValues, known: KnownJudge, *, label_cap: int) -> None:
         self._counted = counted
         self._reasons = LabelCap("reason", label_cap, known.failures)
         for model in known.models:
@@ -74,7 +74,7 @@ class JudgeMetrics:
         self._counted.number(f.JUDGE_FLAGS, model, flag).inc()
 
 
-def gauges(standing: JudgeStanding) -> Iterator[Series]:
+def gauges(standing: JudgeSnapshot) -> Iterator[Series]:
     """The judge at this moment."""
     for model in standing.models:
         for state in CIRCUITS:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from scoring.status.late_reference_snapshot import BelatedStanding
+from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 
 from . import families as f
-from .counted import Counted
+from .counted import MetricValues
 from .judge_metrics import Series
 
 
-class BelatedMetrics:
+class LateReferenceMetrics:
     """Counters that follow what a standing says since the start. ``reasons`` are all that a failure may have."""
 
-    def __init__(self, counted: Counted, reasons: Iterable[str]) -> None:
+    def __init__(self, counted: MetricValues, reasons: Iterable[str]) -> None:
         self._counted = counted
         self._told: Counter[tuple[f.Family, str]] = Counter()
         known = tuple(reasons)
@@ -23,7 +23,7 @@ class BelatedMetrics:
             for label in labels:
                 counted.number(family, label)
 
-    def follow(self, standing: BelatedStanding) -> None:
+    def follow(self, standing: LateReferenceSnapshot) -> None:
         """Bring the counters up to date."""
         self._follow(f.BELATED, "revised", standing.revised)
         self._follow(f.BELATED, "unchanged", standing.unchanged)
@@ -35,6 +35,6 @@ class BelatedMetrics:
         self._told[family, label] = total
 
 
-def belated_gauges(standing: BelatedStanding) -> Iterator[Series]:
+def belated_gauges(standing: LateReferenceSnapshot) -> Iterator[Series]:
     """The gauges of one moment."""
     yield f.BELATED_GIVEN_UP, (), float(standing.given_up)

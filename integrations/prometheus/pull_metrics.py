@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from scoring.status.pull_snapshot import PullStanding
+from scoring.status.pull_snapshot import PullSnapshot
 
 from . import families as f
-from .counted import Counted
+from .counted import MetricValues
 from .judge_metrics import Series
 
 
 class PullMetrics:
     """Counters that follow what a standing says since the start. ``reasons`` are all that an error may have."""
 
-    def __init__(self, counted: Counted, reasons: Iterable[str]) -> None:
+    def __init__(self, counted: MetricValues, reasons: Iterable[str]) -> None:
         self._counted = counted
         self._told: Counter[tuple[f.Family, str]] = Counter()
         for reason in reasons:
             counted.number(f.PULL_ERRORS, reason)
 
-    def follow(self, standing: PullStanding) -> None:
+    def follow(self, standing: PullSnapshot) -> None:
         """Bring the counters up to date."""
         self._follow(f.PULL_ROWS, standing.rows)
         self._follow(f.PULL_TRACES, standing.taken)
@@ -34,7 +34,7 @@ class PullMetrics:
         self._told[key] = total
 
 
-def pull_gauges(standing: PullStanding) -> Iterator[Series]:
+def pull_gauges(standing: PullSnapshot) -> Iterator[Series]:
     """The gauges of one moment."""
     if standing.lag_s is not None:
         yield f.PULL_LAG, (), standing.lag_s

@@ -27,7 +27,7 @@ _SHORTEST_SECRET: Final = 6
 """A shorter key ("x", for a server that wants none) guards nothing, and striking it out would spoil the message."""
 
 
-class Kind(StrEnum):
+class ProviderErrorKind(StrEnum):
     """Why a call to a provider failed, as it is shown to people."""
 
     AUTHENTICATION_FAILED = "authentication failed"
@@ -45,7 +45,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class ProviderUsage:
     """What a call consumed. ``cost_usd`` is None where no price is known: unknown is not free."""
 
     input_tokens: int = 0
@@ -66,13 +66,18 @@ class ProviderError(Exception):
     """
 
     def __init__(
-        self, kind: Kind, message: str = "", *, retry_after_s: float | None = None, usage: Usage | None = None
+        self,
+        kind: ProviderErrorKind,
+        message: str = "",
+        *,
+        retry_after_s: float | None = None,
+        usage: ProviderUsage | None = None,
     ) -> None:
         super().__init__(f"{kind}: {message}" if message else str(kind))
         self.kind = kind
         self.message = message
         self.retry_after_s = retry_after_s
-        self.usage = usage or Usage()
+        self.usage = usage or ProviderUsage()
 
 
 def read_error(error: BaseException, *, secret: str | None, now: datetime | None = None) -> ProviderError:
@@ -107,34 +112,34 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
-def _kind(names: set[str], modules: set[str], status: int | None, text: str) -> Kind:  # noqa: C901, PLR0912  # a table
+def _kind(names: set[str], modules: set[str], status: int | None, text: str) -> ProviderErrorKind:  # noqa: C901, PLR0912  # a table
     if any(word in text for word in _NO_QUOTA) or status == 402:
-        return Kind.CREDIT_EXHAUSTED
+        return ProviderErrorKind.CREDIT_EXHAUSTED
     if "ContextWindowExceededError" in names:
-        return Kind.CONTEXT_OVERFLOW
+        return ProviderErrorKind.CONTEXT_OVERFLOW
     if "ContentPolicyViolationError" in names or any(word in text for word in _REFUSED):
-        return Kind.CONTENT_REFUSED
+        return ProviderErrorKind.CONTENT_REFUSED
     if names & {"AuthenticationError", "PermissionDeniedError"} or status in {401, 403}:
-        return Kind.AUTHENTICATION_FAILED
+        return ProviderErrorKind.AUTHENTICATION_FAILED
     if "NotFoundError" in names or status == 404 or "llm provider not provided" in text:
-        return Kind.MODEL_NOT_FOUND
+        return ProviderErrorKind.MODEL_NOT_FOUND
     if "RateLimitError" in names or status == 429:
-        return Kind.RATE_LIMITED
+        return ProviderErrorKind.RATE_LIMITED
     if names & {"Timeout", "APITimeoutError", "ReadTimeout", "ConnectTimeout", "TimeoutError"} or status in {408, 504}:
-        return Kind.TIMEOUT
+        return ProviderErrorKind.TIMEOUT
     if status is not None and status >= 500:
-        return Kind.OVERLOADED
+        return ProviderErrorKind.OVERLOADED
     if status is not None and status >= 400:
-        return Kind.BAD_REQUEST
+        return ProviderErrorKind.BAD_REQUEST
     if names & {"ServiceUnavailableError", "BadGatewayError"}:
-        return Kind.OVERLOADED
+        return ProviderErrorKind.OVERLOADED
     if any(word in text for word in _NO_KEY):
-        return Kind.AUTHENTICATION_FAILED
+        return ProviderErrorKind.AUTHENTICATION_FAILED
     if modules & {"httpx", "aiohttp", "socket"} or names & {"ConnectionError", "ConnectionResetError"}:
-        return Kind.UNREACHABLE
+        return ProviderErrorKind.UNREACHABLE
     if names & {"BadRequestError", "UnsupportedParamsError", "UnprocessableEntityError"}:
-        return Kind.BAD_REQUEST
-    return Kind.BAD_ANSWER
+        return ProviderErrorKind.BAD_REQUEST
+    return ProviderErrorKind.BAD_ANSWER
 
 
 def _chain(error: BaseException) -> list[BaseException]:

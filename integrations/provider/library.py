@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
-from .errors import Kind, ProviderError
+from .errors import ProviderError, ProviderErrorKind
 from .executor import Executor
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class LiteLLM:
             try:
                 module: Any = import_module("litellm")
             except ModuleNotFoundError as error:
-                raise ProviderError(Kind.NOT_INSTALLED, "pip install 'sidejudge[judge]'") from error
+                raise ProviderError(ProviderErrorKind.NOT_INSTALLED, "pip install 'sidejudge[judge]'") from error
             # A call that asks nobody, for it loads half of itself with the first.
             module.completion(model="openai/gpt-4o-mini", messages=_NOTHING, api_key="none", mock_response="nothing")
         module.telemetry = False  # older versions have it

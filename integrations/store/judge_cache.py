@@ -6,7 +6,7 @@ from .lru import Lru
 from .part import Read, Write
 
 
-class Judged(Lru[str]):
+class JudgeCacheTable(Lru[str]):
     """Answers (JSON by key), which are a cache, and dollars. Methods that write return once committed."""
 
     def __init__(self, *, write: Write, read: Read) -> None:

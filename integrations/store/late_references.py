@@ -9,7 +9,7 @@ from .part import Part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
+class DueRevision:
     """A trace that waits. ``wanted`` are 16 bytes that stand for its references as they are by now.
 
     ``since_ns`` is when the change was noticed, ns since the epoch; ``attempts`` came to nothing so far.
@@ -22,7 +22,7 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class PendingRevisions:
     """How far one trace has come. ``reason`` is why the latest attempt came to nothing; ``over``: it was given up."""
 
     since_ns: int
@@ -33,7 +33,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class VerdictHead:
     """So many wait, the oldest since ``oldest_ns`` (None when none does), and so many were given up."""
 
     waiting: int
@@ -41,26 +41,26 @@ class Standing:
     over: int
 
 
-class BelatedTraces(Part):
+class LateReferenceTable(Part):
     """Methods that write are async and return once committed. Raises ``StoreError``."""
 
-    def due(self, now_ns: int, limit: int) -> list[Due]:
+    def due(self, now_ns: int, limit: int) -> list[DueRevision]:
         """What may be read now, what has waited longest first."""
         rows = self._read("belated_due", {"now": now_ns, "limit": limit})
-        return [Due(trace_id=t, wanted=wanted, since_ns=since, attempts=n) for t, wanted, since, n in rows]
+        return [DueRevision(trace_id=t, wanted=wanted, since_ns=since, attempts=n) for t, wanted, since, n in rows]
 
-    def of(self, trace_id: bytes) -> Waiting | None:
+    def of(self, trace_id: bytes) -> PendingRevisions | None:
         """How far a trace has come; None for one of which nothing is owed."""
         rows = self._read("belated_of", (trace_id,))
         if not rows:
             return None
         since_ns, due_ns, attempts, reason, over = rows[0]
-        return Waiting(since_ns=since_ns, due_ns=due_ns, attempts=attempts, reason=reason, over=bool(over))
+        return PendingRevisions(since_ns=since_ns, due_ns=due_ns, attempts=attempts, reason=reason, over=bool(over))
 
-    def standing(self) -> Standing:
+    def standing(self) -> VerdictHead:
         """How many there are."""
         ((waiting, oldest_ns, over),) = self._read("belated_standing", ())
-        return Standing(waiting=waiting, oldest_ns=oldest_ns, over=over)
+        return VerdictHead(waiting=waiting, oldest_ns=oldest_ns, over=over)
 
     async def note(self, wanted: Mapping[bytes, bytes], now_ns: int, due_ns: int) -> None:
         """Traces whose references changed, and what they are by now; they are due at ``due_ns``.
@@ -73,7 +73,7 @@ class BelatedTraces(Part):
         if rows:
             await self._write(lambda connection: connection.executemany(self._sql["belated_note"], rows) and None)
 
-    async def postpone(self, each: Due, due_ns: int, reason: str, *, over: bool) -> None:
+    async def postpone(self, each: DueRevision, due_ns: int, reason: str, *, over: bool) -> None:
         """An attempt came to nothing: not before ``due_ns`` again, or never (``over``)."""
         said = {"trace_id": each.trace_id, "wanted": each.wanted, "due": due_ns, "reason": reason, "over": int(over)}
         await self._write(lambda connection: connection.execute(self._sql["belated_postpone"], said) and None)
@@ -83,7 +83,7 @@ class BelatedTraces(Part):
         said = {"reason": reason, "now": now_ns}
         await self._write(lambda connection: connection.execute(self._sql["belated_revive"], said) and None)
 
-    async def done(self, each: Due) -> None:
+    async def done(self, each: DueRevision) -> None:
         """Nothing is owed to it any more, unless its references have changed meanwhile."""
         said = {"trace_id": each.trace_id, "wanted": each.wanted}
         await self._write(lambda connection: connection.execute(self._sql["belated_done"], said) and None)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from .part import Part
 
 
-class Kept(Part):
+class KeyValueTable(Part):
     """``change`` returns once committed. Raises ``StoreError``."""
 
     def all(self) -> dict[str, str]:

@@ -24,7 +24,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class PendingNotice:
     """An entry in the mail; ``seq`` is its place in the order and its name, ``queued_ns`` when it came."""
 
     seq: int
@@ -34,7 +34,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class NotificationQueue:
     """How much there is for one destination. ``reason`` is why the last of those set aside was."""
 
     waiting: int = 0
@@ -43,7 +43,7 @@ class Shelf:
     reason: str | None = None
 
 
-class Mail(Part):
+class NotificationOutbox(Part):
     """Methods that write return once committed. Raises ``StoreError``."""
 
     async def put(self, entries: Sequence[Entry], now_ns: int, notes: Mapping[str, str | None] | None = None) -> None:
@@ -64,10 +64,10 @@ class Mail(Part):
         """Everything that was noted."""
         return dict(self._read("noted", ()))
 
-    def waiting(self, destination: str, limit: int) -> list[Waiting]:
+    def waiting(self, destination: str, limit: int) -> list[PendingNotice]:
         """The first that wait for a destination, in order."""
         rows = self._read("mail_waiting", (destination, limit))
-        return [Waiting(seq=seq, id=id_, queued_ns=queued_ns, body=body) for seq, id_, queued_ns, body in rows]
+        return [PendingNotice(seq=seq, id=id_, queued_ns=queued_ns, body=body) for seq, id_, queued_ns, body in rows]
 
     async def settle(self, delivered: Sequence[int], parked: Mapping[int, str]) -> None:
         """Take out what was delivered and set aside, with the reason, what will not be taken."""
@@ -88,10 +88,12 @@ class Mail(Part):
         sql = self._sql["mail_forget"]
         await self._write(lambda connection: connection.execute(sql, (before_ns,)) and None)
 
-    def shelves(self) -> dict[str, Shelf]:
+    def shelves(self) -> dict[str, NotificationQueue]:
         """How much there is, by destination; one with nothing is absent."""
         reasons = {destination: reason for destination, reason, _ in self._read("mail_parked", ())}
         return {
-            destination: Shelf(waiting=waiting, oldest_ns=oldest_ns, parked=parked, reason=reasons.get(destination))
+            destination: NotificationQueue(
+                waiting=waiting, oldest_ns=oldest_ns, parked=parked, reason=reasons.get(destination)
+            )
             for destination, waiting, oldest_ns, parked in self._read("mail_standing", ())
         }

@@ -22,7 +22,7 @@ SETTLES_NS: Final = 60 * 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
+class ScoreRow:
     """A score as it should be: ``at_ns`` is its timestamp, that of its first version where it had one; JSON body.
 
     ``body`` None: it is to be deleted, whoever wrote it. ``stands``: it is known to be stored like that already.
@@ -35,7 +35,7 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class PendingScore:
     """A row of the outbox. ``body`` None: the score is to be deleted there. Times in ns since the epoch."""
 
     id: str
@@ -48,7 +48,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class OutboxCounts:
     """So many rows in each state, and since when the oldest waits (None when none does)."""
 
     waiting: int
@@ -70,7 +70,7 @@ class Dead:
     body: str | None
 
 
-def replace_scores(connection: sqlite3.Connection, trace_id: bytes, scores: Sequence[Outgoing], now_ns: int) -> None:
+def replace_scores(connection: sqlite3.Connection, trace_id: bytes, scores: Sequence[ScoreRow], now_ns: int) -> None:
     """Make these the scores of a trace, inside the transaction that ends it; others that it had are to be deleted."""
     sql = queries()
     kept = json.dumps([score.id for score in scores])
@@ -101,24 +101,24 @@ def dead_rows(connection: sqlite3.Connection) -> list[Dead]:
 class Outbox(Part):
     """Methods that write are async and return once committed. Raises ``StoreError``."""
 
-    def due(self, now_ns: int, limit: int) -> list[Waiting]:
+    def due(self, now_ns: int, limit: int) -> list[PendingScore]:
         """What waits and may be sent now, the oldest first."""
         return self._rows("outbox_due", now_ns, limit)
 
-    def unseen(self, now_ns: int, limit: int) -> list[Waiting]:
+    def unseen(self, now_ns: int, limit: int) -> list[PendingScore]:
         """What was taken, and should be there by now."""
         return self._rows("outbox_unseen", now_ns, limit)
 
-    def counts(self) -> Counts:
+    def counts(self) -> OutboxCounts:
         """How many rows are in each state."""
         ((waiting, oldest_ns, unseen, dead),) = self._read("outbox_standing", ())
-        return Counts(waiting=waiting, oldest_ns=oldest_ns, unseen=unseen, dead=dead)
+        return OutboxCounts(waiting=waiting, oldest_ns=oldest_ns, unseen=unseen, dead=dead)
 
     def dead_scores(self) -> list[Dead]:
         """What was given up, the oldest first."""
         return [_dead(row) for row in self._read("outbox_dead", (-1,))]
 
-    async def taken(self, rows: Iterable[Waiting], now_ns: int, *, verify: bool) -> None:
+    async def taken(self, rows: Iterable[PendingScore], now_ns: int, *, verify: bool) -> None:
         """The destination took them; with ``verify`` they are looked for later, else that is that."""
         state = "sent" if verify else "stored"
         gone = [{"id": row.id, "version": row.version} for row in rows if row.body is None]
@@ -134,17 +134,17 @@ class Outbox(Part):
 
         await self._write(work)
 
-    async def seen(self, rows: Iterable[Waiting]) -> None:
+    async def seen(self, rows: Iterable[PendingScore]) -> None:
         """They are there, as they should be."""
         await self._each("outbox_seen", rows, {})
 
     async def missed(
-        self, rows: Iterable[Waiting], due_ns: int, reason: str, *, then: Literal["sent", "waiting", "dead"]
+        self, rows: Iterable[PendingScore], due_ns: int, reason: str, *, then: Literal["sent", "waiting", "dead"]
     ) -> None:
         """They are not there: to be looked for once more at ``due_ns``, to be sent again, or given up."""
         await self._each("outbox_missed", rows, {"due": due_ns, "state": then, "reason": reason})
 
-    async def postpone(self, rows: Iterable[Waiting], due_ns: int, reason: str, *, counts: bool) -> None:
+    async def postpone(self, rows: Iterable[PendingScore], due_ns: int, reason: str, *, counts: bool) -> None:
         """An attempt failed for them; not before ``due_ns`` again. ``counts``: it may have been their fault."""
         await self._each("outbox_postpone", rows, {"due": due_ns, "reason": reason, "more": int(counts)})
 
@@ -152,17 +152,17 @@ class Outbox(Part):
         """Whatever was postponed may be sent now: it was the destination, not the scores."""
         await self._write(lambda connection: connection.execute(self._sql["outbox_wake"]) and None)
 
-    async def park(self, rows: Iterable[Waiting], reason: str) -> None:
+    async def park(self, rows: Iterable[PendingScore], reason: str) -> None:
         """Give them up, with the reason."""
         await self._each("outbox_park", rows, {"reason": reason})
 
-    def _rows(self, name: str, now_ns: int, limit: int) -> list[Waiting]:
+    def _rows(self, name: str, now_ns: int, limit: int) -> list[PendingScore]:
         return [
-            Waiting(id=i, version=v, at_ns=at, queued_ns=queued, attempts=attempts, missed=missed, body=body)
+            PendingScore(id=i, version=v, at_ns=at, queued_ns=queued, attempts=attempts, missed=missed, body=body)
             for i, v, at, queued, attempts, missed, body in self._read(name, {"now": now_ns, "limit": limit})
         ]
 
-    async def _each(self, name: str, rows: Iterable[Waiting], more: Mapping[str, object]) -> None:
+    async def _each(self, name: str, rows: Iterable[PendingScore], more: Mapping[str, object]) -> None:
         said = [{"id": row.id, "version": row.version, **more} for row in rows]
         await self._write(lambda connection: connection.executemany(self._sql[name], said) and None)
 

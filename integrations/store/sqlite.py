@@ -23,18 +23,18 @@ from scoring.trace.record import record
 
 from .capacity import Capacity
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
-from .judge_cache import Judged
-from .late_references import BelatedTraces
+from .judge_cache import JudgeCacheTable
+from .late_references import LateReferenceTable
 from .lock import Lock
 from .lru import Lru
-from .memory import Kept
-from .notification_outbox import Mail
-from .outbox import Outbox, Outgoing, replace_scores
+from .memory import KeyValueTable
+from .notification_outbox import NotificationOutbox
+from .outbox import Outbox, ScoreRow, replace_scores
 from .pulled import Pulled
 from .statements import VERSION, queries, schema
 from .writer import Writer
 
-__all__ = ["Finished", "Store", "StoreCorrupt", "StoreError", "StoreUnavailable", "StoredChunk", "StoredTurn"]
+__all__ = ["FinishedTrace", "Store", "StoreCorrupt", "StoreError", "StoreUnavailable", "StoredChunk", "StoredTurn"]
 
 _SLICE: Final = 1_000
 """Rows purged in one transaction."""
@@ -79,7 +79,7 @@ class StoredChunk:
 
 
 @record(frozen=True, slots=True, kw_only=True)
-class Finished:
+class FinishedTrace:
     """The end of a trace. ``trace_id`` is 16 bytes or their hex; ``closed_ns`` ns since the epoch, when it was closed.
 
     ``verdicts`` are verdicts as JSON objects. ``chunks`` is how many chunks were evaluated (as many as ``Store.chunks``
@@ -99,7 +99,7 @@ class Finished:
     verdicts: Sequence[Mapping[str, object]] = field(default_factory=tuple)
     closed_ns: int
     chunks: int | None = None
-    scores: Sequence[Outgoing] | None = None
+    scores: Sequence[ScoreRow] | None = None
     turn: StoredTurn | None = None
     referred: Sequence[tuple[bytes, bytes | None]] = ()
     written_ns: int | None = None
@@ -146,19 +146,19 @@ class Store:
         self._lock = threading.RLock()
         self._write_connection = writing
         self._writer = Writer(writing, self.path)
-        self.judged: Final = Judged(write=self._writer.do, read=self._read)
+        self.judged: Final = JudgeCacheTable(write=self._writer.do, read=self._read)
         """What judges answered, and what they cost."""
         self.outbox: Final = Outbox(write=self._writer.do, read=self._read)
         """Scores on their way out."""
         self.vectors: Final = Lru[bytes]("vectors", write=self._writer.do, read=self._read)
         """Vectors of texts: float32, little-endian."""
-        self.kept: Final = Kept(write=self._writer.do, read=self._read)
+        self.kept: Final = KeyValueTable(write=self._writer.do, read=self._read)
         """What the watch over statuses and alerts remembers."""
-        self.mail: Final = Mail(write=self._writer.do, read=self._read)
+        self.mail: Final = NotificationOutbox(write=self._writer.do, read=self._read)
         """What is to be delivered to others."""
         self.pulled: Final = Pulled(write=self._writer.do, read=self._read)
         """Traces that were read out of Langfuse."""
-        self.belated: Final = BelatedTraces(write=self._writer.do, read=self._read)
+        self.belated: Final = LateReferenceTable(write=self._writer.do, read=self._read)
         """Traces that are to be read and judged once more, for a reference came late."""
 
     def _connect(self) -> sqlite3.Connection:
@@ -208,15 +208,15 @@ class Store:
         rows = _rows(chunks, received_ns, held=True)
         await self._writer.do(lambda connection: connection.executemany(self._sql["append"], rows) and None)
 
-    async def finish(self, finished: Finished) -> None:
+    async def finish(self, finished: FinishedTrace) -> None:
         """Write a trace's end, all of it or nothing. Doing it again changes nothing; a later revision replaces it."""
         await self._writer.do(partial(self._finish, finished))
 
-    async def finish_each(self, several: Sequence[Finished]) -> list[StoreError | None]:
+    async def finish_each(self, several: Sequence[FinishedTrace]) -> list[StoreError | None]:
         """Write several ends, each of them on its own; why each was refused, None where it was not."""
         return await self._writer.do_each([partial(self._finish, finished) for finished in several])
 
-    def _finish(self, finished: Finished, connection: sqlite3.Connection) -> None:
+    def _finish(self, finished: FinishedTrace, connection: sqlite3.Connection) -> None:
         """In the writing thread, where nobody waits for the JSON either."""
         trace_id = _id(finished.trace_id)
         whole = {"trace_id": trace_id, "chunks": -1 if finished.chunks is None else finished.chunks}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from monitor.config import Config
-from scoring.alerts.declaration import ChangeRule, Declaration, Limits, SequenceRule
+from scoring.alerts.declaration import AlertLimits, ChangeRule, Declaration, SequenceRule
 from scoring.status.hysteresis import Hysteresis
 from scoring.status.status import Policy, Thresholds
 
@@ -38,7 +38,7 @@ def declaration(config: Config) -> Declaration:
         change=ChangeRule(
             good=alerts.change.good, bad=alerts.change.bad, false_alarm_every_ns=alerts.change.false_alarm_every.ns
         ),
-        limits=Limits(
+        limits=AlertLimits(
             blocker_ratio=alerts.limits.blocker_rate,
             violation_ratio=alerts.limits.violation_rate,
             judge_failed_ratio=alerts.limits.judge_failure_rate,

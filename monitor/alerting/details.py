@@ -11,13 +11,13 @@ from scoring.statistics.mean import MeanEstimate, mean_estimate
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.violations import CHECKS, SIDES
 
-from .windows import Held
+from .windows import WindowContents
 
 _WORKFLOW = frozenset((*SIDES, *CHECKS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class WatchedWindow:
     """What of a rubric is watched: the metrics that can block, and the acceptable bound of each metric with bands.
 
     ``on_average`` are those bounds that a mean can keep to: where only the best value there is will do, one failure in
@@ -30,7 +30,7 @@ class Watched:
     workflow: bool = False
 
     @classmethod
-    def of(cls, rubric: Rubric) -> Watched:
+    def of(cls, rubric: Rubric) -> WatchedWindow:
         """What is watched of this rubric."""
         metrics = [(criterion.metric, criterion) for criterion in rubric.criteria]
         acceptable = {
@@ -57,7 +57,7 @@ class Details:
     judge_failed: Estimate | None = None
 
 
-def details(members: Sequence[Held], watched: Watched) -> Details:
+def details(members: Sequence[WindowContents], watched: WatchedWindow) -> Details:
     """The details of one window."""
     values: dict[str, list[tuple[float, float]]] = {name: [] for name in watched.on_average}
     followed: list[tuple[bool, float]] = []
@@ -79,7 +79,7 @@ def details(members: Sequence[Held], watched: Watched) -> Details:
     )
 
 
-def _blocked(members: Iterable[Held], blocking: Sequence[str]) -> dict[str, Estimate]:
+def _blocked(members: Iterable[WindowContents], blocking: Sequence[str]) -> dict[str, Estimate]:
     decided = [held for held in members if held.passed is not None]
     weight = math.fsum(held.weight for held in decided)
     squared = math.fsum(held.weight * held.weight for held in decided)

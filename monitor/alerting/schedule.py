@@ -17,12 +17,12 @@ from typing import Protocol, TypeAlias
 
 from scoring.alerts.condition import Severity
 from scoring.alerts.event import AlertEvent, event_of_json
-from scoring.alerts.lifecycle import Turn
-from scoring.alerts.observed import Agreement, Facts
+from scoring.alerts.lifecycle import AlertTransition
+from scoring.alerts.observed import Agreement, Observed
 from scoring.statistics.percentile import p95
-from scoring.status.judge_snapshot import JudgeStanding
+from scoring.status.judge_snapshot import JudgeSnapshot
 
-from .details import Watched, details
+from .details import WatchedWindow, details
 from .examples import Failures, examples
 from .watch import Watch
 from .windows import Windows
@@ -37,14 +37,14 @@ _MOST_LAGS = 5_000
 _EVENT = "event/"
 
 
-class Memory(Protocol):
+class AlertMemory(Protocol):
     """Texts by name that outlive the process."""
 
     def all(self) -> dict[str, str]: ...
     async def change(self, values: Mapping[str, str | None], /) -> None: ...
 
 
-class Rounds:
+class EvaluationSchedule:
     """Looks at the watch, with what the monitor knows of itself."""
 
     def __init__(
@@ -52,11 +52,11 @@ class Rounds:
         *,
         watch: Watch,
         windows: Windows,
-        watched: Mapping[str, Watched],
-        memory: Memory,
+        watched: Mapping[str, WatchedWindow],
+        memory: AlertMemory,
         store: Failures,
         spool_bytes: Callable[[], int],
-        judge: Callable[[], JudgeStanding | None],
+        judge: Callable[[], JudgeSnapshot | None],
         agreements: Callable[[], Sequence[Agreement]] = tuple,
     ) -> None:
         self.listeners: list[AlertListener] = []
@@ -84,7 +84,9 @@ class Rounds:
         """One look; what was told of it. Raises ``StoreError`` when it could not be remembered: nobody is told then."""
         members = {key: self._windows.members(key, now_ns) for key in self._windows.keys()}  # noqa: SIM118 - not a dict
         found = await asyncio.to_thread(
-            lambda: {key: details(held, self._watched.get(key.rubric, Watched())) for key, held in members.items()}
+            lambda: {
+                key: details(held, self._watched.get(key.rubric, WatchedWindow())) for key, held in members.items()
+            }
         )
         acceptable = {rubric: watched.on_average for rubric, watched in self._watched.items()}
         bare = self._watch.look(self._facts(now_ns), found, acceptable)
@@ -119,10 +121,10 @@ class Rounds:
             await self.remember()
         return told
 
-    def _facts(self, now_ns: int) -> Facts:
+    def _facts(self, now_ns: int) -> Observed:
         while self._lags and self._lags[0][0] <= now_ns - LAG_NS:
             self._lags.popleft()
-        return Facts(
+        return Observed(
             now_ns=now_ns,
             lag_s=p95(lag for _, lag in self._lags),
             lag_n=len(self._lags),
@@ -133,7 +135,7 @@ class Rounds:
 
     def _illustrated(self, event: AlertEvent) -> AlertEvent:
         condition = next(each for each in self._watch.conditions if each.id == event.condition)
-        if not condition.examples or event.turn is not Turn.FIRING:
+        if not condition.examples or event.turn is not AlertTransition.FIRING:
             return event
         since_ns = min(event.since_ns, event.at_ns) - self._windows.window_ns
         return replace(event, examples=examples(self._store, event.labels, since_ns))

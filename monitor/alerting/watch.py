@@ -14,13 +14,13 @@ from scoring.alerts.board import Posted
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.event import AlertEvent, fingerprint
-from scoring.alerts.finding import Finding, Labels
-from scoring.alerts.lifecycle import Alert, Stage, Turn, advance
-from scoring.alerts.observed import Facts, WindowFacts
+from scoring.alerts.finding import AlertFinding, Labels
+from scoring.alerts.lifecycle import Alert, AlertTransition, Stage, advance
+from scoring.alerts.observed import Observed, WindowFacts
 from scoring.statistics.cusum import Cusum
 from scoring.statistics.sequence import ConfidenceSequence
-from scoring.status.hysteresis import Held, Look, step
-from scoring.status.service_status import Change, Standing
+from scoring.status.hysteresis import HysteresisState, Look, step
+from scoring.status.service_status import ServiceStatus, StatusChange
 from scoring.status.status import Appraisal, Status
 
 from .details import Details
@@ -38,7 +38,7 @@ class _Tracked:
 
     def __init__(self, sequence: ConfidenceSequence | None) -> None:
         self.cusum = Cusum()
-        self.held: Held | None = None
+        self.held: HysteresisState | None = None
         self.sequence = sequence
 
     def to_json(self) -> dict[str, object]:
@@ -50,7 +50,7 @@ class _Tracked:
 
     def restore(self, said: Mapping[str, Any]) -> None:
         self.cusum.restore(said["cusum"])
-        self.held = Held.of_json(said["held"]) if said["held"] else None
+        self.held = HysteresisState.of_json(said["held"]) if said["held"] else None
         if self.sequence is not None and said["sequence"]:
             self.sequence.restore(said["sequence"])
 
@@ -81,7 +81,7 @@ class Watch:
         if tracked.sequence is not None:
             tracked.sequence.add(passed=seen.passed, weight=seen.weight, at_ns=seen.at_ns)
 
-    def standings(self, now_ns: int) -> list[Standing]:
+    def standings(self, now_ns: int) -> list[ServiceStatus]:
         """Where every key stands: the numbers of this moment, the status in force since the last look."""
         return [self._in_force(key, self._of_the_moment(key, now_ns)) for key in self._windows.keys()]  # noqa: SIM118 - not a dict
 
@@ -91,7 +91,7 @@ class Watch:
             if tracked.held is not None:
                 yield key, tracked.held.status
 
-    def look(self, facts: Facts, details: Mapping[Key, Details], acceptable: Mapping[str, Any]) -> list[AlertEvent]:
+    def look(self, facts: Observed, details: Mapping[Key, Details], acceptable: Mapping[str, Any]) -> list[AlertEvent]:
         """One look at ``facts.now_ns``: statuses move, alerts move, and what is to be told of it is returned.
 
         ``details`` holds what each window's verdicts say beside the pass ratio, ``acceptable`` the bounds of metrics
@@ -160,7 +160,7 @@ class Watch:
             tracked = self._tracked[key] = _Tracked(self.declared.new_sequence(key.rubric) if in_sequence else None)
         return tracked
 
-    def _of_the_moment(self, key: Key, now_ns: int, margin: float = 0.0) -> Standing:
+    def _of_the_moment(self, key: Key, now_ns: int, margin: float = 0.0) -> ServiceStatus:
         tracked = self._tracked.get(key)
         policy = self.declared.policy_of(key.rubric)
         sequence = tracked.sequence if tracked is not None else None
@@ -176,7 +176,7 @@ class Watch:
         look = Look(status=plain.appraisal.status, with_margin=raised.appraisal.status, empty=plain.estimate is None)
         tracked.held = step(tracked.held, look, now_ns, rule)
 
-    def _in_force(self, key: Key, moment: Standing) -> Standing:
+    def _in_force(self, key: Key, moment: ServiceStatus) -> ServiceStatus:
         tracked = self._tracked.get(key)
         if tracked is None:
             return moment
@@ -191,16 +191,16 @@ class Watch:
             return replace(standing, appraisal=Appraisal(Status.INSUFFICIENT_DATA, "it was not looked at yet"))
         return replace(standing, appraisal=_said(held, moment.appraisal, self.declared), since_ns=held.since_ns)
 
-    def _change(self, key: Key, tracked: _Tracked) -> Change:
+    def _change(self, key: Key, tracked: _Tracked) -> StatusChange:
         chart = self.declared.chart(key.rubric, self._windows.decided(key))
         cusum = tracked.cusum
-        return Change(
+        return StatusChange(
             share=cusum.score / cusum.limit(chart), alarmed=cusum.alarmed, good=chart.good, bad=chart.bad,
             run_length=chart.run_length, since_ns=cusum.since_ns,
         )  # fmt: skip
 
-    def _advance(self, facts: Facts) -> Iterator[AlertEvent]:
-        turns: dict[tuple[str, Labels], tuple[Alert, Turn]] = {}
+    def _advance(self, facts: Observed) -> Iterator[AlertEvent]:
+        turns: dict[tuple[str, Labels], tuple[Alert, AlertTransition]] = {}
         for condition in self.conditions:
             found = {finding.labels: finding for finding in condition.find(facts)}
             known = [labels for name, labels in self.alerts if name == condition.id]
@@ -215,7 +215,9 @@ class Watch:
                     turns[place] = (_last(after, before, finding), turn)
         yield from self._told(turns, facts.now_ns)
 
-    def _told(self, turns: Mapping[tuple[str, Labels], tuple[Alert, Turn]], now_ns: int) -> Iterator[AlertEvent]:
+    def _told(
+        self, turns: Mapping[tuple[str, Labels], tuple[Alert, AlertTransition]], now_ns: int
+    ) -> Iterator[AlertEvent]:
         """Events, the most severe first. Nobody heard of what was muted: once it no longer is, it is told after all."""
         self._unheard &= self.alerts.keys() | turns.keys()
         for place in sorted(self._unheard - turns.keys()):
@@ -223,16 +225,16 @@ class Watch:
             if alert.stage is Stage.FIRING and not self.is_muted(alert):
                 self._unheard.discard(place)
                 told = self.alerts[place] = replace(alert, told=alert.told + 1)
-                yield self._event(told, Turn.FIRING, now_ns, muted=False)
+                yield self._event(told, AlertTransition.FIRING, now_ns, muted=False)
         order = [condition.id for condition in self.conditions]
         for place, (alert, turn) in sorted(turns.items(), key=lambda item: order.index(item[0][0])):
-            if turn is Turn.FIRING:
+            if turn is AlertTransition.FIRING:
                 (self._unheard.add if self.is_muted(alert) else self._unheard.discard)(place)
             yield self._event(alert, turn, now_ns, muted=place in self._unheard)
             if place not in self.alerts:
                 self._unheard.discard(place)
 
-    def _event(self, alert: Alert, turn: Turn, now_ns: int, *, muted: bool) -> AlertEvent:
+    def _event(self, alert: Alert, turn: AlertTransition, now_ns: int, *, muted: bool) -> AlertEvent:
         condition, found = self._by_id[alert.condition], alert.finding
         return AlertEvent(
             turn=turn, condition=condition.id, severity=condition.severity, title=condition.title,
@@ -243,7 +245,7 @@ class Watch:
         )  # fmt: skip
 
 
-def _last(after: Alert | None, before: Alert | None, finding: Finding | None) -> Alert:
+def _last(after: Alert | None, before: Alert | None, finding: AlertFinding | None) -> Alert:
     """The alert as its event tells it: how things are now, where that is known."""
     alert = after or before
     if alert is None:
@@ -253,7 +255,7 @@ def _last(after: Alert | None, before: Alert | None, finding: Finding | None) ->
     return replace(alert, finding=finding) if finding is not None else alert
 
 
-def _said(held: Held, moment: Appraisal, declared: Declaration) -> Appraisal:
+def _said(held: HysteresisState, moment: Appraisal, declared: Declaration) -> Appraisal:
     """The status in force and why; where the numbers of this moment say something else, both are told."""
     if held.status is moment.status:
         return moment

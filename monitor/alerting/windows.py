@@ -17,13 +17,13 @@ from scoring.statistics.exact_sum import ExactSum
 from scoring.statistics.interval import Z_95_ONE_SIDED
 from scoring.statistics.missing import missing_band
 from scoring.statistics.sequence import ConfidenceSequence
-from scoring.status.service_status import OTHER, Standing
+from scoring.status.service_status import OTHER, ServiceStatus
 from scoring.status.status import Policy, appraise
 
 from .observation import Key, Observation
 
 
-class Held(NamedTuple):
+class WindowContents(NamedTuple):
     """An observation as it is kept: names of metrics shared, values packed. Half the memory is worth the extra type."""
 
     at_ns: int
@@ -65,7 +65,7 @@ class _Window:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.members: dict[str, Held] = {}
+        self.members: dict[str, WindowContents] = {}
         self.names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.expiry: list[tuple[int, str]] = []
         self.n = self.failures = self.incomplete = self.judge_failed = self.forced = 0
@@ -78,7 +78,7 @@ class _Window:
         if not self.members:
             self.names.clear()
         names = tuple(seen.metrics)
-        held = Held(
+        held = WindowContents(
             seen.at_ns, seen.passed, seen.weight, seen.selection == "forced", seen.judge_failed,
             self.names.setdefault(seen.blockers, seen.blockers), seen.revision, seen.composite,
             self.names.setdefault(names, names), array("d", seen.metrics.values()),
@@ -104,7 +104,7 @@ class _Window:
             heapq.heappop(self.expiry)
         return None
 
-    def _move(self, seen: Held, sign: int) -> None:
+    def _move(self, seen: WindowContents, sign: int) -> None:
         self.forced += sign * seen.forced
         self.judge_failed += sign * seen.judge_failed
         if seen.passed is None:
@@ -208,11 +208,13 @@ class Windows:
         window = self._at(key, now_ns)
         return {} if window is None else {name: window.metrics[name].value for name in sorted(window.metrics)}
 
-    def standing(self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None) -> Standing:
+    def standing(
+        self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None
+    ) -> ServiceStatus:
         """Where this key stands at ``now_ns`` by the numbers of that moment; mode ``sequence`` needs the sequence."""
         estimate = self.estimate(key, now_ns)
         window = self._windows.get(key)
-        return Standing(
+        return ServiceStatus(
             service=key.service, environment=key.environment, rubric=key.rubric,
             estimate=estimate, appraisal=appraise(estimate, policy, sequence),
             incomplete=window.incomplete if window else 0, judge_failed=window.judge_failed if window else 0,
@@ -230,12 +232,12 @@ class Windows:
         window = self._windows.get(key)
         return window.n if window is not None else 0
 
-    def members(self, key: Key, now_ns: int) -> list[Held]:
+    def members(self, key: Key, now_ns: int) -> list[WindowContents]:
         """What the key's window holds at ``now_ns``, as it is kept; the list is the caller's."""
         window = self._at(key, now_ns)
         return [] if window is None else list(window.members.values())
 
-    def standings(self, now_ns: int, policy: Policy | Callable[[str], Policy]) -> list[Standing]:
+    def standings(self, now_ns: int, policy: Policy | Callable[[str], Policy]) -> list[ServiceStatus]:
         """Where every key stands at ``now_ns``; ``policy`` may depend on the rubric."""
         return [
             self.standing(key, now_ns, policy if isinstance(policy, Policy) else policy(key.rubric))

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from scoring.lexical.label import label
 from scoring.statistics.rogan_gladen import Corrected
-from scoring.status.agreement_snapshot import AgreementStanding, QueueStanding
+from scoring.status.agreement_snapshot import AgreementSnapshot, AnnotationQueueSnapshot
 
 Ratio = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -38,7 +38,7 @@ class QueueBody(BaseModel):
     left_out: Count = Field(description="what was not of late, for the hour's number was reached")
 
     @classmethod
-    def of(cls, queue: QueueStanding) -> QueueBody:
+    def of(cls, queue: AnnotationQueueSnapshot) -> QueueBody:
         return cls(name=queue.name, reason=label(queue.reason, 300), put=dict(queue.put), left_out=queue.left_out)
 
 
@@ -60,7 +60,7 @@ class AgreementBody(BaseModel):
     queue: QueueBody | None = Field(description="null: people are asked nothing")
 
     @classmethod
-    def of(cls, agreement: AgreementStanding) -> AgreementBody:
+    def of(cls, agreement: AgreementSnapshot) -> AgreementBody:
         read_s = agreement.read_s
         return cls(
             source=agreement.source, reason=label(agreement.reason, 300),

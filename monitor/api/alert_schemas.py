@@ -11,7 +11,7 @@ from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition, Severity
 from scoring.alerts.event import fingerprint
 from scoring.alerts.lifecycle import Stage
-from scoring.status.service_status import Change
+from scoring.status.service_status import StatusChange
 
 
 class _Body(BaseModel):
@@ -29,7 +29,7 @@ class ChangeBody(_Body):
     run_length: float = Field(description="mean number of verdicts to a false alarm, at `good`")
 
     @classmethod
-    def of(cls, change: Change) -> ChangeBody:
+    def of(cls, change: StatusChange) -> ChangeBody:
         return cls(
             alarmed=change.alarmed, score=change.share, since=instant(change.since_ns), good=change.good,
             bad=change.bad, run_length=change.run_length,

@@ -13,13 +13,13 @@ from typing import Annotated, Protocol, cast, get_args
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from dashboards.pages.anomalies_card import Suspected
+from dashboards.pages.anomalies_card import ShownAnomaly
 from dashboards.pages.api_page import api_page
 from dashboards.pages.configuration_page import ConfigurationPage, configuration_page
 from dashboards.pages.instants import undated
 from dashboards.pages.problem_page import problem_page
 from dashboards.pages.status_page import StatusPage, status_page
-from dashboards.pages.trace_page import StoryPage, story_page
+from dashboards.pages.trace_page import TracePage, story_page
 from dashboards.pages.verdicts_page import VerdictsPage, verdicts_page
 from monitor.alerting.observation import Key
 from scoring.rubrics import RUBRICS
@@ -27,7 +27,7 @@ from scoring.status.trend import Trend
 
 from .errors import ProblemError
 from .params import position_of, rubric_of, trace_id_of, unknown_trace
-from .report import Passed, Report, VerdictPage, VerdictQuery
+from .report import MonitorReport, Passed, VerdictPage, VerdictQuery
 
 _LATEST_FAILURES = 8
 _ON_A_PAGE = 50
@@ -36,13 +36,13 @@ _ON_A_PAGE = 50
 class PagesView(Protocol):
     """What pages ask of the monitor."""
 
-    def status(self) -> Report:
+    def status(self) -> MonitorReport:
         """Everything at this moment."""
 
     async def verdicts(self, query: VerdictQuery) -> VerdictPage:
         """Verdicts that match, newest first: by time of closing, then trace id, then rubric, all descending."""
 
-    async def story_page(self, trace_id: str, *, caller: str | None) -> StoryPage | None:
+    async def story_page(self, trace_id: str, *, caller: str | None) -> TracePage | None:
         """What the page of a trace shows to a caller at this address, None when nothing is known of the trace."""
 
     async def trends(self) -> Mapping[Key, Trend]:
@@ -120,7 +120,7 @@ def _stories(app: FastAPI, view: PagesView) -> None:
         return _live(await asyncio.to_thread(story_page, found), found.now_ns, request)
 
 
-def _status(report: Report, failed: VerdictPage, trends: Mapping[Key, Trend]) -> StatusPage:
+def _status(report: MonitorReport, failed: VerdictPage, trends: Mapping[Key, Trend]) -> StatusPage:
     return StatusPage(
         overall=report.overall, standings=report.standings, policy=report.policy,
         window_s=report.window_ns / 1e9, seen=report.seen, open=report.open, ended=report.ended,
@@ -130,7 +130,7 @@ def _status(report: Report, failed: VerdictPage, trends: Mapping[Key, Trend]) ->
         judge=report.judge, agreement=report.agreement, pull=report.pull, belated=report.belated,
         exports=report.exports,
         suspected=[
-            Suspected(kind=each.kind.value, service=each.service, cause=each.cause, remedy=each.remedy)
+            ShownAnomaly(kind=each.kind.value, service=each.service, cause=each.cause, remedy=each.remedy)
             for each in report.suspicions
         ],
         receiving=report.receiving, forwarding=report.forwarding, alerts=report.alerts,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dashboards.pages.configuration_page import ConfigurationPage, Setting
-from dashboards.pages.trace_page import StoryPage
+from dashboards.pages.trace_page import TracePage
 from integrations.otlp.server.traffic import Forwarding, Receiving
-from integrations.prometheus.exporter import Exporter, Queue, Snapshot
-from integrations.store.late_references import Waiting
+from integrations.prometheus.exporter import Exporter, QueueSize, Snapshot
+from integrations.store.late_references import PendingRevisions
 from monitor.alerting.observation import Key
 from monitor.alerting.trends import Trends
 from monitor.alerting.watch import Watch
@@ -22,28 +22,28 @@ from monitor.config import Config
 from monitor.config.summary import in_force
 from monitor.config.warnings import cautions
 from monitor.evaluate.pipeline import Pipeline
-from monitor.ingest.anomaly import Kind, Suspicion
+from monitor.ingest.anomaly import Anomaly, AnomalyKind
 from monitor.ingest.assembler import Assembler
-from monitor.ingest.intake import Counts, Intake
-from monitor.ingest.outcomes import Ledger, Reason
-from monitor.sessions.windows import Sessions
+from monitor.ingest.intake import Intake, IntakeCounts
+from monitor.ingest.outcomes import Reason, TraceOutcomes
+from monitor.sessions.windows import SessionWindows
 from scoring.alerts.board import in_order
-from scoring.status.agreement_snapshot import AgreementStanding, corrected
-from scoring.status.export_snapshot import ExportStanding
-from scoring.status.judge_snapshot import JudgeStanding
-from scoring.status.late_reference_snapshot import BelatedStanding
-from scoring.status.pull_snapshot import PullStanding
+from scoring.status.agreement_snapshot import AgreementSnapshot, corrected
+from scoring.status.export_snapshot import ExportSnapshot
+from scoring.status.judge_snapshot import JudgeSnapshot
+from scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.status import Policy
 from scoring.status.trend import Trend
 
-from .report import Position, Report, VerdictPage, VerdictQuery
-from .trace_details import Stories, Told
+from .report import MonitorReport, Position, VerdictPage, VerdictQuery
+from .trace_details import TraceDetail, TraceDetails
 
 REJECTED = "invalid"
 """Why the intake rejects a span for good: its ids or its bytes are not what OTLP allows."""
 
 
-class Records(Told, Protocol):
+class VerdictRecords(TraceDetail, Protocol):
     """What the view reads of the store."""
 
     @property
@@ -57,12 +57,12 @@ class Records(Told, Protocol):
 class Counting(Protocol):
     """What the view reads of the front: what has come in, and what has gone on."""
 
-    def receiving(self, counts: Counts, /) -> Receiving: ...
+    def receiving(self, counts: IntakeCounts, /) -> Receiving: ...
     def forwarding(self) -> Forwarding | None: ...
 
 
 @dataclass(slots=True, kw_only=True)
-class View:
+class MonitorQueries:
     """One monitor, looked at from outside.
 
     ``working`` says whether its parts run, ``is_ready`` whether it takes traces in. ``trace_url`` knows the address of
@@ -72,9 +72,9 @@ class View:
     config: Config
     version: str
     policy: Policy
-    store: Records
+    store: VerdictRecords
     assembler: Assembler
-    ledger: Ledger
+    ledger: TraceOutcomes
     intake: Intake
     front: Counting
     pipeline: Pipeline
@@ -83,24 +83,24 @@ class View:
     exporter: Exporter
     clock_ns: Callable[[], int]
     working: Callable[[], bool]
-    judge: Callable[[], JudgeStanding | None] = lambda: None
-    exports: Callable[[], Sequence[ExportStanding]] = list
-    pull: Callable[[], PullStanding | None] = lambda: None
-    belated: Callable[[], BelatedStanding | None] = lambda: None
-    owed: Callable[[bytes], Waiting | None] = lambda _: None
+    judge: Callable[[], JudgeSnapshot | None] = lambda: None
+    exports: Callable[[], Sequence[ExportSnapshot]] = list
+    pull: Callable[[], PullSnapshot | None] = lambda: None
+    belated: Callable[[], LateReferenceSnapshot | None] = lambda: None
+    owed: Callable[[bytes], PendingRevisions | None] = lambda _: None
     trace_url: Callable[[str], str | None] = lambda _: None
-    suspicions: Callable[[], Sequence[Suspicion]] = lambda: ()
-    sessions: Sessions | None = None
-    agreement: Callable[[], AgreementStanding | None] = lambda: None
+    suspicions: Callable[[], Sequence[Anomaly]] = lambda: ()
+    sessions: SessionWindows | None = None
+    agreement: Callable[[], AgreementSnapshot | None] = lambda: None
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
     _scraped: Counter[str] = field(default_factory=Counter)
-    _stories: Stories = field(init=False)
+    _stories: TraceDetails = field(init=False)
     _trends: Trends = field(init=False)
 
     def __post_init__(self) -> None:
-        self._stories = Stories(
+        self._stories = TraceDetails(
             config=self.config, store=self.store, assembler=self.assembler, ledger=self.ledger, pipeline=self.pipeline,
             trace_url=self.trace_url, clock_ns=self.clock_ns, owed=self.owed,
         )  # fmt: skip
@@ -115,9 +115,9 @@ class View:
     def started(self) -> bool:
         return self.is_started
 
-    def status(self) -> Report:
+    def status(self) -> MonitorReport:
         now_ns, balance, agreement = self.clock_ns(), self.ledger.balance(), self.agreement()
-        return Report(
+        return MonitorReport(
             standings=corrected(self.watch.standings(now_ns), agreement),
             agreement=agreement,
             policy=self.policy,
@@ -169,7 +169,7 @@ class View:
     async def story(self, trace_id: str, *, caller: str | None) -> Mapping[str, object] | None:
         return await self._stories.story(trace_id, caller)
 
-    async def story_page(self, trace_id: str, *, caller: str | None) -> StoryPage | None:
+    async def story_page(self, trace_id: str, *, caller: str | None) -> TracePage | None:
         return await self._stories.page(trace_id, caller)
 
     async def trends(self) -> Mapping[Key, Trend]:
@@ -193,21 +193,21 @@ class View:
         oldest_ns = self.assembler.oldest_ns
         judge, exports, agreement, pull = self.judge(), self.exports(), self.agreement(), self.pull()
         belated = self.belated()
-        waits_for_judge = {} if judge is None else {"judge": Queue(items=judge.waiting, oldest_s=judge.oldest_s)}
+        waits_for_judge = {} if judge is None else {"judge": QueueSize(items=judge.waiting, oldest_s=judge.oldest_s)}
         return Snapshot(
             standings=corrected(self.watch.standings(now_ns), agreement),
             agreement=agreement,
             traces_open=self.ledger.open,
             queues={
-                "assembly": Queue(
+                "assembly": QueueSize(
                     items=self.assembler.open_traces, oldest_s=None if oldest_ns is None else oldest_ns / 1e9
                 ),
-                "judging": Queue(items=len(self.pipeline.waiting)),
+                "judging": QueueSize(items=len(self.pipeline.waiting)),
                 **waits_for_judge,
-                **({} if pull is None else {"pull": Queue(items=pull.pending)}),
-                **({} if belated is None else {"belated": Queue(items=belated.waiting, oldest_s=belated.oldest_s)}),
+                **({} if pull is None else {"pull": QueueSize(items=pull.pending)}),
+                **({} if belated is None else {"belated": QueueSize(items=belated.waiting, oldest_s=belated.oldest_s)}),
                 **self._sessions(),
-                **{export.destination: Queue(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
+                **{export.destination: QueueSize(items=export.waiting, oldest_s=export.oldest_s) for export in exports},
             },
             exports=exports,
             pull=pull,
@@ -218,16 +218,16 @@ class View:
             alerts=list(self.watch.posted()),
         )
 
-    def _sessions(self) -> dict[str, Queue]:
+    def _sessions(self) -> dict[str, QueueSize]:
         if self.sessions is None:
             return {}
         oldest_ns = self.sessions.oldest_ns
-        waiting = Queue(items=self.sessions.open_sessions, oldest_s=None if oldest_ns is None else oldest_ns / 1e9)
+        waiting = QueueSize(items=self.sessions.open_sessions, oldest_s=None if oldest_ns is None else oldest_ns / 1e9)
         return {"sessions": waiting}
 
     def _suspected(self) -> dict[str, bool]:
         found = {suspicion.kind for suspicion in self.suspicions()}
-        return {kind.value: kind in found for kind in Kind}
+        return {kind.value: kind in found for kind in AnomalyKind}
 
     def _count_up(self) -> None:
         """Bring the counters of the hot path up to date: it counts in plain integers and is asked at a scrape."""

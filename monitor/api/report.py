@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from integrations.otlp.server.traffic import Forwarding, Receiving
-from monitor.ingest.anomaly import Suspicion
+from monitor.ingest.anomaly import Anomaly
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Condition
-from scoring.status.agreement_snapshot import AgreementStanding
-from scoring.status.export_snapshot import ExportStanding
-from scoring.status.judge_snapshot import JudgeStanding
-from scoring.status.late_reference_snapshot import BelatedStanding
-from scoring.status.pull_snapshot import PullStanding
-from scoring.status.service_status import Standing
+from scoring.status.agreement_snapshot import AgreementSnapshot
+from scoring.status.export_snapshot import ExportSnapshot
+from scoring.status.judge_snapshot import JudgeSnapshot
+from scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from scoring.status.pull_snapshot import PullSnapshot
+from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy, Status
 from scoring.verdict.verdict import State
 
@@ -27,7 +27,7 @@ Passed: TypeAlias = Literal["true", "false", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class MonitorReport:
     """Everything at one moment. Times are ns since the epoch; ``ended`` counts traces by the reason they ended with.
 
     ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
@@ -35,7 +35,7 @@ class Report:
     references are in the traces alone. ``alerts`` are in the order in which people want to see them.
     """
 
-    standings: Sequence[Standing]
+    standings: Sequence[ServiceStatus]
     policy: Policy
     window_ns: int
     seen: int
@@ -49,12 +49,12 @@ class Report:
     started_ns: int
     now_ns: int
     shortened: int = 0
-    judge: JudgeStanding | None = None
-    agreement: AgreementStanding | None = None
-    exports: Sequence[ExportStanding] = ()
-    pull: PullStanding | None = None
-    belated: BelatedStanding | None = None
-    suspicions: Sequence[Suspicion] = ()
+    judge: JudgeSnapshot | None = None
+    agreement: AgreementSnapshot | None = None
+    exports: Sequence[ExportSnapshot] = ()
+    pull: PullSnapshot | None = None
+    belated: LateReferenceSnapshot | None = None
+    suspicions: Sequence[Anomaly] = ()
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None
     alerts: Sequence[Posted] = ()

@@ -8,20 +8,20 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from integrations.otlp.server.traffic import Forwarding, Receiving
-from monitor.ingest.anomaly import Kind
+from monitor.ingest.anomaly import AnomalyKind
 from scoring.alerts.lifecycle import Stage
 from scoring.metrics.judge_metrics import Tier
-from scoring.status.export_snapshot import ExportStanding, ExportState
-from scoring.status.judge_snapshot import JudgeStanding
-from scoring.status.late_reference_snapshot import BelatedStanding, BelatedState
-from scoring.status.pull_snapshot import PullStanding, PullState
-from scoring.status.service_status import Standing
+from scoring.status.export_snapshot import ExportSnapshot, ExportState
+from scoring.status.judge_snapshot import JudgeSnapshot
+from scoring.status.late_reference_snapshot import BelatedState, LateReferenceSnapshot
+from scoring.status.pull_snapshot import PullSnapshot, PullState
+from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy, Status
 from scoring.verdict.verdict import Selection, State
 
 from .agreement_schemas import AgreementBody, CorrectedBody
 from .alert_schemas import AlertBody, ChangeBody, instant
-from .report import Report
+from .report import MonitorReport
 
 Ratio = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -58,7 +58,7 @@ class ThresholdsBody(_Body):
     critical: Ratio
 
 
-class StandingBody(_Body):
+class ServiceStatusBody(_Body):
     """One service under one rubric. What is not known is null, never 0."""
 
     service: str
@@ -93,7 +93,7 @@ class StandingBody(_Body):
     window_s: Annotated[float, Field(gt=0)]
 
     @classmethod
-    def of(cls, standing: Standing, window_s: float) -> StandingBody:
+    def of(cls, standing: ServiceStatus, window_s: float) -> ServiceStatusBody:
         told, bounds, missing = standing.estimate, standing.thresholds, standing.missing
         return cls(
             service=_text(standing.service), environment=_text(standing.environment), rubric=standing.rubric,
@@ -113,7 +113,7 @@ class StandingBody(_Body):
         )  # fmt: skip
 
 
-class LedgerBody(_Body):
+class OutcomesBody(_Body):
     """Every trace that was seen is open or has ended with exactly one reason."""
 
     seen: Count
@@ -182,7 +182,7 @@ class JudgeBody(_Body):
     oldest_since: datetime | None = Field(description="since when the oldest of them waits")
 
     @classmethod
-    def of(cls, judge: JudgeStanding) -> JudgeBody:
+    def of(cls, judge: JudgeSnapshot) -> JudgeBody:
         return cls(
             name=judge.name, outage=judge.outage,
             models=[
@@ -201,10 +201,10 @@ class JudgeBody(_Body):
         )  # fmt: skip
 
 
-class SuspicionBody(_Body):
+class AnomalyBody(_Body):
     """Something about the traffic that makes verdicts fewer, or other, than the configuration asks for."""
 
-    kind: Kind
+    kind: AnomalyKind
     service: str | None = Field(description="null: all of them")
     cause: str
     remedy: str
@@ -264,7 +264,7 @@ class ExportBody(_Body):
     last_success: datetime | None
 
     @classmethod
-    def of(cls, export: ExportStanding) -> ExportBody:
+    def of(cls, export: ExportSnapshot) -> ExportBody:
         return cls(
             destination=export.destination, state=export.state, reason=_text(export.reason), server=export.server,
             project=export.project, waiting=export.waiting, oldest_since=_at(export.oldest_s),
@@ -290,7 +290,7 @@ class PullBody(_Body):
     errors: dict[str, int] = Field(description="readings that ended early since the start, by why")
 
     @classmethod
-    def of(cls, pull: PullStanding) -> PullBody:
+    def of(cls, pull: PullSnapshot) -> PullBody:
         return cls(
             state=pull.state, reason=_text(pull.reason), server=pull.server, project=pull.project, reads=pull.reads,
             pending=pull.pending, lag_s=pull.lag_s, last_success=_at(pull.read_s), rows=pull.rows, taken=pull.taken,
@@ -298,7 +298,7 @@ class PullBody(_Body):
         )  # fmt: skip
 
 
-class BelatedBody(_Body):
+class LateReferenceBody(_Body):
     """Traces whose reference came, changed or went after their spans were let go: read again, and judged again."""
 
     state: BelatedState = Field(
@@ -314,7 +314,7 @@ class BelatedBody(_Body):
     failures: dict[str, int] = Field(description="attempts since the start that came to nothing, by why")
 
     @classmethod
-    def of(cls, belated: BelatedStanding) -> BelatedBody:
+    def of(cls, belated: LateReferenceSnapshot) -> LateReferenceBody:
         return cls(
             state=belated.state, reason=_text(belated.reason), waiting=belated.waiting, oldest=_at(belated.oldest_s),
             given_up=belated.given_up, revised=belated.revised, unchanged=belated.unchanged,
@@ -326,8 +326,8 @@ class StatusBody(_Body):
     """The state of this process at one moment."""
 
     status: Status = Field(description="the worst of all windows; `insufficient_data` only when all are")
-    standings: list[StandingBody]
-    ledger: LedgerBody
+    standings: list[ServiceStatusBody]
+    ledger: OutcomesBody
     open_traces: Count
     sampling: SamplingBody
     alerts: AlertsBody
@@ -335,11 +335,11 @@ class StatusBody(_Body):
     window_s: Annotated[float, Field(gt=0)]
     judge: JudgeBody | None = Field(description="null where no judge is configured")
     agreement: AgreementBody | None = Field(description="null where no labels of people are read")
-    suspicions: list[SuspicionBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
+    suspicions: list[AnomalyBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
     receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
     forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
     pull: PullBody | None = Field(description="null: no traces are read from Langfuse")
-    belated: BelatedBody | None = Field(description="null: references are looked for in the traces alone")
+    belated: LateReferenceBody | None = Field(description="null: references are looked for in the traces alone")
     exports: list[ExportBody] = Field(description="where scores are written back to, and those who are told of alerts")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
@@ -349,12 +349,12 @@ class StatusBody(_Body):
     uptime_s: Annotated[float, Field(ge=0)]
 
     @classmethod
-    def of(cls, report: Report) -> StatusBody:
+    def of(cls, report: MonitorReport) -> StatusBody:
         alerts, window_s = AlertsBody.of(report.policy), report.window_ns / 1e9
         return cls(
             status=report.overall,
-            standings=[StandingBody.of(each, window_s) for each in report.standings],
-            ledger=LedgerBody(
+            standings=[ServiceStatusBody.of(each, window_s) for each in report.standings],
+            ledger=OutcomesBody(
                 seen=report.seen, open=report.open, ended=dict(report.ended), revisions=report.revisions
             ),
             open_traces=report.open,
@@ -365,13 +365,13 @@ class StatusBody(_Body):
             judge=JudgeBody.of(report.judge) if report.judge is not None else None,
             agreement=AgreementBody.of(report.agreement) if report.agreement is not None else None,
             suspicions=[
-                SuspicionBody(kind=each.kind, service=each.service, cause=each.cause, remedy=each.remedy)
+                AnomalyBody(kind=each.kind, service=each.service, cause=each.cause, remedy=each.remedy)
                 for each in report.suspicions
             ],
             receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
             forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
             pull=PullBody.of(report.pull) if report.pull is not None else None,
-            belated=BelatedBody.of(report.belated) if report.belated is not None else None,
+            belated=LateReferenceBody.of(report.belated) if report.belated is not None else None,
             exports=[ExportBody.of(export) for export in report.exports],
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Literal, Protocol
 
-from dashboards.pages.trace_page import Absence, StoryPage
+from dashboards.pages.trace_page import Absence, TracePage
 from integrations.otlp.wire.kept import decode_kept
-from integrations.store.late_references import Waiting
+from integrations.store.late_references import PendingRevisions
 from monitor.config import Config
 from monitor.evaluate.pipeline import Pipeline
 from monitor.ingest.assembler import Assembler
-from monitor.ingest.outcomes import Ledger, Reason
+from monitor.ingest.outcomes import Reason, TraceOutcomes
 from monitor.ingest.sampler import probability, random_bits, threshold
 from scoring.trace.instant import written
 
@@ -35,7 +35,7 @@ def shows_contents(allowed: Literal["loopback", "always", "never"], caller: str 
     return (mapped or address).is_loopback
 
 
-class Told(Protocol):
+class TraceDetail(Protocol):
     """What is read of the store."""
 
     def chunks(self, trace_id: bytes, /) -> list[bytes]: ...
@@ -43,17 +43,17 @@ class Told(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stories:
+class TraceDetails:
     """Asks whoever may know of a trace: the store, those who hold it open, the memory of what was not drawn."""
 
     config: Config
-    store: Told
+    store: TraceDetail
     assembler: Assembler
-    ledger: Ledger
+    ledger: TraceOutcomes
     pipeline: Pipeline
     trace_url: Callable[[str], str | None]
     clock_ns: Callable[[], int]
-    owed: Callable[[bytes], Waiting | None] = lambda _: None
+    owed: Callable[[bytes], PendingRevisions | None] = lambda _: None
 
     async def story(self, trace_id: str, caller: str | None) -> Mapping[str, object] | None:
         """The story in its JSON form, with what was read of the trace for callers who may see that."""
@@ -65,7 +65,7 @@ class Stories:
         read, _ = await asyncio.to_thread(self._read, bytes.fromhex(trace_id))
         return {**kept, "case": read.to_json() if read is not None else None}
 
-    async def page(self, trace_id: str, caller: str | None) -> StoryPage | None:
+    async def page(self, trace_id: str, caller: str | None) -> TracePage | None:
         """What the story's page shows."""
         kept = await self._kept(trace_id)
         told = kept or self._not_kept(trace_id)
@@ -81,7 +81,7 @@ class Stories:
             read, held = await asyncio.to_thread(self._read, bytes.fromhex(trace_id))
             absent = None if read is not None else "unreadable" if held else "gone"
         lines = list(happened(told))[1:]  # the first names the trace, as the page's heading does
-        return StoryPage(
+        return TracePage(
             story=told, happened=lines, absent=absent, trace=read.trace if read else None,
             case=read.case if read else None, now_ns=self.clock_ns(),
         )  # fmt: skip
@@ -132,7 +132,7 @@ class Stories:
         return next(iter(inspect_spans(spans)), None), bool(chunks)
 
 
-def _belated(owed: Waiting) -> dict[str, object]:
+def _belated(owed: PendingRevisions) -> dict[str, object]:
     """That its reference changed after its spans were let go, and how far judging it again has come."""
     return {
         "since": written(owed.since_ns), "attempts": owed.attempts, "reason": owed.reason, "given_up": owed.over,

@@ -15,8 +15,8 @@ from .settings import runnable
 if TYPE_CHECKING:
     from integrations.langfuse.observations import Window
     from monitor.config import Config
-    from monitor.config.match import Match
-    from monitor.offline.backfill.estimate import Estimate
+    from monitor.config.match import MatchSection
+    from monitor.offline.backfill.estimate import WorkEstimate
     from monitor.offline.backfill.job import Job
     from monitor.offline.backfill.listing import Listing
     from monitor.offline.backfill.run import Progress
@@ -64,7 +64,7 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     return asyncio.run(_run(settings, window, wanted, path, dry_run=dry_run, yes=yes))
 
 
-async def _run(config: Config, window: Window, wanted: Match, path: Path, *, dry_run: bool, yes: bool) -> int:
+async def _run(config: Config, window: Window, wanted: MatchSection, path: Path, *, dry_run: bool, yes: bool) -> int:
     from integrations.langfuse.connections import Connections  # noqa: PLC0415
     from integrations.langfuse.errors import LangfuseError  # noqa: PLC0415
     from integrations.store.sqlite import Store, StoreError  # noqa: PLC0415
@@ -103,7 +103,7 @@ async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
     from .progress import progress  # noqa: PLC0415
 
     async with job.begun() as begun:
-        _tell(begun.found, await begun.estimate(), job.source.requests_per_minute)
+        _tell(begun.found, await begun.estimate_work(), job.source.requests_per_minute)
         if job.config.sessions is not None and not job.judges_sessions:
             click.echo("sessions: not judged, for with --filter their other turns are not read")
         if dry_run or not begun.found.drawn:
@@ -118,7 +118,7 @@ async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
     return _outcome(at, standing.dead, job.store.path)
 
 
-def _tell(found: Listing, told: Estimate, per_minute: int) -> None:
+def _tell(found: Listing, told: WorkEstimate, per_minute: int) -> None:
     click.echo(f"traces in this time: {found.seen:,}")
     for why, count in sorted(found.left_out.items()):
         click.echo(f"  left out, {why.replace('_', ' ')}: {count:,}")
@@ -172,10 +172,10 @@ def _instant(option: str, text: str) -> int:
     return found
 
 
-def _match(where: tuple[str, ...]) -> Match:
+def _match(where: tuple[str, ...]) -> MatchSection:
     from pydantic import ValidationError  # noqa: PLC0415
 
-    from monitor.config.match import Match  # noqa: PLC0415
+    from monitor.config.match import MatchSection  # noqa: PLC0415
 
     said: dict[str, Any] = {}
     for text in where:
@@ -184,7 +184,7 @@ def _match(where: tuple[str, ...]) -> Match:
             raise CommandError(f"--filter: {text!r} is not KEY=GLOB", "for example --filter environment=production")
         said[key] = value
     try:
-        return Match.model_validate(said)
+        return MatchSection.model_validate(said)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where_ = ".".join(map(str, first["loc"]))

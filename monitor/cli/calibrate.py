@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import DATA, CommandError
-from .progress import Shown, progress
+from .progress import ProgressDisplay, progress
 
 if TYPE_CHECKING:
     from scoring.runs.calibrated import Calibrated, Figure
@@ -80,7 +80,7 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration) -> bool
     return not bad
 
 
-def _read_verdicts(verdicts: Path, calibration: Calibration, shown: Shown) -> int:
+def _read_verdicts(verdicts: Path, calibration: Calibration, shown: ProgressDisplay) -> int:
     from monitor.offline.score.verdict_source import VerdictSource  # noqa: PLC0415
 
     source = VerdictSource(path=verdicts, complain=lambda text: shown.say(f"{verdicts}, {text}"))

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
 from monitor.config import Config, ConfigError, Loaded
-from monitor.config.evaluators import Embedding, JudgeSection
+from monitor.config.evaluators import EmbeddingSection, JudgeSection
 from monitor.config.extras import EMBEDDINGS, EXTRAS, JUDGE, installed, needed
 from monitor.config.langfuse import LangfuseProject
 from monitor.config.otel_events import OtelEventsSink
@@ -32,7 +32,7 @@ _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # to ask oneself, wh
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """One question, its grade, what was found, and what to do about it (empty when it is well)."""
 
     subject: str
@@ -41,7 +41,7 @@ class Finding:
     remedy: str = ""
 
 
-def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = False) -> Iterator[Finding]:
+def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = False) -> Iterator[CheckResult]:
     """Everything worth knowing before a start. ``error`` is given when the configuration could not be loaded.
 
     With ``notify`` those who would be told of alerts are sent a test notice.
@@ -54,9 +54,9 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
     if error is not None or loaded is None:
         found = error.problems if error is not None else ()
         text = str(found[0]) if len(found) == 1 else f"{len(found)} mistakes" if found else "not loaded"
-        yield Finding("configuration", "fail", text, "'sidejudge check FILE' shows each mistake with its place")
+        yield CheckResult("configuration", "fail", text, "'sidejudge check FILE' shows each mistake with its place")
         return
-    yield Finding("configuration", "ok", str(loaded.file) if loaded.file else "embedded defaults and environment")
+    yield CheckResult("configuration", "ok", str(loaded.file) if loaded.file else "embedded defaults and environment")
     yield from _ports(loaded.config)
     yield from _certificates(loaded.config)
     if loaded.config.forward is not None:
@@ -75,51 +75,51 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
     yield from _notified(loaded.config) if notify else _not_notified(loaded.config)
 
 
-def _packages() -> Finding:
+def _packages() -> CheckResult:
     strangers = shadowed()
     if strangers:
         text = "; ".join(f"{name} comes from {folder or 'nowhere'}" for name, folder in strangers.items())
-        return Finding("packages", "fail", text, "start from another folder, or with 'python -P -m monitor'")
+        return CheckResult("packages", "fail", text, "start from another folder, or with 'python -P -m monitor'")
     folder = next(folder for folder in origins().values() if folder is not None).parent
-    return Finding("packages", "ok", f"all four from {folder}")
+    return CheckResult("packages", "ok", f"all four from {folder}")
 
 
-def _python() -> Finding:
-    return Finding("python", "ok", ".".join(map(str, sys.version_info[:3])))
+def _python() -> CheckResult:
+    return CheckResult("python", "ok", ".".join(map(str, sys.version_info[:3])))
 
 
-def _clock() -> Finding:
+def _clock() -> CheckResult:
     now = time.time()
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     if now < EPOCH_OF_THIS_CODE:
-        return Finding("clock", "fail", at, "set the clock: windows, retention and verdict times go by it")
-    return Finding("clock", "ok", at)
+        return CheckResult("clock", "fail", at, "set the clock: windows, retention and verdict times go by it")
+    return CheckResult("clock", "ok", at)
 
 
-def _protobuf() -> Finding:
+def _protobuf() -> CheckResult:
     from google.protobuf import __version__  # noqa: PLC0415
     from google.protobuf.internal import api_implementation  # noqa: PLC0415
 
     kind = api_implementation.Type()  # type: ignore[no-untyped-call,unused-ignore]  # untyped in some stubs
     if kind != "upb":
         remedy = "unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION, or install protobuf from a wheel"
-        return Finding("protobuf", "warn", f"{kind} {__version__}, many times slower than upb", remedy)
-    return Finding("protobuf", "ok", f"upb {__version__}")
+        return CheckResult("protobuf", "warn", f"{kind} {__version__}, many times slower than upb", remedy)
+    return CheckResult("protobuf", "ok", f"upb {__version__}")
 
 
-def _extras(config: Config | None) -> Iterator[Finding]:
+def _extras(config: Config | None) -> Iterator[CheckResult]:
     wanted = {extra: key for key, extra in needed(config)} if config is not None else {}
     for extra in EXTRAS:
         subject = f"extra {extra.name}"
         if installed(extra):
-            yield Finding(subject, "ok", "installed")
+            yield CheckResult(subject, "ok", "installed")
         elif extra in wanted:
-            yield Finding(subject, "fail", f"not installed, and {wanted[extra]} needs it", extra.remedy)
+            yield CheckResult(subject, "fail", f"not installed, and {wanted[extra]} needs it", extra.remedy)
         else:
-            yield Finding(subject, "ok", f"not installed (only for {extra.purpose})")
+            yield CheckResult(subject, "ok", f"not installed (only for {extra.purpose})")
 
 
-def _ports(config: Config) -> Iterator[Finding]:
+def _ports(config: Config) -> Iterator[CheckResult]:
     running = _answers(config.api.listen)
     if running:
         yield from _traffic(config.api.listen)
@@ -129,31 +129,31 @@ def _ports(config: Config) -> Iterator[Finding]:
     for key, address in wanted:
         why = _not_bindable(address)
         if why is None:
-            yield Finding(key, "ok", f"{address} is free")
+            yield CheckResult(key, "ok", f"{address} is free")
         elif running:
-            yield Finding(key, "ok", f"{address} is in use, and a monitor answers at {config.api.listen}")
+            yield CheckResult(key, "ok", f"{address} is in use, and a monitor answers at {config.api.listen}")
         else:
-            yield Finding(key, "fail", f"{address}: {why}", f"free the port, or set {key} to another address")
+            yield CheckResult(key, "fail", f"{address}: {why}", f"free the port, or set {key} to another address")
 
 
-def _certificates(config: Config) -> Iterator[Finding]:
+def _certificates(config: Config) -> Iterator[CheckResult]:
     tls, forward = config.sources.otlp.tls, config.forward
     remedy = "give PEM files that belong together and can be read"
     if tls is not None:
         try:
             read(tls)
         except CertificateError as error:
-            yield Finding("sources.otlp.tls", "fail", str(error), remedy)
+            yield CheckResult("sources.otlp.tls", "fail", str(error), remedy)
         else:
-            yield Finding("sources.otlp.tls", "ok", f"{tls.certificate} and {tls.key} belong together")
+            yield CheckResult("sources.otlp.tls", "ok", f"{tls.certificate} and {tls.key} belong together")
     if forward is not None and forward.ca is not None:
         try:
             check_authority(forward.ca, "forward.ca")
         except CertificateError as error:
-            yield Finding("forward.ca", "fail", str(error), remedy)
+            yield CheckResult("forward.ca", "fail", str(error), remedy)
 
 
-def _upstream(url: str) -> Finding:
+def _upstream(url: str) -> CheckResult:
     """Whether a connection can be made; nothing is sent over it."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -161,8 +161,8 @@ def _upstream(url: str) -> Finding:
         socket.create_connection((parts.hostname or "", port), timeout=3.0).close()
     except OSError as error:
         why = f"{url} cannot be reached ({error.strerror or error})"
-        return Finding("forward.url", "fail", why, "start it, or set forward.url to where it is")
-    return Finding("forward.url", "ok", f"{url} can be reached")
+        return CheckResult("forward.url", "fail", why, "start it, or set forward.url to where it is")
+    return CheckResult("forward.url", "ok", f"{url} can be reached")
 
 
 def _not_bindable(address: Address) -> str | None:
@@ -189,7 +189,7 @@ def _answers(address: Address) -> bool:
         return False
 
 
-def _traffic(address: Address) -> Iterator[Finding]:
+def _traffic(address: Address) -> Iterator[CheckResult]:
     """What the monitor that runs there suspects of its traffic."""
     url = f"http://{Address(_ANY.get(address.host, address.host), address.port)}/v1/status"
     try:
@@ -199,12 +199,12 @@ def _traffic(address: Address) -> Iterator[Finding]:
     except (OSError, ValueError, AttributeError, KeyError, TypeError):  # it runs, but is of another version
         return
     for cause, remedy in found:
-        yield Finding("traffic", "warn", cause, remedy)
+        yield CheckResult("traffic", "warn", cause, remedy)
     if not found:
-        yield Finding("traffic", "ok", "nothing is suspicious about what the monitor takes in")
+        yield CheckResult("traffic", "ok", "nothing is suspicious about what the monitor takes in")
 
 
-def _store(path: Path) -> Iterator[Finding]:
+def _store(path: Path) -> Iterator[CheckResult]:
     folder = next(parent for parent in (path.absolute().parent, *path.absolute().parent.parents) if parent.exists())
     probe = folder / f".sidejudge-{time.time_ns()}"
     try:
@@ -212,18 +212,18 @@ def _store(path: Path) -> Iterator[Finding]:
         probe.unlink()
     except OSError as error:
         why = f"{folder}: {error.strerror}"
-        yield Finding("store.path", "fail", why, "make the folder writable, or set store.path to another file")
+        yield CheckResult("store.path", "fail", why, "make the folder writable, or set store.path to another file")
         return
-    yield Finding("store.path", "ok", f"{path} can be written")
+    yield CheckResult("store.path", "ok", f"{path} can be written")
     free = shutil.disk_usage(folder).free
     gib = f"{free / 2**30:.1f} GiB free"
     if free < MIN_FREE_BYTES:
-        yield Finding("disk space", "warn", gib, "free some: sampled spans wait there until they are judged")
+        yield CheckResult("disk space", "warn", gib, "free some: sampled spans wait there until they are judged")
     else:
-        yield Finding("disk space", "ok", gib)
+        yield CheckResult("disk space", "ok", gib)
 
 
-def _judge(section: JudgeSection) -> Iterator[Finding]:
+def _judge(section: JudgeSection) -> Iterator[CheckResult]:
     """Whether the judge answers: one short question is put to each model."""
     from monitor.evaluate.build import judge_settings  # noqa: PLC0415
     from monitor.evaluate.judge.probe import try_model  # noqa: PLC0415
@@ -233,12 +233,12 @@ def _judge(section: JudgeSection) -> Iterator[Finding]:
     for model in judge_settings(section).models:
         why = try_model(model)
         if why is None:
-            yield Finding(f"judge {model.name}", "ok", "answers")
+            yield CheckResult(f"judge {model.name}", "ok", "answers")
         else:
-            yield Finding(f"judge {model.name}", "fail", why, "check answerers.judge: model, api_base and api_key")
+            yield CheckResult(f"judge {model.name}", "fail", why, "check answerers.judge: model, api_base and api_key")
 
 
-def _embedding(section: Embedding) -> Iterator[Finding]:
+def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
     """Whether the model of embeddings can be loaded, or its endpoint answers: one short text is embedded."""
     from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
     from monitor.evaluate.embedding.probe import try_embedding  # noqa: PLC0415
@@ -247,42 +247,42 @@ def _embedding(section: Embedding) -> Iterator[Finding]:
         return
     subject = f"embeddings {section.model}"
     try:
-        yield Finding(subject, "ok", f"answers with {try_embedding(section)} dimensions")
+        yield CheckResult(subject, "ok", f"answers with {try_embedding(section)} dimensions")
     except EmbeddingError as error:
-        yield Finding(subject, "fail", error.cause, error.remedy or "check answerers.embedding: model and api_base")
+        yield CheckResult(subject, "fail", error.cause, error.remedy or "check answerers.embedding: model and api_base")
 
 
-def _langfuse(key: str, project: LangfuseProject) -> Finding:
+def _langfuse(key: str, project: LangfuseProject) -> CheckResult:
     """Whether Langfuse answers, what it is, and whose the keys are. Nothing is written there."""
     from monitor.deliver.langfuse.probe import introduction  # noqa: PLC0415
 
     found, remedy = introduction(key, project)
-    return Finding(key, "fail" if remedy else "ok", found, remedy)
+    return CheckResult(key, "fail" if remedy else "ok", found, remedy)
 
 
-def _otel_events(section: OtelEventsSink) -> Finding:
+def _otel_events(section: OtelEventsSink) -> CheckResult:
     """Whether the endpoint answers and takes what is meant for it. Nothing is told there."""
     from monitor.deliver.otel_events.probe import try_endpoint  # noqa: PLC0415
 
     found, remedy = try_endpoint(section)
-    return Finding("sinks.otel_events", "fail" if remedy else "ok", found, remedy)
+    return CheckResult("sinks.otel_events", "fail" if remedy else "ok", found, remedy)
 
 
-def _not_notified(config: Config) -> Iterator[Finding]:
+def _not_notified(config: Config) -> Iterator[CheckResult]:
     from monitor.config.notify import names  # noqa: PLC0415
 
     for name in names(config.alerts.notify):
-        yield Finding(f"notify {name}", "ok", "configured, not tried; --notify sends it a test")
+        yield CheckResult(f"notify {name}", "ok", "configured, not tried; --notify sends it a test")
 
 
-def _notified(config: Config) -> Iterator[Finding]:
+def _notified(config: Config) -> Iterator[CheckResult]:
     """Whether those who would be told of alerts take a test notice."""
     from monitor.alerting.notify.probe import try_receivers  # noqa: PLC0415
 
     if not config.alerts.notify:
-        yield Finding("alerts.notify", "warn", "names nobody", "add a receiver to alerts.notify")
+        yield CheckResult("alerts.notify", "warn", "names nobody", "add a receiver to alerts.notify")
     for name, why in try_receivers(config):
         if why is None:
-            yield Finding(f"notify {name}", "ok", "took a test notice")
+            yield CheckResult(f"notify {name}", "ok", "took a test notice")
         else:
-            yield Finding(f"notify {name}", "fail", why, "check its address and its secret in alerts.notify")
+            yield CheckResult(f"notify {name}", "fail", why, "check its address and its secret in alerts.notify")

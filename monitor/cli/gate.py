@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scoring.result.result import Unavailable
     from scoring.runs.metadata import MetadataReport
     from scoring.runs.release import Release, RunReport
-    from scoring.statistics.spread import Spread
+    from scoring.statistics.spread import MeanAndDeviation
 
 _COUNTS = ("n", "passed", "failed", "incomplete", "evaluator_errors", "timed_out")
 _MOST_COLUMNS = 5
@@ -143,7 +143,7 @@ def _figures(runs: Sequence[tuple[str, RunReport]]) -> tuple[tuple[str, ...], li
     return ("figure", *(label for label, _ in runs)), rows
 
 
-def _spread(figure: str, found: Spread | Unavailable) -> tuple[str, ...]:
+def _spread(figure: str, found: MeanAndDeviation | Unavailable) -> tuple[str, ...]:
     from scoring.result.result import Unavailable  # noqa: PLC0415
 
     if isinstance(found, Unavailable):

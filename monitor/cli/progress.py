@@ -18,7 +18,7 @@ _STEP = {"bytes": 1 << 16, "tests": 1, "looks": 60}
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ProgressDisplay:
     """``step`` says how far things are, and whom to ask for the counts; ``say`` prints a line, made harmless."""
 
     step: Callable[[int, Counts | None], None]
@@ -26,10 +26,10 @@ class Shown:
 
 
 @contextlib.contextmanager
-def progress(total: int | None, unit: Literal["bytes", "tests", "looks"]) -> Iterator[Shown]:
+def progress(total: int | None, unit: Literal["bytes", "tests", "looks"]) -> Iterator[ProgressDisplay]:
     """A bar over ``total`` on a terminal; without a total (a pipe), or off a terminal, only what is said is shown."""
     if total is None or not sys.stderr.isatty():
-        yield Shown(lambda _done, _counts: None, lambda text: click.echo(visible(text), err=True))
+        yield ProgressDisplay(lambda _done, _counts: None, lambda text: click.echo(visible(text), err=True))
         return
     from rich.console import Console  # noqa: PLC0415  # only where there is someone to see it
     from rich.progress import (  # noqa: PLC0415
@@ -55,7 +55,9 @@ def progress(total: int | None, unit: Literal["bytes", "tests", "looks"]) -> Ite
                 bar.update(task, completed=done, description=_told(counts))
 
         # Above the bar, not through it; as it stands, for what is said may quote anything.
-        yield Shown(step, lambda text: console.print(visible(text), markup=False, highlight=False, soft_wrap=True))
+        yield ProgressDisplay(
+            step, lambda text: console.print(visible(text), markup=False, highlight=False, soft_wrap=True)
+        )
 
 
 def _told(counts: Counts | None) -> str:

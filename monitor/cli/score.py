@@ -16,7 +16,7 @@ from .progress import progress
 from .settings import config_option, runnable
 
 if TYPE_CHECKING:
-    from monitor.offline.score.tally import Tally
+    from monitor.offline.score.tally import ScoreTally
 
 _IN_FLIGHT = 8
 """Cases under way at a time where only embeddings are waited for: what they compare is embedded together."""
@@ -119,7 +119,7 @@ def score(
     return DATA if wrong else 0
 
 
-def _refuse_nothing(tally: Tally, cases: str, *, told: bool) -> None:
+def _refuse_nothing(tally: ScoreTally, cases: str, *, told: bool) -> None:
     """A run that says nothing of any case must not look like one that went well: ``CommandError``.
 
     ``told``: that no case was judged has its reason above already.
@@ -150,7 +150,7 @@ def _opened(cases: Path) -> Iterator[BinaryIO]:
             yield file
 
 
-def _report(tally: Tally, resumed: int) -> None:
+def _report(tally: ScoreTally, resumed: int) -> None:
     from .table import number, paragraph, share, table, visible  # noqa: PLC0415
 
     head = ("rubric", "n", "passed", "failed", "incomplete", "pass rate", "mean composite")

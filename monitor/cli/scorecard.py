@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import DATA, CommandError
-from .progress import Shown, progress
+from .progress import ProgressDisplay, progress
 
 if TYPE_CHECKING:
     from scoring.runs.final import Option
@@ -132,7 +132,7 @@ def _read(files: Mapping[str, Path]) -> tuple[dict[str, ModelTally], bool]:
     return tallies, clean
 
 
-def _read_one(name: str, file: Path, tally: ModelTally, shown: Shown, before: int) -> bool:
+def _read_one(name: str, file: Path, tally: ModelTally, shown: ProgressDisplay, before: int) -> bool:
     from monitor.offline.score.verdict_source import VerdictSource  # noqa: PLC0415
 
     from .table import visible  # noqa: PLC0415

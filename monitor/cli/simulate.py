@@ -93,7 +93,7 @@ def _stored(path: Path) -> Any:
 
 def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replayed:
     from monitor.alerting.build import declaration  # noqa: PLC0415
-    from monitor.alerting.details import Watched  # noqa: PLC0415
+    from monitor.alerting.details import WatchedWindow  # noqa: PLC0415
     from monitor.config.rubrics import configured  # noqa: PLC0415
     from monitor.offline.simulate.cost import Costs  # noqa: PLC0415
     from monitor.offline.simulate.replay import Replay  # noqa: PLC0415
@@ -104,7 +104,7 @@ def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replaye
         hour_usd=judge.budget_usd_per_hour if judge else None,
         day_usd=judge.budget_usd_per_day if judge else None,
     )
-    replay = Replay(declared, {name: Watched.of(rubric) for name, rubric in configured(settings).items()}, costs)
+    replay = Replay(declared, {name: WatchedWindow.of(rubric) for name, rubric in configured(settings).items()}, costs)
     early_ns = begin_ns - replay.warm_up_ns(declared)
     with progress((end_ns - early_ns) // declared.look_ns, "looks") as shown:
         return replay.play(past.since(early_ns), begin_ns, end_ns, lambda done: shown.step(done, None))

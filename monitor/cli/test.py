@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import DATA, CommandError
-from .progress import Shown, progress
+from .progress import ProgressDisplay, progress
 from .settings import config_option, runnable
 
 if TYPE_CHECKING:
-    from monitor.offline.test.run import Agent, Finished, Results
+    from monitor.offline.test.run import Agent, FinishedTest, Results
     from scoring.runs.test_set import TestSet
 
 
@@ -68,8 +68,8 @@ def test(  # noqa: PLR0917  # click passes options by name
     from monitor.offline.score.expense import Expense  # noqa: PLC0415
     from monitor.offline.score.in_flight import JudgeOutError  # noqa: PLC0415
     from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf  # noqa: PLC0415
-    from monitor.offline.test.judge import Judge  # noqa: PLC0415
-    from monitor.offline.test.run import Runner, UnreachableError  # noqa: PLC0415
+    from monitor.offline.test.judge import TestJudge  # noqa: PLC0415
+    from monitor.offline.test.run import AgentUnreachableError, Runner  # noqa: PLC0415
     from scoring.runs.summary import repeats, summarize  # noqa: PLC0415
 
     from .test_report import report  # noqa: PLC0415
@@ -91,7 +91,7 @@ def test(  # noqa: PLR0917  # click passes options by name
             with _results(out, agent.name) as results, progress(len(tests.tests) * repeat, "tests") as shown:
                 runner = Runner(
                     agent=agent,
-                    judge=Judge(
+                    judge=TestJudge(
                         rubrics,
                         settings.routes,
                         settings.scenarios,
@@ -118,7 +118,7 @@ def test(  # noqa: PLR0917  # click passes options by name
             raise CommandError(f"answerers.embedding: {error.cause}", error.remedy) from None
         except AnotherRunError as error:
             raise CommandError(str(error), "name another --out, or move the file away") from None
-        except UnreachableError as error:
+        except AgentUnreachableError as error:
             raise CommandError(
                 f"no agent answers at {agent.name}: {error}", "start the agent, or correct --agent"
             ) from None
@@ -199,11 +199,11 @@ def _results(out: Path | None, agent: str) -> Iterator[Results]:
             yield results
 
 
-def _counted(shown: Shown) -> Callable[[Finished], None]:
+def _counted(shown: ProgressDisplay) -> Callable[[FinishedTest], None]:
     """Whoever hears of each finished test, and shows how many there are of each kind."""
     counts = {True: 0, False: 0, None: 0}
 
-    def heard(finished: Finished) -> None:
+    def heard(finished: FinishedTest) -> None:
         counts[finished.outcome.evaluation.passed] += 1
         shown.step(sum(counts.values()), lambda: (counts[True], counts[False], counts[None]))
 

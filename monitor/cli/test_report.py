@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from monitor.offline.score.gaps import Gaps
-from monitor.offline.score.tally import Count, Tally
-from monitor.offline.test.run import Finished
+from monitor.offline.score.tally import Count, ScoreTally
+from monitor.offline.test.run import FinishedTest
 from scoring.lexical.label import label
 from scoring.runs.test_set import TestSet, complexity_of, tags_of
 
@@ -20,9 +20,9 @@ _REASON = 300
 _HEAD = ("n", "passed", "failed", "incomplete", "pass rate")
 
 
-def report(tests: TestSet, found: Sequence[Finished], summary: Mapping[str, Any], expense: str | None) -> None:
+def report(tests: TestSet, found: Sequence[FinishedTest], summary: Mapping[str, Any], expense: str | None) -> None:
     """Print it all. ``expense`` is what judging cost, None where nobody was asked."""
-    tally, tags, complexities = Tally(), dict[str, Count](), dict[str, Count]()
+    tally, tags, complexities = ScoreTally(), dict[str, Count](), dict[str, Count]()
     for one in found:
         for verdict in one.verdicts:
             tally.add(verdict)
@@ -44,7 +44,7 @@ def _row(name: str, c: Count) -> tuple[str, ...]:
     return (label(name), str(c.n), str(c.passed), str(c.failed), str(c.incomplete), share(c.pass_rate))
 
 
-def _failures(found: Sequence[Finished], summary: Mapping[str, Any]) -> Iterator[str]:
+def _failures(found: Sequence[FinishedTest], summary: Mapping[str, Any]) -> Iterator[str]:
     failed = [one for one in found if one.outcome.evaluation.passed is False]
     if not failed:
         return
@@ -58,7 +58,7 @@ def _failures(found: Sequence[Finished], summary: Mapping[str, Any]) -> Iterator
     yield ""
 
 
-def _why(one: Finished) -> str:
+def _why(one: FinishedTest) -> str:
     if one.outcome.error is not None:
         return f"no output: {one.outcome.error}"
     failing = [verdict for verdict in one.verdicts if verdict["passed"] is False]
@@ -84,7 +84,7 @@ def _repeats(summary: Mapping[str, Any]) -> Iterator[str]:
     yield table((f"over {told['runs']} runs", "mean", "sd", "each"), rows) + "\n"
 
 
-def _last_line(tests: TestSet, found: Sequence[Finished], summary: Mapping[str, Any]) -> str:
+def _last_line(tests: TestSet, found: Sequence[FinishedTest], summary: Mapping[str, Any]) -> str:
     parts = [f"{summary[name]} {name}" for name in ("passed", "failed", "incomplete")]
     if summary["errors"]:
         parts[1] += f" ({summary['errors']} without an output)"

@@ -2,9 +2,20 @@
 
 from .errors import ConfigError, Problem
 from .load import Loaded, load, resolve
-from .match import Match
-from .model import Config, RouteConfig, Rule
+from .match import MatchSection
+from .model import Config, RouteSection, SamplingRuleSection
 from .units import Address, Duration
 
-__all__ = ["Address", "Config", "ConfigError", "Duration", "Loaded", "Match", "Problem", "RouteConfig", "Rule"]
-__all__ += ["load", "resolve"]
+__all__ = [
+    "Address",
+    "Config",
+    "ConfigError",
+    "Duration",
+    "Loaded",
+    "MatchSection",
+    "Problem",
+    "RouteSection",
+    "SamplingRuleSection",
+    "load",
+    "resolve",
+]

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from .notify import Links, Notify, ReportSection, names
+from .notify import LinksSection, NotifySection, ReportSection, names
 from .section import GIVEN_AS_LIST, Section
 from .units import Duration, PositiveDuration, SizeField, parse_duration
 from .values import Rate, RubricName, Share
 
 
-class Thresholds(Section):
+class ThresholdsSection(Section):
     """Pass rates at which the status changes."""
 
     warning: Rate = Field(default=0.85, description="below this pass rate the status is `warning`")
@@ -22,20 +22,20 @@ class Thresholds(Section):
     )
 
     @model_validator(mode="after")
-    def _in_order(self) -> Thresholds:
+    def _in_order(self) -> ThresholdsSection:
         if self.critical >= self.warning:
             raise ValueError(f"critical ({self.critical:g}) must be less than warning ({self.warning:g})")
         return self
 
 
-class OwnThresholds(Section):
+class OwnThresholdsSection(Section):
     """Thresholds of one rubric; what it does not say is said by `alerts.thresholds`."""
 
     warning: Rate | None = Field(default=None, description="below this pass rate the status is `warning`")
     critical: Rate | None = Field(default=None, description="below this pass rate the status is `critical`")
 
 
-class Hysteresis(Section):
+class HysteresisSection(Section):
     """How lasting evidence must be; mode `point` knows none of it."""
 
     needed: int = Field(
@@ -48,13 +48,13 @@ class Hysteresis(Section):
     hold: Duration = Field(default=parse_duration("30m"), description="a status gets better only after this long")
 
     @model_validator(mode="after")
-    def _can_agree(self) -> Hysteresis:
+    def _can_agree(self) -> HysteresisSection:
         if self.needed > self.looks:
             raise ValueError(f"needed ({self.needed}) must be at most looks ({self.looks})")
         return self
 
 
-class Sequence(Section):
+class SequenceSection(Section):
     """Mode `sequence`: bounds that hold however often one looks."""
 
     error: Rate = Field(
@@ -63,7 +63,7 @@ class Sequence(Section):
     period: PositiveDuration = Field(default=parse_duration("30d"), description="the time that `error` is promised for")
 
 
-class Change(Section):
+class ChangeSection(Section):
     """The early warning of a falling pass rate (CUSUM)."""
 
     good: Rate | None = Field(
@@ -81,13 +81,13 @@ class Change(Section):
     )
 
     @model_validator(mode="after")
-    def _in_order(self) -> Change:
+    def _in_order(self) -> ChangeSection:
         if self.good is not None and self.bad is not None and self.bad >= self.good:
             raise ValueError(f"bad ({self.bad:g}) must be less than good ({self.good:g})")
         return self
 
 
-class Limits(Section):
+class LimitsSection(Section):
     """Where the alerts beside the pass rate begin."""
 
     blocker_rate: Share = Field(default=0.05, description="share of verdicts that one metric's blocker may hit")
@@ -111,11 +111,11 @@ class Limits(Section):
     )
 
 
-class Alerts(Section):
+class AlertsSection(Section):
     """When the status is healthy, warning, critical, or not known, and what raises an alert."""
 
-    thresholds: Thresholds = Thresholds()
-    rubrics: Mapping[RubricName, OwnThresholds] = Field(
+    thresholds: ThresholdsSection = ThresholdsSection()
+    rubrics: Mapping[RubricName, OwnThresholdsSection] = Field(
         default_factory=dict, description="thresholds of single rubrics, by rubric id"
     )
     window: PositiveDuration = Field(
@@ -133,27 +133,27 @@ class Alerts(Section):
         "`sequence`: a confidence sequence, which stays right however often one looks",
     )
     look: PositiveDuration = Field(default=parse_duration("1m"), description="time between two looks at all of it")
-    hysteresis: Hysteresis = Hysteresis()
-    sequence: Sequence = Sequence()
-    change: Change = Change()
-    limits: Limits = Limits()
-    notify: Annotated[tuple[Notify, ...], GIVEN_AS_LIST] = Field(
+    hysteresis: HysteresisSection = HysteresisSection()
+    sequence: SequenceSection = SequenceSection()
+    change: ChangeSection = ChangeSection()
+    limits: LimitsSection = LimitsSection()
+    notify: Annotated[tuple[NotifySection, ...], GIVEN_AS_LIST] = Field(
         default=(), description="who is told of alerts; without any, the page, the API and the metrics tell"
     )
     remind: PositiveDuration = Field(
         default=parse_duration("4h"), description="an alert that still fires is told again after this long"
     )
-    links: Links = Links()
+    links: LinksSection = LinksSection()
     report: ReportSection | None = Field(default=None, description="no daily report unless this section is there")
 
     @field_validator("notify")
     @classmethod
-    def _told_apart(cls, notify: tuple[Notify, ...]) -> tuple[Notify, ...]:
+    def _told_apart(cls, notify: tuple[NotifySection, ...]) -> tuple[NotifySection, ...]:
         names(notify)
         return notify
 
     @model_validator(mode="after")
-    def _in_order(self) -> Alerts:
+    def _in_order(self) -> AlertsSection:
         for name, own in self.rubrics.items():
             warning = self.thresholds.warning if own.warning is None else own.warning
             critical = self.thresholds.critical if own.critical is None else own.critical

@@ -43,7 +43,7 @@ class PeopleScore(Section):
         return self
 
 
-class Annotations(Section):
+class AnnotationsSection(Section):
     """What people say in Langfuse is read, and held against our verdicts on the same traces.
 
     Without an entry in `scores`, scores are compared that bear the names of ours (`qa_pass`).
@@ -60,7 +60,7 @@ class Annotations(Section):
     )
 
 
-class AnnotationQueue(Section):
+class AnnotationQueueSection(Section):
     """Verdicts in doubt are put into a queue for people to look at; what they say there counts for no agreement.
 
     In doubt is where judges of a panel disagree, where an answer contradicts what can be decided without a judge, and

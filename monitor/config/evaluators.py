@@ -26,11 +26,11 @@ Dollars: TypeAlias = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Budget: TypeAlias = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 
 
-class Lexical(Section):
+class LexicalSection(Section):
     """Answers by quotes, numbers, names and token overlap. Always there, nothing to set."""
 
 
-class Embedding(Section):
+class EmbeddingSection(Section):
     """Answers by the likeness of meanings, in this process (extra `embeddings`) or at an endpoint (extra `judge`)."""
 
     model: str = Field(
@@ -54,7 +54,7 @@ class Embedding(Section):
     )
 
     @model_validator(mode="after")
-    def _fits(self) -> Embedding:
+    def _fits(self) -> EmbeddingSection:
         if self.remote:
             _names_provider(self.model)
         elif self.api_base is not None or self.api_key is not None:
@@ -62,7 +62,7 @@ class Embedding(Section):
         return self
 
 
-class Price(Section):
+class PriceSection(Section):
     """What the judge costs, where the provider's list price is not what is paid, or not known."""
 
     input_usd_per_million: Dollars = Field(description="US dollars for a million tokens of prompts")
@@ -101,7 +101,7 @@ class JudgeSection(Section):
         ge=1024,
         description="tokens that fit into one call; without it: what is known of the model, else 32000",
     )
-    price: Price | None = Field(
+    price: PriceSection | None = Field(
         default=None, description="what it costs; without it: the list price, where it is known"
     )
     budget_usd_per_hour: Budget | None = Field(
@@ -118,15 +118,15 @@ class JudgeSection(Section):
     )
 
 
-class Answerers(Section):
+class EvaluatorsSection(Section):
     """Who answers the questions that metrics ask, and in which order. The first that answers wins."""
 
     order: Annotated[tuple[AnswererName, ...], GIVEN_AS_LIST] = Field(
         default=("lexical", "embedding", "judge"),
         description="who is asked first; one that is not configured is passed over",
     )
-    lexical: Lexical = Lexical()
-    embedding: Embedding | None = Field(default=None, description="no embeddings unless this section is there")
+    lexical: LexicalSection = LexicalSection()
+    embedding: EmbeddingSection | None = Field(default=None, description="no embeddings unless this section is there")
     judge: JudgeSection | None = Field(default=None, description="no judge unless this section is there")
 
     @field_validator("order")
@@ -138,7 +138,7 @@ class Answerers(Section):
         return order
 
     @model_validator(mode="after")
-    def _asks_whom_it_configures(self) -> Answerers:
+    def _asks_whom_it_configures(self) -> EvaluatorsSection:
         for name, section in (("embedding", self.embedding), ("judge", self.judge)):
             if section is not None and name not in self.order:
                 raise ValueError(f"order does not name {name!r}, which is configured; name it, or take the section out")

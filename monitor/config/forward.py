@@ -61,7 +61,7 @@ Prefix: TypeAlias = Annotated[str, AfterValidator(_is_prefix)]
 HeaderValue: TypeAlias = Annotated[Secret, AfterValidator(_is_value)]
 
 
-class Forward(Section):
+class ForwardSection(Section):
     """Sidecar mode: requests go on, untouched, and the application gets the answer that comes back.
 
     Spans and log records are judged on the way; whatever happens to that, the request goes on. What comes in over gRPC

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from .annotations import AnnotationQueue, Annotations
+from .annotations import AnnotationQueueSection, AnnotationsSection
 from .section import Section
 from .units import PositiveDuration, parse_duration
 
@@ -72,9 +72,10 @@ class LangfuseSink(LangfuseProject):
     web_url: WebAddress | None = Field(
         default=None, description="address of Langfuse in links for people, if it is another than `base_url`"
     )
-    annotations: Annotations | None = Field(
-        default=Annotations(), description="what people say there, held against our verdicts; `null`: it is not read"
+    annotations: AnnotationsSection | None = Field(
+        default=AnnotationsSection(),
+        description="what people say there, held against our verdicts; `null`: it is not read",
     )
-    annotation_queue: AnnotationQueue | None = Field(
+    annotation_queue: AnnotationQueueSection | None = Field(
         default=None, description="have people look at verdicts in doubt; without it nobody is asked"
     )

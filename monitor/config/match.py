@@ -56,7 +56,7 @@ Glob: TypeAlias = Annotated[str, AfterValidator(_valid_glob)]
 Globs: TypeAlias = Annotated[tuple[Glob, ...], BeforeValidator(_as_tuple), WithJsonSchema(_STRING_OR_LIST)]
 
 
-class Match(BaseModel):
+class MatchSection(BaseModel):
     """A condition on a trace; every key that is given must hold, and no key matches everything.
 
     Globs are ``*``, ``?`` and ``[…]``, case-sensitive; a list of globs holds when one of them does (for ``tags``:

@@ -23,15 +23,15 @@ from pydantic_core import core_schema
 
 from scoring.trace.span import Json
 
-from .alerts import Alerts
-from .evaluators import Answerers, Priority
-from .forward import Forward
+from .alerts import AlertsSection
+from .evaluators import EvaluatorsSection, Priority
+from .forward import ForwardSection
 from .langfuse import LangfuseProject, LangfuseSink
-from .match import Match
+from .match import MatchSection
 from .otel_events import OtelEventsSink
-from .references import Reference
+from .references import ReferenceSection
 from .section import GIVEN_AS_LIST, Section
-from .sources import Sources
+from .sources import SourcesSection
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
 from .values import Rate, RubricName, Share
 
@@ -42,7 +42,7 @@ JsonMap: TypeAlias = Annotated[
 ]
 
 
-class Api(Section):
+class ApiSection(Section):
     """The status page, the HTTP API, the probes and ``/metrics``."""
 
     listen: Address = Field(default=parse_address("0.0.0.0:8790"), description="address to listen on, host:port")
@@ -71,7 +71,7 @@ class StoreSection(Section):
     )
 
 
-class Assembly(Section):
+class AssemblySection(Section):
     """When a trace is taken as finished."""
 
     grace: Duration = Field(
@@ -99,7 +99,7 @@ class Assembly(Section):
     )
 
 
-class Rule(Section):
+class SamplingRuleSection(Section):
     """A sampling rule: traces that match are kept at ``rate``.
 
     A rule on service and environment alone takes the place of the base rate (the first that matches). Any other rule
@@ -107,11 +107,11 @@ class Rule(Section):
     """
 
     name: str = Field(min_length=1, description="name of the rule, told in a trace's story")
-    match: Match = Field(description="which traces it is for")
+    match: MatchSection = Field(description="which traces it is for")
     rate: Rate = Field(description="share of the traces to keep, in (0, 1]")
 
 
-class Sampling(Section):
+class SamplingSection(Section):
     """Which share of the traces is judged. Consistent by trace id; the weight travels with the verdict."""
 
     rate: Rate = Field(default=0.01, description="base rate, share of all traces, in (0, 1]")
@@ -121,7 +121,7 @@ class Sampling(Section):
         "hash of it, for ids that are not uniformly random or that a sampler upstream has already drawn by "
         "(costs a hash a trace, and the agreement with other samplers)",
     )
-    rules: Annotated[tuple[Rule, ...], GIVEN_AS_LIST] = Field(
+    rules: Annotated[tuple[SamplingRuleSection, ...], GIVEN_AS_LIST] = Field(
         default=(),
         description="exceptions from the base rate, in order; what the largest rate of all could keep is held until "
         "its trace is whole, whatever its service, so a rule of rate 1 has all spans committed for a while",
@@ -129,7 +129,7 @@ class Sampling(Section):
 
     @field_validator("rules")
     @classmethod
-    def _named_once(cls, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    def _named_once(cls, rules: tuple[SamplingRuleSection, ...]) -> tuple[SamplingRuleSection, ...]:
         names = [rule.name for rule in rules]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -137,13 +137,13 @@ class Sampling(Section):
         return rules
 
 
-class RouteConfig(Section):
+class RouteSection(Section):
     """Which rubrics judge which traces. The first route that matches wins."""
 
     name: str | None = Field(
         default=None, min_length=1, description="name told in a trace's story (default: routes[N])"
     )
-    match: Match = Field(default=Match(), description="which traces it is for; without it: all")
+    match: MatchSection = Field(default=MatchSection(), description="which traces it is for; without it: all")
     rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = Field(
         description="rubrics to judge by; an empty list excludes what matches"
     )
@@ -169,13 +169,13 @@ class RouteConfig(Section):
         return name
 
 
-class Sessions(Section):
+class SessionsSection(Section):
     """Conversations: traces that share a session id, judged as one when no more come. Off unless configured.
 
     Every trace is then held until it is whole, whatever the sampling rate, for only then its session is known.
     """
 
-    routes: Annotated[tuple[RouteConfig, ...], GIVEN_AS_LIST] = Field(
+    routes: Annotated[tuple[RouteSection, ...], GIVEN_AS_LIST] = Field(
         min_length=1,
         description="which rubrics judge which sessions; the first that matches wins. A rubric judges sessions or "
         "traces, never both: a pass rate is of one kind of thing",
@@ -192,7 +192,7 @@ class Sessions(Section):
     max_turns: int = Field(default=200, gt=1, description="a session of more traces is judged as cut short (pressure)")
 
 
-class RubricOverride(Section):
+class RubricSection(Section):
     """What may be changed in a rubric. A changed rubric has another version."""
 
     pass_mark: float | None = Field(
@@ -226,7 +226,7 @@ class JsonlSink(Section):
     path: FilePath = Field(description="file to append to, relative to the working directory")
 
 
-class Sinks(Section):
+class SinksSection(Section):
     """Where verdicts go, besides metrics and the API."""
 
     jsonl: JsonlSink | None = Field(default=None, description="append verdicts to a JSON Lines file")
@@ -236,13 +236,13 @@ class Sinks(Section):
     )
 
 
-class Metrics(Section):
+class MetricsSection(Section):
     """Prometheus metrics."""
 
     label_cap: int = Field(default=50, ge=1, description="distinct values of a label; more are counted as `__other__`")
 
 
-class Log(Section):
+class LogSection(Section):
     """Logs on standard error. Contents of traces are never logged."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
@@ -254,37 +254,37 @@ class Log(Section):
 class Config(Section):
     """The whole configuration of a monitor."""
 
-    api: Api = Api()
-    sources: Sources = Sources()
-    forward: Forward | None = Field(default=None, description="sidecar mode; without it nothing goes on")
+    api: ApiSection = ApiSection()
+    sources: SourcesSection = SourcesSection()
+    forward: ForwardSection | None = Field(default=None, description="sidecar mode; without it nothing goes on")
     store: StoreSection = StoreSection()
-    assembly: Assembly = Assembly()
-    sampling: Sampling = Sampling()
-    routes: Annotated[tuple[RouteConfig, ...], GIVEN_AS_LIST] = Field(
+    assembly: AssemblySection = AssemblySection()
+    sampling: SamplingSection = SamplingSection()
+    routes: Annotated[tuple[RouteSection, ...], GIVEN_AS_LIST] = Field(
         default=(), description="which rubrics judge which traces; without any: `metadata.task` names the rubric"
     )
-    sessions: Sessions | None = Field(default=None, description="judge conversations of several traces as one")
+    sessions: SessionsSection | None = Field(default=None, description="judge conversations of several traces as one")
     scenarios: Mapping[str, JsonMap] = Field(
         default_factory=dict,
         description="scenarios by name, or the path of a YAML file of them, relative to this file",
         json_schema_extra={"type": ["object", "string"]},
     )
-    references: Annotated[tuple[Reference, ...], GIVEN_AS_LIST] = Field(
-        default=(Reference(metadata="expected_outcome"),),
+    references: Annotated[tuple[ReferenceSection, ...], GIVEN_AS_LIST] = Field(
+        default=(ReferenceSection(metadata="expected_outcome"),),
         description="where expected outcomes stand; the first found wins",
     )
-    answerers: Answerers = Answerers()
-    rubrics: Mapping[RubricName, RubricOverride] = Field(
+    answerers: EvaluatorsSection = EvaluatorsSection()
+    rubrics: Mapping[RubricName, RubricSection] = Field(
         default_factory=dict, description="changes to rubrics, by rubric id"
     )
-    alerts: Alerts = Alerts()
-    sinks: Sinks = Sinks()
-    metrics: Metrics = Metrics()
-    log: Log = Log()
+    alerts: AlertsSection = AlertsSection()
+    sinks: SinksSection = SinksSection()
+    metrics: MetricsSection = MetricsSection()
+    log: LogSection = LogSection()
 
     @field_validator("rubrics")
     @classmethod
-    def _within_scale(cls, rubrics: Mapping[str, RubricOverride]) -> Mapping[str, RubricOverride]:
+    def _within_scale(cls, rubrics: Mapping[str, RubricSection]) -> Mapping[str, RubricSection]:
         from scoring.rubrics import RUBRICS  # noqa: PLC0415  # as above
 
         for name, override in rubrics.items():

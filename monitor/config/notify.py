@@ -108,7 +108,7 @@ class SlackReceiver(Section):
     reasons: bool = Field(default=True, description="whether reasons of failing traces are sent")
 
 
-class Notify(Section):
+class NotifySection(Section):
     """One of those who are told: exactly one of `alertmanager`, `webhook` and `slack`."""
 
     name: str | None = Field(
@@ -121,7 +121,7 @@ class Notify(Section):
     slack: SlackReceiver | None = Field(default=None, description="a Slack incoming webhook")
 
     @model_validator(mode="after")
-    def _is_one(self) -> Notify:
+    def _is_one(self) -> NotifySection:
         said = [kind for kind in ("alertmanager", "webhook", "slack") if getattr(self, kind) is not None]
         if len(said) != 1:
             raise ValueError(
@@ -135,7 +135,7 @@ class Notify(Section):
         return "alertmanager" if self.alertmanager else "webhook" if self.webhook else "slack"
 
 
-def names(entries: tuple[Notify, ...]) -> list[str]:
+def names(entries: tuple[NotifySection, ...]) -> list[str]:
     """The name of each entry: its own, else its kind, numbered where it comes again."""
     found: list[str] = []
     for entry in entries:
@@ -148,7 +148,7 @@ def names(entries: tuple[Notify, ...]) -> list[str]:
     return found
 
 
-class Links(Section):
+class LinksSection(Section):
     """What messages link to."""
 
     trace: TraceUrl | None = Field(

@@ -24,7 +24,7 @@ def _valid_key(key: str) -> str:
 Key: TypeAlias = Annotated[str, AfterValidator(_valid_key)]
 
 
-class Reference(Section):
+class ReferenceSection(Section):
     """Where the expected outcome of a trace stands: one of the first four keys.
 
     What is found elsewhere than in the trace is looked for again every minute; one that comes, changes or goes within
@@ -61,7 +61,7 @@ class Reference(Section):
     )
 
     @model_validator(mode="after")
-    def _one_place(self) -> Reference:
+    def _one_place(self) -> ReferenceSection:
         places = [self.metadata, self.langfuse_dataset, self.langfuse_corrections or None, self.file]
         if sum(place is not None for place in places) != 1:
             raise ValueError("needs exactly one of metadata, langfuse_dataset, langfuse_corrections and file")

@@ -13,7 +13,7 @@ from scoring.verdict.rubric import Criterion, Rubric
 from scoring.verdict.score_name import score_name
 
 from . import Config
-from .model import RubricOverride
+from .model import RubricSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,6 @@ def reached(config: Config) -> dict[str, Rubric]:
     return {name: rubrics[name] for name in sorted(routed | config.session_rubrics)}
 
 
-def _as_selected(rubric: Rubric, change: RubricOverride) -> Rubric:
+def _as_selected(rubric: Rubric, change: RubricSection) -> Rubric:
     """The rubric with the metrics that its judge's configuration selects, where there is one."""
     return rubric if change.judge_config is None else agent_rubric(parse_judge_config(change.judge_config))

@@ -8,7 +8,7 @@ from typing import Annotated, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from .match import Match
+from .match import MatchSection
 from .model import Config
 
 
@@ -51,7 +51,7 @@ def section_at(location: Sequence[str | int]) -> type[BaseModel] | None:
 
 def keys_of(section: type[BaseModel]) -> tuple[str, ...]:
     """The keys of a section as an operator writes them."""
-    if section is Match:
+    if section is MatchSection:
         return tuple("metadata.KEY" if name == "metadata" else name for name in section.model_fields)
     return tuple(section.model_fields)
 

@@ -16,7 +16,7 @@ CertificateFile: TypeAlias = Annotated[Path, Field(strict=False)]
 Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
 
 
-class Auth(Section):
+class AuthSection(Section):
     """Who may send. Without this section everybody who can reach the address may."""
 
     bearer: Annotated[tuple[Secret, ...], GIVEN_AS_LIST] = Field(
@@ -29,13 +29,13 @@ class Auth(Section):
     )
 
     @model_validator(mode="after")
-    def _somebody(self) -> Auth:
+    def _somebody(self) -> AuthSection:
         if not self.bearer and not self.basic:
             raise ValueError("names nobody who may send; give bearer or basic, or take the section out")
         return self
 
 
-class Tls(Section):
+class TlsSection(Section):
     """Encryption of what is received, over HTTP and gRPC alike."""
 
     certificate: CertificateFile = Field(description="the server's certificate with its chain, PEM")
@@ -45,7 +45,7 @@ class Tls(Section):
     )
 
 
-class Otlp(Section):
+class OtlpSection(Section):
     """OTLP traces and logs, as protobuf or JSON over HTTP, and over gRPC.
 
     HTTP paths are `/v1/traces`, `/v1/logs` and `/v1/metrics` (answered and dropped), and the same below
@@ -59,8 +59,8 @@ class Otlp(Section):
     max_request_bytes: SizeField = Field(
         default=64 * 2**20, description="largest request body accepted, bytes after decompression; larger ones get 413"
     )
-    auth: Auth | None = Field(default=None, description="credentials of senders; without it none are asked for")
-    tls: Tls | None = Field(default=None, description="encryption; without it none")
+    auth: AuthSection | None = Field(default=None, description="credentials of senders; without it none are asked for")
+    tls: TlsSection | None = Field(default=None, description="encryption; without it none")
     requests_per_second: float | None = Field(
         default=None,
         gt=0.0,
@@ -72,8 +72,8 @@ class Otlp(Section):
     )
 
 
-class Sources(Section):
+class SourcesSection(Section):
     """Where traces come from."""
 
-    otlp: Otlp = Otlp()
+    otlp: OtlpSection = OtlpSection()
     langfuse: LangfuseSource | None = Field(default=None, description="read traces from Langfuse")

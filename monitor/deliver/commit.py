@@ -11,34 +11,34 @@ from typing import Any
 
 from integrations.jsonl import JsonLines
 from integrations.prometheus.exporter import Exporter
-from integrations.store.sqlite import Finished, Store, StoredTurn, StoreError
+from integrations.store.sqlite import FinishedTrace, Store, StoredTurn, StoreError
 from monitor.alerting.observation import observe, observe_stored
-from monitor.alerting.schedule import Rounds
+from monitor.alerting.schedule import EvaluationSchedule
 from monitor.alerting.watch import Watch
 from monitor.alerting.windows import Windows
 from monitor.deliver.langfuse.sink import ScoresOut
-from monitor.evaluate.result import Ending
+from monitor.evaluate.result import TraceResult
 from monitor.ingest.assembler import Assembler
-from monitor.ingest.outcomes import Ledger, Reason
+from monitor.ingest.outcomes import Reason, TraceOutcomes
 from monitor.runtime.metric_labels import NOT_WRITTEN
-from monitor.sessions.windows import Identity, Sessions, StoredTurnHead
+from monitor.sessions.windows import Identity, SessionWindows, StoredTurnHead
 from scoring.verdict.violations import violations
 
 
-class Books:
+class Commit:
     """The books of one monitor. All of it runs in the event loop."""
 
     def __init__(
         self,
         *,
         store: Store,
-        sessions: Sessions | None,
+        sessions: SessionWindows | None,
         assembler: Assembler,
-        ledger: Ledger,
+        ledger: TraceOutcomes,
         exporter: Exporter,
         windows: Windows,
         watch: Watch,
-        rounds: Rounds,
+        rounds: EvaluationSchedule,
         scores_out: ScoresOut | None,
         lines: JsonLines | None,
     ) -> None:
@@ -46,7 +46,7 @@ class Books:
         self._ledger, self._exporter, self._windows = ledger, exporter, windows
         self._watch, self._rounds, self._scores_out, self._lines = watch, rounds, scores_out, lines
 
-    async def commit(self, endings: Sequence[Ending]) -> dict[bytes, StoreError]:
+    async def commit(self, endings: Sequence[TraceResult]) -> dict[bytes, StoreError]:
         """Write endings, each on its own; returns once they are on disk: those that the store refused, by trace id."""
         whole = [ending for ending in endings if ending.reason is not Reason.LATE]
         answers = await self._store.finish_each([self._finished(ending) for ending in whole])
@@ -59,10 +59,10 @@ class Books:
                     refused[ending.trace_id] = error
         return refused
 
-    def _finished(self, ending: Ending) -> Finished:
+    def _finished(self, ending: TraceResult) -> FinishedTrace:
         turn = self._join(ending)
         session = turn.key if turn is not None else ending.turn.former if ending.turn is not None else None
-        return Finished(
+        return FinishedTrace(
             trace_id=ending.trace_id,
             service=ending.service,
             reason=ending.reason.value,
@@ -78,7 +78,7 @@ class Books:
             referred=ending.lookups,
         )
 
-    def _join(self, ending: Ending) -> StoredTurn | None:
+    def _join(self, ending: TraceResult) -> StoredTurn | None:
         """The session that the trace joins; what is not committed after that joins again."""
         if self._sessions is None or ending.turn is None:
             return None
@@ -86,7 +86,7 @@ class Books:
         key = self._sessions.join(identity, ending.trace_id, len(text), ending.ended_ns, former=ending.turn.former)
         return StoredTurn(key=key, turn=text, **identity._asdict()) if key is not None else None
 
-    def record(self, ending: Ending) -> None:
+    def record(self, ending: TraceResult) -> None:
         """Ledger, metrics and windows learn of an ending that is committed."""
         if not ending.session:  # the books are of traces
             self._ledger.ended(ending.service, ending.reason, revision=ending.revision)
@@ -123,7 +123,7 @@ class Books:
         if self._sessions is not None:
             self._sessions.restore(map(_turn_head, self._store.recover_turns()))
 
-    def _write(self, ending: Ending) -> None:
+    def _write(self, ending: TraceResult) -> None:
         """Verdicts as JSON lines. The file is a copy for people; the store keeps the truth."""
         if self._lines and ending.changed:
             said = zip(ending.verdicts, ending.said, strict=True)

@@ -12,10 +12,10 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
-from integrations.delivery_errors import RefusedError, UnreachableError
-from integrations.store.notification_outbox import Mail, Shelf, Waiting
+from integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from integrations.store.notification_outbox import NotificationOutbox, NotificationQueue, PendingNotice
 from integrations.store.sqlite import StoreError
-from scoring.status.export_snapshot import ExportStanding, ExportState
+from scoring.status.export_snapshot import ExportSnapshot, ExportState
 
 log = logging.getLogger("sidejudge.courier")
 
@@ -41,13 +41,14 @@ class Destination(Protocol):
     @property
     def gather_s(self) -> float: ...
 
-    def together(self, entries: Sequence[Waiting], /) -> Sequence[Waiting]:
+    def together(self, entries: Sequence[PendingNotice], /) -> Sequence[PendingNotice]:
         """The first of them, at least one, that go in one delivery."""
 
-    async def deliver(self, entries: Sequence[Waiting], /) -> Mapping[int, str]:
+    async def deliver(self, entries: Sequence[PendingNotice], /) -> Mapping[int, str]:
         """Return once all are taken but those that are returned: why each was refused for good, by ``seq``.
 
-        Raises ``UnreachableError`` when they may be taken later, ``RefusedError`` when none of them ever will be.
+        Raises ``DestinationUnreachableError`` when they may be taken later, ``RefusedError`` when none of them ever
+        will be.
         """
 
 
@@ -55,13 +56,13 @@ Exported = Callable[[str, int, int, int], None]
 """Is told destination, how many were handed over, how many of them were not accepted, and when (ns)."""
 
 
-class Courier:
+class Dispatcher:
     """One destination's deliveries, as a task of the event loop between ``start`` and ``close``."""
 
     def __init__(
         self,
         destination: Destination,
-        mail: Mail,
+        mail: NotificationOutbox,
         *,
         clock_ns: Callable[[], int],
         exported: Exported = lambda *_: None,
@@ -97,11 +98,11 @@ class Courier:
                 task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def standing(self, shelves: Mapping[str, Shelf]) -> ExportStanding:
+    def standing(self, shelves: Mapping[str, NotificationQueue]) -> ExportSnapshot:
         """How it stands; where it is well and something was set aside before, the reason says why that was."""
-        shelf = shelves.get(self.name, Shelf())
+        shelf = shelves.get(self.name, NotificationQueue())
         last_ns = self._last_success_ns
-        return ExportStanding(
+        return ExportSnapshot(
             destination=self.name, state=self._state, reason=self._reason or shelf.reason or "",
             waiting=shelf.waiting, oldest_s=None if shelf.oldest_ns is None else shelf.oldest_ns / 1e9,
             dead=shelf.parked, last_success_s=None if last_ns is None else last_ns / 1e9,
@@ -130,14 +131,14 @@ class Courier:
             entries = self._destination.together(waiting)
             try:
                 refused = await self._destination.deliver(entries)
-            except UnreachableError as error:
+            except DestinationUnreachableError as error:
                 return await self._unreachable(entries, error)
             except RefusedError as error:
                 refused = {entry.seq: error.reason for entry in entries}
             await self._settle(entries, refused)
         return None
 
-    async def _settle(self, entries: Sequence[Waiting], refused: Mapping[int, str]) -> None:
+    async def _settle(self, entries: Sequence[PendingNotice], refused: Mapping[int, str]) -> None:
         now_ns = self._clock_ns()
         taken = [entry.seq for entry in entries if entry.seq not in refused]
         await self._mail.settle(taken, refused)
@@ -150,7 +151,7 @@ class Courier:
         else:
             self._state, self._reason = "stopped", next(iter(refused.values()), "")
 
-    async def _unreachable(self, entries: Sequence[Waiting], error: UnreachableError) -> float:
+    async def _unreachable(self, entries: Sequence[PendingNotice], error: DestinationUnreachableError) -> float:
         now_ns = self._clock_ns()
         if self._state != "retrying":
             log.warning("cannot deliver; tried again", extra={"destination": self.name, "cause": error.reason})

@@ -21,12 +21,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from monitor.api.report import Report
-from monitor.evaluate.result import Ending
-from scoring.status.service_status import Standing
+from monitor.api.report import MonitorReport
+from monitor.evaluate.result import TraceResult
+from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Status
 
-from .traffic import Traffic
+from .traffic import SampleTraffic
 
 if TYPE_CHECKING:
     from monitor.runtime.app import Monitor
@@ -82,7 +82,7 @@ class Scene:
         self._console.print(what, soft_wrap=True)
 
     async def _send(self, otlp: str) -> None:
-        where, traffic = urlsplit(otlp), Traffic()
+        where, traffic = urlsplit(otlp), SampleTraffic()
         connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=5)
         with contextlib.closing(connection):
             for seconds, wrong, what in cycle(self._acts):
@@ -104,12 +104,12 @@ class Scene:
                 self._failures_told = 0
                 self._report(report)
 
-    def _report(self, report: Report) -> None:
+    def _report(self, report: MonitorReport) -> None:
         self._say(_table(report.standings))
         counts = ", ".join(f"{reason} {count}" for reason, count in report.ended.items() if count)
         self._say(f"[dim]traces: {report.seen} seen, {report.open} open; {counts}[/dim]")
 
-    def _changed(self, standing: Standing) -> bool:
+    def _changed(self, standing: ServiceStatus) -> bool:
         key = (standing.service, standing.environment, standing.rubric)
         now = standing.appraisal.status
         before = self._statuses.get(key, Status.INSUFFICIENT_DATA)
@@ -123,7 +123,7 @@ class Scene:
         )
         return True
 
-    def _hear(self, ending: Ending) -> None:
+    def _hear(self, ending: TraceResult) -> None:
         """Tell a few of the failures; the page shows the rest."""
         for verdict in ending.changed:
             if verdict.passed is False and self._failures_told < 2:
@@ -140,7 +140,7 @@ def _post(connection: http.client.HTTPConnection, body: bytes) -> None:
     connection.getresponse().read()
 
 
-def _table(standings: Iterable[Standing]) -> Table:
+def _table(standings: Iterable[ServiceStatus]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("service", "rubric", "status", "pass rate", "bounds", "n"):  # 80 columns must do
         table.add_column(

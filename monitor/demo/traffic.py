@@ -33,7 +33,7 @@ class Sent:
     spoilt: bool
 
 
-class Traffic:
+class SampleTraffic:
     """Endless sample traffic. The same seed gives the same stories; ids are fresh in every run."""
 
     def __init__(self, seed: int = 7) -> None:

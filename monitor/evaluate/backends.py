@@ -16,14 +16,14 @@ from scoring.case.case import Case
 from scoring.questions.question import NoAnswer, Question, Reply
 
 
-class Answerer(Protocol):
+class Backend(Protocol):
     """Answers questions about a case, all of a round together. It never raises: what fails is a failed ``NoAnswer``."""
 
     async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
         """Replies to those questions that it knows something of; the others are left out."""
 
 
-class Judge(Answerer, Protocol):
+class JudgeBackendProtocol(Backend, Protocol):
     """An answerer that costs money and may be out of reach."""
 
     def can_answer(self, question: Question) -> bool:
@@ -67,11 +67,11 @@ class Synchronous:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answerers:
+class Backends:
     """The answerers in the order in which they are asked. ``judge`` is the one of them that is a judge, if any is."""
 
-    order: tuple[Answerer, ...]
-    judge: Judge | None = None
+    order: tuple[Backend, ...]
+    judge: JudgeBackendProtocol | None = None
 
     async def ask(self, case: Case, questions: Sequence[Question], admit: Admit) -> dict[Question, Reply]:
         """Replies to as many questions as anybody said something of."""

@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from integrations.prometheus.judge_metrics import KnownJudge
-from integrations.provider.errors import Kind, ProviderError
+from integrations.provider.errors import ProviderError, ProviderErrorKind
 from monitor.config import Config
 from monitor.config.evaluators import JudgeSection
 from scoring.case.case import Case
 from scoring.evaluators import lexical
 from scoring.questions.question import Question, Reply
-from scoring.status.judge_snapshot import JudgeStanding, ModelStanding, Spending
+from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 
-from .backends import Answerers, Synchronous
+from .backends import Backends, Synchronous
 
 if TYPE_CHECKING:
-    from integrations.judge.client import Model
+    from integrations.judge.client import JudgeModel
     from integrations.provider.library import LiteLLM
-    from monitor.evaluate.embedding.embedding_backend import EmbeddingAnswerer
-    from monitor.evaluate.embedding.observer import Observer as EmbeddingObserver
-    from monitor.evaluate.embedding.vector_cache import Shelf
-    from monitor.evaluate.judge.judge_backend import JudgeAnswerer, Memory
-    from monitor.evaluate.judge.observer import Observer
+    from monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
+    from monitor.evaluate.embedding.observer import EmbeddingObserver
+    from monitor.evaluate.embedding.vector_cache import VectorCacheStorage
+    from monitor.evaluate.judge.judge_backend import JudgeBackend, JudgeStorage
+    from monitor.evaluate.judge.observer import JudgeObserver
     from monitor.evaluate.judge.settings import JudgeSettings
 
-    from .judge_queue import Docket
+    from .judge_queue import JudgeQueue
 
 log = logging.getLogger("sidejudge.judge")
 
@@ -37,13 +37,13 @@ FLAGS = ("contradiction", "disagreement")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answering:
+class EvaluationBackends:
     """Who answers: ``at_once`` without waiting, the ``others`` after that."""
 
     at_once: Callable[[Case, Question], Reply] | None
-    others: Answerers | None = None
-    judge: JudgeAnswerer | None = None
-    embedding: EmbeddingAnswerer | None = None
+    others: Backends | None = None
+    judge: JudgeBackend | None = None
+    embedding: EmbeddingBackend | None = None
     library: LiteLLM | None = None
 
     async def warm(self) -> None:
@@ -67,19 +67,19 @@ class Answering:
 def answering(
     config: Config,
     *,
-    memory: Memory,
-    vectors: Shelf,
-    observer: Observer | None,
+    memory: JudgeStorage,
+    vectors: VectorCacheStorage,
+    observer: JudgeObserver | None,
     embedding_observer: EmbeddingObserver | None = None,
     clock_ns: Callable[[], int],
-) -> Answering:
+) -> EvaluationBackends:
     """The answerers of a configuration, in its order. Nothing is loaded and nobody asked yet.
 
     ``memory`` is where the judge's answers and cost are kept, ``vectors`` where those of embedded texts are.
     """
     section = config.answerers
     if section.judge is None and section.embedding is None:
-        return Answering(at_once=lexical.answer if "lexical" in section.order else None)
+        return EvaluationBackends(at_once=lexical.answer if "lexical" in section.order else None)
     from integrations.provider.library import LiteLLM  # noqa: PLC0415
 
     library = LiteLLM()
@@ -95,9 +95,9 @@ def answering(
     known = {"lexical": Synchronous(lexical.answer), "embedding": embedding, "judge": judge}
     order = {name: answerer for name in section.order if (answerer := known[name]) is not None}
     first = next(iter(order)) == "lexical"
-    return Answering(
+    return EvaluationBackends(
         at_once=lexical.answer if first else None,
-        others=Answerers(order=tuple(order.values())[first:], judge=judge),
+        others=Backends(order=tuple(order.values())[first:], judge=judge),
         judge=judge,
         embedding=embedding,
         library=library,
@@ -107,18 +107,18 @@ def answering(
 def _judge(
     section: JudgeSection,
     library: LiteLLM,
-    memory: Memory,
-    observer: Observer | None,
+    memory: JudgeStorage,
+    observer: JudgeObserver | None,
     clock_ns: Callable[[], int],
-) -> JudgeAnswerer:
+) -> JudgeBackend:
     from integrations.judge.client import JudgeClient  # noqa: PLC0415
-    from monitor.evaluate.judge.judge_backend import JudgeAnswerer  # noqa: PLC0415
-    from monitor.evaluate.judge.observer import Unobserved  # noqa: PLC0415
+    from monitor.evaluate.judge.judge_backend import JudgeBackend  # noqa: PLC0415
+    from monitor.evaluate.judge.observer import SilentJudgeObserver  # noqa: PLC0415
 
-    from .judge_log import JudgeWatch  # noqa: PLC0415
+    from .judge_log import JudgeLog  # noqa: PLC0415
 
-    watch = JudgeWatch(observer or Unobserved(), lambda: clock_ns() / 1e9)
-    judge = JudgeAnswerer(
+    watch = JudgeLog(observer or SilentJudgeObserver(), lambda: clock_ns() / 1e9)
+    judge = JudgeBackend(
         judge_settings(section), client=JudgeClient(library), memory=memory, observer=watch, clock_ns=clock_ns
     )
     watch.watch(judge)
@@ -143,13 +143,13 @@ def judge_settings(section: JudgeSection) -> JudgeSettings:
     )
 
 
-def _model(name: str, section: JudgeSection) -> Model:
+def _model(name: str, section: JudgeSection) -> JudgeModel:
     """One judge. Address, key and price are those of ``model``: a panel's members of other providers have their own."""
-    from integrations.judge.client import Model, Price  # noqa: PLC0415
+    from integrations.judge.client import JudgeModel, TokenPrice  # noqa: PLC0415
 
     own = name.partition("/")[0] == section.model.partition("/")[0]
     price = section.price
-    return Model(
+    return JudgeModel(
         name=name,
         api_base=section.api_base if own else None,
         api_key=section.api_key.get_secret_value() if section.api_key is not None and own else None,
@@ -158,7 +158,7 @@ def _model(name: str, section: JudgeSection) -> Model:
         top_p=section.top_p,
         max_tokens=section.max_tokens,
         seed=section.seed,
-        price=Price(
+        price=TokenPrice(
             input_usd_per_million=price.input_usd_per_million, output_usd_per_million=price.output_usd_per_million
         )
         if price is not None and name == section.model
@@ -171,10 +171,12 @@ def known_judge(config: Config) -> KnownJudge | None:
     section = config.answerers.judge
     if section is None:
         return None
-    return KnownJudge(models=(section.model, *section.panel), failures=(*Kind, PARSE_ERROR), flags=FLAGS)
+    return KnownJudge(models=(section.model, *section.panel), failures=(*ProviderErrorKind, PARSE_ERROR), flags=FLAGS)
 
 
-def judge_standing(config: Config, judge: JudgeAnswerer | None, docket: Docket, now_s: float) -> JudgeStanding | None:
+def judge_standing(
+    config: Config, judge: JudgeBackend | None, docket: JudgeQueue, now_s: float
+) -> JudgeSnapshot | None:
     """How the judge stands; None without one."""
     section = config.answerers.judge
     if judge is None or section is None:
@@ -182,10 +184,10 @@ def judge_standing(config: Config, judge: JudgeAnswerer | None, docket: Docket, 
     from monitor.evaluate.judge.budget import DAY_S, HOUR_S  # noqa: PLC0415
 
     oldest_ns = docket.backlog.oldest_ns
-    return JudgeStanding(
+    return JudgeSnapshot(
         name=judge.name,
         models=tuple(
-            ModelStanding(
+            JudgeModelSnapshot(
                 model=name,
                 circuit=state.circuit.value,
                 reason=state.reason,

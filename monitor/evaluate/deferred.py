@@ -15,7 +15,7 @@ from .evaluation import Spent
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DeferredPlace:
     """A trace's place in the order of age. ``since_ns`` is when it first had to wait, in ns since the epoch.
 
     ``share`` is the judged share at which it was drawn, None before: asked again, it is not drawn again. ``attempts``
@@ -29,12 +29,12 @@ class Place:
     spent: Spent = field(default_factory=dict, compare=False)
 
 
-class Backlog:
+class DeferredTraces:
     """Traces in order of age. ``max_waiting`` bounds how many, ``max_wait_ns`` how long each."""
 
     def __init__(self, *, max_waiting: int, max_wait_ns: int) -> None:
         self._max_waiting, self._max_wait_ns = max_waiting, max_wait_ns
-        self._closings: dict[bytes, tuple[Place, Closing]] = {}
+        self._closings: dict[bytes, tuple[DeferredPlace, Closing]] = {}
         self._order: list[tuple[int, int, bytes]] = []
         self._number = 0
 
@@ -49,12 +49,12 @@ class Backlog:
         """Since when the oldest waits; None when none does."""
         return self._order[0][0] if self._closings else None
 
-    def place(self, now_ns: int) -> Place:
+    def place(self, now_ns: int) -> DeferredPlace:
         """A place behind all others."""
         self._number += 1
-        return Place(now_ns, self._number)
+        return DeferredPlace(now_ns, self._number)
 
-    def park(self, closing: Closing, place: Place) -> None:
+    def park(self, closing: Closing, place: DeferredPlace) -> None:
         """Let a trace wait at its place; one that comes back stands where it stood."""
         self._closings[closing.trace_id] = (place, closing)
         heapq.heappush(self._order, (place.since_ns, place.number, closing.trace_id))
@@ -64,12 +64,12 @@ class Backlog:
         place, waiting = self._closings[closing.trace_id]
         self._closings[closing.trace_id] = (place, replace(closing, revision=waiting.revision))
 
-    def next(self) -> tuple[Place, Closing]:
+    def next(self) -> tuple[DeferredPlace, Closing]:
         """Take out the oldest."""
         *_, trace_id = heapq.heappop(self._order)
         return self._closings.pop(trace_id)
 
-    def overdue(self, now_ns: int) -> Iterator[tuple[Place, Closing]]:
+    def overdue(self, now_ns: int) -> Iterator[tuple[DeferredPlace, Closing]]:
         """Take out what is beyond the bounds: what has waited too long, and the oldest while too many wait."""
         while self._order:
             late = self._order[0][0] + self._max_wait_ns <= now_ns

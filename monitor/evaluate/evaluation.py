@@ -11,7 +11,7 @@ from types import GeneratorType
 from typing import TypeAlias, TypeVar
 
 from scoring.case.case import Case
-from scoring.questions.question import Answer, Evaluation, NoAnswer, Question, Reply, Steps
+from scoring.questions.question import Answer, NoAnswer, PendingMetrics, Question, Reply, Steps
 from scoring.result.result import Judgement, Result
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Selection, Verdict, reach_verdict
@@ -23,7 +23,7 @@ Spent: TypeAlias = Mapping[tuple[str, str], tuple[Judgement, ...]]
 NOBODY = NoAnswer("no answerer is configured for this question")
 
 
-class Hearing:
+class Evaluation:
     """All metrics of all rubrics of a case, advanced together: what two of them ask, now or later, is asked once.
 
     ``at_once`` answers without waiting (None: nobody does); metrics are advanced as far as it carries them before
@@ -50,7 +50,7 @@ class Hearing:
                     asking[rubric.id, metric.id] = begun
                 else:
                     told[metric.id] = begun  # type: ignore[assignment]  # all steps are generators of Python's own
-        self._evaluation = Evaluation(asking)
+        self._evaluation = PendingMetrics(asking)
         self._advance()
 
     @property

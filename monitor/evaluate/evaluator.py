@@ -12,8 +12,8 @@ from scoring.result.result import Failed
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Selection, Verdict, reach_verdict
 
-from .backends import Admit, Answerers
-from .evaluation import Hearing
+from .backends import Admit, Backends
+from .evaluation import Evaluation
 
 
 class Evaluator:
@@ -28,23 +28,23 @@ class Evaluator:
         self,
         rubrics: Mapping[str, Rubric],
         at_once: Callable[[Case, Question], Reply] | None = lexical.answer,
-        others: Answerers | None = None,
+        others: Backends | None = None,
     ) -> None:
         self._rubrics = rubrics
         self._at_once = at_once
         self.others = others
 
-    def open(self, case: Case, names: Sequence[str]) -> Hearing:
+    def open(self, case: Case, names: Sequence[str]) -> Evaluation:
         """Begin: everything that can be told without waiting. A rubric that is named twice speaks once.
 
         Where nobody else is configured nothing is left open.
         """
-        hearing = Hearing(case, [self._rubrics[name] for name in dict.fromkeys(names)], self._at_once)
+        hearing = Evaluation(case, [self._rubrics[name] for name in dict.fromkeys(names)], self._at_once)
         while self.others is None and hearing.open:
             hearing.give({})
         return hearing
 
-    async def finish(self, hearing: Hearing, admit: Admit = lambda: None) -> None:
+    async def finish(self, hearing: Evaluation, admit: Admit = lambda: None) -> None:
         """Ask the others, round after round, until nothing is open. Metrics are advanced in a worker thread."""
         while self.others is not None and (questions := hearing.open):
             replies = await self.others.ask(hearing.case, questions, admit)

@@ -13,13 +13,13 @@ from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import Decision
 from monitor.sessions.turns import SessionTurn
 
-from .evaluation import Hearing
+from .evaluation import Evaluation
 
 log = logging.getLogger("sidejudge.pipeline")
 
 
 @dataclass(slots=True, kw_only=True)
-class Trial:
+class EvaluationJob:
     """What is known of a trace so far. ``reason`` is why it ends without a hearing; ``before`` what was said earlier.
 
     ``chunks`` is how many of its parts were read; of a session, the number of the last turn. ``turn`` is what the trace
@@ -35,7 +35,7 @@ class Trial:
     last_span_ns: int | None = None
     priority: Priority = "normal"
     decision: Decision | None = None
-    hearing: Hearing | None = None
+    hearing: Evaluation | None = None
     reason: Reason | None = None
     turn: SessionTurn | None = None
     lookups: tuple[tuple[bytes, bytes | None], ...] = ()
@@ -77,7 +77,7 @@ class Trial:
         return told if decision.upstream == 1.0 else {**told, "upstream": decision.upstream}
 
 
-def fail(trial: Trial, error: Exception) -> None:
+def fail(trial: EvaluationJob, error: Exception) -> None:
     """A bug of ours: it is logged, and the trace ends as an error."""
     log.error("could not judge a trace", extra={"trace_id": trial.trace_id.hex()}, exc_info=error)
     trial.reason, trial.hearing = Reason.ERROR, None

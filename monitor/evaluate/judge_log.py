@@ -7,37 +7,43 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from integrations.judge.client import Completion
-from integrations.provider.errors import Usage
+from integrations.provider.errors import ProviderUsage
 from monitor.evaluate.judge.breaker import BreakerState, Circuit
-from monitor.evaluate.judge.observer import Flag, Observer
+from monitor.evaluate.judge.observer import Flag, JudgeObserver
 from scoring.case.case import Case
 
 log = logging.getLogger("sidejudge.judge")
 
 
-class Watched(Protocol):
+class JudgeLogObserver(Protocol):
     """The circuit breaker of each model."""
 
     def states(self) -> Mapping[str, BreakerState]: ...
 
 
-class JudgeWatch:
+class JudgeLog:
     """An observer before another one. ``watch`` says whose breakers are looked at after each attempt."""
 
-    def __init__(self, then: Observer, clock_s: Callable[[], float]) -> None:
+    def __init__(self, then: JudgeObserver, clock_s: Callable[[], float]) -> None:
         self._then = then
         self._clock_s = clock_s
-        self._watched: Watched | None = None
+        self._watched: JudgeLogObserver | None = None
         self._out: dict[str, float] = {}
 
-    def watch(self, watched: Watched) -> None:
+    def watch(self, watched: JudgeLogObserver) -> None:
         self._watched = watched
 
     def hearing(self, case: Case) -> None:
         self._then.hearing(case)
 
     def attempted(
-        self, model: str, *, duration_s: float, usage: Usage, failure: str | None, completion: Completion | None = None
+        self,
+        model: str,
+        *,
+        duration_s: float,
+        usage: ProviderUsage,
+        failure: str | None,
+        completion: Completion | None = None,
     ) -> None:
         self._then.attempted(model, duration_s=duration_s, usage=usage, failure=failure, completion=completion)
         for name, state in self._watched.states().items() if self._watched is not None else ():

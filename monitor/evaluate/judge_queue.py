@@ -18,11 +18,11 @@ from typing import Final
 from monitor.ingest.assembler import Closing
 from scoring.questions.question import NoAnswer
 
-from .backends import OUTAGE, OVER_BUDGET, Judge, PostponedError
-from .deferred import Backlog, Place
-from .job import Trial, fail
-from .result import Ending
-from .stages import Trials
+from .backends import OUTAGE, OVER_BUDGET, JudgeBackendProtocol, PostponedError
+from .deferred import DeferredPlace, DeferredTraces
+from .job import EvaluationJob, fail
+from .result import TraceResult
+from .stages import EvaluationStages
 
 log = logging.getLogger("sidejudge.pipeline")
 
@@ -36,7 +36,7 @@ class _GivenUp:
     """A trace beyond the bounds of the backlog, and the answer that it gets in the judge's stead."""
 
     closing: Closing
-    place: Place
+    place: DeferredPlace
     instead: NoAnswer
 
 
@@ -44,22 +44,22 @@ class _GivenUp:
 class _Way:
     """A trial under way. ``resumed``: it has waited for its turn. ``asked``: the judge was asked."""
 
-    trial: Trial
-    place: Place
+    trial: EvaluationJob
+    place: DeferredPlace
     resumed: bool = False
     instead: NoAnswer | None = None
     asked: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
-class Docket:
+class JudgeQueue:
     """``room`` is how many trials may be under way at a time. Everything here happens on the event loop."""
 
-    trials: Trials
-    backlog: Backlog
+    trials: EvaluationStages
+    backlog: DeferredTraces
     clock_ns: Callable[[], int]
     room: int
-    through: dict[bytes, Ending] = field(default_factory=dict)
+    through: dict[bytes, TraceResult] = field(default_factory=dict)
     """Endings that are to be committed, by trace id."""
     progress: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever a trial is through, or goes back to wait."""
@@ -89,7 +89,7 @@ class Docket:
             or any(given_up.closing.trace_id == trace_id for given_up in self._given_up)
         )
 
-    def take(self, trial: Trial) -> None:
+    def take(self, trial: EvaluationJob) -> None:
         """A trial at which something is open: it begins if there is room, else it waits behind the others."""
         place = self.backlog.place(self.clock_ns())
         if self.under_way < self.room:
@@ -126,7 +126,7 @@ class Docket:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     @property
-    def _judge(self) -> Judge | None:
+    def _judge(self) -> JudgeBackendProtocol | None:
         others = self.trials.evaluator.others
         return others.judge if others is not None else None
 
@@ -140,7 +140,7 @@ class Docket:
             return 0
         return 1 if self._careful else self.room
 
-    async def _open(self, closing: Closing, place: Place, instead: NoAnswer | None) -> None:
+    async def _open(self, closing: Closing, place: DeferredPlace, instead: NoAnswer | None) -> None:
         trial = await asyncio.to_thread(self.trials.open, closing)
         if trial.hearing is not None:
             trial.hearing.resume(place.spent)
@@ -150,7 +150,9 @@ class Docket:
             self.through[trial.trace_id] = await asyncio.to_thread(self.trials.end, trial, self.clock_ns())
             self.progress.set()
 
-    def _begin(self, trial: Trial, place: Place, *, resumed: bool = False, instead: NoAnswer | None = None) -> None:
+    def _begin(
+        self, trial: EvaluationJob, place: DeferredPlace, *, resumed: bool = False, instead: NoAnswer | None = None
+    ) -> None:
         way = _Way(trial=trial, place=place, resumed=resumed, instead=instead)
         self._under_way[trial.trace_id] = asyncio.create_task(self._go(way))
 
@@ -205,7 +207,7 @@ class Docket:
             self._draw(way, self._judge)
         return None if way.trial.waits else _NOT_DRAWN
 
-    def _draw(self, way: _Way, judge: Judge) -> None:
+    def _draw(self, way: _Way, judge: JudgeBackendProtocol) -> None:
         """The third pass. A trace that comes back was drawn already, and is paid for."""
         priority, before = way.trial.priority, way.place.share
         way.place = replace(way.place, share=way.trial.draw(judge.share(priority) if before is None else before))

@@ -16,12 +16,12 @@ from typing import TypeAlias
 
 from monitor.ingest.assembler import Closing
 
-from .job import Trial
-from .judge_queue import Docket
-from .result import Ending
-from .stages import Trials
+from .job import EvaluationJob
+from .judge_queue import JudgeQueue
+from .result import TraceResult
+from .stages import EvaluationStages
 
-Commit: TypeAlias = Callable[[Sequence[Ending]], Awaitable[Mapping[bytes, BaseException]]]
+Commit: TypeAlias = Callable[[Sequence[TraceResult]], Awaitable[Mapping[bytes, BaseException]]]
 """Writes endings, each all of it or nothing; those that were refused and why, by trace id."""
 
 BATCH = 64
@@ -43,11 +43,11 @@ class Pipeline:
     ``listeners`` hear of the others after that, in the event loop: ledger, metrics, windows, sinks.
     """
 
-    trials: Trials
-    docket: Docket
+    trials: EvaluationStages
+    docket: JudgeQueue
     commit: Commit
     clock_ns: Callable[[], int]
-    listeners: list[Callable[[Ending], None]] = field(default_factory=list)
+    listeners: list[Callable[[TraceResult], None]] = field(default_factory=list)
     waiting: deque[Closing] = field(default_factory=deque)
 
     async def drain(self) -> None:
@@ -101,10 +101,10 @@ class Pipeline:
         self.waiting.extendleft(closing for closing in reversed(batch) if closing.trace_id in refused)
         await self._tell(through, refused)
 
-    def _open_and_end(self, batch: Sequence[Closing]) -> tuple[list[Trial], list[Ending]]:
+    def _open_and_end(self, batch: Sequence[Closing]) -> tuple[list[EvaluationJob], list[TraceResult]]:
         """The trials that wait for answers, and the endings of the others."""
-        waiting: list[Trial] = []
-        through: list[Trial] = []
+        waiting: list[EvaluationJob] = []
+        through: list[EvaluationJob] = []
         for trial in self.trials.open_all(batch):
             (waiting if trial.waits else through).append(trial)
         return waiting, self.trials.end_all(through, self.clock_ns)
@@ -117,7 +117,7 @@ class Pipeline:
                 del self.docket.through[ending.trace_id]
         await self._tell(through, refused)
 
-    async def _tell(self, endings: Sequence[Ending], refused: Mapping[bytes, BaseException]) -> None:
+    async def _tell(self, endings: Sequence[TraceResult], refused: Mapping[bytes, BaseException]) -> None:
         """Tell of the endings that are on disk, then raise why one was refused.
 
         A store may take some and refuse others: what it took is told now, for a retry would find nothing new. Whoever
@@ -135,15 +135,15 @@ class Pipeline:
         for error in refused.values():
             raise error
 
-    def _tell_of(self, ending: Ending) -> None:
+    def _tell_of(self, ending: TraceResult) -> None:
         for listener in self.listeners:
             listener(ending)
 
 
-def one_by_one(commit: Callable[[Ending], Awaitable[None]]) -> Commit:
+def one_by_one(commit: Callable[[TraceResult], Awaitable[None]]) -> Commit:
     """To commit several endings with what commits one of them, and raises where it is refused."""
 
-    async def each(endings: Sequence[Ending]) -> Mapping[bytes, BaseException]:
+    async def each(endings: Sequence[TraceResult]) -> Mapping[bytes, BaseException]:
         answers = await asyncio.gather(*map(commit, endings), return_exceptions=True)
         return {ending.trace_id: error for ending, error in zip(endings, answers, strict=True) if error is not None}
 

@@ -19,7 +19,7 @@ _NOT_SUBSTANCE = ("created_at", "revision", "cost_usd", "judge")
 
 
 @record(frozen=True, slots=True, kw_only=True)
-class Ending:
+class TraceResult:
     """How a trace ended: its one reason, its verdicts, and the story that explains it.
 
     ``changed`` are the verdicts that are new or differ from what was said before; only they leave the house again.

@@ -17,7 +17,7 @@ from monitor.ingest.assembler import Closing
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import Decision
 from monitor.route.router import Excluded, Router
-from monitor.sessions.turns import Conversations
+from monitor.sessions.turns import SessionTurns
 from scoring.case.case import Case
 from scoring.case.extract import extract
 from scoring.trace.instant import written
@@ -25,10 +25,10 @@ from scoring.trace.trace import Trace
 from scoring.verdict.verdict import State, Verdict
 
 from .batching import in_step
-from .evaluation import Hearing
+from .evaluation import Evaluation
 from .evaluator import Evaluator
-from .job import Trial, fail
-from .result import Ending, reason_of, revise
+from .job import EvaluationJob, fail
+from .result import TraceResult, reason_of, revise
 
 
 class Archive(Protocol):
@@ -59,7 +59,7 @@ def _go_on() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trials:
+class EvaluationStages:
     """Opens and ends trials: reading, drawing, routing, and what becomes of the verdicts. Safe in any one thread.
 
     ``conversations`` is None where sessions are not judged, ``references`` where they are in the traces alone.
@@ -71,32 +71,32 @@ class Trials:
     router: Router
     evaluator: Evaluator
     reference_keys: Sequence[str]
-    conversations: Conversations | None = None
+    conversations: SessionTurns | None = None
     references: References | None = None
     give_way: Callable[[], None] = _go_on
 
-    def open(self, closing: Closing) -> Trial:
+    def open(self, closing: Closing) -> EvaluationJob:
         """Everything between a closed trace and the first question to somebody who has to be waited for."""
         return self.open_all([closing])[0]
 
-    def open_all(self, closings: Iterable[Closing]) -> list[Trial]:
+    def open_all(self, closings: Iterable[Closing]) -> list[EvaluationJob]:
         """Open several, each of another trace."""
-        trials = [Trial(closing=closing, service=closing.origin.service) for closing in closings]
+        trials = [EvaluationJob(closing=closing, service=closing.origin.service) for closing in closings]
         self.give_way()
         read = self.archive.chunks_and_stories([trial.trace_id for trial in trials])
         in_step([self._opening(trial, *of_it) for trial, of_it in zip(trials, read, strict=True)])
         return trials
 
-    def end(self, trial: Trial, now_ns: int) -> Ending:
+    def end(self, trial: EvaluationJob, now_ns: int) -> TraceResult:
         """The ending of a trial at which nothing is open, without committing anything."""
         return self._ending(trial, self._reached(trial, now_ns), now_ns)
 
-    def end_all(self, trials: Sequence[Trial], clock_ns: Callable[[], int]) -> list[Ending]:
+    def end_all(self, trials: Sequence[EvaluationJob], clock_ns: Callable[[], int]) -> list[TraceResult]:
         """End several."""
         reached = [(trial, now_ns := clock_ns(), self._reached(trial, now_ns)) for trial in trials]
         return [self._ending(trial, verdicts, now_ns) for trial, now_ns, verdicts in reached]
 
-    def _reached(self, trial: Trial, now_ns: int) -> tuple[Verdict, ...]:
+    def _reached(self, trial: EvaluationJob, now_ns: int) -> tuple[Verdict, ...]:
         self.give_way()
         try:
             if trial.hearing is not None:
@@ -105,10 +105,10 @@ class Trials:
             fail(trial, error)
         return ()
 
-    def _ending(self, trial: Trial, verdicts: tuple[Verdict, ...], now_ns: int) -> Ending:
+    def _ending(self, trial: EvaluationJob, verdicts: tuple[Verdict, ...], now_ns: int) -> TraceResult:
         before = trial.before["verdicts"] if trial.before and trial.reason is not Reason.LATE else []
         current, changed = revise(verdicts, before)
-        return Ending(
+        return TraceResult(
             trace_id=trial.trace_id,
             service=trial.service,
             reason=trial.reason or Reason.ERROR,
@@ -129,7 +129,7 @@ class Trials:
             said=tuple(verdict.to_json() for verdict in current),
         )
 
-    def _opening(self, trial: Trial, payloads: list[bytes], before: dict[str, Any] | None) -> Iterator[None]:
+    def _opening(self, trial: EvaluationJob, payloads: list[bytes], before: dict[str, Any] | None) -> Iterator[None]:
         self.give_way()
         closing = trial.closing
         trial.chunks, trial.before = len(payloads), before
@@ -144,7 +144,7 @@ class Trials:
         except Exception as error:  # noqa: BLE001  # as above
             fail(trial, error)
 
-    def _hear(self, trial: Trial, payloads: Sequence[bytes]) -> Iterator[None]:
+    def _hear(self, trial: EvaluationJob, payloads: Sequence[bytes]) -> Iterator[None]:
         closing = trial.closing
         kept = decode_kept(payloads)
         yield
@@ -191,7 +191,7 @@ class Trials:
         yield
         self._refer(trial, case, self.router, decision.probability)
 
-    def _hear_session(self, trial: Trial) -> None:
+    def _hear_session(self, trial: EvaluationJob) -> None:
         stored = self.archive.turns(trial.trace_id)
         if self.conversations is None or not stored:
             trial.reason = Reason.LATE
@@ -208,7 +208,7 @@ class Trials:
         else:
             trial.reason = Reason.SAMPLED_OUT
 
-    def _refer(self, trial: Trial, case: Case, router: Router, probability: float) -> None:
+    def _refer(self, trial: EvaluationJob, case: Case, router: Router, probability: float) -> None:
         """Put a case that was drawn with this probability before the rubrics that its route names."""
         route = router.route(case)
         if isinstance(route, Excluded):
@@ -225,7 +225,7 @@ class Trials:
         self.give_way()
         trial.hearing = self.evaluator.open(case, route.rubrics)
 
-    def _verdicts(self, trial: Trial, hearing: Hearing, now_ns: int) -> tuple[Verdict, ...]:
+    def _verdicts(self, trial: EvaluationJob, hearing: Evaluation, now_ns: int) -> tuple[Verdict, ...]:
         selection = trial.decision.selection if trial.decision is not None else "random"
         verdicts = hearing.verdicts(created_at=written(now_ns), selection=selection)
         if hearing.dropped:

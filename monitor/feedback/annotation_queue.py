@@ -16,13 +16,13 @@ from typing import Any, Final, Protocol
 
 from integrations.langfuse.annotations import Annotation
 from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.queues import ObjectType, holds, put, queues_named
-from scoring.status.agreement_snapshot import QueueStanding
-from scoring.verdict.review_reason import Doubt, doubt
+from scoring.status.agreement_snapshot import AnnotationQueueSnapshot
+from scoring.verdict.review_reason import ReviewReason, doubt
 from scoring.verdict.rubric import Rubric
 
-from .human_labels import Facts
+from .human_labels import LabelObserver
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -35,7 +35,7 @@ MOST_KNOWN: Final = 5_000
 """Objects that were put in and are remembered."""
 
 
-class Records(Protocol):
+class QueueRecords(Protocol):
     """What is read of the store."""
 
     def verdicts_since(self, since_ns: int, /) -> list[dict[str, Any]]: ...
@@ -45,10 +45,10 @@ class Records(Protocol):
 class _Doubtful:
     object_id: str
     kind: ObjectType
-    why: Doubt
+    why: ReviewReason
 
 
-class Routing:
+class AnnotationQueueFeeder:
     """Puts verdicts in doubt into one queue, in ticks."""
 
     def __init__(
@@ -58,8 +58,8 @@ class Routing:
         per_hour: int,
         langfuse: Langfuse,
         rubrics: Mapping[str, Rubric],
-        records: Records,
-        facts: Facts,
+        records: QueueRecords,
+        facts: LabelObserver,
         clock_ns: Callable[[], int],
     ) -> None:
         self._name, self._per_hour = queue, per_hour
@@ -83,10 +83,10 @@ class Routing:
         """Whether a label is on something that we put in."""
         return given.subject in self._put or (given.queue is not None and given.queue == self._queue_id)
 
-    def standing(self) -> QueueStanding:
+    def standing(self) -> AnnotationQueueSnapshot:
         """Where it stands."""
-        return QueueStanding(
-            name=self._name, reason=self._reason, put={why.value: self._counts[why] for why in Doubt},
+        return AnnotationQueueSnapshot(
+            name=self._name, reason=self._reason, put={why.value: self._counts[why] for why in ReviewReason},
             left_out=len(self._left_out),
         )  # fmt: skip
 
@@ -104,7 +104,7 @@ class Routing:
                 if each.object_id not in self._put and each.object_id not in self._left_out:
                     await self._take(each, now_ns)
         except LangfuseError as error:
-            if error.kind is Kind.NOT_FOUND:
+            if error.kind is LangfuseErrorKind.NOT_FOUND:
                 self._queue_id = None
             self._say(str(error))
             return
@@ -123,7 +123,7 @@ class Routing:
             trace, session = verdict.get("trace_id"), verdict.get("session_id")
             if why is not None and (trace or session):
                 found.append(_Doubtful(str(trace or session), "TRACE" if trace else "SESSION", why))
-        return sorted(found, key=lambda each: list(Doubt).index(each.why))
+        return sorted(found, key=lambda each: list(ReviewReason).index(each.why))
 
     async def _take(self, each: _Doubtful, now_ns: int) -> None:
         if sum(at > now_ns - _HOUR_NS for at in self._put.values()) >= self._per_hour:
@@ -142,7 +142,7 @@ class Routing:
             try:
                 await put(self._langfuse, queue_id, each.object_id, each.kind)
             except LangfuseError as error:
-                if error.kind is not Kind.REFUSED:
+                if error.kind is not LangfuseErrorKind.REFUSED:
                     raise
                 log.warning("an object was refused by the annotation queue", extra={"cause": str(error)})
                 self._trying, self._left_out[each.object_id] = None, now_ns

@@ -12,11 +12,11 @@ from integrations.store.sqlite import Store, StoreError
 from monitor.config.langfuse import LangfuseSink
 from monitor.deliver.langfuse.sink import ScoresOut
 from scoring.alerts.observed import Agreement
-from scoring.status.agreement_snapshot import AgreementStanding
+from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.verdict.rubric import Rubric
 
-from .annotation_queue import Routing
-from .human_labels import People
+from .annotation_queue import AnnotationQueueFeeder
+from .human_labels import HumanLabels
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -26,7 +26,7 @@ ROUTE_NS: Final = 30 * 10**9
 """How often verdicts in doubt are put into the queue."""
 
 
-class Annotating:
+class LangfuseFeedback:
     """Reads what people say and asks them to look, in a task of its own, through the connection of ``scores_out``."""
 
     def __init__(
@@ -40,11 +40,11 @@ class Annotating:
     ) -> None:
         self._scores_out, self._clock_ns = scores_out, clock_ns
         queue, read = config.annotation_queue, config.annotations
-        self._routing = None if queue is None else Routing(
+        self._routing = None if queue is None else AnnotationQueueFeeder(
             queue=queue.name, per_hour=queue.per_hour, langfuse=scores_out.langfuse, rubrics=rubrics, records=store,
             facts=store, clock_ns=clock_ns,
         )  # fmt: skip
-        self._people = None if read is None else People(
+        self._people = None if read is None else HumanLabels(
             langfuse=scores_out.langfuse, server=lambda: scores_out.server, rubrics=list(rubrics.values()),
             scores=read.scores, corrections_fail=read.corrections_fail, facts=store, clock_ns=clock_ns,
             asked_for=self._routing.asked_for if self._routing else lambda _: False,
@@ -57,9 +57,9 @@ class Annotating:
         """Kappa by rubric."""
         return self._people.agreements() if self._people else []
 
-    def standing(self) -> AgreementStanding:
+    def standing(self) -> AgreementSnapshot:
         """Where it stands."""
-        found = self._people.standing() if self._people else AgreementStanding(source="langfuse")
+        found = self._people.standing() if self._people else AgreementSnapshot(source="langfuse")
         return replace(found, queue=self._routing.standing()) if self._routing else found
 
     def start(self) -> None:

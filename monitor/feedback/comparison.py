@@ -16,7 +16,7 @@ from scoring.runs.label_line import PASS, Said
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.score_name import pass_name
 
-from .score_names import Asked
+from .score_names import LabelledScore
 
 UNMET: Final = "unmet"
 """There is no verdict of ours on it, as yet."""
@@ -30,11 +30,11 @@ MOST_CORRECTIONS: Final = 2000
 CORRECTING: Final = " (correction)"
 """After who gave it, where a label is a correction."""
 
-Label = tuple[Annotation, Sequence[Asked]]
+Label = tuple[Annotation, Sequence[LabelledScore]]
 """A person's score, and what it is about."""
 
 
-class Comparison:
+class LabelComparison:
     """Has ``agreements`` hear labels together with our scores, and remembers which answers people corrected.
 
     ``corrected`` says by rubric and subject whether we had passed the answer; None: our verdict was neither.
@@ -52,7 +52,7 @@ class Comparison:
 
     async def look_at(self, corrections: Sequence[Annotation], *, v3: bool) -> None:
         """Note of corrected answers whether we had passed them. Raises ``LangfuseError``."""
-        passes = {name: Asked(rubric=name, metric=PASS, ours=pass_name(name)) for name in self._rubrics}
+        passes = {name: LabelledScore(rubric=name, metric=PASS, ours=pass_name(name)) for name in self._rubrics}
         wanted = [score for given in corrections for each in passes.values() for score in each.ids(given.subject)]
         rows = await self._rows(wanted, v3=v3)
         for given in corrections:
@@ -68,7 +68,7 @@ class Comparison:
         if len(known) > MOST_CORRECTIONS:
             del known[next(iter(known))]
 
-    def _hear(self, given: Annotation, about: Asked, rows: Mapping[str, Mapping[str, Any]]) -> str | None:
+    def _hear(self, given: Annotation, about: LabelledScore, rows: Mapping[str, Mapping[str, Any]]) -> str | None:
         said = about.read(given.value)
         if said is None:
             return UNREADABLE
@@ -90,7 +90,7 @@ class Comparison:
         )  # fmt: skip
         return None if kept else UNREADABLE
 
-    def _labeller(self, given: Annotation, about: Asked) -> str | None:
+    def _labeller(self, given: Annotation, about: LabelledScore) -> str | None:
         """Who a pair is of. What somebody says of the verdict itself goes before what their correction says of it."""
         by = given.author or ""
         pair = {"rubric": about.rubric, "metric": about.metric, "subject": given.subject}

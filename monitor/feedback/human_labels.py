@@ -14,16 +14,16 @@ from typing import Any, Final, Protocol
 
 from integrations.langfuse.annotations import Annotation, read_annotations
 from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import Kind, LangfuseError
-from integrations.langfuse.probe import Server
+from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from integrations.langfuse.probe import LangfuseServer
 from monitor.config.annotations import PeopleScore
 from scoring.alerts.agreements import Agreements
 from scoring.alerts.observed import Agreement
 from scoring.runs.calibrated import Calibrated
-from scoring.status.agreement_snapshot import AgreementStanding
+from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.verdict.rubric import Rubric
 
-from .comparison import OTHER_VERSION, UNMET, UNREADABLE, Comparison, Label
+from .comparison import OTHER_VERSION, UNMET, UNREADABLE, Label, LabelComparison
 from .score_names import asked, failing
 
 log = logging.getLogger("sidejudge.langfuse")
@@ -47,14 +47,14 @@ PASSED_OVER: Final = (UNSIGNED, UNMAPPED, ASKED_FOR, UNREADABLE, UNMET, OTHER_VE
 """Why a label says nothing of how far we agree."""
 
 
-class Facts(Protocol):
+class LabelObserver(Protocol):
     """What outlives the process, by name."""
 
     def fact(self, name: str, /) -> Any: ...
     async def keep_fact(self, name: str, value: Mapping[str, object], /) -> None: ...
 
 
-class People:
+class HumanLabels:
     """Reads labels in ticks. ``asked_for`` says whether we asked people to look at what a label is about.
 
     ``corrections_fail`` are rubrics for which a corrected answer is one that a person failed.
@@ -64,10 +64,10 @@ class People:
         self,
         *,
         langfuse: Langfuse,
-        server: Callable[[], Server | None],
+        server: Callable[[], LangfuseServer | None],
         rubrics: Sequence[Rubric],
         scores: Sequence[PeopleScore],
-        facts: Facts,
+        facts: LabelObserver,
         clock_ns: Callable[[], int],
         asked_for: Callable[[Annotation], bool] = lambda _: False,
         corrections_fail: Sequence[str] = (),
@@ -77,7 +77,7 @@ class People:
         self._asked, self._asked_for = asked(rubrics, scores), asked_for
         self._failing = [failing(rubric) for rubric in rubrics if rubric.id in corrections_fail]
         self._agreements = Agreements()
-        self._comparison = Comparison(langfuse, self._rubrics, self._agreements)
+        self._comparison = LabelComparison(langfuse, self._rubrics, self._agreements)
         self._settled: dict[str, tuple[str, str | None]] = {}
         self._settled_ns = 0
         self._slice_ns = FIRST_NS
@@ -122,10 +122,10 @@ class People:
         """Kappa by rubric, for the condition that watches it."""
         return self._told
 
-    def standing(self) -> AgreementStanding:
+    def standing(self) -> AgreementSnapshot:
         """Where it stands."""
         corrected = {rubric: found.values() for rubric, found in self._comparison.corrected.items()}
-        return AgreementStanding(
+        return AgreementSnapshot(
             source="langfuse",
             reason=self._reason,
             read_s=None if self._read_ns is None else self._read_ns / 1e9,
@@ -135,7 +135,7 @@ class People:
             corrected_passes={rubric: sum(map(bool, passed)) for rubric, passed in corrected.items()},
         )
 
-    async def _read(self, server: Server) -> None:
+    async def _read(self, server: LangfuseServer) -> None:
         now_ns = self._clock_ns()
         if self._project != server.project_id:
             self._read_ns, self._project = None, server.project_id
@@ -148,7 +148,7 @@ class People:
             try:
                 passed_over += await self._slice(server, start_ns, end_ns)
             except LangfuseError as error:
-                if error.kind is not Kind.TOO_EXPENSIVE or self._slice_ns <= _HOUR_NS:
+                if error.kind is not LangfuseErrorKind.TOO_EXPENSIVE or self._slice_ns <= _HOUR_NS:
                     raise
                 self._slice_ns //= 2
                 continue
@@ -156,7 +156,7 @@ class People:
             await self._remember(end_ns)
         self._passed_over = passed_over
 
-    async def _slice(self, server: Server, start_ns: int, end_ns: int) -> Counter[str]:
+    async def _slice(self, server: LangfuseServer, start_ns: int, end_ns: int) -> Counter[str]:
         """Read one stretch of time; why labels of it were passed over."""
         rows: list[Annotation] = []
         async for page in read_annotations(self._langfuse, since_ns=start_ns, until_ns=end_ns, v3=server.scores_v3):

@@ -13,7 +13,7 @@ from scoring.verdict.score_name import pass_name, score_name, state_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class LabelledScore:
     """What a score of this name is about: a metric of a rubric, or its pass. ``ours`` is the name of our own score."""
 
     rubric: str
@@ -37,15 +37,15 @@ class Asked:
         return score_id(subject, self.ours), score_id(subject, state_name(self.rubric))
 
 
-def asked(rubrics: Iterable[Rubric], mapped: Iterable[PeopleScore]) -> Mapping[str, list[Asked]]:
+def asked(rubrics: Iterable[Rubric], mapped: Iterable[PeopleScore]) -> Mapping[str, list[LabelledScore]]:
     """By name of a person's score, what it is about: as configured, else the names of our own scores."""
     rubrics = list(rubrics)
-    found: dict[str, list[Asked]] = {}
+    found: dict[str, list[LabelledScore]] = {}
     for score in mapped:
         for rubric in rubrics:
             if rubric.id == score.rubric:
                 metric = score.metric or PASS
-                said = Asked(
+                said = LabelledScore(
                     rubric=rubric.id,
                     metric=metric,
                     ours=_name(rubric, metric),
@@ -56,13 +56,13 @@ def asked(rubrics: Iterable[Rubric], mapped: Iterable[PeopleScore]) -> Mapping[s
     for rubric in rubrics:
         for metric in (PASS, *(c.metric.id for c in (*rubric.criteria, *rubric.opt_in))):
             name = _name(rubric, metric)
-            found.setdefault(name, [Asked(rubric=rubric.id, metric=metric, ours=name)])
+            found.setdefault(name, [LabelledScore(rubric=rubric.id, metric=metric, ours=name)])
     return found
 
 
-def failing(rubric: Rubric) -> Asked:
+def failing(rubric: Rubric) -> LabelledScore:
     """What a correction is about: whether the answer passes, which it did not."""
-    return Asked(rubric=rubric.id, metric=PASS, ours=pass_name(rubric.id))
+    return LabelledScore(rubric=rubric.id, metric=PASS, ours=pass_name(rubric.id))
 
 
 def _name(rubric: Rubric, metric: str) -> str:

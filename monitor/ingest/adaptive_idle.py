@@ -20,7 +20,7 @@ _SERVICES: Final = 1_000
 _NAME_LENGTH: Final = 200
 
 
-class Rhythm:
+class AdaptiveIdle:
     """Learned pauses by service, in ns. Services beyond the bound, and endless names, keep the configured idle."""
 
     def __init__(self, floor_ns: int, ceiling_ns: int) -> None:

@@ -6,21 +6,21 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .anomaly import Kind, Suspicion
+from .anomaly import Anomaly, AnomalyKind
 from .assembler import Closing
-from .fragmentation import FragmentWatch
-from .sampling_skew import SkewWatch
+from .fragmentation import Fragmentation
+from .sampling_skew import SamplingSkew
 
 log = logging.getLogger("sidejudge.traffic")
 
 
 @dataclass(slots=True, kw_only=True)
-class Traffic:
+class TrafficAnomalies:
     """The watches of one monitor. ``skew`` is None where sampling does not go by trace ids."""
 
-    skew: SkewWatch | None
-    fragments: FragmentWatch = field(default_factory=FragmentWatch)
-    _told: dict[tuple[Kind, str | None], Suspicion] = field(default_factory=dict)
+    skew: SamplingSkew | None
+    fragments: Fragmentation = field(default_factory=Fragmentation)
+    _told: dict[tuple[AnomalyKind, str | None], Anomaly] = field(default_factory=dict)
 
     def closed(self, closings: Sequence[Closing]) -> Sequence[Closing]:
         """Look at traces that were closed; return them as they are."""
@@ -28,7 +28,7 @@ class Traffic:
             self.fragments.saw(closing)
         return closings
 
-    def suspicions(self) -> list[Suspicion]:
+    def suspicions(self) -> list[Anomaly]:
         """What is suspected now."""
         skewed = () if self.skew is None else self.skew.suspicions
         return [*skewed, *self.fragments.suspicions]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class AnomalyKind(StrEnum):
     """What is suspected."""
 
     SKEWED_SAMPLING = "skewed_sampling"
@@ -18,10 +18,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suspicion:
+class Anomaly:
     """One line of cause, one of remedy. ``service`` is None when it is about all of them."""
 
-    kind: Kind
+    kind: AnomalyKind
     service: str | None
     cause: str
     remedy: str

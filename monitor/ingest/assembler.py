@@ -26,11 +26,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from integrations.otlp.wire.request import Chunk, Origin
+from integrations.otlp.wire.request import Chunk, ChunkOrigin
 from scoring.trace.record import record
 from scoring.trace.span import Completion
 
-from .adaptive_idle import Rhythm
+from .adaptive_idle import AdaptiveIdle
 
 _SECOND: Final = 1_000_000_000
 
@@ -56,7 +56,7 @@ _WITHOUT_EFFECT: Final = frozenset({Arrival.DUPLICATE, Arrival.TOO_LATE, Arrival
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class AssemblyLimits:
     """Durations in ns, as the configuration's ``assembly`` section has them; bytes are those of the payloads.
 
     ``idle_max_ns`` bounds what idle may grow to for a service that pauses longer; None: it does not grow.
@@ -85,7 +85,7 @@ class Closing:
     trace_id: bytes
     completion: Completion
     revision: int
-    origin: Origin
+    origin: ChunkOrigin
     whole: bool = True
     session: bool = False
     size: int = 0
@@ -93,7 +93,7 @@ class Closing:
 
 @dataclass(slots=True)
 class _Entry:
-    origin: Origin
+    origin: ChunkOrigin
     first_ns: int
     last_ns: int
     ids: set[bytes] | bytes = field(default_factory=set)  # packed, 8 bytes an id, while the trace is closed
@@ -114,8 +114,8 @@ class _Entry:
 class Assembler:
     """Open and lately closed traces. Each opening and reopening is returned by ``due`` exactly once."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self._limits = limits or Limits()
+    def __init__(self, limits: AssemblyLimits | None = None) -> None:
+        self._limits = limits or AssemblyLimits()
         self._open: dict[bytes, _Entry] = {}  # in order of opening: the first is the oldest
         self._closed: dict[bytes, _Entry] = {}
         self._heap: list[tuple[int, bytes]] = []
@@ -123,7 +123,7 @@ class Assembler:
         self._gone: set[bytes] = set()
         self._long_gone: set[bytes] = set()
         self._bytes = 0
-        self._rhythm = Rhythm(self._limits.idle_ns, self._limits.idle_max_ns or 0)
+        self._rhythm = AdaptiveIdle(self._limits.idle_ns, self._limits.idle_max_ns or 0)
 
     @property
     def open_traces(self) -> int:

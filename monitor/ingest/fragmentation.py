@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from .anomaly import Kind, Suspicion
+from .anomaly import Anomaly, AnomalyKind
 from .assembler import Closing
 
 RAISED: Final = 0.2
@@ -22,29 +22,31 @@ _LATEST: Final = 200
 _ENOUGH: Final = 100
 _BEHIND: Final = "behind several monitors, route by trace id (Collector: loadbalancing exporter, routing_key: traceID)"
 _REMEDIES: Final = {
-    Kind.SPLIT_TRACES: f"{_BEHIND}; a single monitor: see whether the application drops spans when its queue is full",
-    Kind.ROOTLESS_TRACES: f"send the spans of the callers here too, and {_BEHIND}",
+    AnomalyKind.SPLIT_TRACES: (
+        f"{_BEHIND}; a single monitor: see whether the application drops spans when its queue is full"
+    ),
+    AnomalyKind.ROOTLESS_TRACES: f"send the spans of the callers here too, and {_BEHIND}",
 }
 _CAUSES: Final = {
-    Kind.SPLIT_TRACES: "lack their root or a parent: their spans go to several places, or are lost",
-    Kind.ROOTLESS_TRACES: "begin below a caller in another process whose spans do not arrive here",
+    AnomalyKind.SPLIT_TRACES: "lack their root or a parent: their spans go to several places, or are lost",
+    AnomalyKind.ROOTLESS_TRACES: "begin below a caller in another process whose spans do not arrive here",
 }
 
 
-class FragmentWatch:
+class Fragmentation:
     """Looks at traces as they are closed for the first time."""
 
     def __init__(self) -> None:
-        self._latest: deque[Kind | None] = deque()
+        self._latest: deque[AnomalyKind | None] = deque()
         self._count = dict.fromkeys(_CAUSES, 0)
-        self._raised: set[Kind] = set()
+        self._raised: set[AnomalyKind] = set()
 
     def saw(self, closing: Closing) -> None:
         """A trace was closed. Revisions, and what was closed early under pressure, tell nothing."""
         if closing.revision > 1 or closing.completion == "pressure":
             return
-        fragment = None if closing.whole else Kind.SPLIT_TRACES
-        self._move(Kind.ROOTLESS_TRACES if closing.completion == "pseudo_root" else fragment)
+        fragment = None if closing.whole else AnomalyKind.SPLIT_TRACES
+        self._move(AnomalyKind.ROOTLESS_TRACES if closing.completion == "pseudo_root" else fragment)
         if len(self._latest) >= _ENOUGH:
             for kind, count in self._count.items():
                 share = count / len(self._latest)
@@ -53,7 +55,7 @@ class FragmentWatch:
                 elif share < LET_GO:
                     self._raised.discard(kind)
 
-    def _move(self, kind: Kind | None) -> None:
+    def _move(self, kind: AnomalyKind | None) -> None:
         self._latest.append(kind)
         if kind is not None:
             self._count[kind] += 1
@@ -61,8 +63,8 @@ class FragmentWatch:
             self._count[gone] -= 1
 
     @property
-    def suspicions(self) -> Iterator[Suspicion]:
+    def suspicions(self) -> Iterator[Anomaly]:
         """What is suspected now."""
         for kind in sorted(self._raised):
             cause = f"{self._count[kind]} of the last {len(self._latest)} traces {_CAUSES[kind]}"
-            yield Suspicion(kind=kind, service=None, cause=cause, remedy=_REMEDIES[kind])
+            yield Anomaly(kind=kind, service=None, cause=cause, remedy=_REMEDIES[kind])

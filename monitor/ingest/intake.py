@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from integrations.otlp.wire.receipt import Encoding, Overloaded, Receipt, Undecodable
-from integrations.otlp.wire.request import Admit, Chunk, Origin, Split, identify, read_headers, split
+from integrations.otlp.wire.request import Admit, Chunk, ChunkOrigin, Split, identify, read_headers, split
 from integrations.otlp.wire.request_json import split_json
 from integrations.otlp.wire.request_logs import LogSplit, split_logs, split_logs_json
 from integrations.store.sqlite import StoredChunk, StoreError
 
 from .assembler import Arrival, Assembler
-from .outcomes import Ledger, Reason
+from .outcomes import Reason, TraceOutcomes
 from .sampler import Sampler, incoming_threshold
-from .sampling_skew import SkewWatch
+from .sampling_skew import SamplingSkew
 
-__all__ = ["Counts", "Intake", "Overloaded", "Receipt", "Undecodable"]
+__all__ = ["Intake", "IntakeCounts", "Overloaded", "Receipt", "Undecodable"]
 
 _log = logging.getLogger("sidejudge.intake")
 
@@ -37,7 +37,7 @@ _ENTRY_BYTES: Final = 200
 """What remembering one costs beside its own bytes."""
 
 
-class Committing(Protocol):
+class ChunkStore(Protocol):
     """What the intake asks of a store."""
 
     async def append(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...
@@ -52,7 +52,7 @@ _LOGS: Final[dict[Encoding, Callable[[bytes, Admit], LogSplit]]] = {"protobuf": 
 
 
 @dataclass(slots=True)
-class Counts:
+class IntakeCounts:
     """Spans, log records and requests since start.
 
     ``late`` ones came after the late window, ``duplicate`` ones were known. ``untraced_logs`` belong to no span,
@@ -85,16 +85,16 @@ class Intake:
         self,
         *,
         sampler: Sampler,
-        store: Committing,
+        store: ChunkStore,
         assembler: Assembler,
-        ledger: Ledger,
+        ledger: TraceOutcomes,
         max_waiting_bytes: int = 64 << 20,
         clock_ns: Callable[[], int] = time.time_ns,
         wake: Callable[[], None] | None = None,
     ) -> None:
         self._sampler = sampler
         self._hashed = sampler.source == "hashed"
-        self.skew = None if self._hashed else SkewWatch(sampler.base)
+        self.skew = None if self._hashed else SamplingSkew(sampler.base)
         """Whether trace ids are as random as sampling presumes; None where it does not go by them."""
         self._store = store
         self._assembler = assembler
@@ -102,11 +102,11 @@ class Intake:
         self._max_waiting = max_waiting_bytes
         self._clock = clock_ns
         self._wake = wake
-        self._origins: dict[bytes, Origin] = {}
+        self._origins: dict[bytes, ChunkOrigin] = {}
         self._remembered = 0
-        self._shared: dict[tuple[str | None, str | None], Origin] = {}
+        self._shared: dict[tuple[str | None, str | None], ChunkOrigin] = {}
         self._waiting = 0
-        self.counts = Counts()
+        self.counts = IntakeCounts()
 
     @property
     def waiting_bytes(self) -> int:
@@ -157,11 +157,11 @@ class Intake:
             self.counts.undecodable += 1
             raise
 
-    def _admit(self, resource: bytes) -> Origin:
+    def _admit(self, resource: bytes) -> ChunkOrigin:
         origin = self._origins.get(resource)
         if origin is None:
             service, environment = identify(resource)
-            origin = Origin(service, environment, self._sampler.admission, self._hashed)
+            origin = ChunkOrigin(service, environment, self._sampler.admission, self._hashed)
             # Resources that differ only in what nobody asks about (a pod's name) share one origin.
             origin = self._shared.setdefault((service, environment), origin)
             self._remembered += len(resource) + _ENTRY_BYTES
@@ -259,5 +259,5 @@ def _restored(stored: StoredChunk) -> Chunk:
         trace_id=stored.trace_id,
         payload=stored.payload,
         headers=read_headers(stored.payload, stored.trace_id),
-        origin=Origin(stored.service, stored.environment, stored.threshold),
+        origin=ChunkOrigin(stored.service, stored.environment, stored.threshold),
     )

@@ -6,36 +6,36 @@ from typing import Any
 
 from integrations.otlp.proxy.forward import Forward
 from integrations.otlp.proxy.upstream import Upstream
-from integrations.otlp.server.active_requests import Passing
-from integrations.otlp.server.admission import Gate
+from integrations.otlp.server.active_requests import ActiveRequests
+from integrations.otlp.server.admission import Admission
 from integrations.otlp.server.cors import Cors
 from integrations.otlp.server.grpc_receiver import GrpcReceiver
 from integrations.otlp.server.paths import signal_of
-from integrations.otlp.server.receiver import Receiver
+from integrations.otlp.server.receiver import OtlpReceiver
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from monitor.api.routes import PROBES
 from monitor.config import Config
-from monitor.config.forward import Forward as ForwardSection
-from monitor.config.sources import Otlp
+from monitor.config.forward import ForwardSection
+from monitor.config.sources import OtlpSection
 
-from .intake import Counts, Intake
+from .intake import Intake, IntakeCounts
 from .server import DRAIN_S, AddressError, bind
 from .tls import check_authority, read
 
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # a name for it, not a bind
 
 
-class Front:
+class Listeners:
     """Everything that listens for exports but the HTTP server itself, which the monitor starts with ``app``.
 
     ``passing`` is told while requests go on.
     """
 
-    def __init__(self, config: Config, intake: Intake, passing: Passing) -> None:
+    def __init__(self, config: Config, intake: Intake, passing: ActiveRequests) -> None:
         otlp = config.sources.otlp
         self._config = config
         self.certificates = read(otlp.tls) if otlp.tls else None
-        self.receiver = Receiver(
+        self.receiver = OtlpReceiver(
             intake.consume,
             otlp.max_request_bytes,
             logs=intake.consume_logs,
@@ -73,7 +73,7 @@ class Front:
 
         return app
 
-    def receiving(self, counts: Counts) -> Receiving:
+    def receiving(self, counts: IntakeCounts) -> Receiving:
         """What has come in, by these counts of the intake."""
         receiver = self.receiver
         return Receiving(
@@ -125,16 +125,16 @@ class Front:
             await self.forward.close(DRAIN_S)
 
 
-def _gate(otlp: Otlp) -> Gate:
+def _gate(otlp: OtlpSection) -> Admission:
     auth = otlp.auth
-    return Gate(
+    return Admission(
         tokens=[token.get_secret_value() for token in auth.bearer] if auth else (),
         users={name: password.get_secret_value() for name, password in auth.basic.items()} if auth else {},
         requests_per_second=otlp.requests_per_second,
     )
 
 
-def _forward(section: ForwardSection, receiver: Receiver, passing: Passing) -> Forward:
+def _forward(section: ForwardSection, receiver: OtlpReceiver, passing: ActiveRequests) -> Forward:
     if section.ca is not None:
         check_authority(section.ca, "forward.ca")
     replaced = {name: value.get_secret_value() for name, value in section.headers.items()}

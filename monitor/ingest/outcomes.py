@@ -59,7 +59,7 @@ class Balance:
     revisions: int
 
 
-class Ledger:
+class TraceOutcomes:
     """Counts traces seen, open and ended, per service and reason. Not thread-safe: it lives on the event loop.
 
     Sampled-out traces are counted once per trace id though their spans come in many requests, and so are those that are

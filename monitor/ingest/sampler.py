@@ -52,9 +52,9 @@ __all__ = [
     "NEVER",
     "Decision",
     "Randomness",
-    "Rule",
     "Sampler",
-    "Sampling",
+    "SamplingPolicy",
+    "SamplingRule",
     "incoming_threshold",
     "probability",
     "random_bits",
@@ -92,7 +92,7 @@ def random_bits(trace_id: bytes, source: Randomness, trace_states: Iterable[str]
     return min(stated) if stated else randomness(trace_id)
 
 
-class Condition(Protocol):
+class SamplingCondition(Protocol):
     """Which traces a rule is for; ``needs_content`` when more than their resource must be read to tell."""
 
     @property
@@ -100,18 +100,18 @@ class Condition(Protocol):
     def matches(self, case: Case) -> bool: ...
 
 
-class Rule(Protocol):
+class SamplingRule(Protocol):
     """A sampling rule of the configuration: what ``match`` selects is kept at ``rate``."""
 
     @property
     def name(self) -> str: ...
     @property
-    def match(self) -> Condition: ...
+    def match(self) -> SamplingCondition: ...
     @property
     def rate(self) -> float: ...
 
 
-class Sampling(Protocol):
+class SamplingPolicy(Protocol):
     """The sampling part of the configuration: a base rate, rules, and what decides."""
 
     @property
@@ -119,7 +119,7 @@ class Sampling(Protocol):
     @property
     def randomness(self) -> Randomness: ...
     @property
-    def rules(self) -> Sequence[Rule]: ...
+    def rules(self) -> Sequence[SamplingRule]: ...
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class Decision:
 class Sampler:
     """Decides by the ``sampling`` section of the configuration."""
 
-    def __init__(self, config: Sampling, *, whatever: bool = False) -> None:
+    def __init__(self, config: SamplingPolicy, *, whatever: bool = False) -> None:
         """``whatever``: the first pass keeps everything, for something else than a rule will ask for whole traces."""
         self.source: Final = config.randomness
         self._whatever = whatever
@@ -170,7 +170,7 @@ class Sampler:
         """The first pass, for a trace of whose spans nothing is known: whether any rule could keep it."""
         return random_bits(trace_id, self.source) >= self.admission
 
-    def may_keep(self, trace_id: bytes, may_match: Callable[[Rule], bool]) -> bool:
+    def may_keep(self, trace_id: bytes, may_match: Callable[[SamplingRule], bool]) -> bool:
         """Between the passes: whether the second may keep it, where ``may_match`` tells which rules still may hold."""
         if self._whatever:
             return True

@@ -25,7 +25,7 @@ from scoring.lexical.label import label
 from scoring.statistics.evidence import against_rate, against_uniform
 from scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 
-from .anomaly import Kind, Suspicion
+from .anomaly import Anomaly, AnomalyKind
 from .sampler import NEVER, probability
 
 FALSE_ALARM: Final = 1e-6
@@ -51,7 +51,7 @@ class _Seen:
     """Traces seen and traces that reached the base rate's threshold, of the last whole generation, if it alarmed."""
 
 
-class SkewWatch:
+class SamplingSkew:
     """Counts traces by their leading random bits. ``base`` is the base rate's threshold, in [0, 2**56]."""
 
     def __init__(self, base: int, *, generation: int = GENERATION) -> None:
@@ -86,7 +86,7 @@ class SkewWatch:
         return max(against_uniform(seen.bins), against_rate(seen.reached, seen.n, self._rate)) >= _ALARM
 
     @property
-    def suspicions(self) -> Iterator[Suspicion]:
+    def suspicions(self) -> Iterator[Anomaly]:
         """What is suspected now, a line a service."""
         for service, seen in self._seen.items():
             if self._alarms(seen):
@@ -94,9 +94,9 @@ class SkewWatch:
             elif seen.standing is not None:
                 yield self._suspicion(service, *seen.standing)
 
-    def _suspicion(self, service: str, n: int, reached: int) -> Suspicion:
-        return Suspicion(
-            kind=Kind.SKEWED_SAMPLING,
+    def _suspicion(self, service: str, n: int, reached: int) -> Anomaly:
+        return Anomaly(
+            kind=AnomalyKind.SKEWED_SAMPLING,
             service=service,
             cause=f"trace ids of {label(service)!r} are not uniformly random: {reached} of {n} traces reach the base "
             f"rate's threshold, where {self._rate * n:.4g} are expected; a sampler upstream may have drawn "

@@ -11,7 +11,7 @@ from typing import Any
 
 import uvicorn
 
-from monitor.config.sources import Tls
+from monitor.config.sources import TlsSection
 
 DRAIN_S = 1
 """Seconds that open requests get when the monitor ends; a sidecar has about two in all."""
@@ -46,10 +46,10 @@ def address(listener: socket.socket, scheme: str = "http") -> str:
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-class Server:
+class HttpServer:
     """One ASGI application on one bound socket. ``start`` returns once it accepts; ``stop`` drains and closes."""
 
-    def __init__(self, app: Any, listener: socket.socket, tls: Tls | None = None) -> None:
+    def __init__(self, app: Any, listener: socket.socket, tls: TlsSection | None = None) -> None:
         config = uvicorn.Config(
             app,
             http="httptools",

@@ -6,14 +6,14 @@ import ssl
 from pathlib import Path
 
 from integrations.otlp.server.grpc_receiver import Certificates
-from monitor.config.sources import Tls
+from monitor.config.sources import TlsSection
 
 
 class CertificateError(Exception):
     """A certificate or key that cannot be used; the message names the configuration key."""
 
 
-def read(tls: Tls, key: str = "sources.otlp.tls") -> Certificates:
+def read(tls: TlsSection, key: str = "sources.otlp.tls") -> Certificates:
     """The files of a ``tls`` section. Raises :class:`CertificateError`."""
     made = Certificates(
         chain=_bytes(tls.certificate, f"{key}.certificate"),

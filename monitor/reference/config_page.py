@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticUndefined
 
-from monitor.config import Config, Match
+from monitor.config import Config, MatchSection
 from monitor.config.environment import NOT_KEYS, name_of
 from monitor.config.shape import bare, item_of, keys_of
 from monitor.config.units import Address, Duration, size_text
@@ -45,7 +45,7 @@ def _sections(section: type[BaseModel], at: tuple[str, ...]) -> Iterator[str]:
     for name, declared in section.model_fields.items():
         annotation = bare(declared.annotation)
         item = item_of(annotation)
-        if annotation is Match:
+        if annotation is MatchSection:
             rows.append(_row(section, name, (*at, name), "a [match](#match)"))
         elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
             inner.append((annotation, (*at, name)))
@@ -83,7 +83,7 @@ def _default(name: str, value: object) -> str:
         return "–"
     if name.endswith("_bytes") and isinstance(value, int):
         return f"`{size_text(value)}`"
-    if isinstance(value, Match):
+    if isinstance(value, MatchSection):
         return "anything"
     if isinstance(value, tuple):
         shown = (
@@ -115,10 +115,10 @@ def _is_list(annotation: object) -> bool:
 
 
 def _match_section() -> str:
-    text = (Match.__doc__ or "").split("\n\n", 1)
+    text = (MatchSection.__doc__ or "").split("\n\n", 1)
     rows = "\n".join(
         f"| `{shown}` | {cell(declared.description or '')} |"
-        for shown, declared in zip(keys_of(Match), Match.model_fields.values(), strict=True)
+        for shown, declared in zip(keys_of(MatchSection), MatchSection.model_fields.values(), strict=True)
     )
     head = " ".join(text[0].split()) + "\n\n" + " ".join(text[1].split())
     return f"## match\n\n{head.replace('``', '`')}\n\n| key | meaning |\n|---|---|\n{rows}\n"

@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from integrations.langfuse.backoff import Patience
+from integrations.langfuse.backoff import Backoff
 from integrations.langfuse.connections import Connections
 from integrations.store.sqlite import Store
 from monitor.config import Config
-from monitor.deliver.commit import Books
+from monitor.deliver.commit import Commit
 from monitor.evaluate.pipeline import Pipeline
 from monitor.evaluate.references.lookup import References
 
-from .reevaluation import Rejudging
-from .schedule import Belated
+from .reevaluation import Reevaluation
+from .schedule import RevisionSchedule
 
 MOST_WAITING = 100
 """Traces that may wait for judging before those that were judged before pause."""
@@ -29,10 +29,10 @@ def belated(
     store: Store,
     pipeline: Pipeline,
     references: References | None,
-    books: Books,
+    books: Commit,
     under_way: Callable[[bytes], bool],
     clock_ns: Callable[[], int],
-) -> Belated | None:
+) -> RevisionSchedule | None:
     """What revises verdicts after their spans were let go; None where references are in the traces alone."""
     if references is None:
         return None
@@ -41,17 +41,17 @@ def belated(
     def still_owed(trace_id: bytes) -> bool:
         return not under_way(trace_id) and references.wanted(trace_id) is not None
 
-    return Belated(
+    return RevisionSchedule(
         owed=store.belated,
         story=store.story,
         still_owed=still_owed,
         langfuse=connections.to(project) if project is not None else None,
-        rejudging=Rejudging(
+        rejudging=Reevaluation(
             pipeline.trials, books=books, heard=pipeline.listeners, story=store.story, still_owed=still_owed,
             randomness=config.sampling.randomness, clock_ns=clock_ns,
             max_wait_ns=judge.max_wait.ns if judge else _WAITS_NS,
         ),
         busy=lambda: len(pipeline.waiting) + pipeline.docket.waiting > MOST_WAITING,
         clock_ns=clock_ns,
-        patience=Patience(random.random),
+        patience=Backoff(random.random),
     )  # fmt: skip

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from monitor.evaluate.result import Ending
+from monitor.evaluate.result import TraceResult
 from monitor.ingest.outcomes import Reason
 from scoring.result.result import Failed
 
 
-class Failure(StrEnum):
+class RevisionFailure(StrEnum):
     """The values are labels of a metric, so there are few and they stay."""
 
     GONE = "gone"
@@ -34,7 +34,9 @@ class Failure(StrEnum):
     """No Langfuse is configured that the trace could be read from."""
 
 
-FINAL: Final = frozenset({Failure.TOO_LARGE, Failure.OTHER_RUBRICS, Failure.FORGOTTEN, Failure.NO_LANGFUSE})
+FINAL: Final = frozenset(
+    {RevisionFailure.TOO_LARGE, RevisionFailure.OTHER_RUBRICS, RevisionFailure.FORGOTTEN, RevisionFailure.NO_LANGFUSE}
+)
 """What no further attempt would change."""
 
 
@@ -42,21 +44,21 @@ _AT_LEAST: Final = ("spans", "complete", "content_captured", "answered", "agents
 """What a story tells of how much was seen of a trace: numbers, or whether."""
 
 
-def worse(before: Mapping[str, Any], ending: Ending) -> Failure | None:
+def worse(before: Mapping[str, Any], ending: TraceResult) -> RevisionFailure | None:
     """Why an ending must not replace what was said before; None when it may."""
     story = ending.story
     if ending.reason in (Reason.ERROR, Reason.UNDECODABLE):
-        return Failure.ERROR
+        return RevisionFailure.ERROR
     if any(_number(before.get(key)) > _number(story.get(key)) for key in _AT_LEAST):
-        return Failure.INCOMPLETE
+        return RevisionFailure.INCOMPLETE
     if ending.reason is Reason.OVER_BUDGET or _over_budget(story) - _over_budget(before):
-        return Failure.JUDGE_FAILED
+        return RevisionFailure.JUDGE_FAILED
     if ending.withdrawn:
-        return Failure.OTHER_RUBRICS
+        return RevisionFailure.OTHER_RUBRICS
     decided = {str(said["rubric"]) for said in before["verdicts"] if said["passed"] is not None}
     undone = [verdict for verdict in ending.verdicts if verdict.passed is None and verdict.rubric in decided]
     if any(isinstance(score.result, Failed) for verdict in undone for score in verdict.scores):
-        return Failure.JUDGE_FAILED
+        return RevisionFailure.JUDGE_FAILED
     return None
 
 

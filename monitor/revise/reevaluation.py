@@ -12,54 +12,54 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from integrations.otlp.wire.chunk import Origin
+from integrations.otlp.wire.chunk import ChunkOrigin
 from integrations.otlp.wire.encode import encode_spans
 from integrations.raw import RawSpan
-from integrations.store.late_references import Due
-from monitor.evaluate.deferred import Backlog
-from monitor.evaluate.judge_queue import Docket
+from integrations.store.late_references import DueRevision
+from monitor.evaluate.deferred import DeferredTraces
+from monitor.evaluate.judge_queue import JudgeQueue
 from monitor.evaluate.pipeline import Pipeline, one_by_one
-from monitor.evaluate.result import Ending
-from monitor.evaluate.stages import Trials
+from monitor.evaluate.result import TraceResult
+from monitor.evaluate.stages import EvaluationStages
 from monitor.ingest.assembler import Closing
 from monitor.ingest.sampler import Decision, Randomness
 from scoring.case.case import Case
 from scoring.trace.instant import written
 
-from .failure import Failure, worse
+from .failure import RevisionFailure, worse
 from .first_verdict import drawn_as_before, spans_as_they_were
 
 MOST_HELD: Final = 4
 """Traces that are held in memory while they are judged."""
 
 
-class Telling(Protocol):
+class ReevaluationReporter(Protocol):
     """What endings change: on disk first, and then everywhere that counts. Returns what was refused, by trace id."""
 
-    async def commit(self, endings: Sequence[Ending]) -> Mapping[bytes, BaseException]: ...
+    async def commit(self, endings: Sequence[TraceResult]) -> Mapping[bytes, BaseException]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ReevaluationOutcome:
     """What became of a trace. ``written``: its revision is on disk; ``changed``: with other verdicts than before.
 
     Neither written nor a failure is what has to be looked at anew, for something happened to it meanwhile.
     """
 
-    due: Due
-    failure: Failure | None = None
+    due: DueRevision
+    failure: RevisionFailure | None = None
     written: bool = False
     changed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Held:
-    due: Due
+    due: DueRevision
     before: Mapping[str, Any]
     payload: bytes
 
 
-class Rejudging:
+class Reevaluation:
     """Judges what it is given. ``trials`` are those of the monitor; ``heard`` is told of what is committed.
 
     ``still_owed`` says whether a trace's references are others than those of its verdict, and nobody else judges it.
@@ -67,10 +67,10 @@ class Rejudging:
 
     def __init__(
         self,
-        trials: Trials,
+        trials: EvaluationStages,
         *,
-        books: Telling,
-        heard: Sequence[Callable[[Ending], None]],
+        books: ReevaluationReporter,
+        heard: Sequence[Callable[[TraceResult], None]],
         story: Callable[[bytes], dict[str, Any] | None],
         still_owed: Callable[[bytes], bool],
         randomness: Randomness,
@@ -78,16 +78,16 @@ class Rejudging:
         max_wait_ns: int,
     ) -> None:
         own = replace(trials, archive=self, sampler=self, conversations=None)
-        waiting = Backlog(max_waiting=MOST_HELD, max_wait_ns=max_wait_ns)
+        waiting = DeferredTraces(max_waiting=MOST_HELD, max_wait_ns=max_wait_ns)
         self._pipeline = Pipeline(
-            trials=own, docket=Docket(trials=own, backlog=waiting, clock_ns=clock_ns, room=1),
+            trials=own, docket=JudgeQueue(trials=own, backlog=waiting, clock_ns=clock_ns, room=1),
             commit=one_by_one(self._commit),
             clock_ns=clock_ns,
         )  # fmt: skip
         self._books, self._heard, self._story, self._still_owed = books, heard, story, still_owed
         self._randomness = randomness
         self._held: dict[bytes, _Held] = {}
-        self._through: list[Outcome] = []
+        self._through: list[ReevaluationOutcome] = []
 
     def __contains__(self, trace_id: bytes) -> bool:
         return trace_id in self._held
@@ -97,18 +97,18 @@ class Rejudging:
         """Traces that may be taken now."""
         return MOST_HELD - len(self._held)
 
-    async def take(self, due: Due, spans: Sequence[RawSpan], before: Mapping[str, Any]) -> None:
+    async def take(self, due: DueRevision, spans: Sequence[RawSpan], before: Mapping[str, Any]) -> None:
         """A trace as it was read, and what was said of it before."""
         payload = await asyncio.to_thread(lambda: encode_spans(spans_as_they_were(spans, before)))
         self._held[due.trace_id] = _Held(due=due, before=before, payload=payload)
         self._pipeline.waiting.append(
             Closing(
                 trace_id=due.trace_id, completion=before["completion"], revision=int(before["revision"]) + 1,
-                origin=Origin(before.get("service"), before.get("environment"), 0),
+                origin=ChunkOrigin(before.get("service"), before.get("environment"), 0),
             )
         )  # fmt: skip
 
-    async def go_on(self) -> list[Outcome]:
+    async def go_on(self) -> list[ReevaluationOutcome]:
         """Judge as far as answers allow; what came of those that are through. Raises ``StoreError``."""
         if self._held:
             await self._pipeline.drain()
@@ -119,7 +119,7 @@ class Rejudging:
         """End what is under way; it stays owed."""
         await self._pipeline.close()
 
-    async def _commit(self, ending: Ending) -> None:
+    async def _commit(self, ending: TraceResult) -> None:
         held = self._held[ending.trace_id]
         failure = worse(held.before, ending)
         writes = failure is None and await asyncio.to_thread(self._as_expected, held)
@@ -132,7 +132,9 @@ class Rejudging:
             for listener in self._heard:
                 listener(placed)
         del self._held[ending.trace_id]
-        self._through.append(Outcome(due=held.due, failure=failure, written=writes, changed=bool(ending.changed)))
+        self._through.append(
+            ReevaluationOutcome(due=held.due, failure=failure, written=writes, changed=bool(ending.changed))
+        )
 
     def _as_expected(self, held: _Held) -> bool:
         """Whether nothing happened meanwhile that makes this revision one too many."""
@@ -162,7 +164,7 @@ class Rejudging:
         return False
 
 
-def _story(ending: Ending, before: Mapping[str, Any]) -> dict[str, object]:
+def _story(ending: TraceResult, before: Mapping[str, Any]) -> dict[str, object]:
     """What the revision tells, and what only the first verdict could."""
     kept = {key: before[key] for key in ("session", "backfill") if key in before}
     return {**ending.story, **kept, "read_again_at": written(ending.ended_ns)}

@@ -7,26 +7,28 @@ from typing import Any, Final
 
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.observations import Window
-from integrations.langfuse.probe import Server
+from integrations.langfuse.probe import LangfuseServer
 from integrations.raw import RawSpan
 from monitor.ingest.langfuse.rows import UnreadError, spans_of
 
-from .failure import Failure
+from .failure import RevisionFailure
 
 _AROUND_NS: Final = 30 * 60 * 10**9
 """How far from the times of the spans that were judged they are looked for."""
 
 
-async def read(langfuse: Langfuse, server: Server, trace_id: str, before: Mapping[str, Any]) -> list[RawSpan] | Failure:
+async def read(
+    langfuse: Langfuse, server: LangfuseServer, trace_id: str, before: Mapping[str, Any]
+) -> list[RawSpan] | RevisionFailure:
     """All spans of a trace, at least as many as were judged before. Raises ``LangfuseError``."""
     try:
         spans = await spans_of(langfuse, server, trace_id, window=_around(before))
     except UnreadError:
-        return Failure.TOO_LARGE
+        return RevisionFailure.TOO_LARGE
     if not spans:
-        return Failure.GONE
+        return RevisionFailure.GONE
     judged = int(before.get("spans") or 0)
-    return spans if len({span.span_id for span in spans}) >= judged else Failure.INCOMPLETE
+    return spans if len({span.span_id for span in spans}) >= judged else RevisionFailure.INCOMPLETE
 
 
 def _around(before: Mapping[str, Any]) -> Window | None:

@@ -13,17 +13,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from integrations.langfuse.backoff import Patience
+from integrations.langfuse.backoff import Backoff
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError
-from integrations.langfuse.probe import Server
+from integrations.langfuse.probe import LangfuseServer
 from integrations.store.errors import StoreError
-from integrations.store.late_references import BelatedTraces, Due, Standing
+from integrations.store.late_references import DueRevision, LateReferenceTable, VerdictHead
 from monitor.ingest.langfuse.rows import PERHAPS_ITS, introduced
-from scoring.status.late_reference_snapshot import BelatedStanding, BelatedState
+from scoring.status.late_reference_snapshot import BelatedState, LateReferenceSnapshot
 
-from .failure import FINAL, Failure
-from .reevaluation import MOST_HELD, Outcome, Rejudging
+from .failure import FINAL, RevisionFailure
+from .reevaluation import MOST_HELD, Reevaluation, ReevaluationOutcome
 from .reread import read
 
 log = logging.getLogger("sidejudge.belated")
@@ -39,7 +39,7 @@ _BATCH: Final = 500
 _REMEDY: Final = "configure sources.langfuse or sinks.langfuse where the traces are, or raise assembly.late"
 
 
-class Belated:
+class RevisionSchedule:
     """What is owed, and paying it. ``langfuse`` None: there is none to read from.
 
     ``story`` is what was said of a trace, ``still_owed`` whether its references are others than those of its verdict
@@ -49,32 +49,32 @@ class Belated:
     def __init__(
         self,
         *,
-        owed: BelatedTraces,
+        owed: LateReferenceTable,
         story: Callable[[bytes], dict[str, Any] | None],
         still_owed: Callable[[bytes], bool],
         langfuse: Langfuse | None,
-        rejudging: Rejudging,
+        rejudging: Reevaluation,
         busy: Callable[[], bool],
         clock_ns: Callable[[], int],
-        patience: Patience,
+        patience: Backoff,
     ) -> None:
         self._owed, self._story, self._still_owed = owed, story, still_owed
         self._langfuse, self._rejudging = langfuse, rejudging
         self._busy, self._clock_ns, self._patience = busy, clock_ns, patience
-        self._server: Server | None = None
+        self._server: LangfuseServer | None = None
         self._rests_until_ns = 0
         self._state: BelatedState = "off" if langfuse is None else "ok"
         self._reason = "" if langfuse is not None else f"no Langfuse to read traces from again; {_REMEDY}"
-        self._counted = Standing(waiting=0, oldest_ns=None, over=0)
+        self._counted = VerdictHead(waiting=0, oldest_ns=None, over=0)
         self._revised = self._unchanged = 0
         self._failures: Counter[str] = Counter()
         self._one = asyncio.Lock()
         self._revived = False
 
-    def standing(self) -> BelatedStanding:
+    def standing(self) -> LateReferenceSnapshot:
         """Where it stands, as of the last round."""
         oldest_ns = self._counted.oldest_ns
-        return BelatedStanding(
+        return LateReferenceSnapshot(
             state=self._state, reason=self._reason, waiting=self._counted.waiting,
             oldest_s=None if oldest_ns is None else oldest_ns / 1e9, given_up=self._counted.over,
             revised=self._revised, unchanged=self._unchanged, failures=tuple(sorted(self._failures.items())),
@@ -114,7 +114,7 @@ class Belated:
     async def _give_up_all(self) -> None:
         due = await asyncio.to_thread(self._owed.due, self._clock_ns(), _BATCH)
         for each in due:
-            await self._came_to_nothing(each, Failure.NO_LANGFUSE)
+            await self._came_to_nothing(each, RevisionFailure.NO_LANGFUSE)
         if due:
             log.warning(
                 "references came too late to be used: the spans of their traces are gone; %s", _REMEDY,
@@ -126,7 +126,7 @@ class Belated:
             self._say("waiting", "traces that were never judged go first")
             return
         if not self._revived:  # a process before this one may have had none
-            await self._owed.revive(Failure.NO_LANGFUSE.value, self._clock_ns())
+            await self._owed.revive(RevisionFailure.NO_LANGFUSE.value, self._clock_ns())
             self._revived = True
         due = await asyncio.to_thread(self._owed.due, self._clock_ns(), MOST_HELD)
         wanted = [each for each in due if each.trace_id not in self._rejudging][: self._rejudging.room]
@@ -141,11 +141,11 @@ class Belated:
             self._patience.succeeded()
         self._say("ok", "")
 
-    async def _blame(self, wanted: Sequence[Due], answers: Sequence[BaseException | None]) -> None:
+    async def _blame(self, wanted: Sequence[DueRevision], answers: Sequence[BaseException | None]) -> None:
         """Failures that may be a trace's own count against it. The first other one is raised, or if all failed."""
         for each, error in zip(wanted, answers, strict=True):
             if isinstance(error, LangfuseError) and error.kind in PERHAPS_ITS and self._server is not None:
-                await self._came_to_nothing(each, Failure.UNREADABLE)
+                await self._came_to_nothing(each, RevisionFailure.UNREADABLE)
         if any(isinstance(error, LangfuseError) for error in answers):
             self._server = None  # it is asked who it is before a trace is blamed once more
         for error in answers:
@@ -153,22 +153,22 @@ class Belated:
             if error is not None and (not its or None not in answers):
                 raise error
 
-    async def _read(self, langfuse: Langfuse, server: Server, due: Due) -> None:
+    async def _read(self, langfuse: Langfuse, server: LangfuseServer, due: DueRevision) -> None:
         """Read one trace and have it judged, if it is as whole as it was."""
         before = await asyncio.to_thread(self._story, due.trace_id)
         if not await asyncio.to_thread(self._still_owed, due.trace_id) or (before and not before["verdicts"]):
             await self._owed.done(due)
             return
         if before is None:
-            await self._came_to_nothing(due, Failure.FORGOTTEN)
+            await self._came_to_nothing(due, RevisionFailure.FORGOTTEN)
             return
         spans = await read(langfuse, server, due.trace_id.hex(), before)
-        if isinstance(spans, Failure):
+        if isinstance(spans, RevisionFailure):
             await self._came_to_nothing(due, spans)
         else:
             await self._rejudging.take(due, spans, before)
 
-    async def _settle(self, outcomes: Sequence[Outcome]) -> None:
+    async def _settle(self, outcomes: Sequence[ReevaluationOutcome]) -> None:
         for each in outcomes:
             if each.failure is not None:
                 await self._came_to_nothing(each.due, each.failure)
@@ -177,12 +177,12 @@ class Belated:
                 self._revised += each.changed
                 self._unchanged += not each.changed
 
-    async def _came_to_nothing(self, due: Due, why: Failure) -> None:
+    async def _came_to_nothing(self, due: DueRevision, why: RevisionFailure) -> None:
         self._failures[why.value] += 1
         over = why in FINAL or due.attempts >= len(AGAIN_AFTER_S)
         wait_s = 0 if over else AGAIN_AFTER_S[due.attempts]
         await self._owed.postpone(due, self._clock_ns() + wait_s * 10**9, why.value, over=over)
-        if over and why is not Failure.NO_LANGFUSE:  # these are told of together
+        if over and why is not RevisionFailure.NO_LANGFUSE:  # these are told of together
             log.warning(
                 "a verdict stands though its reference changed",
                 extra={"trace_id": due.trace_id.hex(), "cause": why.value},

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from monitor.config import Match, RouteConfig
+from monitor.config import RouteSection
 from monitor.config.evaluators import Priority
 from monitor.config.match import task_of
 from scoring.case.case import Case
@@ -23,7 +23,7 @@ TASK_RUBRICS: Mapping[str, str] = {
 }
 """Without configured routes the task names the rubric."""
 
-__all__ = ["Excluded", "Match", "Route", "Router"]
+__all__ = ["Excluded", "Route", "Router"]
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Router:
 
     def __init__(
         self,
-        routes: Sequence[RouteConfig],
+        routes: Sequence[RouteSection],
         scenarios: Mapping[str, dict[str, Json]],
         *,
         elsewhere: frozenset[str] = frozenset(),

@@ -19,21 +19,21 @@ from prometheus_client import CollectorRegistry
 
 from integrations.jsonl import JsonLines
 from integrations.langfuse.connections import Connections
-from integrations.otlp.server.active_requests import Passing
+from integrations.otlp.server.active_requests import ActiveRequests
 from integrations.prometheus.exporter import Exporter
 from integrations.store.sqlite import Store, StoreError
 from monitor.alerting.build import declaration
-from monitor.alerting.details import Watched
+from monitor.alerting.details import WatchedWindow
 from monitor.alerting.examples import examples
 from monitor.alerting.notify.build import Notifications
-from monitor.alerting.schedule import Rounds
+from monitor.alerting.schedule import EvaluationSchedule
 from monitor.alerting.watch import Watch
 from monitor.alerting.windows import Windows
-from monitor.api.queries import View
+from monitor.api.queries import MonitorQueries
 from monitor.api.routes import create_app
 from monitor.config import Config
 from monitor.config.rubrics import configured, reached
-from monitor.deliver.commit import Books
+from monitor.deliver.commit import Commit
 from monitor.deliver.langfuse.sink import ScoresOut
 from monitor.deliver.otel_events.build import observing, otel_events
 from monitor.evaluate.build import answering, judge_standing
@@ -41,29 +41,29 @@ from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.pipeline import Pipeline
 from monitor.evaluate.references.build import references
 from monitor.evaluate.references.lookup import REFRESH_S
-from monitor.evaluate.stages import Trials
-from monitor.feedback.build import Annotating
-from monitor.ingest.anomalies import Traffic
+from monitor.evaluate.stages import EvaluationStages
+from monitor.feedback.build import LangfuseFeedback
+from monitor.ingest.anomalies import TrafficAnomalies
 from monitor.ingest.assembler import Assembler, Closing
 from monitor.ingest.intake import Intake
 from monitor.ingest.langfuse.source import traces_in
-from monitor.ingest.listeners import Front
-from monitor.ingest.outcomes import Ledger
+from monitor.ingest.listeners import Listeners
+from monitor.ingest.outcomes import TraceOutcomes
 from monitor.ingest.sampler import Sampler
-from monitor.ingest.server import AddressError, Server, address, bind
+from monitor.ingest.server import AddressError, HttpServer, address, bind
 from monitor.ingest.tls import CertificateError
 from monitor.revise.build import belated
 from monitor.revise.schedule import EVERY_S as ROUND_S
 from monitor.route.router import Router
-from monitor.runtime.tuning.yield_to_requests import GivingWay
-from monitor.sessions.windows import Sessions
+from monitor.runtime.tuning.yield_to_requests import YieldToRequests
+from monitor.sessions.windows import SessionWindows
 from scoring.alerts.event import AlertEvent
-from scoring.status.export_snapshot import ExportStanding
+from scoring.status.export_snapshot import ExportSnapshot
 
 from .builders import conversations, docket, limits, session_limits
 from .metric_labels import NOT_DELIVERED, known
-from .periodic import Repeated
-from .retention import Housekeeping
+from .periodic import Periodic
+from .retention import Retention
 
 log = logging.getLogger("sidejudge")
 
@@ -89,17 +89,17 @@ class Monitor:
         self.store = Store(config.store.path, max_bytes=config.store.max_bytes)
         self.assembler = Assembler(limits(config))
         self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
-        self.sessions = Sessions(session_limits(config.sessions)) if config.sessions is not None else None
+        self.sessions = SessionWindows(session_limits(config.sessions)) if config.sessions is not None else None
         self.windows = Windows(config.alerts.window.ns)
         self.watch = Watch(declaration(config), self.windows)
         self.exporter = Exporter(
             CollectorRegistry(), known(config, self.watch, self.version), label_cap=config.metrics.label_cap
         )
-        self.ledger = Ledger(on_ended=self.exporter.ledger_ended)
+        self.ledger = TraceOutcomes(on_ended=self.exporter.ledger_ended)
         self.intake = Intake(
             sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
         )
-        self.traffic = Traffic(skew=self.intake.skew)
+        self.traffic = TrafficAnomalies(skew=self.intake.skew)
         self.otel_events = otel_events(config, counted=self.exporter, clock_ns=clock_ns)
         self.answering = answering(
             config,
@@ -114,8 +114,8 @@ class Monitor:
             config, self.langfuse, self.store, self.assembler, clock_ns,
             under_way=self._judges, belated=self.store.belated,
         )  # fmt: skip
-        self._passing = passing = Passing()
-        trials = Trials(
+        self._passing = passing = ActiveRequests()
+        trials = EvaluationStages(
             archive=self.store,
             sampler=self.sampler,
             router=Router(config.routes, config.scenarios, elsewhere=config.session_rubrics),
@@ -123,16 +123,16 @@ class Monitor:
             reference_keys=config.reference_keys,
             conversations=conversations(config),
             references=self.references,
-            give_way=GivingWay(passing),
+            give_way=YieldToRequests(passing),
         )
         waiting = docket(config, trials, clock_ns)
         self.scores_out = _scores_out(config, self.langfuse, self.store, self.exporter, clock_ns)
         self.annotating = _annotating(config, self.scores_out, self.store, clock_ns)
         agreements = self.annotating.agreements if self.annotating else tuple
-        self.rounds = Rounds(
+        self.rounds = EvaluationSchedule(
             watch=self.watch,
             windows=self.windows,
-            watched={name: Watched.of(rubric) for name, rubric in configured(config).items()},
+            watched={name: WatchedWindow.of(rubric) for name, rubric in configured(config).items()},
             memory=self.store.kept,
             store=self.store,
             spool_bytes=lambda: self.store.size,
@@ -140,7 +140,7 @@ class Monitor:
             agreements=agreements,
         )
         self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None
-        self.books = Books(
+        self.books = Commit(
             store=self.store,
             sessions=self.sessions,
             assembler=self.assembler,
@@ -162,12 +162,12 @@ class Monitor:
             books=self.books, under_way=self._judges, clock_ns=clock_ns,
         )  # fmt: skip
         try:
-            self.front = Front(config, self.intake, passing)
+            self.front = Listeners(config, self.intake, passing)
         except CertificateError:
             self.store.close()
             raise
         self.receiver = self.front.receiver
-        self.view = View(
+        self.view = MonitorQueries(
             config=config,
             version=self.version,
             policy=self.watch.declared.policy,
@@ -210,10 +210,10 @@ class Monitor:
             self.view.pull = self.pull.standing
         # First those who may fail: an event that could not be taken is told to all again.
         self.rounds.listeners += [self.notifications.take, self._told]
-        self.housekeeping = Housekeeping(config, self.store, self.assembler, self.sessions, clock_ns)
+        self.housekeeping = Retention(config, self.store, self.assembler, self.sessions, clock_ns)
         self._scheduler = AsyncIOScheduler(timezone="UTC")
-        self._repeated: list[Repeated] = []
-        self._servers: list[Server] = []
+        self._repeated: list[Periodic] = []
+        self._servers: list[HttpServer] = []
         self._judging: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
 
@@ -242,7 +242,7 @@ class Monitor:
             api_socket.close()
             raise
         otlp = self.front.app(api, whole=self._one_audience)
-        self._servers = [Server(otlp, otlp_socket, self.config.sources.otlp.tls), Server(api, api_socket)]
+        self._servers = [HttpServer(otlp, otlp_socket, self.config.sources.otlp.tls), HttpServer(api, api_socket)]
         for server in self._servers:
             await server.start()
         self._judging = asyncio.create_task(self._judge_what_is_due())
@@ -282,7 +282,7 @@ class Monitor:
 
     def _repeat(self, work: Callable[[], Awaitable[object]], every_s: float) -> None:
         """At once, and then regularly; a round that takes longer has the next ones left out."""
-        self._repeated.append(Repeated(work))
+        self._repeated.append(Periodic(work))
         self._scheduler.add_job(
             self._repeated[-1].run, "interval", seconds=every_s, coalesce=True, max_instances=2,
             misfire_grace_time=None, next_run_time=datetime.now(UTC),
@@ -361,7 +361,7 @@ class Monitor:
         except StoreError as error:
             log.warning("could not remember the alerts; the next look tells of them", extra={"cause": str(error)})
 
-    def _exports(self) -> list[ExportStanding]:
+    def _exports(self) -> list[ExportSnapshot]:
         """Where scores, own telemetry and notices go to, and how far they have come."""
         sinks = [sink.standing() for sink in (self.scores_out, self.otel_events) if sink is not None]
         return [*sinks, *self.notifications.exports()]
@@ -386,8 +386,8 @@ def _scores_out(
 
 def _annotating(
     config: Config, scores_out: ScoresOut | None, store: Store, clock_ns: Callable[[], int]
-) -> Annotating | None:
+) -> LangfuseFeedback | None:
     sink = config.sinks.langfuse
     if sink is None or scores_out is None or not (sink.annotations or sink.annotation_queue):
         return None
-    return Annotating(sink, scores_out=scores_out, store=store, rubrics=reached(config), clock_ns=clock_ns)
+    return LangfuseFeedback(sink, scores_out=scores_out, store=store, rubrics=reached(config), clock_ns=clock_ns)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from monitor.config import Config
-from monitor.config.model import Sessions as SessionsSection
-from monitor.evaluate.deferred import Backlog
-from monitor.evaluate.judge_queue import Docket
+from monitor.config.model import SessionsSection
+from monitor.evaluate.deferred import DeferredTraces
+from monitor.evaluate.judge_queue import JudgeQueue
 from monitor.evaluate.pipeline import BATCH
-from monitor.evaluate.stages import Trials
-from monitor.ingest.assembler import Limits
+from monitor.evaluate.stages import EvaluationStages
+from monitor.ingest.assembler import AssemblyLimits
 from monitor.route.router import Router
-from monitor.sessions.turns import Conversations
+from monitor.sessions.turns import SessionTurns
 from monitor.sessions.windows import SessionLimits
 
 
-def limits(config: Config) -> Limits:
+def limits(config: Config) -> AssemblyLimits:
     """When traces are closed, and how much of them is held."""
     assembly = config.assembly
-    return Limits(
+    return AssemblyLimits(
         grace_ns=assembly.grace.ns,
         idle_ns=assembly.idle.ns,
         idle_max_ns=assembly.idle_max.ns if assembly.idle_max else 4 * assembly.idle.ns,
@@ -35,21 +35,21 @@ def session_limits(section: SessionsSection) -> SessionLimits:
     return SessionLimits(idle_ns=section.idle.ns, late_ns=section.late.ns, max_turns=section.max_turns)
 
 
-def conversations(config: Config) -> Conversations | None:
+def conversations(config: Config) -> SessionTurns | None:
     """How sessions are scored; None where they are not."""
     section = config.sessions
     if section is None:
         return None
     rate = config.sampling.rate if section.sampling_rate is None else section.sampling_rate
-    return Conversations(rate=rate, router=Router(section.routes, config.scenarios))
+    return SessionTurns(rate=rate, router=Router(section.routes, config.scenarios))
 
 
-def docket(config: Config, trials: Trials, clock_ns: Callable[[], int]) -> Docket:
+def docket(config: Config, trials: EvaluationStages, clock_ns: Callable[[], int]) -> JudgeQueue:
     """The trials that wait for an answer: as many at once as the judge may be asked."""
     judge = config.answerers.judge
-    return Docket(
+    return JudgeQueue(
         trials=trials,
-        backlog=Backlog(
+        backlog=DeferredTraces(
             max_waiting=judge.max_waiting if judge else BATCH, max_wait_ns=judge.max_wait.ns if judge else 10**9
         ),
         clock_ns=clock_ns,

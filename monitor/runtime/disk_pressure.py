@@ -21,7 +21,7 @@ _STEPS: Final = 12
 """Halvings: of a day they leave 21 seconds."""
 
 
-class Filling(Protocol):
+class FillingStore(Protocol):
     """What making room asks of a store."""
 
     @property
@@ -32,31 +32,31 @@ class Filling(Protocol):
     async def purge_turns(self, before_ns: int, abandoned_ns: int) -> None: ...
 
 
-class Remembering(Protocol):
+class VerdictMemory(Protocol):
     """What making room asks of an assembler, and of the sessions."""
 
     def forget(self, closed_before_ns: int) -> None: ...
 
 
-class Cache(Protocol):
+class ShrinkableCache(Protocol):
     """What making room asks of a table of things that can be made again."""
 
     async def trim(self, most: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class RetentionTerms:
     """How long things are kept while there is room (ns), and how many entries each cache may hold."""
 
     retention_ns: int
     late_ns: int
     referred_ns: int = 0
     session_late_ns: int = 0
-    caches: Sequence[tuple[Cache, int]] = ()
+    caches: Sequence[tuple[ShrinkableCache, int]] = ()
 
 
 async def make_room(
-    store: Filling, assembler: Remembering, sessions: Remembering | None, terms: Terms, *, now_ns: int
+    store: FillingStore, assembler: VerdictMemory, sessions: VerdictMemory | None, terms: RetentionTerms, *, now_ns: int
 ) -> int:
     """Let go of what is oldest until the store is less than 80 % full; how often the terms had to be halved.
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from integrations.otlp.proxy.forward import UNJUDGED
 from integrations.otlp.proxy.upstream import REASONS
-from integrations.prometheus.exporter import Known
+from integrations.prometheus.exporter import KnownLabels
 from monitor.alerting.watch import Watch
 from monitor.api.queries import REJECTED
 from monitor.config import Config
@@ -21,7 +21,7 @@ from monitor.deliver.otel_events.destination import REASONS as OTEL_EVENTS_REASO
 from monitor.evaluate.build import known_judge
 from monitor.ingest.langfuse.pull import REASONS as PULL_REASONS
 from monitor.ingest.outcomes import Reason
-from monitor.revise.failure import Failure
+from monitor.revise.failure import RevisionFailure
 from scoring.verdict.violations import KINDS
 
 NOT_WRITTEN: Final = "not_written"
@@ -30,9 +30,9 @@ NOT_DELIVERED: Final = "not_delivered"
 """Why a receiver did not take a notice."""
 
 
-def known(config: Config, watch: Watch, version: str) -> Known:
+def known(config: Config, watch: Watch, version: str) -> KnownLabels:
     """What this configuration can ever count, by label."""
-    return Known(
+    return KnownLabels(
         rubrics=list(reached(config).values()),
         ended_reasons=[reason.value for reason in Reason],
         rejected_reasons=[REJECTED],
@@ -40,7 +40,7 @@ def known(config: Config, watch: Watch, version: str) -> Known:
         forward_failures=REASONS if config.forward else (),
         forward_unjudged=UNJUDGED if config.forward else (),
         pull_failures=PULL_REASONS if config.sources.langfuse else (),
-        belated_failures=[why.value for why in Failure] if config.revised_within is not None else (),
+        belated_failures=[why.value for why in RevisionFailure] if config.revised_within is not None else (),
         violations=dict.fromkeys(config.scenarios, KINDS),
         thresholds=watch.declared.policy.thresholds,
         own_thresholds=watch.declared.thresholds,

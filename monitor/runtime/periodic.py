@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 
-class Repeated:
+class Periodic:
     """One round at a time. A scheduler that cancels a job itself tells of it as of an error."""
 
     def __init__(self, work: Callable[[], Awaitable[object]]) -> None:

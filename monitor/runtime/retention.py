@@ -8,18 +8,23 @@ from collections.abc import Callable
 from integrations.store.sqlite import Store, StoreError
 from monitor.config import Config
 from monitor.ingest.assembler import Assembler
-from monitor.sessions.windows import Sessions
+from monitor.sessions.windows import SessionWindows
 
-from .disk_pressure import Cache, Terms, make_room
+from .disk_pressure import RetentionTerms, ShrinkableCache, make_room
 
 log = logging.getLogger("sidejudge")
 
 
-class Housekeeping:
+class Retention:
     """Scheduled work on the store. A store that refuses is logged, and asked again at the next turn."""
 
     def __init__(
-        self, config: Config, store: Store, assembler: Assembler, sessions: Sessions | None, clock_ns: Callable[[], int]
+        self,
+        config: Config,
+        store: Store,
+        assembler: Assembler,
+        sessions: SessionWindows | None,
+        clock_ns: Callable[[], int],
     ) -> None:
         self._config, self._store, self._assembler, self._clock_ns = config, store, assembler, clock_ns
         self._sessions = sessions
@@ -50,14 +55,14 @@ class Housekeeping:
             log.warning("could not make room in the store", extra={"cause": str(error)})
 
 
-def _terms(config: Config, store: Store) -> Terms:
+def _terms(config: Config, store: Store) -> RetentionTerms:
     judge, embedding, sessions = config.answerers.judge, config.answerers.embedding, config.sessions
     # A cache that is configured no more holds what nobody will ask for.
-    caches: list[tuple[Cache, int]] = [
+    caches: list[tuple[ShrinkableCache, int]] = [
         (store.judged, judge.cache_entries if judge is not None else 0),
         (store.vectors, embedding.cache_entries if embedding is not None else 0),
     ]
-    return Terms(
+    return RetentionTerms(
         retention_ns=config.kept_for.ns,
         late_ns=config.assembly.late.ns,
         referred_ns=within.ns if (within := config.revised_within) is not None else 0,

@@ -34,7 +34,7 @@ class SessionTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversations:
+class SessionTurns:
     """How sessions are drawn and routed. ``rate`` is the share of them that is judged, in (0, 1]."""
 
     rate: float

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from integrations.otlp.wire.request import Origin
+from integrations.otlp.wire.request import ChunkOrigin
 from monitor.ingest.assembler import Closing
 from monitor.ingest.sampler import Decision, probability, threshold
 from scoring.trace.span import Completion
@@ -89,7 +89,7 @@ def draw(identity: Identity, rate: float) -> Decision:
     )
 
 
-class Sessions:
+class SessionWindows:
     """Open and lately judged sessions. Each opening and reopening is returned by ``due`` exactly once."""
 
     def __init__(self, limits: SessionLimits | None = None) -> None:
@@ -168,7 +168,7 @@ class Sessions:
             trace_id=session.key,
             completion=completion,
             revision=session.revision,
-            origin=Origin(session.identity.service, session.identity.environment, 0),
+            origin=ChunkOrigin(session.identity.service, session.identity.environment, 0),
             session=True,
             size=session.size,
         )

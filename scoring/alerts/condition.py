@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from .finding import Finding
-from .observed import Facts
+from .finding import AlertFinding
+from .observed import Observed
 
 Unit: TypeAlias = Literal["ratio", "seconds", "bytes", "count", "metric"]
 """Of the value and the limit; ``metric``: that of the metric that the label names."""
@@ -46,7 +46,7 @@ class Condition:
     when: str
     meaning: str
     unit: Unit
-    find: Callable[[Facts], Iterable[Finding]]
+    find: Callable[[Observed], Iterable[AlertFinding]]
     limit: float | None = None
     for_ns: int = 0
     keep_ns: int = 0

@@ -43,7 +43,7 @@ class ChangeRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class AlertLimits:
     """Where the conditions beside the pass ratio begin.
 
     Ratios in [0, 1], ``lag_s`` in seconds, ``spool_bytes`` in bytes. ``agreement`` is the least agreement (kappa) of
@@ -78,7 +78,7 @@ class Declaration:
     hysteresis: Hysteresis = field(default_factory=Hysteresis)
     sequence: SequenceRule = field(default_factory=SequenceRule)
     change: ChangeRule = field(default_factory=ChangeRule)
-    limits: Limits = field(default_factory=Limits)
+    limits: AlertLimits = field(default_factory=AlertLimits)
 
     def policy_of(self, rubric: str) -> Policy:
         """The policy of one rubric."""

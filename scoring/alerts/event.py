@@ -9,7 +9,7 @@ from typing import Any
 
 from .condition import Severity, Unit
 from .finding import Labels
-from .lifecycle import Turn
+from .lifecycle import AlertTransition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class AlertEvent:
     untrusted.
     """
 
-    turn: Turn
+    turn: AlertTransition
     condition: str
     severity: Severity
     title: str
@@ -85,7 +85,7 @@ def event_of_json(said: Mapping[str, Any]) -> AlertEvent:
     known = {key: value for key, value in said.items() if key not in {"id", "fingerprint"}}
     return AlertEvent(
         **{
-            **known, "turn": Turn(said["turn"]), "severity": Severity(said["severity"]),
+            **known, "turn": AlertTransition(said["turn"]), "severity": Severity(said["severity"]),
             "labels": tuple(said["labels"].items()), "examples": tuple(Example(**each) for each in said["examples"]),
         }
     )  # fmt: skip

@@ -10,7 +10,7 @@ Labels: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class AlertFinding:
     """``breached`` is ``None`` when it could not be told; that is neither a breach nor a recovery.
 
     ``value``, ``lower``, ``upper`` and ``limit`` are in the condition's unit, ``None`` where there is none; ``n``

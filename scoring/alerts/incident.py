@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from .condition import Severity
 from .event import AlertEvent
 from .finding import Labels
-from .lifecycle import Turn
+from .lifecycle import AlertTransition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +57,14 @@ class Incidents:
         """Take one event."""
         known = self._standing.get(event.fingerprint)
         if known is None:
-            if event.turn is Turn.FIRING:
+            if event.turn is AlertTransition.FIRING:
                 self._standing[event.fingerprint] = _begun(event)
-        elif event.turn is Turn.FIRING:  # it goes on after a gap, or is told after all
+        elif event.turn is AlertTransition.FIRING:  # it goes on after a gap, or is told after all
             self._standing[event.fingerprint] = replace(known, muted=known.muted and event.muted)
-        elif event.turn is Turn.UNKNOWN:
+        elif event.turn is AlertTransition.UNKNOWN:
             self._standing[event.fingerprint] = replace(known, silent=True)
         else:
-            expired = event.turn is Turn.EXPIRED
+            expired = event.turn is AlertTransition.EXPIRED
             self._over.append(replace(known, ended_ns=event.at_ns, silent=known.silent or expired))
             del self._standing[event.fingerprint]
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from .condition import Condition
-from .finding import Finding, Labels
+from .finding import AlertFinding, Labels
 
 FORGET_NS = 24 * 3_600 * 10**9
 """How long an alert outlasts the last news of it."""
@@ -27,7 +27,7 @@ class Stage(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Turn(StrEnum):
+class AlertTransition(StrEnum):
     """What an event tells: it began (or goes on after a gap), cannot be told any more, is over, or was given up."""
 
     FIRING = "firing"
@@ -49,7 +49,7 @@ class Alert:
     stage: Stage
     since_ns: int
     breached_ns: int
-    finding: Finding
+    finding: AlertFinding
     fired_ns: int | None = None
     told: int = 0
 
@@ -74,13 +74,13 @@ class Alert:
             condition=str(said["condition"]), labels=labels, stage=Stage(said["stage"]),
             since_ns=int(said["since_ns"]), breached_ns=int(said["breached_ns"]), fired_ns=said["fired_ns"],
             told=int(said["told"]),
-            finding=Finding(labels=labels, **said["finding"]),
+            finding=AlertFinding(labels=labels, **said["finding"]),
         )  # fmt: skip
 
 
 def advance(
-    alert: Alert | None, finding: Finding | None, now_ns: int, condition: Condition
-) -> tuple[Alert | None, Turn | None]:
+    alert: Alert | None, finding: AlertFinding | None, now_ns: int, condition: Condition
+) -> tuple[Alert | None, AlertTransition | None]:
     """The alert after one look, and what is to be told of it. ``finding`` is ``None`` when nothing was said of it."""
     breached = finding.breached if finding is not None else None
     if alert is None:
@@ -96,20 +96,20 @@ def advance(
         return None, None
     if breached is None:
         if now_ns - alert.breached_ns >= FORGET_NS:
-            return None, Turn.EXPIRED
+            return None, AlertTransition.EXPIRED
         if alert.stage is Stage.UNKNOWN:
             return alert, None
-        return replace(alert, stage=Stage.UNKNOWN, told=alert.told + 1), Turn.UNKNOWN
+        return replace(alert, stage=Stage.UNKNOWN, told=alert.told + 1), AlertTransition.UNKNOWN
     if now_ns - alert.breached_ns >= condition.keep_ns:
-        return None, Turn.RESOLVED
+        return None, AlertTransition.RESOLVED
     return alert, None
 
 
-def _breached(alert: Alert, now_ns: int, condition: Condition) -> tuple[Alert, Turn | None]:
+def _breached(alert: Alert, now_ns: int, condition: Condition) -> tuple[Alert, AlertTransition | None]:
     if alert.stage is Stage.FIRING:
         return alert, None
     if alert.stage is Stage.UNKNOWN:
-        return replace(alert, stage=Stage.FIRING, told=alert.told + 1), Turn.FIRING
+        return replace(alert, stage=Stage.FIRING, told=alert.told + 1), AlertTransition.FIRING
     if now_ns - alert.since_ns < condition.for_ns:
         return alert, None
-    return replace(alert, stage=Stage.FIRING, fired_ns=now_ns, told=alert.told + 1), Turn.FIRING
+    return replace(alert, stage=Stage.FIRING, fired_ns=now_ns, told=alert.told + 1), AlertTransition.FIRING

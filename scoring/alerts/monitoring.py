@@ -9,8 +9,8 @@ from scoring.status.status import Policy
 
 from .condition import PLACE, Condition, Severity
 from .declaration import Declaration
-from .finding import Finding
-from .observed import Facts
+from .finding import AlertFinding
+from .observed import Observed
 from .quality import place, share_found
 
 _LEAST_LAGS = 5
@@ -69,56 +69,58 @@ def monitoring(declared: Declaration) -> tuple[Condition, ...]:
     )  # fmt: skip
 
 
-def _judge_failed(facts: Facts, limit: float, policy: Policy) -> Iterator[Finding]:
+def _judge_failed(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertFinding]:
     for window in facts.windows:
         events: Estimate | None = window.judge_failed
         yield share_found(place(window.standing), events, limit, policy, "incomplete because of the judge")
 
 
-def _unreachable(facts: Facts) -> Iterator[Finding]:
+def _unreachable(facts: Observed) -> Iterator[AlertFinding]:
     judge = facts.judge
     if judge is not None:
         why = judge.unreachable
-        yield Finding(
+        yield AlertFinding(
             labels=(), breached=why is not None, value=float(judge.waiting), n=judge.waiting,
             said="the judge can be asked" if why is None else f"{why}; {judge.waiting} cases wait",
         )  # fmt: skip
 
 
-def _agreement(facts: Facts, limit: float, policy: Policy) -> Iterator[Finding]:
+def _agreement(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertFinding]:
     if not facts.agreements:
-        yield Finding(labels=(), breached=None, said="no verdict has been compared with people's yet", n=0, limit=limit)
+        yield AlertFinding(
+            labels=(), breached=None, said="no verdict has been compared with people's yet", n=0, limit=limit
+        )
     for known in facts.agreements:
         enough = known.n >= policy.min_samples
-        yield Finding(
+        yield AlertFinding(
             labels=(("rubric", known.rubric),), breached=known.upper < limit if enough else None,
             value=known.kappa, upper=known.upper, n=known.n, limit=limit,
             said=f"kappa {known.kappa:.2f}, at most {known.upper:.2f}, of {known.n} verdicts that people judged too",
         )  # fmt: skip
 
 
-def _budget(facts: Facts, limit: float) -> Iterator[Finding]:
+def _budget(facts: Observed, limit: float) -> Iterator[AlertFinding]:
     for spending in facts.judge.spending if facts.judge is not None else ():
         if spending.limit_usd is not None and spending.limit_usd > 0:
             share = spending.spent_usd / spending.limit_usd
-            yield Finding(
+            yield AlertFinding(
                 labels=(("period", spending.period),), breached=share > limit, value=share, limit=limit,
                 said=f"${spending.spent_usd:.2f} of ${spending.limit_usd:.2f} spent this {spending.period}",
             )  # fmt: skip
 
 
-def _lag(facts: Facts, limit_s: float) -> Iterator[Finding]:
+def _lag(facts: Observed, limit_s: float) -> Iterator[AlertFinding]:
     known = facts.lag_s is not None and facts.lag_n >= _LEAST_LAGS
-    yield Finding(
+    yield AlertFinding(
         labels=(), breached=facts.lag_s > limit_s if known and facts.lag_s is not None else None,
         value=facts.lag_s if known else None, n=facts.lag_n, limit=limit_s,
         said=f"95 % of {facts.lag_n} traces within {facts.lag_s:.1f} s" if known else "too few traces to tell",
     )  # fmt: skip
 
 
-def _spool(facts: Facts, limit: int) -> Iterator[Finding]:
+def _spool(facts: Observed, limit: int) -> Iterator[AlertFinding]:
     size = facts.spool_bytes
-    yield Finding(
+    yield AlertFinding(
         labels=(), breached=None if size is None else size > limit, value=None if size is None else float(size),
         limit=float(limit),
         said="the size is not known" if size is None else f"{size / 2**20:.1f} MiB of {limit / 2**20:g} MiB",

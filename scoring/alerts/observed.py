@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from scoring.statistics.estimate import Estimate
 from scoring.statistics.mean import MeanEstimate
-from scoring.status.judge_snapshot import JudgeStanding
-from scoring.status.service_status import Standing
+from scoring.status.judge_snapshot import JudgeSnapshot
+from scoring.status.service_status import ServiceStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class WindowFacts:
     ``acceptable`` says for a metric where its acceptable band ends, and whether higher is better.
     """
 
-    standing: Standing
+    standing: ServiceStatus
     blocked: Mapping[str, Estimate] = field(default_factory=dict)
     means: Mapping[str, MeanEstimate] = field(default_factory=dict)
     acceptable: Mapping[str, tuple[float, bool]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Observed:
     """Everything that conditions are told, at ``now_ns``. What is not known is ``None``, never 0.
 
     ``lag_s`` is the 95th percentile of the evaluation lag over the last ``lag_n`` traces.
@@ -49,5 +49,5 @@ class Facts:
     lag_s: float | None = None
     lag_n: int = 0
     spool_bytes: int | None = None
-    judge: JudgeStanding | None = None
+    judge: JudgeSnapshot | None = None
     agreements: Sequence[Agreement] = ()

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 
 from scoring.lexical.label import MAX_LABEL, label
 from scoring.statistics.estimate import Estimate
-from scoring.status.service_status import Standing
+from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy, Status
 
 from .condition import PLACE, Condition, Severity
 from .declaration import Declaration
-from .finding import Finding, Labels
-from .observed import Facts
+from .finding import AlertFinding, Labels
+from .observed import Observed
 
 
 def quality(declared: Declaration) -> tuple[Condition, ...]:
@@ -75,7 +75,7 @@ def quality(declared: Declaration) -> tuple[Condition, ...]:
     )  # fmt: skip
 
 
-def place(standing: Standing) -> Labels:
+def place(standing: ServiceStatus) -> Labels:
     """The labels of a standing."""
     return place_of(standing.service, standing.environment, standing.rubric)
 
@@ -92,26 +92,26 @@ def _name(name: str) -> str:
     return label(name, MAX_LABEL - 10) + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
 
 
-def share_found(labels: Labels, events: Estimate | None, limit: float, policy: Policy, what: str) -> Finding:
+def share_found(labels: Labels, events: Estimate | None, limit: float, policy: Policy, what: str) -> AlertFinding:
     """A share of events against its limit, on its lower bound, with the guards of the pass ratio."""
     if events is None or events.effective_n < policy.min_samples:
         n = 0 if events is None else events.n
-        return Finding(labels=labels, breached=None, said=f"too few verdicts to tell: {n}", n=n, limit=limit)
+        return AlertFinding(labels=labels, breached=None, said=f"too few verdicts to tell: {n}", n=n, limit=limit)
     share, lower, upper = 1 - events.pass_ratio, 1 - events.upper, 1 - events.lower
     breached = round(lower, 9) > limit and events.failures >= policy.min_failures
-    return Finding(
+    return AlertFinding(
         labels=labels, breached=breached, value=share, lower=lower, upper=upper, n=events.n, limit=limit,
         said=f"{what}: {share:.1%} (at least {lower:.1%}) of {events.n} verdicts, the limit is {limit:.1%}",
     )  # fmt: skip
 
 
-def _status(breaching: set[Status], declared: Declaration, level: str) -> Callable[[Facts], Iterator[Finding]]:
-    def find(facts: Facts) -> Iterator[Finding]:
+def _status(breaching: set[Status], declared: Declaration, level: str) -> Callable[[Observed], Iterator[AlertFinding]]:
+    def find(facts: Observed) -> Iterator[AlertFinding]:
         for window in facts.windows:
             standing = window.standing
             told, state = standing.estimate, standing.appraisal.status
             known = state is not Status.INSUFFICIENT_DATA
-            yield Finding(
+            yield AlertFinding(
                 labels=place(standing),
                 breached=state in breaching if known else None,
                 said=standing.appraisal.reason,
@@ -124,11 +124,11 @@ def _status(breaching: set[Status], declared: Declaration, level: str) -> Callab
     return find
 
 
-def _changed(facts: Facts) -> Iterator[Finding]:
+def _changed(facts: Observed) -> Iterator[AlertFinding]:
     for window in facts.windows:
         change, told = window.standing.change, window.standing.estimate
         if change is not None:
-            yield Finding(
+            yield AlertFinding(
                 labels=place(window.standing), breached=change.alarmed,
                 said=f"the verdicts fit a pass ratio of {change.bad:.3g} better than one of {change.good:.3g}: "
                 f"{change.share:.0%} of what raises the early warning",
@@ -137,7 +137,7 @@ def _changed(facts: Facts) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _blocked(facts: Facts, limit: float, policy: Policy) -> Iterator[Finding]:
+def _blocked(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertFinding]:
     for window in facts.windows:
         for metric, events in window.blocked.items():
             yield share_found(
@@ -145,7 +145,7 @@ def _blocked(facts: Facts, limit: float, policy: Policy) -> Iterator[Finding]:
             )
 
 
-def _means(facts: Facts, policy: Policy) -> Iterator[Finding]:
+def _means(facts: Observed, policy: Policy) -> Iterator[AlertFinding]:
     for window in facts.windows:
         for metric, told in window.means.items():
             if metric not in window.acceptable:
@@ -155,7 +155,7 @@ def _means(facts: Facts, policy: Policy) -> Iterator[Finding]:
             favourable = told.upper if higher_is_better else told.lower
             worse = favourable < bound if higher_is_better else favourable > bound
             enough = told.effective_n >= policy.min_samples
-            yield Finding(
+            yield AlertFinding(
                 labels=labels, breached=worse if enough else None, value=told.mean, lower=told.lower,
                 upper=told.upper, n=told.n, limit=bound,
                 said=f"mean of {metric} {told.mean:.4g}, between {told.lower:.4g} and {told.upper:.4g} of {told.n}; "
@@ -163,7 +163,7 @@ def _means(facts: Facts, policy: Policy) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _violating(facts: Facts, limit: float, policy: Policy) -> Iterator[Finding]:
+def _violating(facts: Observed, limit: float, policy: Policy) -> Iterator[AlertFinding]:
     for window in facts.windows:
         if window.violating is not None:
             yield share_found(place(window.standing), window.violating, limit, policy, "departing from the scenario")

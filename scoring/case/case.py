@@ -20,7 +20,7 @@ from scoring.trace.span import Completion, Json, ToolCall
 if TYPE_CHECKING:
     from scoring.scenario.scenario import Scenario
 from scoring.lexical.transcript import Moment, moments_of_text, moments_of_turns
-from scoring.lexical.transcript_index import MAX_TRANSCRIPT, Witness
+from scoring.lexical.transcript_index import MAX_TRANSCRIPT, TranscriptIndex
 
 T = TypeVar("T")
 
@@ -158,17 +158,17 @@ class Case:
         return "\n".join(turn.text for turn in self.transcript)
 
     @cached_property
-    def witness(self) -> Witness | None:
+    def witness(self) -> TranscriptIndex | None:
         """The transcript indexed for lexical answers; ``None`` without one, or beyond ``MAX_TRANSCRIPT`` characters."""
         text = self.transcript_text
         if text is None or len(text) > MAX_TRANSCRIPT:
             return None
         if self.transcript is None or isinstance(self.transcript, str):
-            return Witness(text, moments_of_text(text))
-        return Witness(text, moments_of_turns((turn.text, turn.speaker, turn.at) for turn in self.transcript))
+            return TranscriptIndex(text, moments_of_text(text))
+        return TranscriptIndex(text, moments_of_turns((turn.text, turn.speaker, turn.at) for turn in self.transcript))
 
     @cached_property
-    def reference_witness(self) -> Witness | None:
+    def reference_witness(self) -> TranscriptIndex | None:
         """The texts of the expected outcome indexed likewise, numbers and keys not among them; ``None`` when too long.
 
         Each text is a moment, with empty ones between them: what one says does not stand next to what another says.
@@ -177,7 +177,7 @@ class Case:
         text = "\n".join(stated)
         if len(text) > MAX_TRANSCRIPT:
             return None
-        return Witness(text, [moment for said in stated for moment in (Moment(said), Moment(""), Moment(""))])
+        return TranscriptIndex(text, [moment for said in stated for moment in (Moment(said), Moment(""), Moment(""))])
 
 
 _DERIVED = tuple(name for name, value in vars(Case).items() if isinstance(value, cached_property))

@@ -10,7 +10,7 @@ from scoring.trace.jsontext import decoded
 from scoring.trace.span import Json, Span, SpanKind
 from scoring.trace.tool_calls import tool_calls
 from scoring.trace.trace import Trace
-from scoring.trace.trace_index import Told
+from scoring.trace.trace_index import TraceIndex
 
 from .case import Case, Utterance
 
@@ -29,7 +29,7 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
     ``agents_called`` holds one entry an invocation, in order of start. ``tools_used`` holds hand-offs too, flagged:
     whoever compares tools with expectations leaves flagged ones out. ``context`` is what retrievers returned.
     """
-    told = Told(trace)
+    told = TraceIndex(trace)
     root = trace.root or next(iter(trace.tops), None)
     runs = agent_runs(trace, told.agents)
     metadata = _metadata(told.metadata)
@@ -78,7 +78,7 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
     )
 
 
-def _asked(trace: Trace, told: Told, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
+def _asked(trace: Trace, told: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
     """What was asked: of the trace, else of its root, the topmost agent, the first model call, the topmost step."""
     yield from told.inputs
     if root is not None:
@@ -89,7 +89,7 @@ def _asked(trace: Trace, told: Told, root: Span | None, runs: Sequence[Span]) ->
         yield span.input
 
 
-def _answered(trace: Trace, told: Told, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
+def _answered(trace: Trace, told: TraceIndex, root: Span | None, runs: Sequence[Span]) -> Iterator[Json]:
     """What was answered: by the trace, else by its root, the topmost agent, the last model call, the topmost step."""
     yield from reversed(told.outputs)
     if root is not None:

@@ -21,13 +21,12 @@ from __future__ import annotations
 
 from scoring.case.case import Case
 from scoring.lexical.claims import Claim, claims
-from scoring.lexical.transcript_index import MAX_TRANSCRIPT, Witness
+from scoring.lexical.transcript_index import MAX_TRANSCRIPT, TranscriptIndex
 from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer, Question, Reply
 from scoring.questions.translation import KeepsFact
 from scoring.result.result import Method
 
-from . import lexical_benchmarks
-from . import lexical_text
+from . import lexical_benchmarks, lexical_text
 from .embedding import EMBEDDING_ONLY
 from .lexical_translation import keeps_fact
 
@@ -55,7 +54,7 @@ def answer(case: Case, question: Question) -> Reply:
     return _told(question, found, witness)
 
 
-def _told(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], witness: Witness) -> Reply:
+def _told(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], witness: TranscriptIndex) -> Reply:
     """What the claims of a reason amount to."""
     if not found:
         return _answer(value=False, why="points at nothing in the transcript")
@@ -82,7 +81,7 @@ def _answer(*, value: bool, why: str) -> Answer:
     return Answer(value=value, method=Method.LEXICAL, reason=why)
 
 
-def _cites(claim: Claim, witness: Witness) -> bool:
+def _cites(claim: Claim, witness: TranscriptIndex) -> bool:
     if claim.anchored:
         return True
     if claim.negated:
@@ -90,7 +89,7 @@ def _cites(claim: Claim, witness: Witness) -> bool:
     return witness.match(claim).cites
 
 
-def _fault(claim: Claim, witness: Witness, *, tells: bool) -> str | None:
+def _fault(claim: Claim, witness: TranscriptIndex, *, tells: bool) -> str | None:
     """Why a claim is not borne out; None when nothing speaks against it."""
     if claim.negated:
         return witness.fault_of_denial(claim)
@@ -107,7 +106,7 @@ def _fault(claim: Claim, witness: Witness, *, tells: bool) -> str | None:
     return "describes what does not stand in the transcript" if match.made_up else None
 
 
-def _what(claim: Claim, witness: Witness) -> str:
+def _what(claim: Claim, witness: TranscriptIndex) -> str:
     if claim.quotes:
         return f"quotes {claim.quotes[0][:60]!r}"
     if claim.stamps:

@@ -17,7 +17,7 @@ from scoring.lexical.facts import names
 from scoring.lexical.statement import MAX_STATEMENT, Statement, contradicts, covers, read_statement, says_the_same
 from scoring.lexical.text import normalise, tokens
 from scoring.lexical.topics import read_topics
-from scoring.lexical.transcript_index import Witness
+from scoring.lexical.transcript_index import TranscriptIndex
 from scoring.metrics.stated import stated
 from scoring.metrics.summary import MAX_FACTS
 from scoring.questions.question import Answer, NoAnswer, Question, Reply
@@ -129,7 +129,7 @@ def _look_up(case: Case, text: str) -> Reply:
     return _OPEN
 
 
-def _witnesses(case: Case) -> tuple[Witness, ...]:
+def _witnesses(case: Case) -> tuple[TranscriptIndex, ...]:
     """Transcript and reference; none where either is missing or too long: absence from the other says nothing, then."""
     if case.witness is None or case.reference_witness is None:
         return ()
@@ -144,7 +144,7 @@ def _facts(claim: Claim) -> Iterator[Claim]:
     yield from (replace(bare, names=(name,)) for name in claim.names)
 
 
-def _stands(claim: Claim, witness: Witness) -> bool:
+def _stands(claim: Claim, witness: TranscriptIndex) -> bool:
     if claim.negated or witness.fault_of_anchors(claim) or witness.fault_of_facts(claim):
         return False
     match = witness.match(claim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from scoring.lexical.critical_facts import Facts
+from scoring.lexical.critical_facts import CriticalFacts
 from scoring.lexical.mention import Mentions
 from scoring.questions.question import Answer, NoAnswer, Reply
 from scoring.questions.translation import KeepsFact
@@ -16,7 +16,7 @@ def keeps_fact(question: KeepsFact) -> Reply:
 
     One without any is kept when it stands there word for word; else only a judge can tell.
     """
-    literal = Facts(question.fact).facts
+    literal = CriticalFacts(question.fact).facts
     if not literal:
         if Mentions([question.translation]).has(question.fact):
             return Answer(value=True, method=Method.LEXICAL, reason="stands there word for word")
@@ -29,6 +29,6 @@ def keeps_fact(question: KeepsFact) -> Reply:
 
 
 @lru_cache(maxsize=4)
-def _stated(translation: str) -> Facts:
+def _stated(translation: str) -> CriticalFacts:
     # One question a fact is asked of the same translation.
-    return Facts(translation)
+    return CriticalFacts(translation)

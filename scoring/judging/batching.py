@@ -11,7 +11,7 @@ from . import layout
 from .form import Form
 from .layout import form_for
 from .prompt import prompt
-from .shown import Shown
+from .shown import PromptMaterial
 from .tokens import estimate
 
 MAX_ANSWER_TOKENS = 8192
@@ -27,7 +27,7 @@ _ID = "q0000-000000"
 class Batching:
     """The questions about one case, measured before anything is written; each once."""
 
-    def __init__(self, shown: Shown, context_tokens: int) -> None:
+    def __init__(self, shown: PromptMaterial, context_tokens: int) -> None:
         self._shown = shown
         self._context = context_tokens
         self._measured: dict[Hashable, int] = {}

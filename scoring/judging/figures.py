@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from scoring.lexical.claims import words_of
-from scoring.lexical.facts import MAX_TEXT, Number, dates, numbers, same_date
+from scoring.lexical.facts import MAX_TEXT, NumberInText, dates, numbers, same_date
 from scoring.lexical.label import label
 from scoring.lexical.numerals import spoken_numbers
 from scoring.lexical.text import normalise
@@ -27,7 +27,7 @@ class _Stated:
     days: tuple[frozenset[str], ...]
     joined: str
 
-    def lacks(self, figure: Number) -> bool:
+    def lacks(self, figure: NumberInText) -> bool:
         digits = re.sub(r"\D", "", figure.text)
         return self.values.isdisjoint(figure.values) and (len(digits) < _LONG_FIGURE or digits not in self.joined)
 
@@ -58,17 +58,17 @@ def absent_from(text: str, known: str) -> str | None:
     return f"the figure {label(absent.text, 30)}" if absent else None
 
 
-def _is_specific(number: Number) -> bool:
+def _is_specific(number: NumberInText) -> bool:
     """An amount, or a number of two digits or more: smaller ones are counted, spelt out, or number a list."""
     return number.currency is not None or len(number.text) > 1
 
 
-def figures(text: str) -> list[Number]:
+def figures(text: str) -> list[NumberInText]:
     """The first figures of a text that can be told from a count."""
     return [number for number in numbers(text[:MAX_TEXT]) if _is_specific(number)][:_MOST]
 
 
-def disagree(left: Iterable[Number], right: Iterable[Number]) -> bool:
+def disagree(left: Iterable[NumberInText], right: Iterable[NumberInText]) -> bool:
     """Whether both give figures, and not one in common."""
     mine, theirs = list(left), list(right)
     return bool(mine) and bool(theirs) and not any(one.agrees(other) for one in mine for other in theirs)

@@ -22,7 +22,7 @@ from .forms import form_of
 from .layout import form_for
 from .parts import part
 from .prompt import DATA, SEED_002, prompt, version
-from .shown import Shown
+from .shown import PromptMaterial
 from .tokens import estimate
 
 __all__ = ["JudgeRequest", "JudgedValue", "ParseError", "cache_key", "can_judge", "prompt_version", "requests"]
@@ -108,7 +108,7 @@ def requests(
     Questions that no judge can answer are in neither result: they are another answerer's. Those for which the context
     is too small have a ``NoAnswer``: nothing is ever cut to fit.
     """
-    shown = Shown(case)
+    shown = PromptMaterial(case)
     batching = Batching(shown, context_tokens)
     refused: dict[Question, NoAnswer] = {}
     asked = list(dict.fromkeys(filter(can_judge, questions)))
@@ -120,7 +120,7 @@ def requests(
     return tuple(made), refused
 
 
-def _batch(shown: Shown, group: Sequence[Question], batching: Batching) -> JudgeRequest:
+def _batch(shown: PromptMaterial, group: Sequence[Question], batching: Batching) -> JudgeRequest:
     """The request that asks these questions together."""
     forms = list(map(form_for, group))
     names = layout.files(forms)
@@ -138,7 +138,7 @@ def _batch(shown: Shown, group: Sequence[Question], batching: Batching) -> Judge
     )
 
 
-def _template(shown: Shown, group: Sequence[Question], batching: Batching) -> JudgeRequest:
+def _template(shown: PromptMaterial, group: Sequence[Question], batching: Batching) -> JudgeRequest:
     """Seed 002's request: its template, word for word, filled with fenced parts."""
     form = form_for(group[0])
     return _request(

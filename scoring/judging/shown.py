@@ -11,7 +11,7 @@ from .tokens import estimate
 NOT_GIVEN = "(not given)"
 
 
-class Shown:
+class PromptMaterial:
     """One case. What it does not have is said to be not given."""
 
     def __init__(self, case: Case) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from .facts import Number, Quote, found_dates, names, numbers, quotes, timestamps
+from .facts import NumberInText, Quote, found_dates, names, numbers, quotes, timestamps
 from .lexicon import (
     ABBREVIATIONS,
     ACTS,
@@ -67,7 +67,7 @@ class Claim:
 
     quotes: tuple[str, ...]
     stamps: tuple[int, ...]
-    numbers: tuple[Number, ...]
+    numbers: tuple[NumberInText, ...]
     dates: tuple[frozenset[str], ...]
     names: tuple[str, ...]
     content: frozenset[str]
@@ -182,7 +182,7 @@ def _claim(clause: str, quoted: tuple[str, ...], *, german: bool) -> Claim:
     return Claim(
         quotes=quoted,
         stamps=stamps,
-        numbers=(*numbers(rest), *(Number(value, frozenset({value})) for value in spoken_figures(words))),
+        numbers=(*numbers(rest), *(NumberInText(value, frozenset({value})) for value in spoken_figures(words))),
         dates=tuple(readings for readings, _, _ in dated if readings),
         names=tuple(_names(plain, german=german)),
         content=frozenset(stems(told)[:_MAX_CONTENT]),

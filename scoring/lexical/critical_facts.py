@@ -37,7 +37,7 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class CriticalFact:
     """One fact: a number, a range of numbers (``3–5 days``), a date, or a code or time as it is written."""
 
     text: str = field(compare=False)
@@ -46,12 +46,12 @@ class Fact:
     literal: str = ""
 
 
-class Facts:
+class CriticalFacts:
     """The facts of one text, each once, and whether it states a given one."""
 
     def __init__(self, text: str) -> None:
         found, words = _read(normalise(text))
-        self.facts: tuple[Fact, ...] = tuple(dict.fromkeys(found))
+        self.facts: tuple[CriticalFact, ...] = tuple(dict.fromkeys(found))
         self._measures: dict[str, set[str | None]] = {}
         for quantity in (quantity for fact in self.facts for quantity in fact.quantities):
             for value in quantity.values:
@@ -64,7 +64,7 @@ class Facts:
         self._words = {str(NUMBER_WORDS[word]) for word in words if NUMBER_WORDS.get(word, _SMALL) < _SMALL}
         self._words.update(digits for literal in self._literals for digits in re.findall(r"\d+", literal))
 
-    def state(self, fact: Fact) -> bool:
+    def state(self, fact: CriticalFact) -> bool:
         """Whether the fact stands here. A unit, currency or year that only one side gives speaks against nothing."""
         if fact.literal:
             return fact.literal in self._literals or fact.literal in self._joined
@@ -87,9 +87,9 @@ class Facts:
 class Drift:
     """What a translated sentence did to its reference's facts. A changed fact is an omission with an addition."""
 
-    expected: tuple[Fact, ...]
-    omitted: tuple[Fact, ...]
-    added: tuple[Fact, ...]
+    expected: tuple[CriticalFact, ...]
+    omitted: tuple[CriticalFact, ...]
+    added: tuple[CriticalFact, ...]
 
     @property
     def additions(self) -> int:
@@ -104,26 +104,26 @@ def drift(expected: str, given: str, source: str = "") -> Drift:
     >>> [fact.text for fact in found.expected], [fact.text for fact in found.omitted], found.additions
     (['3–5', '49', '9987'], ['3–5'], 0)
     """
-    wanted, stated = Facts(expected), Facts(given)
+    wanted, stated = CriticalFacts(expected), CriticalFacts(given)
     omitted = tuple(fact for fact in wanted.facts if not stated.state(fact))
     added = tuple(fact for fact in stated.facts if not wanted.state(fact))
-    spoken = Facts(source) if added else stated
+    spoken = CriticalFacts(source) if added else stated
     return Drift(wanted.facts, omitted, tuple(fact for fact in added if not spoken.state(fact)))
 
 
-def _read(text: str) -> tuple[list[Fact], list[str]]:
+def _read(text: str) -> tuple[list[CriticalFact], list[str]]:
     """Facts of a normalised text, kind by kind, and its words."""
     words = tokens(text)
-    found: list[Fact] = []
+    found: list[CriticalFact] = []
     text = _take(text, found, _dates(text))
     text = _take(text, found, ((_fact_of_time(m.group()), m.start(), m.end()) for m in _TIME.finditer(text)))
     text = _take(text, found, ((_fact_of_code(m.group()), m.start(), m.end()) for m in _codes(text)))
     found += _ranges(text)
-    found += (Fact(figure, (Quantity(frozenset({figure})),)) for figure in spoken_figures(tokens(text)))
+    found += (CriticalFact(figure, (Quantity(frozenset({figure})),)) for figure in spoken_figures(tokens(text)))
     return found, words
 
 
-def _take(text: str, found: list[Fact], facts: Iterator[tuple[Fact, int, int]]) -> str:
+def _take(text: str, found: list[CriticalFact], facts: Iterator[tuple[CriticalFact, int, int]]) -> str:
     """Note the facts and blank them out, so that no number is read twice."""
     kept: list[str] = []
     at = 0
@@ -135,18 +135,18 @@ def _take(text: str, found: list[Fact], facts: Iterator[tuple[Fact, int, int]]) 
     return "".join(kept) + text[at:]
 
 
-def _dates(text: str) -> Iterator[tuple[Fact, int, int]]:
+def _dates(text: str) -> Iterator[tuple[CriticalFact, int, int]]:
     for readings, start, end in found_dates(text):
         if readings:
-            yield Fact(text[start:end], date=readings), start, end
+            yield CriticalFact(text[start:end], date=readings), start, end
 
 
-def _fact_of_time(written: str) -> Fact:
-    return Fact(written, literal=f"{timestamps(written)[0]}s")
+def _fact_of_time(written: str) -> CriticalFact:
+    return CriticalFact(written, literal=f"{timestamps(written)[0]}s")
 
 
-def _fact_of_code(written: str) -> Fact:
-    return Fact(written, literal=re.sub("[-_/]", "", written))
+def _fact_of_code(written: str) -> CriticalFact:
+    return CriticalFact(written, literal=re.sub("[-_/]", "", written))
 
 
 def _codes(text: str) -> Iterator[re.Match[str]]:
@@ -165,7 +165,7 @@ def _is_measure(word: str) -> bool:
     return word in ORDINALS or word in UNITS or word in CURRENCIES or word in SCALES
 
 
-def _ranges(text: str) -> Iterator[Fact]:
+def _ranges(text: str) -> Iterator[CriticalFact]:
     """Numbers, those of one range together: they share its unit."""
     run: list[tuple[Quantity, int, int]] = []
     for match in _NUMBER.finditer(text):
@@ -178,9 +178,9 @@ def _ranges(text: str) -> Iterator[Fact]:
         yield _range(text, run)
 
 
-def _range(text: str, run: list[tuple[Quantity, int, int]]) -> Fact:
+def _range(text: str, run: list[tuple[Quantity, int, int]]) -> CriticalFact:
     shared = next((quantity.measure for quantity, _, _ in reversed(run) if quantity.measure), None)
-    return Fact(
+    return CriticalFact(
         text[run[0][1] : run[-1][2]],
         tuple(replace(quantity, measure=quantity.measure or shared) for quantity, _, _ in run),
     )

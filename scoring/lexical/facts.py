@@ -32,14 +32,14 @@ _NAME = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberInText:
     """A number as written, the values that it may mean (``1.234`` is two), and its currency where one is given."""
 
     text: str
     values: frozenset[str]
     currency: str | None = None
 
-    def agrees(self, other: Number) -> bool:
+    def agrees(self, other: NumberInText) -> bool:
         """The same number, unless both name a currency and name different ones."""
         same_currency = self.currency is None or other.currency is None or self.currency == other.currency
         return same_currency and not self.values.isdisjoint(other.values)
@@ -54,7 +54,7 @@ class Quote:
     end: int
 
 
-def numbers(text: str) -> list[Number]:
+def numbers(text: str) -> list[NumberInText]:
     """Numbers in order, apart from those that are part of a time stamp or a code (``Q77``).
 
     >>> [sorted(n.values) for n in numbers("₹४९ and 1,234.50 at 01:23 for Q77")]
@@ -64,7 +64,7 @@ def numbers(text: str) -> list[Number]:
     """
     folded = _STAMP.sub(" ", fold_digits(text[:MAX_TEXT]))
     return [
-        Number(match.group(), _values(match.group()), currency_of(folded, match.start(), match.end()))
+        NumberInText(match.group(), _values(match.group()), currency_of(folded, match.start(), match.end()))
         for match in _NUMBER.finditer(folded)
         if not _ends_code(folded, match.start())
     ]
@@ -79,7 +79,7 @@ def _ends_code(text: str, start: int) -> bool:
     return adjoining is None or adjoining.group().casefold() not in CURRENCIES
 
 
-def amounts(text: str) -> list[Number]:
+def amounts(text: str) -> list[NumberInText]:
     """Numbers with a currency."""
     return [number for number in numbers(text) if number.currency is not None]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
-from .facts import Number, numbers, timestamps
+from .facts import NumberInText, numbers, timestamps
 from .lexicon import AGENT_WORDS, CUSTOMER_WORDS, NEGATIONS
 from .numerals import CURRENCIES
 from .text import fold_digits, normalise, tokens
@@ -48,7 +48,7 @@ class Statement:
     """Roots and figures of a statement, each in order; a time of day is a figure too."""
 
     roots: tuple[str, ...]
-    figures: tuple[Number, ...]
+    figures: tuple[NumberInText, ...]
 
     @property
     def said(self) -> frozenset[str]:
@@ -60,7 +60,7 @@ class Statement:
         return tuple(word for word in self.roots if word not in _DENIALS)
 
     @property
-    def amounts(self) -> tuple[Number, ...]:
+    def amounts(self) -> tuple[NumberInText, ...]:
         return tuple(figure for figure in self.figures if figure.currency is not None)
 
 
@@ -89,7 +89,7 @@ def read_statement(text: str) -> Statement:
     """
     folded = fold_digits(text[:MAX_STATEMENT]).replace("%", " percent ")
     words = [word for word in tokens(folded) if not word.isdigit() and word not in _LIGHT and word not in CURRENCIES]
-    times = [Number(str(at), frozenset({f"@{at}"})) for at in timestamps(folded)]
+    times = [NumberInText(str(at), frozenset({f"@{at}"})) for at in timestamps(folded)]
     return Statement(tuple(map(_word, words)), (*numbers(folded), *times))
 
 
@@ -105,7 +105,7 @@ def covers(statement: Statement, other: Statement) -> bool:
         return False
     return (
         _is_subsequence(other.roots, statement.roots, lambda a, b: a == b)
-        and _is_subsequence(other.figures, statement.figures, Number.agrees)
+        and _is_subsequence(other.figures, statement.figures, NumberInText.agrees)
         and TURNS.isdisjoint(statement.said - other.said)
     )
 
@@ -133,7 +133,7 @@ def contradicts(statement: Statement, other: Statement) -> bool:
     return _disagree(statement.figures, other.figures)
 
 
-def _disagree(left: Sequence[Number], right: Sequence[Number]) -> bool:
+def _disagree(left: Sequence[NumberInText], right: Sequence[NumberInText]) -> bool:
     return bool(left) and bool(right) and not any(one.agrees(other) for one in left for other in right)
 
 

@@ -69,7 +69,7 @@ _WISHES = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class TopicReading:
     """What a statement speaks of. ``unknown`` are roots that stand in no list."""
 
     domains: frozenset[str]
@@ -82,11 +82,11 @@ class Reading:
         return bool(self.concepts) and not self.unknown
 
 
-def read_topics(statement: Statement) -> Reading:
+def read_topics(statement: Statement) -> TopicReading:
     """What a statement speaks of."""
     content = [word for word in statement.roots if word not in _WISHES and word not in (AGENT, CUSTOMER)]
     known = [_CONCEPTS[word] for word in content if word in _CONCEPTS]
-    return Reading(
+    return TopicReading(
         domains=frozenset(domain for domain, _, _ in known if domain),
         concepts=frozenset(concept for _, concept, _ in known),
         particular=any(particular for _, _, particular in known),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .claims import Claim, stems, words_of
-from .facts import Number, dates, numbers, same_date, timestamps
+from .facts import NumberInText, dates, numbers, same_date, timestamps
 from .lexicon import ACTS, DISAVOWALS, NEGATIONS
 from .numerals import spoken_numbers
 from .text import WordIndex, normalise, tokens
@@ -41,7 +41,7 @@ _PRICE_OF_NUMBER = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class TranscriptMatch:
     """How far a description stands in the transcript: the best place for it, and what was found there."""
 
     words: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Match:
     fault: str | None = None
 
 
-class Witness:
+class TranscriptIndex:
     """A transcript's moments with their words. Building it takes linear time, and asking it no more than ``BUDGET``."""
 
     def __init__(self, text: str, moments: Sequence[Moment]) -> None:
@@ -68,10 +68,10 @@ class Witness:
                     places.append(at)
         self._acts = self._places_of_acts()
         self._times = {moment.at for moment in moments if moment.at is not None} | set(timestamps(text))
-        self._numbers: dict[str, list[tuple[int, Number]]] = {}
+        self._numbers: dict[str, list[tuple[int, NumberInText]]] = {}
         self._spent = 0
         for at, moment in enumerate(moments):
-            spoken = [Number(value, frozenset({value})) for value in spoken_numbers(self._words[at])]
+            spoken = [NumberInText(value, frozenset({value})) for value in spoken_numbers(self._words[at])]
             for number in (*numbers(moment.text), *spoken):
                 self._spent += _PRICE_OF_NUMBER
                 for value in number.values:
@@ -79,7 +79,7 @@ class Witness:
                         said.append((at, number))
         self._digits = _joined_digits(normalise(text))
         self._dates = list(dict.fromkeys(dates(text)))
-        self._matches: dict[Claim, Match] = {}
+        self._matches: dict[Claim, TranscriptMatch] = {}
         self._costs: dict[str, bool] = {}
         self._length = len(text)
         self._scripts = _scripts(text[:5000])
@@ -199,16 +199,16 @@ class Witness:
         half = bool(matter) and len(matter & found) >= _CITES * len(matter) and len(found) >= _CITES * len(wanted)
         return half or len(found) >= _BORNE_OUT * len(wanted)
 
-    def match(self, claim: Claim) -> Match:
+    def match(self, claim: Claim) -> TranscriptMatch:
         """The best place for a claim's description, and whether it is enough to cite it and to bear it out."""
         found = self._matches.get(claim)
         if found is None:
             found = self._matches[claim] = self._match(claim)
         return found
 
-    def _match(self, claim: Claim) -> Match:
+    def _match(self, claim: Claim) -> TranscriptMatch:
         if not claim.content or self.is_foreign_to(claim):
-            return Match()
+            return TranscriptMatch()
         places, matched = self._best(claim)
         ratio = len(matched) / len(self._units(claim))
         enough = len(matched) >= 2 or (
@@ -216,7 +216,7 @@ class Witness:
         )
         by_named = self._is_by(claim, places, matched)
         cites = enough and ratio >= _CITES and by_named
-        return Match(
+        return TranscriptMatch(
             words=tuple(sorted(_spelt_out(matched, claim))),
             ratio=ratio,
             cites=cites,
@@ -293,7 +293,7 @@ class Witness:
         said = [at for cue in claim.content & _ACT_STEMS[act] for at in self._where.get(cue, ())]
         return sorted({*said, *self._by(claim.role, self._acts[act])})
 
-    def _places_of_number(self, number: Number) -> list[int]:
+    def _places_of_number(self, number: NumberInText) -> list[int]:
         return [at for value in number.values for at, other in self._numbers.get(value, ()) if number.agrees(other)]
 
     def _performed(self, claim: Claim) -> frozenset[int]:
@@ -330,12 +330,12 @@ class Witness:
         phrase = f" {' '.join(words)} "
         return [moment for moment, spaced in zip(self._moments, self._spaced, strict=True) if phrase in spaced]
 
-    def _has_number(self, number: Number) -> bool:
+    def _has_number(self, number: NumberInText) -> bool:
         if any(value in self._numbers for value in number.values):
             return bool(self._places_of_number(number))
         return self._is_dictated(number)
 
-    def _is_dictated(self, number: Number) -> bool:
+    def _is_dictated(self, number: NumberInText) -> bool:
         """Whether the digits of a long number stand here in groups, as people spell them out."""
         return number.text.isdigit() and len(number.text) >= 4 and number.text in self._digits
 
@@ -362,7 +362,7 @@ _ACT = "@"
 """What the mark of an act of speech among units begins with."""
 
 
-def _is_specific(number: Number) -> bool:
+def _is_specific(number: NumberInText) -> bool:
     """An amount, or a number of four digits or more: a denial of it is about this number and no other."""
     return number.currency is not None or len(number.text) >= 4
 

@@ -51,7 +51,7 @@ def is_closed(value: object) -> bool:
 
 
 @dataclass(slots=True)
-class Comparison:
+class FieldComparison:
     """Fields counted on both sides. ``places``: fields that either side has; ``ids`` of them are matched items' ids.
 
     ``wrong`` are the paths of those that do not match, ``strange`` the ids that the reference does not know or that
@@ -69,14 +69,14 @@ class Comparison:
     wanted: list[str] = field(default_factory=list)
 
 
-def compare(found: Json, expected: Json, *, echoes: frozenset[str] = frozenset()) -> Comparison:
+def compare(found: Json, expected: Json, *, echoes: frozenset[str] = frozenset()) -> FieldComparison:
     """Compare all fields, however deep. Prose under a key of ``echoes`` is not kept.
 
     >>> told = compare({"label": "Negative", "score": 4}, {"label": "negative", "score": 5})
     >>> (told.matched, told.places, told.wrong)
     (1, 2, ['score'])
     """
-    made = Comparison()
+    made = FieldComparison()
     waiting: list[_Place] = [_Place(found, expected, "", kept=True)]
     while waiting:
         place = waiting.pop()
@@ -92,7 +92,7 @@ def compare(found: Json, expected: Json, *, echoes: frozenset[str] = frozenset()
     return made
 
 
-def _too_deep(place: _Place, made: Comparison) -> None:
+def _too_deep(place: _Place, made: FieldComparison) -> None:
     """What stands below is one field, and matches nothing."""
     made.places += 1
     made.expected += place.expected is not _ABSENT
@@ -126,7 +126,7 @@ def _fields(place: _Place, echoes: frozenset[str]) -> Iterator[_Place]:
         yield place.below(key, found.get(key, _ABSENT), expected.get(key, _ABSENT), kept=key not in echoes)
 
 
-def _items(place: _Place, made: Comparison) -> Iterator[_Place]:
+def _items(place: _Place, made: FieldComparison) -> Iterator[_Place]:
     found = place.found if isinstance(place.found, list) else []
     expected = place.expected if isinstance(place.expected, list) else []
     deep = [item for item in expected or found if isinstance(item, dict | list)]
@@ -184,7 +184,7 @@ def _written(value: Json) -> str | None:
         return None
 
 
-def _count_values(place: _Place, found: list[Json], expected: list[Json], made: Comparison) -> None:
+def _count_values(place: _Place, found: list[Json], expected: list[Json], made: FieldComparison) -> None:
     """Plain values of a list, each matched at most once. One that is prose makes the list prose."""
     if not all(map(is_closed, expected or found)):
         for side, texts in ((found, made.said), (expected, made.wanted)):
@@ -201,7 +201,7 @@ def _count_values(place: _Place, found: list[Json], expected: list[Json], made: 
         made.wrong.append(place.path)
 
 
-def _plain(place: _Place, made: Comparison) -> None:
+def _plain(place: _Place, made: FieldComparison) -> None:
     """A value that holds no others, on either side."""
     found = _ABSENT if isinstance(place.found, dict | list) else place.found
     expected = _ABSENT if isinstance(place.expected, dict | list) else place.expected

@@ -15,14 +15,14 @@ from scoring.questions.translation import SentenceSimilarity
 from scoring.result.result import Failed, Judgement, Method, NotApplicable, Result, Scored, Unavailable
 from scoring.trace.span import Json
 
-from .closed_form import Comparison, compare
+from .closed_form import FieldComparison, compare
 from .grounding import read_claims
 from .pairing import Pairing, pair_up
 from .settle import judgements_of, least_certain, methods_of, settle
 from .similarity import read_cosines
 from .stated import ECHOES, sentences
 from .structure import shown
-from .summary import MAX_FACTS, Fact
+from .summary import MAX_FACTS, SummaryField
 
 _SHOWN_WRONG = 20
 
@@ -118,11 +118,11 @@ class _Facts:
         return 2 * self.matched / both if both else 1.0
 
 
-def _compared(case: Case) -> Comparison:
+def _compared(case: Case) -> FieldComparison:
     return compare(case.output_content, case.expected_content, echoes=ECHOES)
 
 
-def _facts(made: Comparison) -> Generator[tuple[Question, ...], Sequence[Reply], _Facts | Unavailable | Failed]:
+def _facts(made: FieldComparison) -> Generator[tuple[Question, ...], Sequence[Reply], _Facts | Unavailable | Failed]:
     """Facts matched one to one: closed-form fields at their places, and the statements of the prose, wherever."""
     said, wanted = _statements(made.said), _statements(made.wanted)
     if max(len(said), len(wanted)) > MAX_FACTS:
@@ -149,11 +149,11 @@ def _facts(made: Comparison) -> Generator[tuple[Question, ...], Sequence[Reply],
     )
 
 
-def _statements(texts: Sequence[str]) -> tuple[Fact, ...]:
-    return tuple(Fact(sentence) for text in texts for sentence in sentences(text))
+def _statements(texts: Sequence[str]) -> tuple[SummaryField, ...]:
+    return tuple(SummaryField(sentence) for text in texts for sentence in sentences(text))
 
 
-def _counted(made: Comparison, paired: Pairing, said: int, wanted: int) -> _Facts:
+def _counted(made: FieldComparison, paired: Pairing, said: int, wanted: int) -> _Facts:
     # An id by which an item was found is no fact of its own.
     return _Facts(
         matched=made.matched - made.ids + wanted - len(paired.missed),

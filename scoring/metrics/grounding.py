@@ -19,7 +19,7 @@ from scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
 from .settle import judgements_of, least_certain, methods_of, settle, truth
 from .stated import stated
 from .structure import shown
-from .summary import MAX_FACTS, Fact, why
+from .summary import MAX_FACTS, SummaryField, why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ def hallucination_rate(case: Case) -> Steps:
     return _scored(found, made_up / found.claims if found.claims else 0.0, f"{made_up} of {found.claims} made up")
 
 
-def read_claims(reply: Reply, facts: tuple[Fact, ...]) -> tuple[Fact, ...] | Failed:
+def read_claims(reply: Reply, facts: tuple[SummaryField, ...]) -> tuple[SummaryField, ...] | Failed:
     """The claims that a judge took facts apart into; the facts themselves where there is no judge."""
     if isinstance(reply, NoAnswer):
         return Failed(reply.reason) if reply.failed else facts
@@ -95,7 +95,7 @@ def read_claims(reply: Reply, facts: tuple[Fact, ...]) -> tuple[Fact, ...] | Fai
         return Failed("parse_error: claims are not a list of texts")
     if len(claims) > MAX_FACTS:
         return Failed(f"parse_error: more than {MAX_FACTS} claims")
-    return tuple(map(Fact, claims))
+    return tuple(map(SummaryField, claims))
 
 
 def _scored(found: Grounding, value: float, said: str) -> Scored:
@@ -111,7 +111,7 @@ def _scored(found: Grounding, value: float, said: str) -> Scored:
     )
 
 
-def _stated(case: Case) -> tuple[Fact, ...]:
+def _stated(case: Case) -> tuple[SummaryField, ...]:
     return tuple(stated(case.output_content))
 
 
@@ -119,5 +119,5 @@ def _known(case: Case) -> frozenset[tuple[str, str]]:
     return frozenset(map(_key, stated(case.expected_content)))
 
 
-def _key(fact: Fact) -> tuple[str, str]:
+def _key(fact: SummaryField) -> tuple[str, str]:
     return normalise(fact.about), normalise(fact.text)

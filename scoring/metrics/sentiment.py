@@ -17,7 +17,7 @@ CLASSES = ("positive", "neutral", "negative")
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class SentimentSentence:
     """A sentence that the reference labels, and the model's label: None when missing, "" when of no class."""
 
     sentence_id: Json
@@ -36,7 +36,7 @@ class Labels:
     ``unlabelled`` are sentences for which the reference itself has no label: they count nowhere.
     """
 
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[SentimentSentence, ...]
     unlabelled: tuple[Json, ...]
     matched: Matched
     answered: bool
@@ -81,7 +81,7 @@ def read_labels(case: Case) -> Labels | Unavailable:
     matched = match_by_id(given, "sentence_id", ids)
     return Labels(
         sentences=tuple(
-            Sentence(
+            SentimentSentence(
                 sentence["sentence_id"],
                 _label(sentence["label"]) or "",
                 _label(matched.by_id.get(strict_key(sentence["sentence_id"]), {}).get("label")),

@@ -11,7 +11,7 @@ from scoring.trace.span import Json
 
 from .closed_form import is_closed, is_id
 from .structure import kind
-from .summary import Fact, is_filled, read_summary
+from .summary import SummaryField, is_filled, read_summary
 
 ECHOES = frozenset(("sentiment", "source_text"))
 """Keys under which an output repeats what it was given: sentences with their labels, sentences with translations."""
@@ -39,7 +39,7 @@ def sentences(text: str) -> Iterator[str]:
         yield text[begun:].strip()
 
 
-def stated(value: Json) -> Iterator[Fact]:
+def stated(value: Json) -> Iterator[SummaryField]:
     """What a value states, in order. A summary of a call is read as the text rubric reads it; a question says nothing.
 
     >>> [str(fact) for fact in stated({"reason": "It was paid. It was late.", "score": 5, "by": "Priya"})]
@@ -54,17 +54,17 @@ def stated(value: Json) -> Iterator[Fact]:
         yield from _of_leaves(value)
 
 
-def _of_leaves(value: Json) -> Iterator[Fact]:
+def _of_leaves(value: Json) -> Iterator[SummaryField]:
     for key, leaf in leaves(value, without=ECHOES | _JUDGED):
         if is_id(key):
             continue
         if isinstance(leaf, str) and is_filled(leaf):
             if key and is_closed(leaf):
-                yield Fact(leaf, key)
+                yield SummaryField(leaf, key)
             else:
-                yield from (Fact(said) for said in sentences(leaf) if not said.endswith(("?", "？")))
+                yield from (SummaryField(said) for said in sentences(leaf) if not said.endswith(("?", "？")))
         elif kind(leaf) == "number":
-            yield Fact(json.dumps(leaf), key)
+            yield SummaryField(json.dumps(leaf), key)
 
 
 def leaves(value: Json, *, without: frozenset[str] = frozenset()) -> Iterator[tuple[str, Json]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scoring.case.case import Case
-from scoring.questions.question import Evaluation, Steps
+from scoring.questions.question import PendingMetrics, Steps
 from scoring.result.result import Failed, NotApplicable, Scored, Unavailable
 
 from .metric import Metric
@@ -19,7 +19,7 @@ def weighted(*parts: tuple[Metric, float]) -> Callable[[Case], Steps]:
     """
 
     def measure(case: Case) -> Steps:
-        evaluation = Evaluation({metric.id: metric.start(case) for metric, _ in parts})
+        evaluation = PendingMetrics({metric.id: metric.start(case) for metric, _ in parts})
         while asked := evaluation.questions:
             replies = yield asked
             evaluation.give(dict(zip(asked, replies, strict=True)))

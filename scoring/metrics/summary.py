@@ -25,7 +25,7 @@ _INTENT_LEVELS = (0.0, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class SummaryField:
     """Something that a summary states; ``about`` names the field that it fills, empty for a sentence."""
 
     text: str
@@ -44,11 +44,11 @@ class Summary:
     fields: Mapping[str, Json]
 
     @property
-    def facts(self) -> tuple[Fact, ...]:
+    def facts(self) -> tuple[SummaryField, ...]:
         """The purpose, each highlight, each field that is filled."""
-        purpose = (Fact(self.call_purpose),) if self.call_purpose.strip() else ()
-        told = (Fact(_written(value), name) for name, value in self.fields.items() if is_filled(value))
-        return (*purpose, *map(Fact, self.highlights), *told)
+        purpose = (SummaryField(self.call_purpose),) if self.call_purpose.strip() else ()
+        told = (SummaryField(_written(value), name) for name, value in self.fields.items() if is_filled(value))
+        return (*purpose, *map(SummaryField, self.highlights), *told)
 
 
 def is_filled(value: Json) -> bool:
@@ -177,7 +177,7 @@ def why(replies: Sequence[Reply], values: Sequence[bool] = ()) -> str:
     return reply.reason[:200] if isinstance(reply, Answer) else ""
 
 
-def _claims(reply: Reply, facts: tuple[Fact, ...]) -> tuple[Fact, ...] | Failed:
+def _claims(reply: Reply, facts: tuple[SummaryField, ...]) -> tuple[SummaryField, ...] | Failed:
     if isinstance(reply, NoAnswer):
         return Failed(reply.reason) if reply.failed else facts
     claims = reply.value
@@ -185,7 +185,7 @@ def _claims(reply: Reply, facts: tuple[Fact, ...]) -> tuple[Fact, ...] | Failed:
         return Failed("parse_error: claims are not a list of texts")
     if not 0 < len(claims) <= MAX_FACTS:
         return Failed(f"parse_error: not between 1 and {MAX_FACTS} claims")
-    return tuple(map(Fact, claims))
+    return tuple(map(SummaryField, claims))
 
 
 def _intent_level(value: object) -> float:

@@ -15,7 +15,7 @@ from .structure import Matched, items, kind, match_by_id, reference, shown, stri
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sentence:
+class TranslatedSentence:
     """A sentence of the reference. ``given`` is the model's translation of it, None where there is none.
 
     A blank text is none, and so is a copy of the source where the reference differs from it (``copied``).
@@ -32,7 +32,7 @@ class Sentence:
 class Translation:
     """The reference's sentences, and the model's texts: the full one, and those of known sentences as they stand."""
 
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[TranslatedSentence, ...]
     matched: Matched
     full: str
     texts: tuple[str, ...]
@@ -140,11 +140,11 @@ def _unusable(item: dict[str, Json]) -> str | None:
     return None
 
 
-def _sentence(item: dict[str, Json], matched: Matched) -> Sentence:
+def _sentence(item: dict[str, Json], matched: Matched) -> TranslatedSentence:
     source, expected = _text(item, "source_text"), _text(item, "translated_text")
     given = _text(matched.by_id.get(strict_key(item["source_id"])), "translated_text")
     copied = bool(given.strip()) and same(given, source) and not same(source, expected)
-    return Sentence(
+    return TranslatedSentence(
         source_id=item["source_id"],
         source=source,
         expected=expected,

@@ -10,7 +10,7 @@ from scoring.status.status import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class ServiceDay:
     """One (service, environment, rubric): its verdicts of the time covered, and its status at the end of it.
 
     The pass ratio is the weighted estimate with its one-sided 95 % bounds, ``None`` where nothing passed or failed.
@@ -52,7 +52,7 @@ class AgreedOn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class DailyReportText:
     """From ``begin_ns`` to ``end_ns``. ``cost_usd`` is ``None`` without a judge; ``more`` courses are not shown.
 
     ``firing`` are the titles of the alerts that fire at the end of it.
@@ -60,7 +60,7 @@ class Report:
 
     begin_ns: int
     end_ns: int
-    courses: tuple[Course, ...] = ()
+    courses: tuple[ServiceDay, ...] = ()
     more: int = 0
     weakest: tuple[WeakMetric, ...] = ()
     agreements: tuple[AgreedOn, ...] = ()
@@ -72,9 +72,9 @@ class Report:
         return asdict(self)
 
     @classmethod
-    def of_json(cls, said: Mapping[str, Any]) -> Report:
+    def of_json(cls, said: Mapping[str, Any]) -> DailyReportText:
         """What ``to_json`` said."""
-        courses = (Course(**{**each, "status": Status(each["status"])}) for each in said["courses"])
+        courses = (ServiceDay(**{**each, "status": Status(each["status"])}) for each in said["courses"])
         return cls(
             begin_ns=said["begin_ns"], end_ns=said["end_ns"], courses=tuple(courses), more=said["more"],
             weakest=tuple(WeakMetric(**each) for each in said["weakest"]),

@@ -9,10 +9,10 @@ from typing import Any
 
 from scoring.alerts.event import AlertEvent, event_of_json
 
-from .daily_report import Report
+from .daily_report import DailyReportText
 
 
-class Kind(StrEnum):
+class NoticeKind(StrEnum):
     """What a notice is about.
 
     ``alert``: something happened to one alert; ``group``: to several at about the same time. ``reminder``: one that was
@@ -37,10 +37,10 @@ class Notice:
     """
 
     id: str
-    kind: Kind
+    kind: NoticeKind
     at_ns: int
     events: tuple[AlertEvent, ...] = ()
-    report: Report | None = None
+    report: DailyReportText | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The notice for a wire or a store."""
@@ -54,7 +54,7 @@ class Notice:
     def of_json(cls, said: Mapping[str, Any]) -> Notice:
         """What ``to_json`` said."""
         return cls(
-            id=said["id"], kind=Kind(said["kind"]), at_ns=said["at_ns"],
+            id=said["id"], kind=NoticeKind(said["kind"]), at_ns=said["at_ns"],
             events=tuple(map(event_of_json, said["events"])),
-            report=Report.of_json(said["report"]) if said["report"] is not None else None,
+            report=DailyReportText.of_json(said["report"]) if said["report"] is not None else None,
         )  # fmt: skip

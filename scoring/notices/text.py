@@ -33,7 +33,7 @@ class Wording:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class TextLine:
     """A line of text, perhaps with a link after it, whose ``link_text`` is shown where links can be named.
 
     The text is plain: escape it.
@@ -45,11 +45,11 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class NoticeText:
     """A title and paragraphs. Everything in it is bounded and free of control characters."""
 
     title: str
-    paragraphs: tuple[tuple[Line, ...], ...]
+    paragraphs: tuple[tuple[TextLine, ...], ...]
 
     @property
     def text(self) -> str:
@@ -58,7 +58,7 @@ class Told:
         return "\n\n".join(blocks) + "\n"
 
 
-def paragraphs(*groups: Iterable[Line]) -> tuple[tuple[Line, ...], ...]:
+def paragraphs(*groups: Iterable[TextLine]) -> tuple[tuple[TextLine, ...], ...]:
     """The groups that are not empty."""
     return tuple(lines for group in groups if (lines := tuple(group)))
 
@@ -93,5 +93,5 @@ def _quoted(text: str) -> str:
     )
 
 
-def _plain_line(line: Line) -> str:
+def _plain_line(line: TextLine) -> str:
     return line.text if line.link is None else f"{line.text} {line.link}"

@@ -7,42 +7,42 @@ from collections.abc import Iterator
 
 from scoring.alerts.condition import Severity, Unit
 from scoring.alerts.event import AlertEvent, Example
-from scoring.alerts.lifecycle import Turn
+from scoring.alerts.lifecycle import AlertTransition
 
-from .daily_report import Course, Report, WeakMetric
-from .notice import Kind, Notice
-from .text import Line, Told, Wording, lasting, paragraphs, plain, when
+from .daily_report import DailyReportText, ServiceDay, WeakMetric
+from .notice import Notice, NoticeKind
+from .text import NoticeText, TextLine, Wording, lasting, paragraphs, plain, when
 
 MOST_IN_DIGEST = 20
 _OVER = {
-    Turn.RESOLVED: "Resolved",
-    Turn.UNKNOWN: "Not known any more",
-    Turn.EXPIRED: "Given up",
+    AlertTransition.RESOLVED: "Resolved",
+    AlertTransition.UNKNOWN: "Not known any more",
+    AlertTransition.EXPIRED: "Given up",
 }
 
 
-def tell(notice: Notice, wording: Wording) -> Told:
+def tell(notice: Notice, wording: Wording) -> NoticeText:
     """A notice in words."""
-    if notice.kind is Kind.TEST:
+    if notice.kind is NoticeKind.TEST:
         return _test(notice)
-    if notice.kind is Kind.REPORT and notice.report is not None:
+    if notice.kind is NoticeKind.REPORT and notice.report is not None:
         return tell_report(notice.report)
-    if notice.kind in {Kind.DIGEST, Kind.REFRESH}:
+    if notice.kind in {NoticeKind.DIGEST, NoticeKind.REFRESH}:
         return _digest(notice)
-    if notice.kind is Kind.GROUP:
+    if notice.kind is NoticeKind.GROUP:
         return _group(notice, wording)
     (event,) = notice.events
-    return tell_event(event, wording, again=notice.kind is Kind.REMINDER)
+    return tell_event(event, wording, again=notice.kind is NoticeKind.REMINDER)
 
 
-def tell_event(event: AlertEvent, wording: Wording, *, again: bool = False) -> Told:
+def tell_event(event: AlertEvent, wording: Wording, *, again: bool = False) -> NoticeText:
     """One event in words; ``again``: it was told before and still is so."""
-    return Told(
+    return NoticeText(
         title=headline(event, again=again),
         paragraphs=paragraphs(
             _facts(event),
             _examples(event, wording),
-            [_runbook(event, wording)] if event.turn in {Turn.FIRING, Turn.UNKNOWN} else [],
+            [_runbook(event, wording)] if event.turn in {AlertTransition.FIRING, AlertTransition.UNKNOWN} else [],
         ),
     )
 
@@ -70,19 +70,21 @@ def quantity(value: float, unit: Unit) -> str:
     return f"{value:,.4g}"
 
 
-def _facts(event: AlertEvent) -> Iterator[Line]:
-    if event.turn is Turn.UNKNOWN:
-        yield Line(text="It fired, and there is too little to go by now to say whether it still is so.")
-    elif event.turn is Turn.EXPIRED:
-        yield Line(text="It fired, and nothing was heard of it for so long that it is let go. It was not seen to end.")
+def _facts(event: AlertEvent) -> Iterator[TextLine]:
+    if event.turn is AlertTransition.UNKNOWN:
+        yield TextLine(text="It fired, and there is too little to go by now to say whether it still is so.")
+    elif event.turn is AlertTransition.EXPIRED:
+        yield TextLine(
+            text="It fired, and nothing was heard of it for so long that it is let go. It was not seen to end."
+        )
     if (how_bad := measured(event)) is not None:
-        yield Line(text=how_bad)
+        yield TextLine(text=how_bad)
     if event.said:
         said = plain(event.said)
-        yield Line(text=f"{said[:1].upper()}{said[1:]}.")
-    yield Line(text=since(event))
-    if event.turn is Turn.FIRING:
-        yield Line(text=f"What it means: {event.meaning}.")
+        yield TextLine(text=f"{said[:1].upper()}{said[1:]}.")
+    yield TextLine(text=since(event))
+    if event.turn is AlertTransition.FIRING:
+        yield TextLine(text=f"What it means: {event.meaning}.")
 
 
 def measured(event: AlertEvent) -> str | None:
@@ -97,96 +99,98 @@ def measured(event: AlertEvent) -> str | None:
     bounds += [f"n = {event.n:,}"] if event.n is not None else []
     within = f" ({', '.join(bounds)})" if bounds else ""
     limit = f"; the limit is {quantity(event.limit, event.unit)}" if event.limit is not None else ""
-    known = "Last measured" if event.turn in {Turn.UNKNOWN, Turn.EXPIRED} else "Measured"
+    known = "Last measured" if event.turn in {AlertTransition.UNKNOWN, AlertTransition.EXPIRED} else "Measured"
     return f"{known}: {quantity(event.value, event.unit)}{within}{limit}."
 
 
 def since(event: AlertEvent) -> str:
     """Since when, for how long, and when the change detector thinks that it began."""
     length = lasting(event.at_ns - event.since_ns)
-    if event.turn in {Turn.RESOLVED, Turn.EXPIRED}:
+    if event.turn in {AlertTransition.RESOLVED, AlertTransition.EXPIRED}:
         return f"It began {when(event.since_ns)} and lasted {length}."
     began = f" It probably began about {when(event.changed_ns)}." if event.changed_ns is not None else ""
     return f"Since {when(event.since_ns)}, for {length}.{began}"
 
 
-def _examples(event: AlertEvent, wording: Wording) -> Iterator[Line]:
-    if event.examples and event.turn is Turn.FIRING:
-        yield Line(text="The worst of the failing traces:")
+def _examples(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
+    if event.examples and event.turn is AlertTransition.FIRING:
+        yield TextLine(text="The worst of the failing traces:")
         for number, example in enumerate(event.examples, 1):
             yield example_line(number, example, wording)
 
 
-def example_line(number: int, example: Example, wording: Wording) -> Line:
+def example_line(number: int, example: Example, wording: Wording) -> TextLine:
     """One failing trace: its composite, its reason unless reasons are left out, and its link."""
     name = plain(example.trace_id, 64)
     scored = "no score" if example.composite is None else f"scored {example.composite:.4g}"
     reason = f": {plain(example.reason)}" if wording.reasons and example.reason else ""
-    return Line(text=f"{number}. {name}, {scored}{reason}", link=wording.trace(example.trace_id), link_text="open")
+    return TextLine(text=f"{number}. {name}, {scored}{reason}", link=wording.trace(example.trace_id), link_text="open")
 
 
-def _runbook(event: AlertEvent, wording: Wording) -> Line:
+def _runbook(event: AlertEvent, wording: Wording) -> TextLine:
     link = wording.runbook(event.runbook)
     text = "What to do:" if link is not None else f"What to do: runbook {event.runbook}"
-    return Line(text=text, link=link, link_text=event.runbook)
+    return TextLine(text=text, link=link, link_text=event.runbook)
 
 
-def _test(notice: Notice) -> Told:
+def _test(notice: Notice) -> NoticeText:
     words = "Nothing is wrong: somebody asked sidejudge to send this, to see whether it arrives."
-    return Told(title="Test from sidejudge", paragraphs=(((Line(text=words), Line(text=f"{when(notice.at_ns)}."))),))
+    return NoticeText(
+        title="Test from sidejudge", paragraphs=(((TextLine(text=words), TextLine(text=f"{when(notice.at_ns)}."))),)
+    )
 
 
-def _group(notice: Notice, wording: Wording) -> Told:
+def _group(notice: Notice, wording: Wording) -> NoticeText:
     """A paragraph for each event, the worst first: what, how bad, and the trace that shows it best."""
-    order = (Turn.FIRING, Turn.UNKNOWN, Turn.EXPIRED, Turn.RESOLVED)
+    order = (AlertTransition.FIRING, AlertTransition.UNKNOWN, AlertTransition.EXPIRED, AlertTransition.RESOLVED)
     events = sorted(notice.events, key=lambda each: (order.index(each.turn), list(Severity).index(each.severity)))
     kinds = Counter(_OVER.get(each.turn, each.severity.value).lower() for each in events)
     counted = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
-    return Told(
+    return NoticeText(
         title=f"{len(events)} alerts: {counted}", paragraphs=paragraphs(*(_in_short(each, wording) for each in events))
     )
 
 
-def _in_short(event: AlertEvent, wording: Wording) -> Iterator[Line]:
+def _in_short(event: AlertEvent, wording: Wording) -> Iterator[TextLine]:
     told = f"{headline(event)}. {measured(event) or plain(event.said)}"
-    yield Line(text=told, link=wording.runbook(event.runbook), link_text=event.runbook)
-    if event.examples and event.turn is Turn.FIRING:
+    yield TextLine(text=told, link=wording.runbook(event.runbook), link_text=event.runbook)
+    if event.examples and event.turn is AlertTransition.FIRING:
         yield example_line(1, event.examples[0], wording)
 
 
-def _digest(notice: Notice) -> Told:
+def _digest(notice: Notice) -> NoticeText:
     shown = notice.events[:MOST_IN_DIGEST]
-    lines = [Line(text=f"{headline(event)}. {measured(event) or plain(event.said)}") for event in shown]
+    lines = [TextLine(text=f"{headline(event)}. {measured(event) or plain(event.said)}") for event in shown]
     if len(notice.events) > len(shown):
-        lines.append(Line(text=f"… and {len(notice.events) - len(shown)} more."))
+        lines.append(TextLine(text=f"… and {len(notice.events) - len(shown)} more."))
     number = len(notice.events)
     title = f"Digest: {number} less urgent alert{'' if number == 1 else 's'}"
-    return Told(title=title, paragraphs=(tuple(lines),))
+    return NoticeText(title=title, paragraphs=(tuple(lines),))
 
 
-def tell_report(report: Report) -> Told:
+def tell_report(report: DailyReportText) -> NoticeText:
     """A day in words."""
-    firing = [Line(text=f"Firing now: {plain(title)}") for title in report.firing]
-    rest = [Line(text=f"… and {report.more} more.")] if report.more else []
-    courses = [Line(text=_course(course)) for course in report.courses]
-    weakest = [Line(text="Metrics furthest outside their acceptable band:")] if report.weakest else []
-    money = [] if report.cost_usd is None else [Line(text=f"The judge cost ${report.cost_usd:,.2f}.")]
+    firing = [TextLine(text=f"Firing now: {plain(title)}") for title in report.firing]
+    rest = [TextLine(text=f"… and {report.more} more.")] if report.more else []
+    courses = [TextLine(text=_course(course)) for course in report.courses]
+    weakest = [TextLine(text="Metrics furthest outside their acceptable band:")] if report.weakest else []
+    money = [] if report.cost_usd is None else [TextLine(text=f"The judge cost ${report.cost_usd:,.2f}.")]
     agreed = [
-        Line(text=f"The judge agrees with people on {plain(each.rubric)}: kappa {each.kappa:.2f} (n = {each.n:,}).")
+        TextLine(text=f"The judge agrees with people on {plain(each.rubric)}: kappa {each.kappa:.2f} (n = {each.n:,}).")
         for each in report.agreements
     ]
-    return Told(
+    return NoticeText(
         title=f"Report: {when(report.begin_ns)} to {when(report.end_ns)}",
         paragraphs=paragraphs(
-            firing or [Line(text="No alert fires.")],
-            [*courses, *rest] or [Line(text="There was no verdict.")],
-            [*weakest, *(Line(text=_weak(each)) for each in report.weakest)],
+            firing or [TextLine(text="No alert fires.")],
+            [*courses, *rest] or [TextLine(text="There was no verdict.")],
+            [*weakest, *(TextLine(text=_weak(each)) for each in report.weakest)],
             [*money, *agreed],
         ),
     )
 
 
-def _course(course: Course) -> str:
+def _course(course: ServiceDay) -> str:
     where = ", ".join(plain(name, 80) for name in (course.service, course.environment, course.rubric))
     status = course.status.value.replace("_", " ")
     counts = f"{course.passed:,} passed, {course.failed:,} failed, {course.incomplete:,} incomplete"

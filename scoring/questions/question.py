@@ -82,7 +82,7 @@ K = TypeVar("K", bound=Hashable)
 """How the caller names a metric: its id, or rubric and id."""
 
 
-class Evaluation(Generic[K]):
+class PendingMetrics(Generic[K]):
     """Several metrics of one case advanced together, a round at a time.
 
     ``questions`` is what is open now, each question once; ``give`` answers all of it and advances every metric;
@@ -140,9 +140,9 @@ class Evaluation(Generic[K]):
             self._running[name] = (steps, asked)
 
 
-def run(started: Mapping[K, Begun], answer: Callable[[Question], Reply]) -> Evaluation[K]:
+def run(started: Mapping[K, Begun], answer: Callable[[Question], Reply]) -> PendingMetrics[K]:
     """Metrics driven to their end with a plain function as the only answerer (tests, offline use)."""
-    evaluation = Evaluation(started)
+    evaluation = PendingMetrics(started)
     while questions := evaluation.questions:
         evaluation.give({question: answer(question) for question in questions})
     return evaluation

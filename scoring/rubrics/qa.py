@@ -31,7 +31,7 @@ _DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class ScorecardItem:
     """A question of the reference, and what the model said of it; ``score`` None when it said no number."""
 
     question_id: Json
@@ -72,10 +72,10 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scorecard:
+class CallScorecard:
     """Both sides matched by question id; ``answered`` tells whether the model gave any item at all."""
 
-    items: tuple[Item, ...]
+    items: tuple[ScorecardItem, ...]
     matched: Matched
     answered: bool
 
@@ -104,7 +104,7 @@ class Scorecard:
         return {name: ids for name, ids in told.items() if ids}
 
 
-def read_scorecard(case: Case) -> Scorecard | Unavailable:
+def read_scorecard(case: Case) -> CallScorecard | Unavailable:
     """The reference's questions with the model's answers; unavailable without a reference that can be used."""
     expected = reference(case)
     if isinstance(expected, Unavailable):
@@ -120,7 +120,7 @@ def read_scorecard(case: Case) -> Scorecard | Unavailable:
         return Unavailable("expected_outcome.questions: an id stands twice")
     given = items(case.output.value, "questions")
     matched = match_by_id(given, "question_id", ids)
-    return Scorecard(
+    return CallScorecard(
         items=tuple(_item(question, matched) for question in wanted if isinstance(question, dict)),
         matched=matched,
         answered=bool(given),
@@ -142,9 +142,9 @@ def _unusable(question: Json) -> str | None:
     return None
 
 
-def _item(question: dict[str, Json], matched: Matched) -> Item:
+def _item(question: dict[str, Json], matched: Matched) -> ScorecardItem:
     answer = matched.by_id.get(strict_key(question["question_id"]))
-    return Item(
+    return ScorecardItem(
         question_id=question["question_id"],
         expected=_number(question["score"]) or 0.0,
         max_score=_number(question["max_score"]) or 0.0,
@@ -161,11 +161,11 @@ def _number(value: Json) -> float | None:
     return float(value)
 
 
-def _type(item: Item) -> str:
+def _type(item: ScorecardItem) -> str:
     return "PASS_FAIL" if item.pass_fail else "SCORE"
 
 
-def _over_scorecard(measure: Callable[[Scorecard], Result]) -> Callable[[Case], Result]:
+def _over_scorecard(measure: Callable[[CallScorecard], Result]) -> Callable[[Case], Result]:
     def measured(case: Case) -> Result:
         card = read_scorecard(case)
         return card if isinstance(card, Unavailable) else measure(card)
@@ -173,7 +173,7 @@ def _over_scorecard(measure: Callable[[Scorecard], Result]) -> Callable[[Case], 
     return measured
 
 
-def _accuracy(card: Scorecard) -> Result:
+def _accuracy(card: CallScorecard) -> Result:
     wrong = [item for item in card.items if not item.correct]
     right = len(card.items) - len(wrong)
     named = ", ".join(map(str, wrong[:5])) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
@@ -184,7 +184,7 @@ def _accuracy(card: Scorecard) -> Result:
     )
 
 
-def _gap_accuracy(card: Scorecard) -> Result:
+def _gap_accuracy(card: CallScorecard) -> Result:
     gaps = {label(str(item.question_id)): round(item.gap, 9) for item in card.items[:50] if item.gap}
     value = 1.0 - card.ratio(sum(item.gap for item in card.items)) if card.items else card.ratio(0)
     return Scored(
@@ -192,7 +192,7 @@ def _gap_accuracy(card: Scorecard) -> Result:
     )
 
 
-def _false_pass_rate(card: Scorecard) -> Result:
+def _false_pass_rate(card: CallScorecard) -> Result:
     asked = [item for item in card.items if item.pass_fail]
     if not asked:
         return NotApplicable("the reference has no PASS_FAIL question")

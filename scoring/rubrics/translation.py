@@ -12,7 +12,7 @@ from scoring.metrics.metric import Measure, Metric
 from scoring.metrics.settle import judgements_of, settle, truth
 from scoring.metrics.similarity import read_cosines, read_number
 from scoring.metrics.structure import response_structure_compliance, shown
-from scoring.metrics.translated import Sentence, Translation, read_handled, read_translation
+from scoring.metrics.translated import TranslatedSentence, Translation, read_handled, read_translation
 from scoring.questions.question import NoAnswer, Reply, Steps
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from scoring.result.bands import Blocker, Effect, at_least
@@ -76,7 +76,7 @@ def _meaning(case: Case) -> Steps:
     )
 
 
-def _alike(sentence: Sentence) -> bool:
+def _alike(sentence: TranslatedSentence) -> bool:
     return sentence.given is not None and same(sentence.given, sentence.expected)
 
 
@@ -133,7 +133,7 @@ def _preservation(key: str, name_key: str, what: str) -> Measure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class SentenceTally:
     """Critical facts counted: of the reference, of those omitted or changed, and added in the place of none."""
 
     expected: int
@@ -186,7 +186,7 @@ def _facts_of_config(listed: tuple[str, ...], translation: Translation, drifts: 
     if not isinstance(settled, tuple):
         return settled
     kept, method, judgements = settled
-    tally = Tally(
+    tally = SentenceTally(
         expected=len(listed),
         omitted=tuple(fact for fact, stays in zip(listed, kept, strict=True) if not stays),
         # In the place of an omission of the reference, critical or not, an addition is a change, and not counted.
@@ -197,7 +197,7 @@ def _facts_of_config(listed: tuple[str, ...], translation: Translation, drifts: 
 
 
 def _facts_of_reference(translation: Translation, drifts: list[Drift]) -> Steps:
-    tally = Tally(
+    tally = SentenceTally(
         expected=sum(len(each.expected) for each in drifts),
         omitted=tuple(fact.text for each in drifts for fact in each.omitted),
         added=tuple(fact.text for each in drifts for fact in each.added),
@@ -212,14 +212,14 @@ def _facts_of_reference(translation: Translation, drifts: list[Drift]) -> Steps:
     return _with_outcomes(tally, reply)
 
 
-def _with_outcomes(tally: Tally, reply: Reply) -> Result:
+def _with_outcomes(tally: SentenceTally, reply: Reply) -> Result:
     settled = settle([reply], _outcomes)
     if not isinstance(settled, tuple):
         return settled
     ((outcomes, added),), method, judgements = settled
     lost = tuple(outcome for outcome, kept in outcomes if not kept)
     return _preserved(
-        Tally(
+        SentenceTally(
             expected=tally.expected + len(outcomes),
             omitted=tally.omitted + lost,
             added=tally.added + added,
@@ -246,7 +246,9 @@ def _outcomes(value: object) -> tuple[list[tuple[str, bool]], tuple[str, ...]]:
     return [(each["outcome"], truth(each.get("kept"))) for each in stated], tuple(added)
 
 
-def _preserved(tally: Tally, method: Method, judgements: tuple[Judgement, ...], details: dict[str, object]) -> Scored:
+def _preserved(
+    tally: SentenceTally, method: Method, judgements: tuple[Judgement, ...], details: dict[str, object]
+) -> Scored:
     lost = f"; omitted or changed: {', '.join(fact[:40] for fact in tally.omitted[:5])}" if tally.omitted else ""
     more = f"; added: {', '.join(fact[:40] for fact in tally.added[:5])}" if tally.additions else ""
     return Scored(

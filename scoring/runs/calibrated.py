@@ -21,7 +21,7 @@ _BINARY = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class ErrorRate:
     """``successes`` of ``n`` and their two-sided 95 % interval (Wilson); all of the rates in [0, 1]."""
 
     value: float
@@ -30,7 +30,7 @@ class Rate:
     n: float
 
 
-Figure: TypeAlias = float | Rate | Kappa | Corrected | Unavailable
+Figure: TypeAlias = float | ErrorRate | Kappa | Corrected | Unavailable
 
 
 @dataclass(slots=True)
@@ -150,16 +150,16 @@ def _errors(table: Confusion, passes: PassSums | None) -> dict[str, Figure]:
         return figures | {"pass_rate": nothing, "pass_rate_corrected": nothing}
     ratio, size = all_of_them.pass_ratio, all_of_them.effective_n
     return figures | {
-        "pass_rate": Rate(value=ratio, lower=all_of_them.lower, upper=all_of_them.upper, n=size),
+        "pass_rate": ErrorRate(value=ratio, lower=all_of_them.lower, upper=all_of_them.upper, n=size),
         "pass_rate_corrected": rogan_gladen(ratio, size, positives, negatives),
     }
 
 
-def _rate(successes: int, n: int, without: str) -> Rate | Unavailable:
+def _rate(successes: int, n: int, without: str) -> ErrorRate | Unavailable:
     bounds = wilson(successes, n, Z_95_TWO_SIDED)
     if bounds is None:
         return Unavailable(without)
-    return Rate(value=successes / n, lower=bounds.lower, upper=bounds.upper, n=n)
+    return ErrorRate(value=successes / n, lower=bounds.lower, upper=bounds.upper, n=n)
 
 
 def _json(figure: Figure) -> dict[str, object]:
@@ -169,4 +169,4 @@ def _json(figure: Figure) -> dict[str, object]:
         return {"value": figure}
     interval = {"value": figure.rate if isinstance(figure, Corrected) else figure.value}
     interval |= {"lower": figure.lower, "upper": figure.upper}
-    return {**interval, "n": figure.n} if isinstance(figure, Rate) else {**interval}
+    return {**interval, "n": figure.n} if isinstance(figure, ErrorRate) else {**interval}

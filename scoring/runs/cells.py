@@ -12,7 +12,7 @@ from scoring.verdict.verdict import State
 from .cost import Ranked
 from .final import MIN_COVERAGE, Final
 from .tally import MetricTally, ModelTally, RubricTally
-from .template import ROWS, SHOWN, Kind, Row
+from .template import ROWS, SHOWN, RowKind, ScorecardRow
 
 BLOCKER = "blocker"
 """The rating of a cell whose blocker was reached."""
@@ -45,7 +45,7 @@ class Cell:
         }  # fmt: skip
 
 
-def judged_cell(row: Row, tally: RubricTally | None) -> Cell:
+def judged_cell(row: ScorecardRow, tally: RubricTally | None) -> Cell:
     """The cell of a metric, a benchmark or a rubric's score."""
     if tally is None:
         return Cell(notes=(f"no verdict of rubric {row.rubric}",))
@@ -62,12 +62,12 @@ def judged_cell(row: Row, tally: RubricTally | None) -> Cell:
         rating=_metric_rating(criterion_of(row), metric),
         n=n,
         blocked=metric.blocked,
-        raw=metric.raw.value if row.kind is Kind.BENCHMARK else None,
+        raw=metric.raw.value if row.kind is RowKind.BENCHMARK else None,
         notes=(*_blocked(metric.blocked, n), *notes),
     )
 
 
-def criterion_of(row: Row) -> Criterion | None:
+def criterion_of(row: ScorecardRow) -> Criterion | None:
     """The metric's part in its rubric; None for a row that shows no metric."""
     rubric = RUBRICS.get(str(row.rubric))
     return next((c for c in rubric.criteria if c.metric.id == row.metric), None) if rubric else None

@@ -12,7 +12,7 @@ from .aggregates import Aggregates
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class ReleaseGate:
     """A bound on one figure; a value at the bound meets it, compared after rounding to 9 decimals (rubrics §1.3)."""
 
     figure: str
@@ -27,13 +27,13 @@ class Gate:
 
 
 GATES = (
-    Gate("aggregate_score", ">=", 0.80, "seed 002 §3.4"),
-    Gate("pass_rate", ">=", 0.85, "seed 002 §3.4"),
-    Gate("faithfulness_failure_rate", "<=", 0.05, "seed 002 §3.4"),
-    Gate("latency_e2e_p95_ms", "<=", 10_000.0, "seed 002 §3.4"),
-    Gate("evaluator_error_rate", "<=", 0.05, "rubrics §8"),
+    ReleaseGate("aggregate_score", ">=", 0.80, "seed 002 §3.4"),
+    ReleaseGate("pass_rate", ">=", 0.85, "seed 002 §3.4"),
+    ReleaseGate("faithfulness_failure_rate", "<=", 0.05, "seed 002 §3.4"),
+    ReleaseGate("latency_e2e_p95_ms", "<=", 10_000.0, "seed 002 §3.4"),
+    ReleaseGate("evaluator_error_rate", "<=", 0.05, "rubrics §8"),
     # Ours, with the bound of the one above: whatever keeps samples from a decision, the rest must not speak for them.
-    Gate("incomplete_rate", "<=", 0.05, "rubrics §1.5"),
+    ReleaseGate("incomplete_rate", "<=", 0.05, "rubrics §1.5"),
 )
 """All of them must be met. The first four are the seed's."""
 
@@ -45,7 +45,7 @@ class GateResult:
     ``reason`` says why a gate is not met, and is empty when it is.
     """
 
-    gate: Gate
+    gate: ReleaseGate
     value: float | None
     met: bool
     reason: str
@@ -58,12 +58,12 @@ class GateResult:
         }  # fmt: skip
 
 
-def check_gates(run: Aggregates, gates: Sequence[Gate] = GATES) -> tuple[GateResult, ...]:
+def check_gates(run: Aggregates, gates: Sequence[ReleaseGate] = GATES) -> tuple[GateResult, ...]:
     """Every gate, in order."""
     return tuple(_check(gate, run) for gate in gates)
 
 
-def _check(gate: Gate, run: Aggregates) -> GateResult:
+def _check(gate: ReleaseGate, run: Aggregates) -> GateResult:
     value = run.figures[gate.figure]
     if isinstance(value, Unavailable):
         return GateResult(gate=gate, value=None, met=False, reason=f"cannot be computed: {value.reason}")
@@ -71,7 +71,7 @@ def _check(gate: Gate, run: Aggregates) -> GateResult:
     return GateResult(gate=gate, value=value, met=met, reason="" if met else _why(gate, run, value))
 
 
-def _why(gate: Gate, run: Aggregates, value: float) -> str:
+def _why(gate: ReleaseGate, run: Aggregates, value: float) -> str:
     if gate.figure == "evaluator_error_rate":
         return f"{run.evaluator_errors} of {run.n} samples have no grade; the first: {run.evaluator_error}"
     if gate.figure == "incomplete_rate":

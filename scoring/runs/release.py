@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scoring.result.result import Unavailable
-from scoring.statistics.spread import Spread
+from scoring.statistics.spread import MeanAndDeviation
 
 from .aggregates import FIELDS, Aggregates
 from .gates import GateResult, check_gates
@@ -33,7 +33,7 @@ class Release:
     """The decision. ``refusals`` keep it from being ready, ``warnings`` do not; gates are in ``runs``."""
 
     runs: tuple[RunReport, ...]
-    repeats: Mapping[str, Spread | Unavailable]
+    repeats: Mapping[str, MeanAndDeviation | Unavailable]
     refusals: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -89,7 +89,7 @@ def decide(
     )
 
 
-def _over_runs(found: Spread | Unavailable) -> dict[str, object]:
+def _over_runs(found: MeanAndDeviation | Unavailable) -> dict[str, object]:
     if isinstance(found, Unavailable):
         return {"mean": None, "sd": None, "reason": found.reason}
     return {"mean": found.mean, "sd": found.sd, "reason": ""}

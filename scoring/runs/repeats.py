@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scoring.result.result import Unavailable
-from scoring.statistics.spread import Spread, spread
+from scoring.statistics.spread import MeanAndDeviation, spread
 
 from .aggregates import Aggregates
 
@@ -14,7 +14,7 @@ REPEATED = ("aggregate_score", "latency_e2e_p95_ms")
 """The figures whose mean and standard deviation are reported."""
 
 
-def over_runs(runs: Sequence[Aggregates], figure: str) -> Spread | Unavailable:
+def over_runs(runs: Sequence[Aggregates], figure: str) -> MeanAndDeviation | Unavailable:
     """Mean and sample standard deviation (ddof 1) of a figure over at least three runs that all have it."""
     if len(runs) < MIN_RUNS:
         return Unavailable(f"needs at least {MIN_RUNS} runs, there {'is' if len(runs) == 1 else 'are'} {len(runs)}")

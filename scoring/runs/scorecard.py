@@ -11,7 +11,7 @@ from .cells import Cell, blocker_cell, cost_cell, final_cell, judged_cell, rank_
 from .cost import Ranked, rank_by_cost
 from .final import BENCHMARKS, OPTION_A, OPTION_B, TASKS, Final, Option, final_score
 from .tally import ModelTally
-from .template import ROWS, SHOWN, Kind, Row
+from .template import ROWS, SHOWN, RowKind, ScorecardRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Scorecard:
     """
 
     models: tuple[str, ...]
-    rows: tuple[tuple[Row, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[ScorecardRow, tuple[Cell, ...]], ...]
     options: tuple[Option, Option]
     places: Mapping[str, Ranked]
     cases: Mapping[str, Mapping[str, Mapping[State, int]]]
@@ -78,10 +78,10 @@ def scorecard(
         "any_blocker_triggered": lambda model: blocker_cell(tallies[model]),
     }
 
-    def cells(row: Row) -> tuple[Cell, ...]:
-        if row.kind is Kind.HEADING:
+    def cells(row: ScorecardRow) -> tuple[Cell, ...]:
+        if row.kind is RowKind.HEADING:
             return ()
-        if row.kind is Kind.FINAL:
+        if row.kind is RowKind.FINAL:
             return tuple(of_model[str(row.metric)](model) for model in tallies)
         return tuple(judged_cell(row, tally.rubrics.get(str(row.rubric))) for tally in tallies.values())
 

@@ -16,7 +16,7 @@ SEED_RUBRIC = "dimensions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class EvaluatedTest:
     """What all rubrics of one test come to.
 
     ``overall_score`` is the mean of the composites, each normalised to 0–1; ``None`` when a rubric has none.
@@ -36,17 +36,17 @@ class Evaluation:
         }
 
 
-NO_OUTPUT = Evaluation(overall_score=None, dimension_scores={}, passed=False)
+NO_OUTPUT = EvaluatedTest(overall_score=None, dimension_scores={}, passed=False)
 """The evaluation of a test for which the agent gave no output: it failed, and no metric has a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RunSummary:
     """One test, run once. ``error`` says why there is no output, ``None`` when there is one. ``run`` counts from 1."""
 
     test: Mapping[str, Json]
     output: Json
-    evaluation: Evaluation
+    evaluation: EvaluatedTest
     error: str | None = None
     run: int = 1
 
@@ -59,12 +59,12 @@ class Outcome:
         return said if self.error is None else {**said, "error": self.error}
 
 
-def evaluated(verdicts: Sequence[Mapping[str, object]]) -> Evaluation:
+def evaluated(verdicts: Sequence[Mapping[str, object]]) -> EvaluatedTest:
     """The evaluation that the verdicts on one output come to, as the format page writes them; of none: incomplete."""
     passed = [verdict.get("passed") for verdict in verdicts]
     composites = [verdict.get("composite_norm") for verdict in verdicts]
     known = [composite for composite in composites if isinstance(composite, int | float)]
-    return Evaluation(
+    return EvaluatedTest(
         overall_score=_mean(known) if len(known) == len(composites) else None,
         dimension_scores={name: value for verdict in verdicts for name, value in _scores(verdict)},
         passed=False if False in passed else True if passed and None not in passed else None,
@@ -78,7 +78,7 @@ def _scores(verdict: Mapping[str, object]) -> Iterable[tuple[str, float]]:
             yield score["metric"] if rubric == SEED_RUBRIC else f"{rubric}_{score['metric']}", score["value"]
 
 
-def summarize(results: Sequence[Outcome]) -> dict[str, object]:
+def summarize(results: Sequence[RunSummary]) -> dict[str, object]:
     """The seed's summary, and beside it ``incomplete`` and ``errors``.
 
     ``total_tests`` = ``passed`` + ``failed`` + ``incomplete``; ``errors`` are those of the failed that have no output.
@@ -106,7 +106,7 @@ def summarize(results: Sequence[Outcome]) -> dict[str, object]:
     }
 
 
-def repeats(results: Sequence[Outcome]) -> dict[str, object]:
+def repeats(results: Sequence[RunSummary]) -> dict[str, object]:
     """How much the runs differ: the pass rate and the mean overall score of each, in order of the runs.
 
     ``mean`` and ``sd`` (sample, ddof 1) are told of at least three runs that have a value, and are ``None`` otherwise.
@@ -118,7 +118,7 @@ def repeats(results: Sequence[Outcome]) -> dict[str, object]:
     return {"runs": len(runs), "pass_rate": _spread(rates), "overall_score": _spread(overall)}
 
 
-def _pass_rate(results: Sequence[Outcome]) -> float | None:
+def _pass_rate(results: Sequence[RunSummary]) -> float | None:
     decided = [result.evaluation.passed for result in results if result.evaluation.passed is not None]
     return _mean([float(passed) for passed in decided])
 

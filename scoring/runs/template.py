@@ -8,7 +8,7 @@ from enum import StrEnum
 LEGEND = "`[!]` = Blocker — breach disqualifies the model for that task."
 
 
-class Kind(StrEnum):
+class RowKind(StrEnum):
     """What a row shows."""
 
     HEADING = "heading"
@@ -32,7 +32,7 @@ class Unit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ScorecardRow:
     """A row of the template. ``metric`` is the id of the metric, or of what the last section computes.
 
     ``blocker`` is the template's ``[!]``. ``unit`` is that of the value; of a benchmark, that of its raw value.
@@ -40,42 +40,52 @@ class Row:
 
     title: str
     threshold: str
-    kind: Kind
+    kind: RowKind
     rubric: str | None = None
     metric: str | None = None
     blocker: bool = False
     unit: Unit = Unit.RATIO
 
 
-def _section(rubric: str, heading: str, *rows: Row, total: str, range_: str = "0.0 – 1.0") -> tuple[Row, ...]:
-    score = Row(title=total, threshold=range_, kind=Kind.SCORE, rubric=rubric)
-    return (Row(title=heading, threshold="", kind=Kind.HEADING, rubric=rubric), *rows, score)
+def _section(
+    rubric: str, heading: str, *rows: ScorecardRow, total: str, range_: str = "0.0 – 1.0"
+) -> tuple[ScorecardRow, ...]:
+    score = ScorecardRow(title=total, threshold=range_, kind=RowKind.SCORE, rubric=rubric)
+    return (ScorecardRow(title=heading, threshold="", kind=RowKind.HEADING, rubric=rubric), *rows, score)
 
 
 def _metric(
-    at: str, title: str, threshold: str, *, blocker: bool = False, unit: Unit = Unit.RATIO, kind: Kind = Kind.METRIC
-) -> Row:
+    at: str,
+    title: str,
+    threshold: str,
+    *,
+    blocker: bool = False,
+    unit: Unit = Unit.RATIO,
+    kind: RowKind = RowKind.METRIC,
+) -> ScorecardRow:
     rubric, _, metric = at.partition(".")
-    return Row(title=title, threshold=threshold, kind=kind, rubric=rubric, metric=metric, blocker=blocker, unit=unit)
+    return ScorecardRow(
+        title=title, threshold=threshold, kind=kind, rubric=rubric, metric=metric, blocker=blocker, unit=unit
+    )
 
 
-def _blocker(at: str, title: str, threshold: str, unit: Unit = Unit.RATIO) -> Row:
+def _blocker(at: str, title: str, threshold: str, unit: Unit = Unit.RATIO) -> ScorecardRow:
     return _metric(at, title, threshold, blocker=True, unit=unit)
 
 
-def _structure(rubric: str) -> Row:
+def _structure(rubric: str) -> ScorecardRow:
     return _blocker(f"{rubric}.response_structure_compliance", "Response Structure Compliance", "must = 1")
 
 
-def _benchmark(metric: str, title: str, threshold: str, unit: Unit = Unit.RATIO) -> Row:
-    return _metric(f"benchmarks.{metric}", title, threshold, unit=unit, kind=Kind.BENCHMARK)
+def _benchmark(metric: str, title: str, threshold: str, unit: Unit = Unit.RATIO) -> ScorecardRow:
+    return _metric(f"benchmarks.{metric}", title, threshold, unit=unit, kind=RowKind.BENCHMARK)
 
 
-def _final(what: str, title: str, threshold: str, unit: Unit) -> Row:
-    return Row(title=title, threshold=threshold, kind=Kind.FINAL, metric=what, unit=unit)
+def _final(what: str, title: str, threshold: str, unit: Unit) -> ScorecardRow:
+    return ScorecardRow(title=title, threshold=threshold, kind=RowKind.FINAL, metric=what, unit=unit)
 
 
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[ScorecardRow, ...] = (
     *_section(
         "qa", "QA TASK METRICS",
         _metric("qa.question_score_accuracy", "Question Score Accuracy", ">= 0.95"),
@@ -137,7 +147,7 @@ ROWS: tuple[Row, ...] = (
         _benchmark("consistency", "Consistency Score", "1 if >= 0.90"),
         total="Benchmark Score", range_=">= 0.80 recommended",
     ),
-    Row(title="FINAL", threshold="", kind=Kind.HEADING),
+    ScorecardRow(title="FINAL", threshold="", kind=RowKind.HEADING),
     _final("final_with_benchmarks", "Final Score (with benchmarks)", "Option A", Unit.RATIO),
     _final("final_without_benchmarks", "Final Score (without benchmarks)", "Option B", Unit.RATIO),
     _final("cost_per_1000_calls", "Cost per 1000 calls", "$", Unit.DOLLARS),

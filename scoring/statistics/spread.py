@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class MeanAndDeviation:
     """``mean`` and ``sd`` of ``n`` values, in their unit."""
 
     n: int
@@ -22,7 +22,7 @@ class Spread:
     sd: float
 
 
-def spread(values: Sequence[float]) -> Spread | None:
+def spread(values: Sequence[float]) -> MeanAndDeviation | None:
     """The spread of finite values; ``None`` of fewer than two, for one value does not vary."""
     if not all(math.isfinite(value) for value in values):
         raise ValueError("a spread needs finite values; leave out what was not measured")
@@ -33,6 +33,6 @@ def spread(values: Sequence[float]) -> Spread | None:
     away = [value - mean for value in values]
     largest = max(map(abs, away))
     if largest == 0:
-        return Spread(n, mean, 0.0)
+        return MeanAndDeviation(n, mean, 0.0)
     # Scaled, so that no square overflows or vanishes.
-    return Spread(n, mean, largest * math.sqrt(math.fsum((each / largest) ** 2 for each in away) / (n - 1)))
+    return MeanAndDeviation(n, mean, largest * math.sqrt(math.fsum((each / largest) ** 2 for each in away) / (n - 1)))

@@ -14,11 +14,11 @@ from scoring.runs.label_line import PASS
 from scoring.statistics.agreement import Confusion
 from scoring.statistics.rogan_gladen import rogan_gladen
 
-from .service_status import Standing
+from .service_status import ServiceStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueStanding:
+class AnnotationQueueSnapshot:
     """A queue of verdicts in doubt. ``reason`` says why nothing is put in now, empty when something may be.
 
     ``put`` counts what was put in since start, by why; ``left_out`` what was not of late, for the hour's number.
@@ -31,7 +31,7 @@ class QueueStanding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgreementStanding:
+class AgreementSnapshot:
     """Where labels come from, and what they say of our verdicts.
 
     ``reason`` says why they cannot be read now, empty when they can; ``read_s`` is when they last were, in s since the
@@ -46,7 +46,7 @@ class AgreementStanding:
     passed_over: Mapping[str, int] = field(default_factory=dict)
     corrections: Mapping[str, int] = field(default_factory=dict)
     corrected_passes: Mapping[str, int] = field(default_factory=dict)
-    queue: QueueStanding | None = None
+    queue: AnnotationQueueSnapshot | None = None
 
     @property
     def passes(self) -> dict[str, Confusion]:
@@ -55,7 +55,7 @@ class AgreementStanding:
         return {each.rubric: each.confusion for each in found if isinstance(each.confusion, Confusion)}
 
 
-def corrected(standings: Iterable[Standing], agreement: AgreementStanding | None) -> list[Standing]:
+def corrected(standings: Iterable[ServiceStatus], agreement: AgreementSnapshot | None) -> list[ServiceStatus]:
     """The standings, each with the pass rate that people would have found (Rogan–Gladen), where labels allow it.
 
     The judge's errors are those on all labels of the rubric, whatever service they are of; the interval is two-sided,
@@ -65,7 +65,7 @@ def corrected(standings: Iterable[Standing], agreement: AgreementStanding | None
     return [_corrected(standing, passes.get(standing.rubric)) for standing in standings]
 
 
-def _corrected(standing: Standing, table: Confusion | None) -> Standing:
+def _corrected(standing: ServiceStatus, table: Confusion | None) -> ServiceStatus:
     told = standing.estimate
     if table is None or told is None:
         return standing

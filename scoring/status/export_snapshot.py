@@ -13,7 +13,7 @@ ExportState: TypeAlias = Literal["starting", "ok", "retrying", "stopped"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportStanding:
+class ExportSnapshot:
     """One destination. ``reason`` says why it is not ok, empty when it is. Times in s since the epoch, None for never.
 
     ``server`` names what answers there and ``project`` where scores go to, once known. ``waiting`` scores are not taken

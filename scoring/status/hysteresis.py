@@ -52,7 +52,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HysteresisState:
     """The status in force, since when (ns since the epoch), and the last looks, the latest last."""
 
     status: Status
@@ -67,24 +67,24 @@ class Held:
         }  # fmt: skip
 
     @classmethod
-    def of_json(cls, said: Mapping[str, Any]) -> Held:
+    def of_json(cls, said: Mapping[str, Any]) -> HysteresisState:
         """What ``to_json`` said."""
         looks = tuple(Look(status=Status(a), with_margin=Status(b), empty=bool(c)) for a, b, c in said["looks"])
         return cls(status=Status(said["status"]), since_ns=int(said["since_ns"]), looks=looks)
 
 
-def step(held: Held | None, look: Look, now_ns: int, rule: Hysteresis) -> Held:
+def step(held: HysteresisState | None, look: Look, now_ns: int, rule: Hysteresis) -> HysteresisState:
     """The status after one more look at ``now_ns``; ``held`` is ``None`` before the first."""
     if held is None:
-        held = Held(status=Status.INSUFFICIENT_DATA, since_ns=now_ns)
+        held = HysteresisState(status=Status.INSUFFICIENT_DATA, since_ns=now_ns)
     looks = (*held.looks, look)[-rule.looks :]
     entered = _next(held, looks, now_ns, rule)
     if entered is held.status:
-        return Held(status=held.status, since_ns=held.since_ns, looks=looks)
-    return Held(status=entered, since_ns=now_ns, looks=looks)
+        return HysteresisState(status=held.status, since_ns=held.since_ns, looks=looks)
+    return HysteresisState(status=entered, since_ns=now_ns, looks=looks)
 
 
-def _next(held: Held, looks: tuple[Look, ...], now_ns: int, rule: Hysteresis) -> Status:
+def _next(held: HysteresisState, looks: tuple[Look, ...], now_ns: int, rule: Hysteresis) -> Status:
     present = held.status
     if looks[-1].empty or (len(looks) == rule.looks and all(look.status is Status.INSUFFICIENT_DATA for look in looks)):
         return Status.INSUFFICIENT_DATA

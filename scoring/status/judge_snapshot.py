@@ -16,7 +16,7 @@ Period: TypeAlias = Literal["hour", "day"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelStanding:
+class JudgeModelSnapshot:
     """One model: its circuit breaker, and why that is not closed (empty when it is). Times in s since the epoch."""
 
     model: str
@@ -36,7 +36,7 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeStanding:
+class JudgeSnapshot:
     """The judge, or the panel of judges.
 
     ``outage`` says why no answer can be had now, None when one can. ``shares`` are the shares in [0, 1] of the cases
@@ -45,7 +45,7 @@ class JudgeStanding:
     """
 
     name: str
-    models: tuple[ModelStanding, ...]
+    models: tuple[JudgeModelSnapshot, ...]
     outage: str | None
     spending: tuple[Spending, ...]
     shares: Mapping[str, float]

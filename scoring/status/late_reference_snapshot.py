@@ -13,7 +13,7 @@ BelatedState: TypeAlias = Literal["ok", "waiting", "retrying", "stopped", "off"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BelatedStanding:
+class LateReferenceSnapshot:
     """``reason`` says why it is not ok, empty when it is.
 
     ``waiting`` traces are to be read and judged again, the oldest since ``oldest_s`` (s since the epoch, None when none

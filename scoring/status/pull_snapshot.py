@@ -13,7 +13,7 @@ PullState: TypeAlias = Literal["starting", "ok", "waiting", "retrying", "stopped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PullStanding:
+class PullSnapshot:
     """The one source that is read. ``reason`` says why it is not ok, empty when it is.
 
     ``server`` names what answers there, ``project`` whose traces they are, ``reads`` by which interface, once known.

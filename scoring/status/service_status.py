@@ -20,7 +20,7 @@ OTHER = "__other__"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class StatusChange:
     """What the change detector says: its score as a share of its limit, which it may exceed by one failure.
 
     It tells pass ratios of ``good`` from ``bad``; at ``good`` it raises a false alarm once in ``run_length``
@@ -37,7 +37,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ServiceStatus:
     """The window of one (service, environment, rubric).
 
     ``estimate`` is ``None`` without a verdict that passed or failed. ``incomplete`` counts verdicts that did neither,
@@ -63,5 +63,5 @@ class Standing:
     thresholds: Thresholds = field(default_factory=Thresholds)
     since_ns: int | None = None
     sequence_upper: float | None = None
-    change: Change | None = None
+    change: StatusChange | None = None
     corrected: Corrected | None = None

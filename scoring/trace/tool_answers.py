@@ -13,7 +13,7 @@ from .trace import Trace
 
 
 @record(frozen=True, slots=True, kw_only=False)
-class Asked:
+class RequestedCall:
     """A call in a message, when it was made, and the message that answers it."""
 
     call: ToolCall
@@ -21,7 +21,7 @@ class Asked:
     answer: Message | None
 
 
-class Answers:
+class ToolAnswers:
     """The answers in one trace."""
 
     def __init__(self, trace: Trace) -> None:
@@ -39,7 +39,7 @@ class Answers:
                 if len(said) >= len(self._by_name.get(name, ((), 0))[0]):
                     self._by_name[name] = (said, span.start_ns)
 
-    def to(self, asked: list[Asked]) -> list[Asked]:
+    def to(self, asked: list[RequestedCall]) -> list[RequestedCall]:
         """The calls with their answers: the first that was given under a call's id.
 
         Some clients give a call another id in the history, or none at all: then it is found by its name and arguments,
@@ -47,7 +47,7 @@ class Answers:
         """
         ids = {ask.call.call_id for ask in asked if ask.call.call_id is not None}
         again = {} if ids <= self._by_id.keys() else self._told_again(ids)
-        asked = [Asked(ask.call, ask.at_ns, self._under_an_id(ask.call, again)) for ask in asked]
+        asked = [RequestedCall(ask.call, ask.at_ns, self._under_an_id(ask.call, again)) for ask in asked]
         return self._in_order(self._in_order(asked, named=True), named=False)
 
     def _under_an_id(self, call: ToolCall, again: dict[tuple[str, str], deque[str]]) -> Message | None:
@@ -67,7 +67,7 @@ class Answers:
                     found.setdefault(identity(call)[1:], {})[call.call_id] = None
         return {key: deque(ids) for key, ids in found.items()}
 
-    def _in_order(self, asked: list[Asked], *, named: bool) -> list[Asked]:
+    def _in_order(self, asked: list[RequestedCall], *, named: bool) -> list[RequestedCall]:
         """The calls, those without an answer with the next one: of that tool, or of those that name no tool."""
         if not self._by_name:
             return asked
@@ -81,7 +81,7 @@ class Answers:
             before = [index for index in indices if asked[index].at_ns <= at_ns]
             if before:  # of a longer history the last answers are those to the calls of this trace
                 given |= zip(before, said[-len(before) :], strict=False)
-        return [Asked(ask.call, ask.at_ns, given[i]) if i in given else ask for i, ask in enumerate(asked)]
+        return [RequestedCall(ask.call, ask.at_ns, given[i]) if i in given else ask for i, ask in enumerate(asked)]
 
 
 def identity(call: ToolCall) -> tuple[str, str, str]:

@@ -12,17 +12,17 @@ from dataclasses import replace
 
 from .jsontext import decoded
 from .span import Json, Span, SpanKind, ToolCall
-from .tool_answers import Answers, Asked, identity
+from .tool_answers import RequestedCall, ToolAnswers, identity
 from .tool_matching import in_order, match
 from .tool_spans import sole, tool_spans
 from .trace import Trace
-from .trace_index import Told
+from .trace_index import TraceIndex
 
 _HANDOFF = re.compile(r"(transfer[_\W]to|delegate|hand[_\W]?off)(?:[_\W]|$)", re.IGNORECASE)
 _VERBS = re.compile(r"^(ask|call|consult|run|invoke|query|use|delegate_to|transfer_to|hand_?off_to)_|_(agent|tool)$")
 
 
-def tool_calls(trace: Trace, told: Told, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | None:
+def tool_calls(trace: Trace, told: TraceIndex, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | None:
     """Every tool call in order of time, hand-offs flagged; None where models answered without contents being captured.
 
     Calls that one answer asked for side by side stand in the order in which it asked, whichever began first.
@@ -36,7 +36,7 @@ def tool_calls(trace: Trace, told: Told, runs: tuple[Span, ...]) -> tuple[ToolCa
         return None if _contents_unknown(trace) else ()
     matched = match(spans, asked)
     if not _all_told(spans, asked, matched):
-        asked = Answers(trace).to(asked)
+        asked = ToolAnswers(trace).to(asked)
     agents = {run.agent.lower().replace(" ", "_") for run in runs if run.agent}
     above_runs = [(run, above) for run in runs if (above := _nearest(trace, run)) is not None]
     delegating = {twins.get(above.span_id, above.span_id) for _, above in above_runs}
@@ -62,12 +62,12 @@ def _contents_unknown(trace: Trace) -> bool:
     return bool(calls) and not any(span.output_messages or span.output is not None for span in calls)
 
 
-def _asked(trace: Trace, asking: Sequence[Span]) -> list[Asked]:
+def _asked(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
     """Calls that models made in this trace: those in their answers, not those in the history they were given."""
     if not asking:
         return []
     covered = _above_models(trace)
-    found: list[Asked] = []
+    found: list[RequestedCall] = []
     seen: set[tuple[str, str, str]] = set()
     made: set[tuple[str, str]] = set()
     for span in sorted(asking, key=lambda s: s.end_ns):
@@ -87,7 +87,7 @@ def _asked(trace: Trace, asking: Sequence[Span]) -> list[Asked]:
                 continue
             seen.add(told)
             made.add(told[1:])
-            found.append(Asked(call, span.end_ns, None))
+            found.append(RequestedCall(call, span.end_ns, None))
     return found
 
 
@@ -102,7 +102,7 @@ def _above_models(trace: Trace) -> set[str]:
     return found
 
 
-def _all_told(spans: Sequence[Span], asked: Sequence[Asked], matched: Mapping[int, int]) -> bool:
+def _all_told(spans: Sequence[Span], asked: Sequence[RequestedCall], matched: Mapping[int, int]) -> bool:
     """Whether the spans themselves tell what came of every call: then no message has to be looked for."""
     return len(matched) == len(asked) and not any(_untold(spans[number]) for number in matched)
 
@@ -111,7 +111,7 @@ def _untold(span: Span) -> bool:
     return span.tool is None or (span.tool.result is None and span.tool.error is None)
 
 
-def _merge(span: Span, ask: Asked | None) -> ToolCall:
+def _merge(span: Span, ask: RequestedCall | None) -> ToolCall:
     """The span knows what happened, the message what was asked."""
     tool = span.tool or ToolCall(name=span.name)
     if ask is None:
@@ -139,7 +139,7 @@ def _leaves_out(tool: ToolCall, asked: ToolCall) -> bool:
     return all(key in b and b[key] == value for key, value in a.items())
 
 
-def _completed(ask: Asked) -> ToolCall:
+def _completed(ask: RequestedCall) -> ToolCall:
     if ask.answer is None:
         return ask.call
     if ask.answer.error:

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from .span import Span, ToolCall
-from .tool_answers import Asked, canonical
+from .tool_answers import RequestedCall, canonical
 from .tool_spans import sole
 
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
-def match(spans: Sequence[Span], asked: Sequence[Asked]) -> dict[int, int]:
+def match(spans: Sequence[Span], asked: Sequence[RequestedCall]) -> dict[int, int]:
     """Which message call each tool span carried out: by call id, else by name and arguments, else by name, in order.
 
     At last by name and arguments where a model is told another spelling: many accept only letters, digits and ``_``.
@@ -39,7 +39,9 @@ def match(spans: Sequence[Span], asked: Sequence[Asked]) -> dict[int, int]:
     return matched
 
 
-def in_order(spans: Sequence[Span], matched: Mapping[int, int], asked: Sequence[Asked]) -> list[tuple[int, int]]:
+def in_order(
+    spans: Sequence[Span], matched: Mapping[int, int], asked: Sequence[RequestedCall]
+) -> list[tuple[int, int]]:
     """By what each span's call is put in order: when it began and, of calls at the same time, its place in ``asked``.
 
     Of spans that one answer asked for side by side, that which it asked for first is given the first beginning.

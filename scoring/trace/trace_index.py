@@ -13,7 +13,7 @@ from .trace import Trace
 _TOOL, _CHAIN, _RETRIEVER = SpanKind.TOOL, SpanKind.CHAIN, SpanKind.RETRIEVER
 
 
-class Told:
+class TraceIndex:
     """What the spans of one trace tell.
 
     From the top down: ``session_id``, ``user_id``, ``service``, ``environment``, ``trace_name`` and ``capture_switch``

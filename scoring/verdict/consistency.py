@@ -9,7 +9,7 @@ from dataclasses import replace
 from scoring.case.case import Case
 from scoring.lexical.label import label
 from scoring.metrics.settle import carried
-from scoring.questions.question import Evaluation, Question, Reply, Steps
+from scoring.questions.question import PendingMetrics, Question, Reply, Steps
 from scoring.result.result import Failed, Method, Result, Scored, Unavailable
 
 from .rubric import Rubric
@@ -75,13 +75,13 @@ _Rounds = Generator[tuple[Question, ...], Sequence[Reply], list[Result]]
 
 
 def _by_measure(runs: Sequence[Case], measure: Callable[[Case], Steps]) -> _Rounds:
-    evaluation = Evaluation({at: measure(run) for at, run in enumerate(runs)})
+    evaluation = PendingMetrics({at: measure(run) for at, run in enumerate(runs)})
     yield from _to_its_end(evaluation)
     return [evaluation.results[at] for at in range(len(runs))]
 
 
 def _by_rubric(runs: Sequence[Case], rubric: Rubric) -> _Rounds:
-    evaluation = Evaluation(
+    evaluation = PendingMetrics(
         {(at, c.metric.id): c.metric.start(run) for at, run in enumerate(runs) for c in rubric.criteria}
     )
     yield from _to_its_end(evaluation)
@@ -92,7 +92,7 @@ def _by_rubric(runs: Sequence[Case], rubric: Rubric) -> _Rounds:
 
 
 def _to_its_end(
-    evaluation: Evaluation[int] | Evaluation[tuple[int, str]],
+    evaluation: PendingMetrics[int] | PendingMetrics[tuple[int, str]],
 ) -> Generator[tuple[Question, ...], Sequence[Reply], None]:
     while questions := evaluation.questions:
         replies = yield questions

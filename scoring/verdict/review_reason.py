@@ -16,7 +16,7 @@ NEAR: Final = 0.05
 """Share of the scale within which a composite is near its pass mark."""
 
 
-class Doubt(StrEnum):
+class ReviewReason(StrEnum):
     """Why a verdict is in doubt, the gravest first."""
 
     DISAGREEMENT = "disagreement"
@@ -27,7 +27,7 @@ class Doubt(StrEnum):
     """The composite lies near the pass mark, and not all of it was decided exactly."""
 
 
-def doubt(verdict: Mapping[str, Any], scale: float) -> Doubt | None:
+def doubt(verdict: Mapping[str, Any], scale: float) -> ReviewReason | None:
     """The gravest doubt of a verdict in its JSON form under a rubric of this scale; None for none.
 
     A verdict that neither passed nor failed says nothing that could be doubted.
@@ -37,11 +37,11 @@ def doubt(verdict: Mapping[str, Any], scale: float) -> Doubt | None:
     scores: Sequence[Mapping[str, Any]] = [each for each in verdict.get("scores") or () if isinstance(each, Mapping)]
     flags = [flag for score in scores for flag in (score.get("judge") or {}).get("flags") or ()]
     if JUDGES_DISAGREE in flags:
-        return Doubt.DISAGREEMENT
+        return ReviewReason.DISAGREEMENT
     if any(flag != COST_UNKNOWN for flag in flags):
-        return Doubt.CONTRADICTION
+        return ReviewReason.CONTRADICTION
     composite, mark = verdict.get("composite"), verdict.get("pass_mark")
     if composite is None or mark is None or abs(composite - mark) > NEAR * scale + 1e-9:
         return None
     estimated = any(score.get("weight") and score.get("method") not in (None, Method.EXACT.value) for score in scores)
-    return Doubt.BORDERLINE if estimated else None
+    return ReviewReason.BORDERLINE if estimated else None

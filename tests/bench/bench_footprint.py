@@ -33,7 +33,7 @@ import httpx
 import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from tests.bench.servers import Served
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
@@ -147,7 +147,7 @@ async def drive(port: int, requests: list[bytes]) -> None:
 
 def load(traces: int) -> tuple[list[bytes], int]:
     """Requests of agent traces with fresh ids, and how many spans a trace has on average, times the traces."""
-    traffic, made, spans = Traffic(11), [], 0
+    traffic, made, spans = SampleTraffic(11), [], 0
     for _ in range(max(1, traces // TOGETHER)):
         request = ExportTraceServiceRequest()
         for _ in range(TOGETHER):

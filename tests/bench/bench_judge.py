@@ -21,14 +21,14 @@ from rich.console import Console
 from rich.table import Table
 
 from integrations.cases import read_case
-from integrations.judge.client import JudgeClient, Model
+from integrations.judge.client import JudgeClient, JudgeModel
 from integrations.provider.library import LiteLLM
 from integrations.store.sqlite import Store
-from monitor.evaluate.judge.judge_backend import JudgeAnswerer
+from monitor.evaluate.judge.judge_backend import JudgeBackend
 from monitor.evaluate.judge.settings import JudgeSettings
 from scoring.case.case import Case
 from scoring.evaluators import lexical
-from scoring.questions.question import Answer, Evaluation, Question, Reply
+from scoring.questions.question import Answer, PendingMetrics, Question, Reply
 from scoring.rubrics import RUBRICS
 from scoring.verdict.rubric import Rubric
 from tests.fakes.judge import judges
@@ -49,7 +49,7 @@ def stories(rubrics: Sequence[str]) -> list[tuple[Rubric, Case]]:
     return found
 
 
-async def hear(judge: JudgeAnswerer, case: Case, questions: Sequence[Question], way: str) -> dict[Question, Reply]:
+async def hear(judge: JudgeBackend, case: Case, questions: Sequence[Question], way: str) -> dict[Question, Reply]:
     known = {question: lexical.answer(case, question) for question in questions}
     first = way.startswith("lexical")
     left = [q for q in questions if judge.can_answer(q) and not (first and isinstance(known[q], Answer))]
@@ -58,10 +58,10 @@ async def hear(judge: JudgeAnswerer, case: Case, questions: Sequence[Question], 
     return known
 
 
-async def score(judge: JudgeAnswerer, rubric: Rubric, case: Case, way: str) -> None:
+async def score(judge: JudgeBackend, rubric: Rubric, case: Case, way: str) -> None:
     started = {criterion.metric.id: criterion.metric.start(case) for criterion in rubric.criteria}
     apart = way in {"a call a question", "a call a metric"}
-    for evaluation in [Evaluation({n: s}) for n, s in started.items()] if apart else [Evaluation(started)]:
+    for evaluation in [PendingMetrics({n: s}) for n, s in started.items()] if apart else [PendingMetrics(started)]:
         while questions := evaluation.questions:
             evaluation.give(await hear(judge, case, questions, way))
 
@@ -71,7 +71,7 @@ async def main() -> None:
     console = Console()
     with Provider(judges()) as provider, tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "s.sqlite")
-        model = Model(name=MODEL, api_base=provider.url, api_key="none")
+        model = JudgeModel(name=MODEL, api_base=provider.url, api_key="none")
         for title, rubrics in (("call rubrics", CALLS), ("all rubrics", tuple(RUBRICS))):
             cases = stories(rubrics)
             table = Table("way", "calls", "of which failed", "US$", "of the baseline", box=None)
@@ -79,7 +79,7 @@ async def main() -> None:
             for way in WAYS:
                 seen = Counted()
                 settings = JudgeSettings(models=(model,), cache_entries=0)
-                judge = JudgeAnswerer(settings, client=JudgeClient(library), memory=store.judged, observer=seen)
+                judge = JudgeBackend(settings, client=JudgeClient(library), memory=store.judged, observer=seen)
                 for rubric, case in cases:
                     await score(judge, rubric, case, way)
                 rows[way] = seen.calls, sum(seen.failures.values()), seen.usd

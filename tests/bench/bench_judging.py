@@ -21,7 +21,7 @@ from rich.table import Table
 
 from integrations.dialects import lift
 from integrations.otlp.wire.decode import decode_spans
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from monitor.evaluate.evaluator import Evaluator
 from scoring.case.case import Case
 from scoring.case.extract import extract
@@ -34,7 +34,7 @@ SCENARIO: Any = {"agents_should_include": ["research"], "tools_should_include": 
 
 
 def main() -> None:
-    traffic = Traffic()
+    traffic = SampleTraffic()
     bodies = [traffic.next(time.time_ns(), wrong=0.2).body for _ in range(TRACES)]
     raws = [decode_spans(body) for body in bodies]
     spans = [[lift(raw) for raw in each] for each in raws]

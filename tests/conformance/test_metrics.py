@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from scoring.case.case import Case, Utterance
-from scoring.questions.question import Answer, Evaluation, NoAnswer
+from scoring.questions.question import Answer, NoAnswer, PendingMetrics
 from scoring.result.result import Failed, Method, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS, score
 from scoring.trace.span import ToolCall
@@ -160,7 +160,7 @@ def yes(question):
 
 
 def evaluate(metric, case, answer=yes):
-    evaluation = Evaluation({"m": metric.start(case)})
+    evaluation = PendingMetrics({"m": metric.start(case)})
     while questions := evaluation.questions:
         for question in questions:
             hash(question)

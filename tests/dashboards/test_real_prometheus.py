@@ -19,7 +19,7 @@ from dashboards.rules import recordings as r
 from dashboards.rules.forms import rule_file, rules
 from dashboards.rules.people import corrected
 from monitor.demo.scene import CONFIG
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from scoring.alerts.declaration import Declaration
 from scoring.status.hysteresis import Hysteresis
 from tests.dashboards.prometheus_server import BINARY, Prometheus
@@ -98,7 +98,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 
 def _play(monitor: Running) -> None:
-    traffic = Traffic(3)
+    traffic = SampleTraffic(3)
     for number in range(JUDGED):
         monitor.post(needing_the_judge(number))
     for number in range(TRACES):

@@ -20,7 +20,7 @@ from dashboards.scorecard.markdown import inert, markdown
 from dashboards.scorecard.page import scorecard_page
 from scoring.rubrics import RUBRICS
 from scoring.runs.scorecard import Scorecard, empty_tally, scorecard
-from scoring.runs.template import ROWS, Kind
+from scoring.runs.template import ROWS, RowKind
 from scoring.runs.verdict_line import read_verdict
 from tests.verdict_lines import invalid_line, metric_line, verdict_line
 
@@ -85,7 +85,7 @@ def test_the_table_has_the_templates_rows_and_a_column_for_each_model() -> None:
         assert found[1].strip().replace("*", "").removeprefix("[!] ") == row.title
         assert found[-2].strip().replace("\\|", "|") == row.threshold
         assert len(found) == 8
-        assert all(cell.strip() for cell in found[2:-2]) is (row.kind is not Kind.HEADING)
+        assert all(cell.strip() for cell in found[2:-2]) is (row.kind is not RowKind.HEADING)
 
 
 def test_percentages_are_shown_as_the_seed_shows_them() -> None:
@@ -258,5 +258,5 @@ def test_a_real_browser_shows_it_without_sideways_scrolling_under_a_head_that_st
 def test_every_rubric_of_the_scorecard_that_exists_is_rated() -> None:
     known = card({"A": full(1.0)})
     for row, found in known.rows:
-        if row.kind in (Kind.METRIC, Kind.BENCHMARK) and row.rubric in RUBRICS:
+        if row.kind in (RowKind.METRIC, RowKind.BENCHMARK) and row.rubric in RUBRICS:
             assert found[0].rating is not None, row.title

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from integrations.otlp.wire.decode import decode_spans
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
@@ -50,7 +50,7 @@ def test_history_gets_the_scores_that_a_live_monitor_gave_under_the_same_ids_tho
     with FakeLangfuse(Mode.NEW, parts=[Observations.part]) as fake:
         keys = {"base_url": fake.base_url, "public_key": PUBLIC_KEY, "secret_key": SECRET_KEY}
         monitor = serving(sinks={"langfuse": {**keys, "requests_per_minute": 100_000}}, routes=ROUTES)
-        traffic = Traffic(2)
+        traffic = SampleTraffic(2)
         for _ in range(TRACES):
             body = traffic.next(time.time_ns() // 10**6 * 10**6, wrong=0.3).body
             monitor.post(body)

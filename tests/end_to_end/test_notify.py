@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from tests.alertmanager import alertmanager
 from tests.fakes.receiver import Act, receiving
 
@@ -32,7 +32,7 @@ class Sending:
         self._thread = threading.Thread(target=self._send, daemon=True)
 
     def _send(self) -> None:
-        traffic = Traffic()
+        traffic = SampleTraffic()
         while not self._over.wait(1 / MANY_PER_S):
             try:
                 sent = traffic.next(time.time_ns(), self.wrong)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from integrations.store.sqlite import Finished, Store
+from integrations.store.sqlite import FinishedTrace, Store
 from scoring.result.result import Scored
 from scoring.verdict.verdict import Score, State, Verdict
 from tests.chromium import Browser, chromium
@@ -74,7 +74,7 @@ async def fill(path: Path, now_ns: int) -> None:
             environment="prod", reason="accuracy: why",
             created_at=datetime.fromtimestamp(at_ns / 1e9, UTC).isoformat(timespec="milliseconds"),
         )  # fmt: skip
-        endings.append(Finished(
+        endings.append(FinishedTrace(
             trace_id=bytes.fromhex(case), service=verdict.service, reason="scored", completion="root_ended", revision=1,
             story={"spans": 1}, verdicts=[verdict.to_json()], closed_ns=at_ns,
         ))  # fmt: skip

@@ -10,7 +10,7 @@ from collections import Counter
 import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 
 ROUTES = [
     {"match": {"service": "research-assistant"}, "rubrics": ["workflow"], "scenario": "policy"},
@@ -26,7 +26,7 @@ def trace_id_of(body: bytes) -> str:
 
 
 def send_until(stop: threading.Event, url: str, acknowledged: list[str], seed: int) -> None:
-    traffic = Traffic(seed)
+    traffic = SampleTraffic(seed)
     with httpx.Client(timeout=5) as client:
         while not stop.is_set():
             sent = traffic.next(time.time_ns(), wrong=0.2)

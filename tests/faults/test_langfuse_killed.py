@@ -13,7 +13,7 @@ import time
 import httpx
 import pytest
 
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from scoring.rubrics import RUBRICS
 from scoring.verdict.score_name import composite_name, pass_name, score_name, state_name
 from tests.fakes.langfuse import server as faults
@@ -59,7 +59,7 @@ def acknowledged(monitor, body: bytes) -> bool:
 
 @pytest.mark.parametrize(("mode", "share"), [(Mode.DUAL, 0.15), (Mode.NEW, 0.4)], ids=["4.16.0", "4.62.0"])
 def test_through_faults_and_kills_at_random_moments_each_score_is_stored_once_with_its_value(serving, mode, share):
-    dice, traffic = random.Random(f"day {mode.value}"), Traffic(6)
+    dice, traffic = random.Random(f"day {mode.value}"), SampleTraffic(6)
     with FakeLangfuse(mode) as fake:
         kinds = [
             faults.store_away(), faults.database_away(), faults.proxy_page(), faults.login_page(), faults.resources(),

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from integrations.langfuse.budget import Budget
+from integrations.langfuse.budget import RequestBudget
 from integrations.langfuse.client import Access, Langfuse
 from integrations.store.errors import StoreError
 from integrations.store.sqlite import Store
-from monitor.runtime.disk_pressure import Terms, make_room
+from monitor.runtime.disk_pressure import RetentionTerms, make_room
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, only
 from tests.langfuse_bench import START_NS, Bench, score
@@ -34,7 +34,7 @@ async def test_after_an_outage_as_long_as_the_disk_allows_all_scores_arrive_by_a
     async def sleep(seconds: float) -> None:
         held[0].now_ns += int(seconds * 1e9)
 
-    budget = Budget(PER_MINUTE, now_s=lambda: held[0].now_ns / 1e9, sleep=sleep)
+    budget = RequestBudget(PER_MINUTE, now_s=lambda: held[0].now_ns / 1e9, sleep=sleep)
     store = Store(tmp_path / "state.sqlite", max_bytes=2 * 2**20)
     with FakeLangfuse(mode) as fake:
         access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY)
@@ -85,7 +85,7 @@ async def fill(bench: Bench) -> int:
                 bench.store,
                 NothingOpen(),
                 None,
-                Terms(retention_ns=24 * 60 * MINUTE_NS, late_ns=10 * MINUTE_NS),
+                RetentionTerms(retention_ns=24 * 60 * MINUTE_NS, late_ns=10 * MINUTE_NS),
                 now_ns=bench.now_ns,
             )
             await bench.store.purge(START_NS)  # measures

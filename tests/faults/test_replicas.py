@@ -9,7 +9,7 @@ from zlib import crc32
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 
 ROUTES = [
     {"match": {"service": "research-assistant"}, "rubrics": ["workflow"], "scenario": "policy"},
@@ -39,7 +39,7 @@ def parts(body: bytes, size: int) -> list[tuple[bytes, bytes]]:
 
 
 def traffic(count: int, size: int) -> list[tuple[bytes, bytes]]:
-    made = Traffic(3)
+    made = SampleTraffic(3)
     return [part for _ in range(count) for part in parts(made.next(time.time_ns(), wrong=0.3).body, size)]
 
 
@@ -91,7 +91,7 @@ def test_a_misrouted_fleet_is_told_so_by_each_of_its_monitors(serving):
 
 def test_killed_in_the_middle_of_a_trace_it_waits_for_the_other_half_and_judges_the_whole(serving):
     monitor = serving(**{**CONFIG, "assembly": {"grace": "300ms", "idle": "60s"}})
-    made = Traffic(3)
+    made = SampleTraffic(3)
     bodies = [made.next(time.time_ns(), wrong=0.3).body for _ in range(30)]
     halves = [parts(body, 1) for body in bodies]
     halves = [each for each in halves if len(each) > 1]

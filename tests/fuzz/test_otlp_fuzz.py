@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from integrations.otlp.server.receiver import Receiver
+from integrations.otlp.server.receiver import OtlpReceiver
 from integrations.otlp.wire.request import read_headers
-from monitor.config.model import Sampling
+from monitor.config.model import SamplingSection
 from monitor.ingest.assembler import Assembler
 from monitor.ingest.intake import Intake
-from monitor.ingest.outcomes import Ledger
+from monitor.ingest.outcomes import TraceOutcomes
 from monitor.ingest.sampler import Sampler
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
@@ -40,9 +40,9 @@ class Kept:
 
 
 def answer(body: bytes, rate: float = 0.5, **headers: str) -> int:
-    ledger = Ledger()
-    intake = Intake(sampler=Sampler(Sampling(rate=rate)), store=Kept(), assembler=Assembler(), ledger=ledger)
-    receiver = Receiver(intake.consume, LIMIT)
+    ledger = TraceOutcomes()
+    intake = Intake(sampler=Sampler(SamplingSection(rate=rate)), store=Kept(), assembler=Assembler(), ledger=ledger)
+    receiver = OtlpReceiver(intake.consume, LIMIT)
     sent = []
 
     async def receive():

@@ -10,7 +10,7 @@ from monitor.alerting.observation import Key, Observation
 from monitor.alerting.watch import Watch
 from monitor.alerting.windows import Windows
 from scoring.alerts.declaration import Declaration
-from scoring.alerts.observed import Facts
+from scoring.alerts.observed import Observed
 from scoring.status.status import SEED
 
 KEY = Key("shop", "production", "dimensions")
@@ -100,6 +100,6 @@ def test_the_watch_in_mode_point_says_what_the_seed_says_after_each_sample_howev
         windows.add(KEY, seen)
         watch.learn(KEY, seen)
         if chance.random() < 0.3:
-            watch.look(Facts(now_ns=number), {}, {})
+            watch.look(Observed(now_ns=number), {}, {})
         (standing,) = watch.standings(number)
         assert standing.appraisal.status == theirs.get_metrics()["status"], number

@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from tests.helm.checks import containers, pod_specs
 from tests.helm.generate import CHART, HELM, LIBRARY, cases
 from tests.helm.kubelet import Kubelet, expanded
@@ -43,7 +43,7 @@ def started(tmp_path, installed):
 
 def judged(api: str, otlp: str) -> dict[str, int]:
     """Traces by how they ended, after some were sent."""
-    traffic = Traffic(3)
+    traffic = SampleTraffic(3)
     for _ in range(4):
         sent = traffic.next(time.time_ns(), wrong=0.5)
         headers = {"content-type": "application/x-protobuf"}

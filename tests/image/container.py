@@ -12,7 +12,7 @@ import httpx
 import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from tests.image.dockerfile import image
 from tests.image.sandbox import Sandbox
 from tests.running import free_port
@@ -97,7 +97,7 @@ class Container:
             return self.process.wait()
 
 
-def send(url: str, traffic: Traffic) -> tuple[str, int]:
+def send(url: str, traffic: SampleTraffic) -> tuple[str, int]:
     sent = traffic.next(time.time_ns(), wrong=0.2)
     answer = httpx.post(
         url + "/v1/traces", content=sent.body, headers={"content-type": "application/x-protobuf"}, trust_env=False

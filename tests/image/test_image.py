@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from tests.image.container import STATE, Container, send
 from tests.image.dockerfile import ROOT, image
 from tests.image.sandbox import missing
@@ -34,7 +34,7 @@ def container(tmp_path, installed):
 @pytest.mark.parametrize("user", [None, 1000770000], ids=["the image's user", "any other user"])
 def test_it_serves_on_a_read_only_root_and_writes_only_where_it_may(container, user):
     container.start(user=user)
-    traffic = Traffic(1)
+    traffic = SampleTraffic(1)
     assert [send(container.otlp, traffic)[1] for _ in range(5)] == [200] * 5
     assert container.settled()["seen"] == 5
     status = Path(f"/proc/{container.process.pid}/status").read_text()
@@ -83,7 +83,7 @@ def test_sigterm_and_sigkill_under_load_lose_nothing_that_was_acknowledged(conta
     stop = threading.Event()
 
     def keep_sending(seed: int) -> None:
-        traffic = Traffic(seed)
+        traffic = SampleTraffic(seed)
         while not stop.is_set():
             try:
                 trace_id, status = send(container.otlp, traffic)

@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider
 from tests.image.container import Container, send
@@ -45,7 +45,7 @@ def story(container: Container, trace_id: str):
 
 def test_a_judge_is_asked_from_a_read_only_root(container):
     container.start()
-    trace_id, status = send(container.otlp, Traffic(5))
+    trace_id, status = send(container.otlp, SampleTraffic(5))
     assert status == 200
     assert container.settled(PATIENCE_S)["ended"]["scored"] == 1
     verdicts = story(container, trace_id)["verdicts"]
@@ -57,7 +57,7 @@ def test_a_judge_is_asked_from_a_read_only_root(container):
 def test_killed_while_a_judge_is_asked_it_asks_again_and_nothing_that_was_acknowledged_is_lost(container, provider):
     provider.standing = judges(delay_s=60)
     container.start()
-    traffic = Traffic(5)
+    traffic = SampleTraffic(5)
     acknowledged = [trace_id for trace_id, status in (send(container.otlp, traffic) for _ in range(5)) if status == 200]
     assert len(acknowledged) == 5
     end = time.monotonic() + PATIENCE_S

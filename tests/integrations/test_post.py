@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from integrations.delivery_errors import RefusedError, UnreachableError
+from integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from integrations.post import Poster, retry_after
 from tests.fakes.receiver import Act, receiving
 
@@ -28,7 +28,7 @@ async def test_a_success_is_a_success_and_the_body_arrives(fake):
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
 async def test_what_may_pass_is_to_be_tried_again(fake, status):
     fake.act = lambda _: Act(status=status, body=b"busy\nnow")
-    with pytest.raises(UnreachableError, match=f"it answered {status} .*: busy now"):
+    with pytest.raises(DestinationUnreachableError, match=f"it answered {status} .*: busy now"):
         await Poster(fake.url).post(b"{}")
 
 
@@ -48,27 +48,27 @@ async def test_a_redirect_is_refused_and_not_followed(fake):
 
 async def test_a_receiver_that_asks_for_time_is_given_it(fake):
     fake.act = lambda _: Act(status=429, headers={"retry-after": "7"})
-    with pytest.raises(UnreachableError) as caught:
+    with pytest.raises(DestinationUnreachableError) as caught:
         await Poster(fake.url).post(b"{}")
     assert caught.value.retry_after_s == 7.0
 
 
 async def test_a_receiver_that_hangs_is_given_up(fake):
     fake.act = lambda _: Act(hang=True)
-    with pytest.raises(UnreachableError, match=r"no answer within 0\.2 s"):
+    with pytest.raises(DestinationUnreachableError, match=r"no answer within 0\.2 s"):
         await Poster(fake.url, timeout_s=0.2).post(b"{}")
 
 
 async def test_a_connection_that_breaks_is_said_to_break(fake):
     fake.act = lambda _: Act(reset=True)
-    with pytest.raises(UnreachableError, match="the connection failed: "):
+    with pytest.raises(DestinationUnreachableError, match="the connection failed: "):
         await Poster(fake.url).post(b"{}")
 
 
 async def test_nobody_listening_is_unreachable():
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        with pytest.raises(UnreachableError, match="Connection refused"):
+        with pytest.raises(DestinationUnreachableError, match="Connection refused"):
             await Poster(f"http://127.0.0.1:{bound.getsockname()[1]}/secret").post(b"{}")
 
 
@@ -76,7 +76,7 @@ async def test_nobody_listening_is_unreachable():
 async def test_the_address_is_not_repeated_even_where_the_answer_does(fake, status):
     url = f"{fake.url}/services/T000/B000/secret"
     fake.act = lambda _: Act(status=status, body=f"no such hook: {url} \x1b[31m {'x' * 9_000}".encode())
-    with pytest.raises((RefusedError, UnreachableError)) as caught:
+    with pytest.raises((RefusedError, DestinationUnreachableError)) as caught:
         await Poster(url).post(b"{}")
     assert "secret" not in caught.value.reason
     assert "\x1b" not in caught.value.reason

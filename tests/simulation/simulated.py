@@ -10,7 +10,7 @@ import numpy as np
 from scoring.alerts.declaration import Declaration
 from scoring.statistics.cusum import Cusum
 from scoring.statistics.estimate import Estimate, from_sums
-from scoring.status.hysteresis import Held, Look, step
+from scoring.status.hysteresis import HysteresisState, Look, step
 from scoring.status.status import Policy, Status, appraise
 
 HOUR_NS = 3_600 * 10**9
@@ -88,7 +88,7 @@ def statuses(declared: Declaration, verdicts: Verdicts, *, hours: float) -> Iter
     raised = policy.raised(rule.recovery_margin)
     sequence = declared.new_sequence(RUBRIC) if policy.mode == "sequence" else None
     looks_ns = np.arange(1, int(hours * HOUR_NS / declared.look_ns) + 1) * declared.look_ns
-    held: Held | None = None
+    held: HysteresisState | None = None
     fed = 0
     for now_ns, told in zip(looks_ns, estimates(verdicts, looks_ns, declared.window_ns), strict=True):
         while sequence is not None and fed < len(verdicts) and verdicts.at_ns[fed] <= now_ns:

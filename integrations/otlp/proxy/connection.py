@@ -34,7 +34,7 @@ class _Improper(Exception):  # noqa: N818  # it never leaves this file
     """What an answer may not hold, though it can be parsed."""
 
 
-class Exchange(asyncio.Protocol):
+class UpstreamConnection(asyncio.Protocol):
     """An HTTP/1.1 connection. ``send`` begins an exchange, ``parts`` reads its answer, ``reusable`` ends it.
 
     ``timeout_s`` is how long nothing may happen while something is waited for. Only a whole head and a part of a body

@@ -15,13 +15,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any, Final
 
-from integrations.otlp.server.active_requests import Passing
-from integrations.otlp.server.body import Disconnected, Receive, Share, next_part
+from integrations.otlp.server.active_requests import ActiveRequests
+from integrations.otlp.server.body import BodyShare, Disconnected, Receive, next_part
 from integrations.otlp.server.paths import LANGFUSE, signal_of
-from integrations.otlp.server.receiver import Receiver, Scope, media_type
+from integrations.otlp.server.receiver import OtlpReceiver, Scope, media_type
 from integrations.otlp.server.response import KINDS, Message, Refusal, Send, Signal, answer, refuse
 
-from .upstream import Answer, Upstream, UpstreamError
+from .upstream import Upstream, UpstreamError, UpstreamResponse
 
 _log = logging.getLogger("sidejudge.forward")
 
@@ -45,12 +45,12 @@ class Forward:
     def __init__(
         self,
         upstream: Upstream,
-        receiver: Receiver,
+        receiver: OtlpReceiver,
         *,
         signals: Collection[Signal] = ("traces", "logs", "metrics"),
         otlp_path: str = "",
         passthrough: Sequence[str] = ("/api/public/",),
-        passing: Passing,
+        passing: ActiveRequests,
     ) -> None:
         self.upstream = upstream
         self._receiver = receiver
@@ -143,7 +143,7 @@ class Forward:
         self.answers[f"{came.status // 100}xx"] += 1
         await self._return(came, send, body)
 
-    async def _return(self, came: Answer, send: Send, body: _Body) -> None:
+    async def _return(self, came: UpstreamResponse, send: Send, body: _Body) -> None:
         """Pass an answer back while it comes. Where it breaks off, so does ours: half of it must not look whole."""
         try:
             await send({"type": "http.response.start", "status": came.status, "headers": came.headers})
@@ -225,7 +225,7 @@ class Forward:
 class _Body:
     """A request's body on its way through, and the copy of it, as long as there is room for one."""
 
-    def __init__(self, receive: Receive, share: Share | None, max_bytes: int) -> None:
+    def __init__(self, receive: Receive, share: BodyShare | None, max_bytes: int) -> None:
         self._receive, self._share, self._max = receive, share, max_bytes
         self._size = 0
         self._copy: list[bytes] | None = [] if share is not None else None

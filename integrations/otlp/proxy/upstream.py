@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from integrations.otlp.server.response import Header
 
 from .connect import connected
-from .connection import Exchange, UpstreamError
+from .connection import UpstreamConnection, UpstreamError
 
-__all__ = ["REASONS", "Answer", "Upstream", "UpstreamError"]
+__all__ = ["REASONS", "Upstream", "UpstreamError", "UpstreamResponse"]
 
 _HOP_BY_HOP: Final = frozenset(
     {
@@ -41,12 +41,12 @@ REASONS: Final = ("connect", "timeout", "reset", "protocol", "busy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class UpstreamResponse:
     """Status, headers without those of the connection, and the body, which is still to be read (and then closed)."""
 
     status: int
     headers: list[Header]
-    exchange: Exchange
+    exchange: UpstreamConnection
     upstream: Upstream
 
     def parts(self) -> AsyncIterator[bytes]:
@@ -80,7 +80,7 @@ class Upstream:
         self._tls = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
         if self._tls is not None:
             self._tls.set_alpn_protocols(["http/1.1"])
-        self._idle: deque[Exchange] = deque()
+        self._idle: deque[UpstreamConnection] = deque()
         self._closed = False
         self._room = asyncio.Semaphore(_CONNECTIONS)
 
@@ -92,7 +92,7 @@ class Upstream:
         body: bytes | AsyncIterator[bytes],
         *,
         repeatable: bool = False,
-    ) -> Answer:
+    ) -> UpstreamResponse:
         """Send a request on and return its answer once that has begun. Raises ``UpstreamError``.
 
         ``target`` is path and query as the application wrote them. A ``repeatable`` request whose body is all there is
@@ -117,14 +117,14 @@ class Upstream:
                 self.release(exchange, over=True)
                 raise
             else:
-                return Answer(
+                return UpstreamResponse(
                     status=exchange.status,
                     headers=passed(exchange.headers, exchange.status),
                     exchange=exchange,
                     upstream=self,
                 )
 
-    async def _connection(self) -> Exchange:
+    async def _connection(self) -> UpstreamConnection:
         """One that waits for a request, the latest used first, or a new one."""
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -145,11 +145,11 @@ class Upstream:
             self._room.release()
             raise
 
-    async def _connect(self) -> Exchange:
+    async def _connect(self) -> UpstreamConnection:
         try:
             async with asyncio.timeout(min(_CONNECT_S, self._timeout_s)):
                 _, exchange = await asyncio.get_running_loop().create_connection(
-                    lambda: Exchange(self._timeout_s), sock=await connected(self._host, self._port),
+                    lambda: UpstreamConnection(self._timeout_s), sock=await connected(self._host, self._port),
                     ssl=self._tls, server_hostname=self._host if self._tls else None,
                 )  # fmt: skip
         except TimeoutError:
@@ -158,7 +158,7 @@ class Upstream:
             raise UpstreamError(502, "connect", f"it cannot be reached ({error})") from error
         return exchange
 
-    def release(self, exchange: Exchange, *, over: bool = False) -> None:
+    def release(self, exchange: UpstreamConnection, *, over: bool = False) -> None:
         """Take a connection back; it is closed where its exchange has not ended well, or is ``over``."""
         self._room.release()
         if exchange.reusable and not over and not self._closed:

@@ -11,7 +11,7 @@ _FRESH_S: Final = 0.005
 """How long after it came, or its answer did, a request is taken to need this process; else it waits for upstream."""
 
 
-class Passing:
+class ActiveRequests:
     """Counts requests in the event loop; asked from any thread."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:

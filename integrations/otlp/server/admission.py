@@ -22,7 +22,7 @@ _BURST_S: Final = 2.0
 """Seconds' worth of requests that a sender may send at once."""
 
 
-class Gate:
+class Admission:
     """Lets requests in. Without credentials everybody may send, without a pace as much as they like.
 
     ``tokens`` are bearer tokens, ``users`` user names with their passwords (basic authentication, as Langfuse's SDKs

@@ -24,7 +24,7 @@ class Disconnected(Exception):  # noqa: N818  # it is an event, not a fault
     """The client went away before its request was complete."""
 
 
-class Memory:
+class BodyMemory:
     """What all bodies together may take: ``max_bytes`` each, before and after decompression, and twice that in all."""
 
     def __init__(self, max_bytes: int) -> None:
@@ -41,17 +41,17 @@ class Memory:
             "send smaller batches or raise sources.otlp.max_request_bytes",
         )
 
-    def share(self) -> Share:
+    def share(self) -> BodyShare:
         """A body's part of it, to be released when the body is done with."""
-        return Share(self, self._limit)
+        return BodyShare(self, self._limit)
 
 
-class Share:
+class BodyShare:
     """How much of the memory for bodies one request has taken."""
 
     __slots__ = ("_bytes", "_limit", "_memory")
 
-    def __init__(self, memory: Memory, limit: int) -> None:
+    def __init__(self, memory: BodyMemory, limit: int) -> None:
         self._memory, self._limit, self._bytes = memory, limit, 0
 
     def grow(self, size: int) -> None:
@@ -77,7 +77,7 @@ def inflater(encoding: str, limit: int) -> Inflater | ZstdInflater | None:
     raise Refusal(415, f"content encoding {encoding[:40]} is not known here; send {_ACCEPTED}")
 
 
-async def read_body(headers: Mapping[bytes, bytes], receive: Receive, memory: Memory, share: Share) -> bytes:
+async def read_body(headers: Mapping[bytes, bytes], receive: Receive, memory: BodyMemory, share: BodyShare) -> bytes:
     """The body of a request, decompressed. Raises a refusal, or ``Disconnected``."""
     declared = headers.get(b"content-length", b"")
     if declared.isdigit() and int(declared[:20]) > memory.max_bytes:
@@ -109,7 +109,7 @@ async def next_part(receive: Receive) -> tuple[bytes, bool]:
     return message.get("body", b""), message.get("more_body", False)
 
 
-async def _plain(receive: Receive, limit: int, share: Share) -> bytes:
+async def _plain(receive: Receive, limit: int, share: BodyShare) -> bytes:
     parts: list[bytes] = []
     size = 0
     more = True
@@ -123,7 +123,7 @@ async def _plain(receive: Receive, limit: int, share: Share) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def _inflated(engine: Inflater | ZstdInflater, receive: Receive, limit: int, share: Share) -> bytes:
+async def _inflated(engine: Inflater | ZstdInflater, receive: Receive, limit: int, share: BodyShare) -> bytes:
     sent = 0
     more = True
     while more:

@@ -16,9 +16,9 @@ from integrations.otlp.proxy.forward import Forward
 from integrations.otlp.proxy.forward_grpc import export
 from integrations.otlp.wire.receipt import Consume, Receipt
 
-from .body import Share, inflater
+from .body import BodyShare, inflater
 from .inflate import Damaged, TooLarge
-from .receiver import Receiver, consumed
+from .receiver import OtlpReceiver, consumed
 from .response import Refusal, Signal, success
 from .rpc_status import CODES, rpc_status
 
@@ -46,7 +46,7 @@ class Certificates:
 class GrpcReceiver:
     """A server beside ``receiver``, whose limits, credentials and counts it shares. Requests go on by ``forward``."""
 
-    def __init__(self, receiver: Receiver, traces: Consume, logs: Consume, forward: Forward | None = None) -> None:
+    def __init__(self, receiver: OtlpReceiver, traces: Consume, logs: Consume, forward: Forward | None = None) -> None:
         self._receiver = receiver
         self._forward = forward
         self._consumers: dict[Signal, Consume] = {"traces": traces, "logs": logs}
@@ -120,7 +120,7 @@ class GrpcReceiver:
             share.release()
         return success(receipt, signal, "protobuf")
 
-    def _inflated(self, body: bytes, share: Share) -> bytes:
+    def _inflated(self, body: bytes, share: BodyShare) -> bytes:
         """The message, decompressed if it is compressed."""
         most = self._receiver.memory.max_bytes
         engine = inflater(_encoding(body), most)

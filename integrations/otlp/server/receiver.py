@@ -18,8 +18,8 @@ from typing import Any
 
 from integrations.otlp.wire.receipt import Consume, Encoding, Overloaded, Receipt, Undecodable
 
-from .admission import Gate
-from .body import Disconnected, Memory, Receive, discard, read_body
+from .admission import Admission
+from .body import BodyMemory, Disconnected, Receive, discard, read_body
 from .cors import Cors
 from .paths import SIGNALS, signal_of
 from .response import KINDS, Header, Refusal, Send, Signal, answer, refuse, success
@@ -29,7 +29,7 @@ _log = logging.getLogger("sidejudge.receiver")
 Scope = MutableMapping[str, Any]
 
 
-class Receiver:
+class OtlpReceiver:
     """The ASGI application. ``traces`` and ``logs`` take a decompressed body each; without ``logs`` these are dropped.
 
     ``max_bytes`` bounds a request before and after decompression. ``refused`` counts answers other than 200 by status,
@@ -42,14 +42,14 @@ class Receiver:
         max_bytes: int = 64 << 20,
         *,
         logs: Consume | None = None,
-        gate: Gate | None = None,
+        gate: Admission | None = None,
         cors: Cors | None = None,
     ) -> None:
         self._consumers: dict[Signal, Consume] = {"traces": traces}
         if logs is not None:
             self._consumers["logs"] = logs
-        self.gate = gate or Gate()
-        self.memory = Memory(max_bytes)
+        self.gate = gate or Admission()
+        self.memory = BodyMemory(max_bytes)
         self._cors = cors
         self.accepting = True
         self.refused: Counter[int] = Counter()

@@ -13,7 +13,7 @@ _NEVER: Final = 1 << 56
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ChunkOrigin:
     """Where spans come from, as far as it is known before they are decoded, and the threshold that they must reach.
 
     ``threshold`` is a rejection threshold in [0, 2**56]: 0 keeps all, 2**56 none. ``floor`` is the same as bytes that
@@ -69,5 +69,5 @@ class Chunk:
     trace_id: bytes
     payload: bytes
     headers: tuple[SpanHeader, ...]
-    origin: Origin
+    origin: ChunkOrigin
     records: int = 0

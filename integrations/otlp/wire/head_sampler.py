@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
-from .chunk import Origin
+from .chunk import ChunkOrigin
 from .envelope import Ids
 from .layout import ROW, Bounds, Place, field, last, row, scopes
 from .own_telemetry import is_own_telemetry
@@ -34,13 +34,13 @@ _IDS: Final = Struct("<H16s10sB")
 """What a span begins with: fields 1 and 2, and the tag of the next."""
 _SPAN: Final = Struct("<BBBH16s10sB")
 """The same behind the tag of the span, and its length where that takes two bytes."""
-Part: TypeAlias = tuple[Place, Origin, list[bytes]]
+Part: TypeAlias = tuple[Place, ChunkOrigin, list[bytes]]
 """What is kept of a trace in one scope of a request: spans as bytes."""
 Kept: TypeAlias = dict[bytes, list[Part]]
 """What is kept of each trace of a request, scope by scope."""
 
 
-class Sieve:
+class HeadSampler:
     """Decides on every span of a request. ``explicit``: spans may state their randomness themselves."""
 
     def __init__(self, body: bytes, *, explicit: bool = False) -> None:
@@ -54,7 +54,7 @@ class Sieve:
     def sift(self, admit: Admit) -> None:
         """Go through the request. Raises as ``layout.scopes`` does."""
         body, explicit = self._body, self.result.explicit
-        dropped: dict[Origin, set[bytes]] = {}
+        dropped: dict[ChunkOrigin, set[bytes]] = {}
         origin, of = None, -1
         ids: set[bytes] = set()
         for number, s, resource, url, scope, begin, end in scopes(body):
@@ -85,7 +85,7 @@ class Sieve:
         self.result.dropped = {origin: ids for origin, ids in dropped.items() if ids}
 
     def _quickly(
-        self, at: int, end: int, origin: Origin, dropped: set[bytes], drawn: list[tuple[bytes, int, int]]
+        self, at: int, end: int, origin: ChunkOrigin, dropped: set[bytes], drawn: list[tuple[bytes, int, int]]
     ) -> int:
         """Decide on the ids as they stand in the bytes, up to the first span where they stand otherwise; say where.
 
@@ -121,7 +121,9 @@ class Sieve:
         self.result.spans += spans
         return at
 
-    def _slowly(self, spans: list[Bounds], origin: Origin, dropped: set[bytes], held: dict[bytes, list[bytes]]) -> None:
+    def _slowly(
+        self, spans: list[Bounds], origin: ChunkOrigin, dropped: set[bytes], held: dict[bytes, list[bytes]]
+    ) -> None:
         """Decide with the ids parsed: for spans in an unusual layout, and for those that may state their randomness."""
         result = self.result
         result.spans += len(spans)

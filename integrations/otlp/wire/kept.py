@@ -23,14 +23,14 @@ _LOGS = b"\x12"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptTrace:
     """The spans of a trace in order of arrival, and how many chunks of it could not be read."""
 
     spans: list[RawSpan]
     damaged: int = 0
 
 
-def decode_kept(payloads: Iterable[bytes]) -> Kept:
+def decode_kept(payloads: Iterable[bytes]) -> KeptTrace:
     """Read the chunks of one trace."""
     spans: list[RawSpan] = []
     records: list[RawLogRecord] = []
@@ -43,4 +43,4 @@ def decode_kept(payloads: Iterable[bytes]) -> Kept:
                 spans += decode_spans(payload)
         except (UndecodableError, DecodeError):
             damaged += 1
-    return Kept(join(spans, records) if records else spans, damaged)
+    return KeptTrace(join(spans, records) if records else spans, damaged)

@@ -13,13 +13,13 @@ from google.protobuf.message import DecodeError
 
 from scoring.trace.loop_guard import OWN_SCOPE, is_own
 
-from .chunk import Origin
+from .chunk import ChunkOrigin
 from .envelope import Ids, Scope
 
 _OWN_SCOPE: Final = OWN_SCOPE.encode()
 
 
-def is_own_telemetry(origin: Origin, scope: bytes) -> bool:
+def is_own_telemetry(origin: ChunkOrigin, scope: bytes) -> bool:
     """Whether what stands under this resource and this scope, both as they came, is a monitor's own."""
     if _OWN_SCOPE in scope and _named_so(scope):
         return is_own(service=origin.service, scope=OWN_SCOPE)

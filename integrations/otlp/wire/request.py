@@ -17,14 +17,14 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from . import bounds
-from .chunk import Chunk, Origin, SpanHeader
+from .chunk import Chunk, ChunkOrigin, SpanHeader
 from .envelope import Delivery, Resource
-from .head_sampler import Kept, Part, Sieve
+from .head_sampler import HeadSampler, Part
 from .layout import Place, pack, usual
 from .receipt import Undecodable
 from .split import Admit, Split
 
-__all__ = ["Admit", "Chunk", "Kept", "Origin", "SpanHeader", "Split", "identify", "keep", "read_headers", "split"]
+__all__ = ["Admit", "Chunk", "ChunkOrigin", "SpanHeader", "Split", "identify", "keep", "read_headers", "split"]
 
 _APP_ROOT: Final = b"langfuse.internal.is_app_root"
 _REMOTE: Final = 0x300
@@ -57,10 +57,10 @@ def split(body: bytes, admit: Admit) -> Split:
 
 
 def _split(body: bytes, admit: Admit) -> Split:
-    sieve = Sieve(body)
+    sieve = HeadSampler(body)
     sieve.sift(admit)
     if sieve.states and _RANDOM_VALUE in body:  # what was decided by the ids may have to be decided otherwise
-        sieve = Sieve(body, explicit=True)
+        sieve = HeadSampler(body, explicit=True)
         sieve.sift(admit)
     for trace_id, parts in sieve.kept.items():
         keep(trace_id, parts, sieve.result)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from . import bounds
-from .chunk import Chunk, Origin
+from .chunk import Chunk, ChunkOrigin
 from .encode_json import encode_log_record, encode_resource, encode_scope
 from .envelope import LogIds, Logs
 from .json_values import identifier, mapping, objects, text
@@ -63,9 +63,9 @@ class _Sieve:
 
     def __init__(self) -> None:
         self.result = LogSplit()
-        self._kept: dict[bytes, tuple[Origin, list[bytes]]] = {}
+        self._kept: dict[bytes, tuple[ChunkOrigin, list[bytes]]] = {}
 
-    def wants(self, trace_id: bytes, span_id: bytes, origin: Origin) -> bool:
+    def wants(self, trace_id: bytes, span_id: bytes, origin: ChunkOrigin) -> bool:
         result = self.result
         result.records += 1
         if len(trace_id) != 16 or trace_id == _NO_TRACE or len(span_id) != 8 or span_id == _NO_SPAN:
@@ -80,7 +80,7 @@ class _Sieve:
         self.result.records += records
         self.result.own += records
 
-    def keep(self, trace_id: bytes, record: bytes, origin: Origin) -> None:
+    def keep(self, trace_id: bytes, record: bytes, origin: ChunkOrigin) -> None:
         self._kept.setdefault(trace_id, (origin, []))[1].append(record)
         self.result.kept += 1
 
@@ -117,7 +117,7 @@ def _split(body: bytes, admit: Admit) -> LogSplit:
     return sieve.finish()
 
 
-def _sift(records: Iterable[bytes], origin: Origin, sieve: _Sieve) -> None:
+def _sift(records: Iterable[bytes], origin: ChunkOrigin, sieve: _Sieve) -> None:
     for record in records:
         try:
             ids = LogIds.FromString(record)
@@ -149,7 +149,7 @@ def split_logs_json(body: bytes, admit: Admit) -> LogSplit:
     return sieve.finish()
 
 
-def _sift_json(record: dict[str, Any], origin: Origin, sieve: _Sieve) -> None:
+def _sift_json(record: dict[str, Any], origin: ChunkOrigin, sieve: _Sieve) -> None:
     trace_id = bytes.fromhex(identifier(record.get("traceId"), 16) or "")
     span_id = bytes.fromhex(identifier(record.get("spanId"), 8) or "")
     if not sieve.wants(trace_id, span_id, origin):

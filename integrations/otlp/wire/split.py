@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from .chunk import Chunk, Origin
+from .chunk import Chunk, ChunkOrigin
 from .own_telemetry import traces_of
 
 
@@ -19,11 +19,11 @@ class Split:
     """
 
     chunks: list[Chunk] = field(default_factory=list)
-    dropped: dict[Origin, set[bytes]] = field(default_factory=dict)
+    dropped: dict[ChunkOrigin, set[bytes]] = field(default_factory=dict)
     spans: int = 0
     kept: int = 0
     own: int = 0
-    own_traces: dict[Origin, set[bytes]] = field(default_factory=dict)
+    own_traces: dict[ChunkOrigin, set[bytes]] = field(default_factory=dict)
     invalid_ids: int = 0
     damaged: int = 0
     crowded: int = 0
@@ -36,7 +36,7 @@ class Split:
     def rejected(self) -> int:
         return self.invalid_ids + self.damaged + self.crowded
 
-    def pass_over(self, spans: Sequence[bytes], origin: Origin) -> None:
+    def pass_over(self, spans: Sequence[bytes], origin: ChunkOrigin) -> None:
         """Count a monitor's own spans."""
         self.spans += len(spans)
         self.own += len(spans)
@@ -56,5 +56,5 @@ class Split:
         return "; ".join(parts)
 
 
-Admit: TypeAlias = Callable[[bytes], Origin]
+Admit: TypeAlias = Callable[[bytes], ChunkOrigin]
 """Asked once per resource, by its raw bytes: where its spans come from, and what they must reach."""

@@ -11,21 +11,21 @@ from integrations.notify.slack import Slack
 from integrations.notify.webhook import Webhook
 from integrations.post import Poster
 from integrations.store.sqlite import Store, StoreError
-from monitor.alerting.details import Watched
+from monitor.alerting.details import WatchedWindow
 from monitor.alerting.watch import Watch
 from monitor.config import Config
-from monitor.config.notify import Notify, names
+from monitor.config.notify import NotifySection, names
 from monitor.config.rubrics import configured
-from monitor.deliver.dispatcher import KEEP_PARKED_NS, Courier, Exported
+from monitor.deliver.dispatcher import KEEP_PARKED_NS, Dispatcher, Exported
 from scoring.alerts.condition import Severity
 from scoring.alerts.event import AlertEvent
 from scoring.alerts.observed import Agreement
 from scoring.notices.text import Wording
-from scoring.status.export_snapshot import ExportStanding
+from scoring.status.export_snapshot import ExportSnapshot
 
 from .daily_report import DailyReport
 from .notifier import Illustrate, Notifier
-from .receiver import Receiver, Sender
+from .receiver import NoticeReceiver, Sender
 from .timetable import Daily
 
 log = logging.getLogger("sidejudge.notify")
@@ -37,13 +37,13 @@ GATHER_S = 1.0
 """How long a message waits for others: what one look finds is put in within milliseconds."""
 
 
-def receivers(config: Config, clock_ns: Callable[[], int]) -> list[Receiver]:
+def receivers(config: Config, clock_ns: Callable[[], int]) -> list[NoticeReceiver]:
     """Those who are told under this configuration."""
     entries = config.alerts.notify
     return [_receiver(name, entry, config, clock_ns) for name, entry in zip(names(entries), entries, strict=True)]
 
 
-def _receiver(name: str, entry: Notify, config: Config, clock_ns: Callable[[], int]) -> Receiver:
+def _receiver(name: str, entry: NotifySection, config: Config, clock_ns: Callable[[], int]) -> NoticeReceiver:
     links = config.alerts.links
     section = entry.alertmanager or entry.webhook or entry.slack
     reasons = section is None or section.reasons
@@ -56,18 +56,18 @@ def _receiver(name: str, entry: Notify, config: Config, clock_ns: Callable[[], i
             labels=manager.labels,
             token=manager.token.get_secret_value() if manager.token is not None else None,
         )
-        return Receiver(name=name, sender=sender, least=Severity(manager.severity), keeps_state=True)
+        return NoticeReceiver(name=name, sender=sender, least=Severity(manager.severity), keeps_state=True)
     if (hook := entry.webhook) is not None:
         poster = Poster(hook.url.get_secret_value())
         sender = Webhook(poster, hook.secret.get_secret_value(), wording, clock_ns)
         digest_ns = hook.digest.ns if hook.digest is not None else None
-        return Receiver(name=name, sender=sender, least=Severity(hook.severity), digest_ns=digest_ns)
+        return NoticeReceiver(name=name, sender=sender, least=Severity(hook.severity), digest_ns=digest_ns)
     slack = entry.slack
     if slack is None:
         raise ValueError("an entry of alerts.notify is one of three kinds")
     digest_ns = slack.digest.ns if slack.digest is not None else None
     sender = Slack(Poster(slack.url.get_secret_value()), wording)
-    return Receiver(
+    return NoticeReceiver(
         name=name, sender=sender, least=Severity(slack.severity), digest_ns=digest_ns, batch=MOST_IN_A_MESSAGE,
         gather_s=GATHER_S,
     )  # fmt: skip
@@ -90,7 +90,7 @@ class Notifications:
         mail = self._mail = store.mail
         self._clock_ns, self._watch = clock_ns, watch
         told = receivers(config, clock_ns)
-        self.couriers = [Courier(each, mail, clock_ns=clock_ns, exported=exported) for each in told]
+        self.couriers = [Dispatcher(each, mail, clock_ns=clock_ns, exported=exported) for each in told]
         self.notifier = Notifier(
             told, mail, remind_ns=config.alerts.remind.ns, clock_ns=clock_ns, illustrate=illustrate, woken=self._wake
         )
@@ -123,7 +123,7 @@ class Notifications:
         """End. What was not delivered is in the store."""
         await asyncio.gather(*(courier.close() for courier in self.couriers))
 
-    def exports(self) -> list[ExportStanding]:
+    def exports(self) -> list[ExportSnapshot]:
         """How delivery stands, receiver by receiver."""
         shelves = self._mail.shelves() if self.couriers else {}
         return [courier.standing(shelves) for courier in self.couriers]
@@ -144,7 +144,7 @@ def _daily(
         notifier=notifier,
         store=store.path,
         mail=store.mail,
-        watched={name: Watched.of(rubric) for name, rubric in configured(config).items()},
+        watched={name: WatchedWindow.of(rubric) for name, rubric in configured(config).items()},
         standings=watch.standings,
         posted=watch.posted,
         judged=store.judged if config.answerers.judge is not None else None,

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from integrations.store.notification_outbox import Mail
+from integrations.store.notification_outbox import NotificationOutbox
 from integrations.store.period_sums import MetricMean, Sums, read_courses
-from monitor.alerting.details import Watched
+from monitor.alerting.details import WatchedWindow
 from scoring.alerts.board import Posted
 from scoring.alerts.lifecycle import Stage
 from scoring.alerts.observed import Agreement
 from scoring.lexical.label import label
-from scoring.notices.daily_report import AgreedOn, Course, Report, WeakMetric
+from scoring.notices.daily_report import AgreedOn, DailyReportText, ServiceDay, WeakMetric
 from scoring.statistics.estimate import from_sums
-from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, Standing
+from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE, ServiceStatus
 from scoring.status.status import Status
 
 from .notifier import HOUR_NS, Notifier
@@ -47,9 +47,9 @@ class DailyReport:
         daily: Daily,
         notifier: Notifier,
         store: Path,
-        mail: Mail,
-        watched: Mapping[str, Watched],
-        standings: Callable[[int], Sequence[Standing]],
+        mail: NotificationOutbox,
+        watched: Mapping[str, WatchedWindow],
+        standings: Callable[[int], Sequence[ServiceStatus]],
         posted: Callable[[], Iterable[Posted]],
         judged: Spent | None = None,
         agreements: Callable[[], Sequence[Agreement]] = tuple,
@@ -73,7 +73,7 @@ class DailyReport:
         await self._notifier.report(await self.report(now_ns), (_NOTE, str(now_ns)))
         self._last_ns = now_ns
 
-    async def report(self, now_ns: int) -> Report:
+    async def report(self, now_ns: int) -> DailyReportText:
         """The report of the day that ends now."""
         begin_ns = now_ns - DAY_NS
         sums, means = await asyncio.to_thread(read_courses, self._store, begin_ns, now_ns)
@@ -84,7 +84,7 @@ class DailyReport:
             for each in self._posted()
             if each.alert.stage is Stage.FIRING and not each.muted
         ]
-        return Report(
+        return DailyReportText(
             begin_ns=begin_ns, end_ns=now_ns, courses=tuple(courses[:MOST_COURSES]),
             more=max(0, len(courses) - MOST_COURSES), weakest=tuple(self._weakest(means)),
             agreements=tuple(AgreedOn(rubric=a.rubric, kappa=a.kappa, n=a.n) for a in self._agreements()),
@@ -97,7 +97,7 @@ class DailyReport:
         """The metrics furthest outside their acceptable band, as a share of its bound, the worst first."""
         found = []
         for told in means:
-            bounds = self._watched.get(told.rubric, Watched()).acceptable.get(told.metric)
+            bounds = self._watched.get(told.rubric, WatchedWindow()).acceptable.get(told.metric)
             if bounds is None or told.n < _LEAST_N:
                 continue
             bound, higher_is_better = bounds
@@ -112,13 +112,13 @@ class DailyReport:
         return [weak for _, weak in sorted(found, key=lambda pair: -pair[0])[:MOST_WEAK]]
 
 
-def _course(sums: Sums, statuses: Mapping[tuple[str, str, str], Status]) -> Course:
+def _course(sums: Sums, statuses: Mapping[tuple[str, str, str], Status]) -> ServiceDay:
     told = from_sums(
         n=sums.passed + sums.failed, failures=sums.failed, weight=sums.weight, failed_weight=sums.failed_weight,
         squared_weight=sums.squared_weight,
     )  # fmt: skip
     service, environment = _named(sums.service, sums.environment)
-    return Course(
+    return ServiceDay(
         service=label(service, 200), environment=label(environment, 200), rubric=sums.rubric,
         status=statuses.get((service, environment, sums.rubric), Status.INSUFFICIENT_DATA),
         passed=sums.passed, failed=sums.failed, incomplete=sums.incomplete,
@@ -127,7 +127,7 @@ def _course(sums: Sums, statuses: Mapping[tuple[str, str, str], Status]) -> Cour
     )  # fmt: skip
 
 
-def _worst_first(course: Course) -> tuple[int, float]:
+def _worst_first(course: ServiceDay) -> tuple[int, float]:
     return _ORDER.index(course.status), 2.0 if course.pass_ratio is None else course.pass_ratio
 
 

@@ -14,16 +14,16 @@ from dataclasses import replace
 from typing import Protocol
 
 from integrations.notify.alertmanager import ENDS_AFTER_S, REFRESH_S
-from integrations.store.notification_outbox import Entry, Mail
+from integrations.store.notification_outbox import Entry, NotificationOutbox
 from scoring.alerts.board import Posted
 from scoring.alerts.event import AlertEvent, Example, fingerprint
 from scoring.alerts.finding import Labels
-from scoring.alerts.lifecycle import Stage, Turn
-from scoring.notices.daily_report import Report
-from scoring.notices.notice import Kind, Notice
+from scoring.alerts.lifecycle import AlertTransition, Stage
+from scoring.notices.daily_report import DailyReportText
+from scoring.notices.notice import Notice, NoticeKind
 
-from .receiver import Receiver
-from .sent_notices import ToldOf
+from .receiver import NoticeReceiver
+from .sent_notices import SentNotices
 
 HOUR_NS = 3_600 * 10**9
 FORGET_NS = 24 * HOUR_NS
@@ -47,8 +47,8 @@ class Notifier:
 
     def __init__(
         self,
-        receivers: Sequence[Receiver],
-        mail: Mail,
+        receivers: Sequence[NoticeReceiver],
+        mail: NotificationOutbox,
         *,
         remind_ns: int,
         clock_ns: Callable[[], int],
@@ -57,7 +57,7 @@ class Notifier:
     ) -> None:
         self._receivers, self._mail, self._remind_ns = receivers, mail, remind_ns
         self._clock_ns, self._illustrate, self._woken = clock_ns, illustrate, woken
-        self._told: dict[str, ToldOf] = {}
+        self._told: dict[str, SentNotices] = {}
         self._digested_ns: dict[str, int] = {}
         self._refreshed_ns: dict[str, int] = {}
         self._unwatched_ns: dict[str, int] = {}
@@ -67,7 +67,7 @@ class Notifier:
         """Take up what was noted. What was told to receivers that are no longer configured is forgotten in time."""
         for name, said in self._mail.notes().items():
             if name.startswith(_ALERT):
-                self._told[name] = ToldOf.of_json(said)
+                self._told[name] = SentNotices.of_json(said)
             elif name.startswith(_DIGEST):
                 self._digested_ns[name.removeprefix(_DIGEST)] = int(said)
 
@@ -85,9 +85,9 @@ class Notifier:
                 at_once = goes_on or receiver.at_once(event.severity)
                 if not at_once and (receiver.digest_ns is None or receiver.keeps_state):
                     continue
-                changed[name] = ToldOf(event=event, at_ns=event.at_ns, at_once=at_once, in_digest=not at_once)
+                changed[name] = SentNotices(event=event, at_ns=event.at_ns, at_once=at_once, in_digest=not at_once)
                 if at_once:
-                    entries.append(_entry(receiver, _notice(Kind.ALERT, event)))
+                    entries.append(_entry(receiver, _notice(NoticeKind.ALERT, event)))
             await self._put(entries, changed)
 
     async def tick(self, posted: Iterable[Posted]) -> None:
@@ -104,17 +104,19 @@ class Notifier:
                 await self._give_up(receiver, standing, now_ns)
             await self._forget(now_ns)
 
-    async def report(self, report: Report, note: tuple[str, str]) -> None:
+    async def report(self, report: DailyReportText, note: tuple[str, str]) -> None:
         """Send a report to everybody who takes one, and note in the same transaction that it was sent."""
         takers = [receiver for receiver in self._receivers if not receiver.keeps_state]
-        notice = Notice(id=f"report-{report.end_ns // 10**9}", kind=Kind.REPORT, at_ns=report.end_ns, report=report)
+        notice = Notice(
+            id=f"report-{report.end_ns // 10**9}", kind=NoticeKind.REPORT, at_ns=report.end_ns, report=report
+        )
         await self._mail.put([_entry(receiver, notice) for receiver in takers], report.end_ns, dict([note]))
         self._woken()
 
-    async def _remind(self, receiver: Receiver, standing: dict[str, Posted], now_ns: int) -> None:
+    async def _remind(self, receiver: NoticeReceiver, standing: dict[str, Posted], now_ns: int) -> None:
         for name, told in self._of(receiver):
             mark = name.rpartition("/")[2]
-            due = told.event.turn is Turn.FIRING and now_ns - told.at_ns >= self._remind_ns
+            due = told.event.turn is AlertTransition.FIRING and now_ns - told.at_ns >= self._remind_ns
             if not due or not told.at_once:
                 continue
             here = standing.get(mark)
@@ -122,10 +124,10 @@ class Notifier:
                 continue
             event = await self._of_now(here, told.event, now_ns)
             again = replace(told, at_ns=now_ns, reminders=told.reminders + 1)
-            notice = _notice(Kind.REMINDER, event, f"-again-{again.reminders}")
+            notice = _notice(NoticeKind.REMINDER, event, f"-again-{again.reminders}")
             await self._put([_entry(receiver, notice)], {name: again})
 
-    async def _digest(self, receiver: Receiver, now_ns: int) -> None:
+    async def _digest(self, receiver: NoticeReceiver, now_ns: int) -> None:
         waiting = {name: told for name, told in self._of(receiver) if told.in_digest}
         if receiver.digest_ns is None or not waiting:
             return
@@ -134,12 +136,12 @@ class Notifier:
         if now_ns - last_ns < receiver.digest_ns:
             return
         events = tuple(told.event for told in waiting.values())
-        notice = Notice(id=f"digest-{now_ns // 10**9}", kind=Kind.DIGEST, at_ns=now_ns, events=events)
+        notice = Notice(id=f"digest-{now_ns // 10**9}", kind=NoticeKind.DIGEST, at_ns=now_ns, events=events)
         changed = {name: replace(told, in_digest=False) for name, told in waiting.items()}
         await self._put([_entry(receiver, notice)], changed, {_DIGEST + receiver.name: str(now_ns)})
         self._digested_ns[receiver.name] = now_ns
 
-    async def _refresh(self, receiver: Receiver, standing: dict[str, Posted], now_ns: int) -> None:
+    async def _refresh(self, receiver: NoticeReceiver, standing: dict[str, Posted], now_ns: int) -> None:
         if now_ns - self._refreshed_ns.get(receiver.name, 0) < REFRESH_NS:
             return
         events = []
@@ -151,10 +153,10 @@ class Notifier:
                 events.append(told.event)
         self._refreshed_ns[receiver.name] = now_ns
         if events:
-            notice = Notice(id="refresh", kind=Kind.REFRESH, at_ns=now_ns, events=tuple(events))
+            notice = Notice(id="refresh", kind=NoticeKind.REFRESH, at_ns=now_ns, events=tuple(events))
             await self._put([_entry(receiver, notice)], {})
 
-    async def _give_up(self, receiver: Receiver, standing: dict[str, Posted], now_ns: int) -> None:
+    async def _give_up(self, receiver: NoticeReceiver, standing: dict[str, Posted], now_ns: int) -> None:
         """What was told to fire and is watched by nobody any more has to be told to be over."""
         for name, told in self._of(receiver):
             if not told.stands or name.rpartition("/")[2] in standing:
@@ -163,11 +165,13 @@ class Notifier:
             if now_ns - self._unwatched_ns.setdefault(name, now_ns) < UNWATCHED_NS:
                 continue
             event = replace(
-                told.event, turn=Turn.EXPIRED, at_ns=now_ns, number=told.event.number + 1, examples=(),
+                told.event, turn=AlertTransition.EXPIRED, at_ns=now_ns, number=told.event.number + 1, examples=(),
                 said="it is not watched any more under the configuration in force",
             )  # fmt: skip
-            over = ToldOf(event=event, at_ns=now_ns, at_once=told.at_once, in_digest=not told.at_once)
-            await self._put([] if over.in_digest else [_entry(receiver, _notice(Kind.ALERT, event))], {name: over})
+            over = SentNotices(event=event, at_ns=now_ns, at_once=told.at_once, in_digest=not told.at_once)
+            await self._put(
+                [] if over.in_digest else [_entry(receiver, _notice(NoticeKind.ALERT, event))], {name: over}
+            )
 
     async def _forget(self, now_ns: int) -> None:
         gone = [name for name, told in self._told.items() if not told.stands and not told.in_digest
@@ -176,7 +180,7 @@ class Notifier:
         for name in gone:
             del self._told[name]
 
-    def _of(self, receiver: Receiver) -> list[tuple[str, ToldOf]]:
+    def _of(self, receiver: NoticeReceiver) -> list[tuple[str, SentNotices]]:
         mine = f"{_ALERT}{receiver.name}/"
         return [(name, told) for name, told in self._told.items() if name.startswith(mine)]
 
@@ -188,13 +192,14 @@ class Notifier:
             since_ns = here.alert.since_ns - HOUR_NS
             examples = await asyncio.to_thread(self._illustrate, here.alert.labels, since_ns)
         return replace(
-            last, turn=Turn.UNKNOWN if here.alert.stage is Stage.UNKNOWN else Turn.FIRING, said=found.said,
+            last,
+            turn=AlertTransition.UNKNOWN if here.alert.stage is Stage.UNKNOWN else AlertTransition.FIRING, said=found.said,
             value=found.value, lower=found.lower, upper=found.upper, n=found.n, limit=found.limit,
             changed_ns=found.changed_ns, at_ns=now_ns, examples=examples,
         )  # fmt: skip
 
     async def _put(
-        self, entries: Sequence[Entry], changed: dict[str, ToldOf], more: dict[str, str | None] | None = None
+        self, entries: Sequence[Entry], changed: dict[str, SentNotices], more: dict[str, str | None] | None = None
     ) -> None:
         if not entries and not changed:
             return
@@ -205,21 +210,21 @@ class Notifier:
             self._woken()
 
 
-def _is_news(before: ToldOf | None, event: AlertEvent) -> bool:
+def _is_news(before: SentNotices | None, event: AlertEvent) -> bool:
     if before is not None and before.knows(event):
         return False
-    if event.turn is Turn.FIRING:
+    if event.turn is AlertTransition.FIRING:
         return not event.muted
     return before is not None and before.stands
 
 
-def _name(receiver: Receiver, mark: str) -> str:
+def _name(receiver: NoticeReceiver, mark: str) -> str:
     return f"{_ALERT}{receiver.name}/{mark}"
 
 
-def _notice(kind: Kind, event: AlertEvent, suffix: str = "") -> Notice:
+def _notice(kind: NoticeKind, event: AlertEvent, suffix: str = "") -> Notice:
     return Notice(id=event.id + suffix, kind=kind, at_ns=event.at_ns, events=(event,))
 
 
-def _entry(receiver: Receiver, notice: Notice) -> Entry:
+def _entry(receiver: NoticeReceiver, notice: Notice) -> Entry:
     return Entry(destination=receiver.name, id=notice.id, body=json.dumps(notice.to_json()))

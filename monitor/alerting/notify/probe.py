@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 
-from integrations.delivery_errors import RefusedError, UnreachableError
+from integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from monitor.config import Config
-from scoring.notices.notice import Kind, Notice
+from scoring.notices.notice import Notice, NoticeKind
 
 from .build import receivers
-from .receiver import Receiver
+from .receiver import NoticeReceiver
 
 
 def try_receivers(config: Config) -> list[tuple[str, str | None]]:
@@ -18,15 +18,15 @@ def try_receivers(config: Config) -> list[tuple[str, str | None]]:
     return asyncio.run(_try_all(receivers(config, time.time_ns)))
 
 
-async def _try_all(told: list[Receiver]) -> list[tuple[str, str | None]]:
+async def _try_all(told: list[NoticeReceiver]) -> list[tuple[str, str | None]]:
     now_ns = time.time_ns()
-    notice = Notice(id=f"test-{now_ns // 10**9}", kind=Kind.TEST, at_ns=now_ns)
+    notice = Notice(id=f"test-{now_ns // 10**9}", kind=NoticeKind.TEST, at_ns=now_ns)
     return list(await asyncio.gather(*(_try(each, notice) for each in told)))
 
 
-async def _try(receiver: Receiver, notice: Notice) -> tuple[str, str | None]:
+async def _try(receiver: NoticeReceiver, notice: Notice) -> tuple[str, str | None]:
     try:
         await receiver.sender.send(notice)
-    except (UnreachableError, RefusedError) as error:
+    except (DestinationUnreachableError, RefusedError) as error:
         return receiver.name, error.reason
     return receiver.name, None

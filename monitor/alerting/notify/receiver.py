@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Protocol
 
-from integrations.store.notification_outbox import Waiting
+from integrations.store.notification_outbox import PendingNotice
 from scoring.alerts.condition import Severity
-from scoring.notices.notice import Kind, Notice
+from scoring.notices.notice import Notice, NoticeKind
 
 _ORDER = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
 
@@ -22,7 +22,7 @@ class Sender(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receiver:
+class NoticeReceiver:
     """Who is told, and of what.
 
     Alerts of at least the severity ``least`` are told at once, the others in a digest, at most once in ``digest_ns``
@@ -43,21 +43,21 @@ class Receiver:
         """Whether an alert of this severity is told at once."""
         return _ORDER.index(severity) >= _ORDER.index(self.least)
 
-    def together(self, entries: Sequence[Waiting]) -> Sequence[Waiting]:
+    def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:
         """The first of them that are one message: alerts as far as they follow each other, else the first alone."""
-        alerts = list(takewhile(lambda entry: _notice(entry).kind is Kind.ALERT, entries))
+        alerts = list(takewhile(lambda entry: _notice(entry).kind is NoticeKind.ALERT, entries))
         return alerts or entries[:1]
 
-    async def deliver(self, entries: Sequence[Waiting]) -> Mapping[int, str]:
+    async def deliver(self, entries: Sequence[PendingNotice]) -> Mapping[int, str]:
         """Send the entries as one message; see ``Destination``."""
         notices = [_notice(entry) for entry in entries]
         notice = notices[0]
         if len(notices) > 1:
             events = tuple(event for each in notices for event in each.events)
-            notice = Notice(id=notices[-1].id, kind=Kind.GROUP, at_ns=notices[-1].at_ns, events=events)
+            notice = Notice(id=notices[-1].id, kind=NoticeKind.GROUP, at_ns=notices[-1].at_ns, events=events)
         await self.sender.send(notice)
         return {}
 
 
-def _notice(entry: Waiting) -> Notice:
+def _notice(entry: PendingNotice) -> Notice:
     return Notice.of_json(json.loads(entry.body))

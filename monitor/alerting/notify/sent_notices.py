@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from scoring.alerts.event import AlertEvent, event_of_json
-from scoring.alerts.lifecycle import Turn
+from scoring.alerts.lifecycle import AlertTransition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldOf:
+class SentNotices:
     """The last event that was passed on, at ``at_ns`` (a reminder counts).
 
     ``at_once``: by a message of its own, not in a digest; ``in_digest``: it waits for the digest.
@@ -26,7 +26,7 @@ class ToldOf:
     @property
     def stands(self) -> bool:
         """Whether, as far as the receiver was told, the alert is not over."""
-        return self.event.turn in {Turn.FIRING, Turn.UNKNOWN}
+        return self.event.turn in {AlertTransition.FIRING, AlertTransition.UNKNOWN}
 
     def knows(self, event: AlertEvent) -> bool:
         """Whether this event, or one after it, was passed on already."""

@@ -18,17 +18,17 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
-from integrations.langfuse.backoff import Patience
+from integrations.langfuse.backoff import Backoff
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.configs import ScoreConfigs
-from integrations.langfuse.errors import Kind, LangfuseError
-from integrations.langfuse.probe import Server, probe
+from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from integrations.langfuse.probe import LangfuseServer, probe
 from integrations.langfuse.reading_back import MOST_IDS, stored
 from integrations.langfuse.scores import Declared, timestamp
 from integrations.langfuse.sending import ScoreSender
 from integrations.store.errors import StoreError
-from integrations.store.outbox import Counts, Outbox, Waiting
-from scoring.status.export_snapshot import ExportStanding, ExportState
+from integrations.store.outbox import Outbox, OutboxCounts, PendingScore
+from scoring.status.export_snapshot import ExportSnapshot, ExportState
 
 log = logging.getLogger("sidejudge.langfuse")
 
@@ -47,22 +47,22 @@ LOOK_HOURLY_NS: Final = 3600 * 10**9
 _COUNTS_EVERY_NS: Final = 5 * 10**9
 _TELL_EVERY_NS: Final = 60 * 10**9
 UNSTORED: Final = "not_stored"
-REASONS: Final = (*(kind.value for kind in Kind), UNSTORED)
+REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), UNSTORED)
 """Why an export may fail, as metrics name it."""
 
 
-Overtaken: TypeAlias = Callable[[Iterable[Waiting]], Awaitable[frozenset[str]]]
+Overtaken: TypeAlias = Callable[[Iterable[PendingScore]], Awaitable[frozenset[str]]]
 """Asked just before scores are sent: ids of those that are to be sent no more, for a later word stands there."""
 
 
-class Counted(Protocol):
+class ScoreCounters(Protocol):
     """Hears what becomes of scores."""
 
     def exported(self, destination: str, count: int, *, at_s: float | None = None) -> None: ...
     def export_failed(self, destination: str, reason: str, count: int = 1) -> None: ...
 
 
-class Delivery:
+class ScoreDelivery:
     """The way from the outbox to one Langfuse. ``remember`` keeps which project it is.
 
     ``overtaken`` is for who shares its scores with a monitor that may have spoken meanwhile; None: nobody else has.
@@ -74,10 +74,10 @@ class Delivery:
         outbox: Outbox,
         langfuse: Langfuse,
         declared: Sequence[Declared],
-        counted: Counted,
-        remember: Callable[[Server], Awaitable[None]],
+        counted: ScoreCounters,
+        remember: Callable[[LangfuseServer], Awaitable[None]],
         clock_ns: Callable[[], int],
-        patience: Patience,
+        patience: Backoff,
         overtaken: Overtaken | None = None,
     ) -> None:
         self._outbox = outbox
@@ -89,14 +89,14 @@ class Delivery:
         self._patience = patience
         self._configs = ScoreConfigs(langfuse, declared)
         self._sender = ScoreSender(langfuse, arrays=True)
-        self.server: Server | None = None
+        self.server: LangfuseServer | None = None
         self._size = MOST_AT_ONCE
         self._verifies = True
         self._state: ExportState = "starting"
         self._reason = ""
         self._seen_ns: int | None = None
         self._success_ns: int | None = None
-        self._counts = Counts(waiting=0, oldest_ns=None, unseen=0, dead=0)
+        self._counts = OutboxCounts(waiting=0, oldest_ns=None, unseen=0, dead=0)
         self._counted_ns: int | None = None
         self._told_dead, self._told_ns = 0, 0
 
@@ -133,10 +133,10 @@ class Delivery:
             self._say("ok", "")
         return 0.0 if rows or len(unseen) >= MOST_IDS else IDLE_S
 
-    def standing(self) -> ExportStanding:
+    def standing(self) -> ExportSnapshot:
         """Where it stands."""
         oldest_ns, server = self._counts.oldest_ns, self.server
-        return ExportStanding(
+        return ExportSnapshot(
             destination=DESTINATION,
             state=self._state,
             reason=self._reason,
@@ -159,12 +159,12 @@ class Delivery:
             log.warning("this Langfuse has no way to read scores back: what it takes is believed to be stored")
         log.info("scores go to Langfuse", extra={"version": self.server.version, "project": self.server.project_name})
 
-    async def _due(self) -> list[Waiting]:
+    async def _due(self) -> list[PendingScore]:
         # In an outage one is tried; once it is taken, the others follow by age.
         limit = 1 if self._patience.failures > 1 else self._size
         return await asyncio.to_thread(self._outbox.due, self._clock_ns(), limit)
 
-    async def _deliver(self, rows: Sequence[Waiting]) -> None:
+    async def _deliver(self, rows: Sequence[PendingScore]) -> None:
         for row in rows:
             if row.body is None:
                 await self._delete(row)
@@ -181,7 +181,7 @@ class Delivery:
             await self._recovered()
         for index, reason in outcome.refused.items():
             await self._outbox.park([kept[index]], reason)
-            self._counted.export_failed(DESTINATION, Kind.REFUSED)
+            self._counted.export_failed(DESTINATION, LangfuseErrorKind.REFUSED)
         self._counted.exported(DESTINATION, len(taken) + len(outcome.refused), at_s=now_ns / 1e9 if taken else None)
         if outcome.error is not None:
             done = {*outcome.taken, *outcome.refused}
@@ -191,18 +191,18 @@ class Delivery:
             await self._set_aside(left, outcome.error)
             raise outcome.error
 
-    async def _not_overtaken(self, rows: list[Waiting]) -> list[Waiting]:
+    async def _not_overtaken(self, rows: list[PendingScore]) -> list[PendingScore]:
         if self._overtaken is None or not rows or not self._verifies:
             return rows
         settled = await self._overtaken(rows)
         await self._outbox.taken([row for row in rows if row.id in settled], self._clock_ns(), verify=False)
         return [row for row in rows if row.id not in settled]
 
-    async def _delete(self, row: Waiting) -> None:
+    async def _delete(self, row: PendingScore) -> None:
         try:
             await self._sender.delete(row.id)
         except LangfuseError as error:
-            if error.kind is not Kind.RATE_LIMITED:
+            if error.kind is not LangfuseErrorKind.RATE_LIMITED:
                 await self._set_aside([row], error)
                 raise
             # Deletions have a limit by the day; scores need not wait for it.
@@ -211,13 +211,13 @@ class Delivery:
         else:
             await self._outbox.taken([row], self._clock_ns(), verify=False)
 
-    async def _body(self, row: Waiting) -> dict[str, Any]:
+    async def _body(self, row: PendingScore) -> dict[str, Any]:
         body: dict[str, Any] = {**json.loads(row.body or "{}"), "timestamp": timestamp(row.at_ns)}
         # Sent again because it was not stored, it goes without the config that it may not have fitted.
         config = await self._configs.id_of(body) if row.missed < RESEND_AFTER else None
         return body if config is None else {**body, "configId": config}
 
-    async def _set_aside(self, left: Sequence[Waiting], error: LangfuseError) -> None:
+    async def _set_aside(self, left: Sequence[PendingScore], error: LangfuseError) -> None:
         """After a failure that may be one score's fault: it lets the others by. Of an array, fewer the next time."""
         if error.kind not in _PERHAPS_OURS or not left:
             return
@@ -238,7 +238,7 @@ class Delivery:
             await self._outbox.wake()
         self._patience.succeeded()
 
-    async def _look_for(self, rows: Sequence[Waiting]) -> None:
+    async def _look_for(self, rows: Sequence[PendingScore]) -> None:
         server = self.server
         if server is None or not self._verifies:
             await self._outbox.seen(rows)
@@ -254,7 +254,7 @@ class Delivery:
             if row.id not in there:
                 await self._missed(row, now_ns)
 
-    async def _missed(self, row: Waiting, now_ns: int) -> None:
+    async def _missed(self, row: PendingScore, now_ns: int) -> None:
         looks = row.missed + 1
         if looks % RESEND_AFTER:
             due_ns = now_ns + LOOK_AGAIN_NS[looks % RESEND_AFTER - 1]
@@ -301,9 +301,18 @@ class Delivery:
 
 
 _NOT_THERE: Final = "taken by Langfuse and not stored"
-_PERHAPS_OURS: Final = (Kind.SERVER_ERROR, Kind.TIMEOUT, Kind.UNREACHABLE, Kind.TOO_EXPENSIVE)
+_PERHAPS_OURS: Final = (
+    LangfuseErrorKind.SERVER_ERROR,
+    LangfuseErrorKind.TIMEOUT,
+    LangfuseErrorKind.UNREACHABLE,
+    LangfuseErrorKind.TOO_EXPENSIVE,
+)
 _CHECK: Final = "check sinks.langfuse.base_url"
-_REMEDIES: Final[Mapping[Kind, str]] = {
-    Kind.KEYS_REFUSED: "check public_key and secret_key of sinks.langfuse, and that base_url is where they belong",
-    Kind.FORBIDDEN: "these keys may not write scores, or ingestion is suspended; see the project's settings",
+_REMEDIES: Final[Mapping[LangfuseErrorKind, str]] = {
+    LangfuseErrorKind.KEYS_REFUSED: (
+        "check public_key and secret_key of sinks.langfuse, and that base_url is where they belong"
+    ),
+    LangfuseErrorKind.FORBIDDEN: (
+        "these keys may not write scores, or ingestion is suspended; see the project's settings"
+    ),
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from integrations.langfuse.errors import Kind, LangfuseError
-from integrations.langfuse.probe import Server, probe
+from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
+from integrations.langfuse.probe import LangfuseServer, probe
 from monitor.config.langfuse import LangfuseProject
 
 from .sink import connect
@@ -23,16 +23,16 @@ def introduction(key: str, project: LangfuseProject) -> tuple[str, str]:
     return f"Langfuse {version} at {project.base_url}, project {server.project_name}; {reads}, {writes}", ""
 
 
-async def _ask(project: LangfuseProject) -> Server:
+async def _ask(project: LangfuseProject) -> LangfuseServer:
     async with connect(project) as langfuse:
         return await probe(langfuse)
 
 
 def _remedy(key: str, error: LangfuseError) -> str:
-    if error.kind in (Kind.KEYS_REFUSED, Kind.FORBIDDEN):
+    if error.kind in (LangfuseErrorKind.KEYS_REFUSED, LangfuseErrorKind.FORBIDDEN):
         return f"check {key}.public_key and {key}.secret_key, and that base_url is where they belong"
-    if error.kind in (Kind.UNREACHABLE, Kind.TIMEOUT):
+    if error.kind in (LangfuseErrorKind.UNREACHABLE, LangfuseErrorKind.TIMEOUT):
         return f"check {key}.base_url, and that this machine may reach it"
-    if error.kind in (Kind.SERVER_ERROR, Kind.RATE_LIMITED):
+    if error.kind in (LangfuseErrorKind.SERVER_ERROR, LangfuseErrorKind.RATE_LIMITED):
         return "wait, or ask whoever runs it: nothing here is wrong, and what is to be sent is kept"
     return f"check {key}.base_url: it is the address of Langfuse's web page, without a path"

@@ -6,21 +6,21 @@ import json
 from collections.abc import Mapping
 
 from integrations.langfuse.scores import scores_of
-from integrations.store.outbox import Outgoing
-from monitor.evaluate.result import Ending
+from integrations.store.outbox import ScoreRow
+from monitor.evaluate.result import TraceResult
 from scoring.verdict.rubric import Rubric
 
 
-def time_of(ending: Ending) -> int:
+def time_of(ending: TraceResult) -> int:
     """The time of an ending's scores: the end of the trace's last span, the same wherever and whenever it is judged."""
     return ending.ended_ns if ending.last_span_ns is None else ending.last_span_ns
 
 
-def outgoing(ending: Ending, rubrics: Mapping[str, Rubric]) -> list[Outgoing]:
+def outgoing(ending: TraceResult, rubrics: Mapping[str, Rubric]) -> list[ScoreRow]:
     """All scores of all its verdicts, changed or not: the store knows what is new, and what is not said any more."""
     at_ns = time_of(ending)
     return [
-        Outgoing(id=body["id"], at_ns=at_ns, body=json.dumps(body, separators=(",", ":"), allow_nan=False))
+        ScoreRow(id=body["id"], at_ns=at_ns, body=json.dumps(body, separators=(",", ":"), allow_nan=False))
         for verdict in ending.verdicts
         for body in scores_of(verdict, rubrics[verdict.rubric])
     ]

@@ -7,19 +7,19 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 
-from integrations.langfuse.backoff import Patience
-from integrations.langfuse.budget import Budget
+from integrations.langfuse.backoff import Backoff
+from integrations.langfuse.budget import RequestBudget
 from integrations.langfuse.client import Access, Langfuse
-from integrations.langfuse.probe import Server, trace_url
+from integrations.langfuse.probe import LangfuseServer, trace_url
 from integrations.langfuse.scores import declared
-from integrations.store.outbox import Outgoing
+from integrations.store.outbox import ScoreRow
 from integrations.store.sqlite import Store, StoreError
 from monitor.config.langfuse import LangfuseProject, LangfuseSink
-from monitor.evaluate.result import Ending
-from scoring.status.export_snapshot import ExportStanding
+from monitor.evaluate.result import TraceResult
+from scoring.status.export_snapshot import ExportSnapshot
 from scoring.verdict.rubric import Rubric
 
-from .delivery import Counted, Delivery, Overtaken
+from .delivery import Overtaken, ScoreCounters, ScoreDelivery
 from .score_rows import outgoing
 
 log = logging.getLogger("sidejudge.langfuse")
@@ -37,7 +37,7 @@ def connect(project: LangfuseProject) -> Langfuse:
         public_key=project.public_key.get_secret_value(),
         secret_key=project.secret_key.get_secret_value(),
     )
-    return Langfuse(access, budget=Budget(project.requests_per_minute), timeout_s=project.timeout.ns / 1e9)
+    return Langfuse(access, budget=RequestBudget(project.requests_per_minute), timeout_s=project.timeout.ns / 1e9)
 
 
 class ScoresOut:
@@ -50,7 +50,7 @@ class ScoresOut:
         langfuse: Langfuse,
         store: Store,
         rubrics: Mapping[str, Rubric],
-        counted: Counted,
+        counted: ScoreCounters,
         clock_ns: Callable[[], int],
         overtaken: Overtaken | None = None,
     ) -> None:
@@ -58,14 +58,14 @@ class ScoresOut:
         self._store = store
         self._rubrics = rubrics
         self._langfuse = langfuse
-        self._delivery = Delivery(
+        self._delivery = ScoreDelivery(
             outbox=store.outbox,
             langfuse=langfuse,
             declared=[each for rubric in rubrics.values() for each in declared(rubric)],
             counted=counted,
             remember=self._remember,
             clock_ns=clock_ns,
-            patience=Patience(random.random),
+            patience=Backoff(random.random),
             overtaken=overtaken,
         )
         known = store.fact(TRACE_LINK)
@@ -73,7 +73,7 @@ class ScoresOut:
         self._base_url = config.base_url
         self._task: asyncio.Task[None] | None = None
 
-    def outgoing(self, ending: Ending) -> list[Outgoing]:
+    def outgoing(self, ending: TraceResult) -> list[ScoreRow]:
         """The scores that belong to an ending."""
         return outgoing(ending, self._rubrics)
 
@@ -81,7 +81,7 @@ class ScoresOut:
         """The address of a trace's page; None until the project is known."""
         return None if self._prefix is None else self._prefix + trace_id
 
-    def standing(self) -> ExportStanding:
+    def standing(self) -> ExportSnapshot:
         return self._delivery.standing()
 
     @property
@@ -90,7 +90,7 @@ class ScoresOut:
         return self._langfuse
 
     @property
-    def server(self) -> Server | None:
+    def server(self) -> LangfuseServer | None:
         """Who answers there; None until it has, and while nobody does."""
         return self._delivery.server
 
@@ -114,6 +114,6 @@ class ScoresOut:
                 log.info("scores are left to be sent after the next start")
         await self._langfuse.close()
 
-    async def _remember(self, server: Server) -> None:
+    async def _remember(self, server: LangfuseServer) -> None:
         self._prefix = trace_url(self._web_url, server.project_id, "")
         await self._store.keep_fact(TRACE_LINK, {"base_url": self._base_url, "prefix": self._prefix})

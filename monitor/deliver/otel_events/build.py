@@ -10,15 +10,15 @@ from monitor.config import Config
 from monitor.config.rubrics import configured
 
 if TYPE_CHECKING:
-    from monitor.evaluate.judge.observer import Observer
+    from monitor.evaluate.judge.observer import JudgeObserver
 
-    from .delivery import Counted
+    from .delivery import SignalCounters
     from .sink import OtelEvents
 
 log = logging.getLogger("sidejudge.otel")
 
 
-def otel_events(config: Config, *, counted: Counted, clock_ns: Callable[[], int]) -> OtelEvents | None:
+def otel_events(config: Config, *, counted: SignalCounters, clock_ns: Callable[[], int]) -> OtelEvents | None:
     """The configured sink, not started yet; None without one, and where the environment forbids OpenTelemetry's SDK."""
     section = config.sinks.otel_events
     if section is None:
@@ -34,10 +34,10 @@ def otel_events(config: Config, *, counted: Counted, clock_ns: Callable[[], int]
         return None
 
 
-def observing(counting: Observer | None, own: OtelEvents | None) -> Observer | None:
+def observing(counting: JudgeObserver | None, own: OtelEvents | None) -> JudgeObserver | None:
     """Who is told what judging does: who counts it, and who writes it down. None without a judge."""
     if own is None or counting is None:
         return counting
-    from monitor.evaluate.judge.observer import Observers  # noqa: PLC0415
+    from monitor.evaluate.judge.observer import JudgeObservers  # noqa: PLC0415
 
-    return Observers(counting, own.recorder)
+    return JudgeObservers(counting, own.recorder)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from integrations.delivery_errors import RefusedError, UnreachableError
-from integrations.otel_events.queue import Queue
+from integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from integrations.otel_events.queue import TelemetryQueue
 from integrations.otel_events.request import HEADERS, Signal
 from integrations.post import Poster
 from scoring.status.export_snapshot import ExportState
@@ -32,24 +32,24 @@ PATIENCE_NS: Final = 300 * 10**9
 """How long one batch is tried."""
 
 
-class Counted(Protocol):
+class SignalCounters(Protocol):
     """Who counts what was handed over, and what became of it."""
 
     def exported(self, destination: str, count: int = 1, *, at_s: float | None = None) -> None: ...
     def export_failed(self, destination: str, reason: str, count: int = 1) -> None: ...
 
 
-class Delivery:
+class SignalDelivery:
     """One signal's way to its endpoint. ``state`` and ``reason`` say how that stands, ``given_up`` counts what went."""
 
     def __init__(
         self,
         signal: Signal,
-        queue: Queue[Any],
+        queue: TelemetryQueue[Any],
         poster: Poster,
         headers: Mapping[str, str],
         *,
-        counted: Counted,
+        counted: SignalCounters,
         clock_ns: Callable[[], int],
         gather_s: float = GATHER_S,
         first_pause_s: float = FIRST_PAUSE_S,
@@ -126,7 +126,7 @@ class Delivery:
         try:
             body = await asyncio.to_thread(self._signal.body, self._batch)
             answer = await self._poster.post(body, self._headers)
-        except UnreachableError as error:
+        except DestinationUnreachableError as error:
             self._stands("retrying", error.reason)
             return error.retry_after_s or 0.0
         except RefusedError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from integrations.delivery_errors import RefusedError, UnreachableError
+from integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from integrations.post import Poster
 from monitor.config.otel_events import OtelEventsSink
 
@@ -22,7 +22,7 @@ async def _try(section: OtelEventsSink) -> tuple[str, str]:
         path = _PATHS[signal]
         try:
             await Poster(section.endpoint + path, section.timeout.seconds).post(b"", headers)
-        except UnreachableError as error:
+        except DestinationUnreachableError as error:
             return f"{path}: {error.reason}", "check sinks.otel_events.endpoint and that it runs"
         except RefusedError as error:
             remedy = "check endpoint, authorization and headers of sinks.otel_events; Langfuse: signals: [traces]"

@@ -15,12 +15,12 @@ from typing import Final
 
 from integrations.judge.client import Completion
 from integrations.otel_events.evaluation import tell
-from integrations.otel_events.judged import Judged
+from integrations.otel_events.judged import EvaluationSubject
 from integrations.otel_events.own_trace import Call, OwnTrace
 from integrations.otel_events.providers import Telemetry
-from integrations.provider.errors import Usage
+from integrations.provider.errors import ProviderUsage
 from monitor.evaluate.judge.observer import Flag
-from monitor.evaluate.result import Ending
+from monitor.evaluate.result import TraceResult
 from scoring.case.case import Case
 from scoring.verdict.rubric import Rubric
 
@@ -46,17 +46,23 @@ class Recorder:
         self._telemetry, self._rubrics, self._clock_ns = telemetry, rubrics, clock_ns
         self._traces, self._events = traces, events
         self._open: dict[str, OwnTrace] = {}
-        self._heard: ContextVar[tuple[Judged, int] | None] = ContextVar("sidejudge_heard", default=None)
+        self._heard: ContextVar[tuple[EvaluationSubject, int] | None] = ContextVar("sidejudge_heard", default=None)
 
     def hearing(self, case: Case) -> None:
-        judged = Judged(
+        judged = EvaluationSubject(
             case_id=case.case_id, trace_id=case.trace_id, root_span_id=case.root_span_id,
             session_id=case.session_id, service=case.service, environment=case.environment,
         )  # fmt: skip
         self._heard.set((judged, self._clock_ns()))
 
     def attempted(
-        self, model: str, *, duration_s: float, usage: Usage, failure: str | None, completion: Completion | None = None
+        self,
+        model: str,
+        *,
+        duration_s: float,
+        usage: ProviderUsage,
+        failure: str | None,
+        completion: Completion | None = None,
     ) -> None:
         heard = self._heard.get()
         if heard is None or not self._traces:
@@ -75,19 +81,19 @@ class Recorder:
     def flagged(self, model: str, flag: Flag) -> None:
         """What makes an answer doubtful stands on its scores."""
 
-    def ended(self, ending: Ending) -> None:
+    def ended(self, ending: TraceResult) -> None:
         """A trace, or a session, has ended, and that is on disk."""
         with _harmless():
             self._tell(ending)
 
-    def _tell(self, ending: Ending) -> None:
+    def _tell(self, ending: TraceResult) -> None:
         own = self._open.pop(ending.trace_id.hex(), None)
         if own is not None:
             own.end(self._clock_ns(), {"sidejudge.outcome": ending.reason.value, **_verdicts(ending)})
         if not self._events:
             return
         for verdict in ending.changed:
-            judged = Judged(
+            judged = EvaluationSubject(
                 case_id=verdict.case_id, trace_id=verdict.trace_id, root_span_id=ending.root_span_id,
                 session_id=verdict.session_id, service=verdict.service, environment=verdict.environment,
             )  # fmt: skip
@@ -102,7 +108,7 @@ class Recorder:
             own.end(self._clock_ns(), _CALL_OFF)
         self._open.clear()
 
-    def _own(self, judged: Judged, start_ns: int) -> OwnTrace:
+    def _own(self, judged: EvaluationSubject, start_ns: int) -> OwnTrace:
         key = judged.trace_id or judged.case_id
         if key not in self._open:
             if len(self._open) >= MOST_OPEN:
@@ -120,6 +126,6 @@ def _harmless() -> Iterator[None]:
         log.error("own telemetry was not written", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
 
 
-def _verdicts(ending: Ending) -> dict[str, str]:
+def _verdicts(ending: TraceResult) -> dict[str, str]:
     """What came of it, rubric by rubric."""
     return {f"sidejudge.verdict.{verdict.rubric}": verdict.state.value for verdict in ending.verdicts}

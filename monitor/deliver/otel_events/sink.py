@@ -12,10 +12,10 @@ from integrations.otel_events.providers import telemetry
 from integrations.otel_events.request import LOGS, TRACES
 from integrations.post import Poster
 from monitor.config.otel_events import OtelEventsSink
-from scoring.status.export_snapshot import ExportStanding, ExportState
+from scoring.status.export_snapshot import ExportSnapshot, ExportState
 from scoring.verdict.rubric import Rubric
 
-from .delivery import Counted, Delivery
+from .delivery import SignalCounters, SignalDelivery
 from .destination import DESTINATION
 from .recorder import Recorder
 
@@ -37,7 +37,7 @@ class OtelEvents:
         config: OtelEventsSink,
         *,
         rubrics: Mapping[str, Rubric],
-        counted: Counted,
+        counted: SignalCounters,
         clock_ns: Callable[[], int],
     ) -> None:
         made = telemetry(version=version("sidejudge"), environment=config.environment, clock_ns=clock_ns)
@@ -52,7 +52,7 @@ class OtelEvents:
         )  # fmt: skip
         self._endpoint = config.endpoint
         self._deliveries = [
-            Delivery(
+            SignalDelivery(
                 signal, queue, Poster(config.endpoint + signal.path, config.timeout.seconds), config.sent_headers,
                 counted=counted, clock_ns=clock_ns,
             )
@@ -80,12 +80,12 @@ class OtelEvents:
         if lost:
             log.warning("own telemetry was not delivered before the end", extra={"items": lost, "of": waiting})
 
-    def standing(self) -> ExportStanding:
+    def standing(self) -> ExportSnapshot:
         """How far both signals have come, the worse of the two first."""
         worst = min(self._deliveries, key=lambda delivery: _WORST_FIRST.index(delivery.state))
         oldest = [each.oldest_ns for each in self._deliveries if each.oldest_ns is not None]
         taken = [each.last_success_ns for each in self._deliveries if each.last_success_ns is not None]
-        return ExportStanding(
+        return ExportSnapshot(
             destination=DESTINATION,
             state=worst.state,
             reason=worst.reason,

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from integrations.provider.library import LiteLLM
-from monitor.config.evaluators import Embedding
+from monitor.config.evaluators import EmbeddingSection
 
-from .embedder import Embedder, Model
-from .embedding_backend import EmbeddingAnswerer
-from .observer import Observer
-from .vector_cache import Shelf, VectorCache
+from .embedder import Embedder, EmbeddingModel
+from .embedding_backend import EmbeddingBackend
+from .observer import EmbeddingObserver
+from .vector_cache import VectorCache, VectorCacheStorage
 
 
 def embedding_answerer(
-    section: Embedding,
+    section: EmbeddingSection,
     *,
     library: LiteLLM,
-    shelf: Shelf,
+    shelf: VectorCacheStorage,
     clock_ns: Callable[[], int],
-    observer: Observer | None = None,
-) -> EmbeddingAnswerer:
+    observer: EmbeddingObserver | None = None,
+) -> EmbeddingBackend:
     """An answerer by the model of the configuration; ``library`` serves a remote one, ``shelf`` keeps vectors."""
     cache = VectorCache(shelf, model=section.model, entries=section.cache_entries, clock_ns=clock_ns)
-    return EmbeddingAnswerer(Embedder(embedding_model(section, library), cache, observer=observer))
+    return EmbeddingBackend(Embedder(embedding_model(section, library), cache, observer=observer))
 
 
-def embedding_model(section: Embedding, library: LiteLLM) -> Model:
+def embedding_model(section: EmbeddingSection, library: LiteLLM) -> EmbeddingModel:
     """The model alone, in this process or at its endpoint."""
     if not section.remote:
         from integrations.embed.local import LocalModel  # noqa: PLC0415

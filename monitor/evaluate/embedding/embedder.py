@@ -14,14 +14,14 @@ from typing import Final, Protocol, TypeAlias
 from integrations.embed.errors import EmbeddingError
 from scoring.evaluators.vector import Vector, unit
 
-from .observer import Observer, Unobserved
+from .observer import EmbeddingObserver, SilentEmbeddingObserver
 from .vector_cache import VectorCache, pack, unpack
 
 Vectors: TypeAlias = dict[str, Vector]
 Asked: TypeAlias = tuple[tuple[str, ...], "asyncio.Future[Vectors]"]
 
 
-class Model(Protocol):
+class EmbeddingModel(Protocol):
     """What makes vectors. It raises ``EmbeddingError``."""
 
     @property
@@ -36,15 +36,15 @@ class Embedder:
 
     def __init__(
         self,
-        model: Model,
+        model: EmbeddingModel,
         cache: VectorCache,
         *,
-        observer: Observer | None = None,
+        observer: EmbeddingObserver | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model: Final = model
         self._cache = cache
-        self._observer = observer or Unobserved()
+        self._observer = observer or SilentEmbeddingObserver()
         self._clock = clock
         self._asked: list[Asked] = []
         self._working: asyncio.Task[None] | None = None

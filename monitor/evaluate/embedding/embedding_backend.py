@@ -17,7 +17,7 @@ from .embedder import Embedder
 log = logging.getLogger("sidejudge.embedding")
 
 
-class EmbeddingAnswerer:
+class EmbeddingBackend:
     """A backend (``monitor.evaluate.backends``); formulas and thresholds are in ``scoring.evaluators.embedding``."""
 
     def __init__(self, embedder: Embedder) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Observer(Protocol):
+class EmbeddingObserver(Protocol):
     """All methods are called in the event loop and must return at once."""
 
     def looked_up(self, *, hits: int, misses: int) -> None:
@@ -15,7 +15,7 @@ class Observer(Protocol):
         """The model was given so many texts at once, and is through."""
 
 
-class Unobserved:
+class SilentEmbeddingObserver:
     """Nobody looks."""
 
     def looked_up(self, *, hits: int, misses: int) -> None: ...

@@ -6,14 +6,14 @@ import asyncio
 
 from integrations.embed.errors import EmbeddingError
 from integrations.provider.library import LiteLLM
-from monitor.config.evaluators import Embedding
+from monitor.config.evaluators import EmbeddingSection
 
 from .build import embedding_model
 
 _TEXT = "Where is my parcel?"
 
 
-def try_embedding(section: Embedding) -> int:
+def try_embedding(section: EmbeddingSection) -> int:
     """The number of dimensions of what the model makes. Raises ``EmbeddingError``; the key is never part of it.
 
     A model in this process is loaded for it; an endpoint is asked once, and again where it fails in passing.
@@ -21,7 +21,7 @@ def try_embedding(section: Embedding) -> int:
     return asyncio.run(_try(section))
 
 
-async def _try(section: Embedding) -> int:
+async def _try(section: EmbeddingSection) -> int:
     library = LiteLLM()
     model = embedding_model(section, library)
     try:

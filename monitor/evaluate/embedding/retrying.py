@@ -9,12 +9,16 @@ from typing import Final
 
 from integrations.embed.errors import EmbeddingError
 from integrations.embed.remote import RemoteModel
-from integrations.provider.errors import Kind, ProviderError
+from integrations.provider.errors import ProviderError, ProviderErrorKind
 from monitor.evaluate.judge.failure_policy import REACTIONS, pause
 from scoring.evaluators.vector import Vector
 
 RETRIES: Final = 3
-_OF_TEXTS: Final = (Kind.BAD_REQUEST, Kind.CONTEXT_OVERFLOW, Kind.CONTENT_REFUSED)
+_OF_TEXTS: Final = (
+    ProviderErrorKind.BAD_REQUEST,
+    ProviderErrorKind.CONTEXT_OVERFLOW,
+    ProviderErrorKind.CONTENT_REFUSED,
+)
 
 
 class Retrying:

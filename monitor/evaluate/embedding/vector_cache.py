@@ -15,7 +15,7 @@ from scoring.evaluators.vector import Vector
 log = logging.getLogger("sidejudge.embedding")
 
 
-class Shelf(Protocol):
+class VectorCacheStorage(Protocol):
     """Where vectors lie: bytes by key, bounded."""
 
     def get(self, keys: Sequence[str], now_ns: int) -> dict[str, bytes]: ...
@@ -25,7 +25,7 @@ class Shelf(Protocol):
 class VectorCache:
     """Vectors by model and text. A store that fails costs time, not answers."""
 
-    def __init__(self, shelf: Shelf, *, model: str, entries: int, clock_ns: Callable[[], int]) -> None:
+    def __init__(self, shelf: VectorCacheStorage, *, model: str, entries: int, clock_ns: Callable[[], int]) -> None:
         self._shelf = shelf
         self._model = model
         self._entries = entries

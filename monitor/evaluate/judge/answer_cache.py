@@ -15,7 +15,7 @@ from integrations.store.errors import StoreError
 log = logging.getLogger("sidejudge.judge")
 
 
-class Shelf(Protocol):
+class AnswerCacheStorage(Protocol):
     """Where the cache lies: JSON by key, bounded."""
 
     def get(self, keys: Sequence[str], now_ns: int) -> dict[str, str]: ...
@@ -23,7 +23,7 @@ class Shelf(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class CachedAnswer:
     """A judged answer. ``value`` is of the type that the question's docstring says; ``flags`` as in ``Judgement``."""
 
     value: object
@@ -35,22 +35,22 @@ class Kept:
         return json.dumps([self.value, self.reason, self.prompt_version, self.flags], separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> Kept:
+    def from_json(cls, text: str) -> CachedAnswer:
         value, reason, prompt_version, flags = json.loads(text)
         # Several answers to one question are a tuple; JSON does not know these.
         value = tuple(value) if isinstance(value, list) else value
         return cls(value=value, reason=reason, prompt_version=prompt_version, flags=tuple(flags))
 
 
-class Cache:
+class AnswerCache:
     """Answers by question and by who was asked. A store that fails costs money, not answers."""
 
-    def __init__(self, shelf: Shelf, *, entries: int, clock_ns: Callable[[], int]) -> None:
+    def __init__(self, shelf: AnswerCacheStorage, *, entries: int, clock_ns: Callable[[], int]) -> None:
         self._shelf = shelf
         self._entries = entries
         self._clock_ns = clock_ns
 
-    async def get(self, keys: Sequence[str]) -> dict[str, Kept]:
+    async def get(self, keys: Sequence[str]) -> dict[str, CachedAnswer]:
         """What is known, by key."""
         if not keys or not self._entries:
             return {}
@@ -59,9 +59,9 @@ class Cache:
         except StoreError as error:
             log.warning("could not read judged answers; they are asked for again", extra={"cause": str(error)})
             return {}
-        return {key: Kept.from_json(text) for key, text in found.items()}
+        return {key: CachedAnswer.from_json(text) for key, text in found.items()}
 
-    async def put(self, answers: Mapping[str, Kept]) -> None:
+    async def put(self, answers: Mapping[str, CachedAnswer]) -> None:
         """Keep what was answered."""
         if not answers or not self._entries:
             return

@@ -36,7 +36,7 @@ class Reservation:
     usd: float
 
 
-class Budget:
+class JudgeBudget:
     """Keeps what was spent by the hour, and says how much of the traffic may be judged.
 
     ``per_hour`` and ``per_day`` in US dollars, None without a limit. ``spent`` is what the store knows: dollars by the

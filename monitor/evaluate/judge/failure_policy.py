@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from integrations.provider.errors import Kind
+from integrations.provider.errors import ProviderErrorKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +21,19 @@ class Reaction:
     breaker: Literal["trips", "counts", "ignores"]
 
 
-REACTIONS: Final[Mapping[Kind, Reaction]] = {
-    Kind.AUTHENTICATION_FAILED: Reaction(retry=False, breaker="trips"),
-    Kind.MODEL_NOT_FOUND: Reaction(retry=False, breaker="trips"),
-    Kind.CREDIT_EXHAUSTED: Reaction(retry=False, breaker="trips"),
-    Kind.NOT_INSTALLED: Reaction(retry=False, breaker="trips"),
-    Kind.RATE_LIMITED: Reaction(retry=True, breaker="counts"),
-    Kind.TIMEOUT: Reaction(retry=True, breaker="counts"),
-    Kind.OVERLOADED: Reaction(retry=True, breaker="counts"),
-    Kind.UNREACHABLE: Reaction(retry=True, breaker="counts"),
-    Kind.BAD_ANSWER: Reaction(retry=True, breaker="counts"),
-    Kind.BAD_REQUEST: Reaction(retry=False, breaker="counts"),
-    Kind.CONTEXT_OVERFLOW: Reaction(retry=False, breaker="ignores"),
-    Kind.CONTENT_REFUSED: Reaction(retry=False, breaker="ignores"),
+REACTIONS: Final[Mapping[ProviderErrorKind, Reaction]] = {
+    ProviderErrorKind.AUTHENTICATION_FAILED: Reaction(retry=False, breaker="trips"),
+    ProviderErrorKind.MODEL_NOT_FOUND: Reaction(retry=False, breaker="trips"),
+    ProviderErrorKind.CREDIT_EXHAUSTED: Reaction(retry=False, breaker="trips"),
+    ProviderErrorKind.NOT_INSTALLED: Reaction(retry=False, breaker="trips"),
+    ProviderErrorKind.RATE_LIMITED: Reaction(retry=True, breaker="counts"),
+    ProviderErrorKind.TIMEOUT: Reaction(retry=True, breaker="counts"),
+    ProviderErrorKind.OVERLOADED: Reaction(retry=True, breaker="counts"),
+    ProviderErrorKind.UNREACHABLE: Reaction(retry=True, breaker="counts"),
+    ProviderErrorKind.BAD_ANSWER: Reaction(retry=True, breaker="counts"),
+    ProviderErrorKind.BAD_REQUEST: Reaction(retry=False, breaker="counts"),
+    ProviderErrorKind.CONTEXT_OVERFLOW: Reaction(retry=False, breaker="ignores"),
+    ProviderErrorKind.CONTENT_REFUSED: Reaction(retry=False, breaker="ignores"),
 }
 
 MAX_PAUSE_S: Final = 60.0

@@ -16,7 +16,7 @@ _BELIEVED: Final = 1 / 3
 _CASES_REMEMBERED: Final = 50
 
 
-class Rate:
+class SpendingRate:
     """Events a second with a memory of ``tau_s``. Pure given ``now``."""
 
     def __init__(self, tau_s: float) -> None:
@@ -40,8 +40,8 @@ class Demand:
     """What judging every case of one priority would cost: arrivals a second × mean dollars a judged case."""
 
     def __init__(self) -> None:
-        self._long = Rate(LONG_S)
-        self._short = Rate(SHORT_S)
+        self._long = SpendingRate(LONG_S)
+        self._short = SpendingRate(SHORT_S)
         self._judged = 0
         self.mean_usd: float | None = None
         """Mean dollars of a judged case, those answered from the cache for nothing included; None: none yet."""

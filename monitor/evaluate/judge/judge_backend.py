@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from integrations.provider.errors import Kind, ProviderError
+from integrations.provider.errors import ProviderError, ProviderErrorKind
 from integrations.store.errors import StoreError
 from scoring.case.case import Case
 from scoring.judging.check import contradiction
@@ -26,18 +26,18 @@ from scoring.questions.question import Answer, NoAnswer, Question, Reply
 from scoring.result.result import Judgement, Method
 from scoring.verdict.review_reason import COST_UNKNOWN
 
-from .answer_cache import Cache, Kept, Shelf, key
+from .answer_cache import AnswerCache, AnswerCacheStorage, CachedAnswer, key
 from .breaker import BreakerState
-from .budget import DAY_S, HOUR_S, Budget, Priority
-from .observer import Observer, Unobserved
-from .panel import Jury
-from .panel_member import OUTAGE, Bill, Client, UnansweredError
+from .budget import DAY_S, HOUR_S, JudgeBudget, Priority
+from .observer import JudgeObserver, SilentJudgeObserver
+from .panel import JudgePanel
+from .panel_member import OUTAGE, Client, JudgeBill, UnansweredError
 from .settings import JudgeSettings
 
 log = logging.getLogger("sidejudge.judge")
 
 
-class Memory(Shelf, Protocol):
+class JudgeStorage(AnswerCacheStorage, Protocol):
     """The part of the store that a judge uses: answers, and what they cost by the hour."""
 
     async def spend(self, hour_s: int, usd: float) -> None: ...
@@ -55,7 +55,7 @@ class _Hearing:
 _hearing: Final[ContextVar[_Hearing | None]] = ContextVar("sidejudge_hearing", default=None)
 
 
-class JudgeAnswerer:
+class JudgeBackend:
     """Judges, as an answerer, in one event loop. Making it reads what was spent, and asks nobody."""
 
     def __init__(
@@ -63,23 +63,23 @@ class JudgeAnswerer:
         settings: JudgeSettings,
         *,
         client: Client,
-        memory: Memory,
-        observer: Observer | None = None,
+        memory: JudgeStorage,
+        observer: JudgeObserver | None = None,
         clock_ns: Callable[[], int] = time.time_ns,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._settings = settings
         self._client = client
         self._memory = memory
-        self._observer = observer or Unobserved()
+        self._observer = observer or SilentJudgeObserver()
         self._clock_ns = clock_ns
-        self._cache = Cache(memory, entries=settings.cache_entries, clock_ns=clock_ns)
-        self.budget: Final = Budget(
+        self._cache = AnswerCache(memory, entries=settings.cache_entries, clock_ns=clock_ns)
+        self.budget: Final = JudgeBudget(
             per_hour=settings.budget_usd_per_hour,
             per_day=settings.budget_usd_per_day,
             spent=memory.spent_since(int(self._clock()) - DAY_S),
         )
-        self._jury = Jury(
+        self._jury = JudgePanel(
             settings,
             client=client,
             budget=self.budget,
@@ -120,7 +120,7 @@ class JudgeAnswerer:
         """Replies to the questions that a judge can be asked; the others are left out."""
         asked = tuple(filter(can_judge, dict.fromkeys(questions)))
         self._observer.hearing(case)
-        bill = Bill()
+        bill = JudgeBill()
         replies: Mapping[Question, Reply] = {}
         try:
             replies = await self._answer(case, asked, bill) if asked else {}
@@ -138,7 +138,7 @@ class JudgeAnswerer:
                 hearing.counted = True
         return replies
 
-    async def _answer(self, case: Case, asked: Sequence[Question], bill: Bill) -> Mapping[Question, Reply]:
+    async def _answer(self, case: Case, asked: Sequence[Question], bill: JudgeBill) -> Mapping[Question, Reply]:
         keys = await asyncio.to_thread(
             lambda: {question: key(self.name, cache_key(case, question)) for question in asked}
         )
@@ -158,17 +158,17 @@ class JudgeAnswerer:
         return replies
 
     async def _hear(
-        self, case: Case, request: JudgeRequest, keys: Mapping[Question, str], bill: Bill
+        self, case: Case, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill
     ) -> dict[Question, Reply]:
         """One request put to every member, and what they agree upon."""
-        call, own = uuid.uuid4().hex, Bill()
+        call, own = uuid.uuid4().hex, JudgeBill()
         try:
             said = await self._jury.ask(request, own)
         except UnansweredError as error:
             paid = self._paid(own, request.prompt_version, call)
             failed = NoAnswer(label(str(error), MAX_REASON), failed=True, judgement=paid)
             smaller: dict[Question, Reply] = {}
-            if len(request.questions) > 1 and error.kind is Kind.CONTEXT_OVERFLOW:
+            if len(request.questions) > 1 and error.kind is ProviderErrorKind.CONTEXT_OVERFLOW:
                 smaller = await self._hear_apart(case, request, keys, bill)
             return {question: smaller.get(question, failed) for question in request.questions}
         finally:
@@ -180,11 +180,11 @@ class JudgeAnswerer:
             else:
                 judgement = self._paid(own, answer.prompt_version, call) or Judgement(self.name, answer.prompt_version)
                 replies[question] = await self._reply(case, question, answer, judgement)
-        await self._cache.put({keys[q]: answer for q, answer in said.items() if isinstance(answer, Kept)})
+        await self._cache.put({keys[q]: answer for q, answer in said.items() if isinstance(answer, CachedAnswer)})
         return replies
 
     async def _hear_apart(
-        self, case: Case, request: JudgeRequest, keys: Mapping[Question, str], bill: Bill
+        self, case: Case, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill
     ) -> dict[Question, Reply]:
         """The questions of a request that was too long after all, as far as they fit into requests half as long."""
         half = (request.prompt_tokens + request.answer_tokens) // 2
@@ -194,7 +194,7 @@ class JudgeAnswerer:
             replies |= heard
         return replies
 
-    async def _reply(self, case: Case, question: Question, kept: Kept, judgement: Judgement) -> Answer:
+    async def _reply(self, case: Case, question: Question, kept: CachedAnswer, judgement: Judgement) -> Answer:
         found = await asyncio.to_thread(contradiction, case, question, kept.value)
         if found is not None:
             self._observer.flagged(self.name, "contradiction")
@@ -203,7 +203,7 @@ class JudgeAnswerer:
             value=kept.value, method=Method.JUDGE, reason=kept.reason, judgement=replace(judgement, flags=flags)
         )
 
-    def _paid(self, bill: Bill, prompt_version: str, call: str) -> Judgement | None:
+    def _paid(self, bill: JudgeBill, prompt_version: str, call: str) -> Judgement | None:
         """What a call came to; None where nothing was sent."""
         if not bill.requests:
             return None

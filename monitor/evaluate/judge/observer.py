@@ -5,20 +5,26 @@ from __future__ import annotations
 from typing import Literal, Protocol
 
 from integrations.judge.client import Completion
-from integrations.provider.errors import Usage
+from integrations.provider.errors import ProviderUsage
 from scoring.case.case import Case
 
 Flag = Literal["contradiction", "disagreement"]
 
 
-class Observer(Protocol):
+class JudgeObserver(Protocol):
     """All methods are called in the event loop and must return at once."""
 
     def hearing(self, case: Case) -> None:
         """The running task has this case judged: what it and the tasks that it starts attempt from now on is for it."""
 
     def attempted(
-        self, model: str, *, duration_s: float, usage: Usage, failure: str | None, completion: Completion | None = None
+        self,
+        model: str,
+        *,
+        duration_s: float,
+        usage: ProviderUsage,
+        failure: str | None,
+        completion: Completion | None = None,
     ) -> None:
         """One request to a model is over. ``failure`` is a ``Kind``, ``parse_error``, or None when it was answered.
 
@@ -32,21 +38,27 @@ class Observer(Protocol):
         """An answer contradicts what can be decided without a judge, or the members of a panel disagree."""
 
 
-class Unobserved:
+class SilentJudgeObserver:
     """Nobody looks."""
 
     def hearing(self, case: Case) -> None: ...
     def attempted(
-        self, model: str, *, duration_s: float, usage: Usage, failure: str | None, completion: Completion | None = None
+        self,
+        model: str,
+        *,
+        duration_s: float,
+        usage: ProviderUsage,
+        failure: str | None,
+        completion: Completion | None = None,
     ) -> None: ...
     def looked_up(self, *, hits: int, misses: int) -> None: ...
     def flagged(self, model: str, flag: Flag) -> None: ...
 
 
-class Observers:
+class JudgeObservers:
     """Several who look at the same."""
 
-    def __init__(self, *each: Observer) -> None:
+    def __init__(self, *each: JudgeObserver) -> None:
         self._each = each
 
     def hearing(self, case: Case) -> None:
@@ -54,7 +66,13 @@ class Observers:
             observer.hearing(case)
 
     def attempted(
-        self, model: str, *, duration_s: float, usage: Usage, failure: str | None, completion: Completion | None = None
+        self,
+        model: str,
+        *,
+        duration_s: float,
+        usage: ProviderUsage,
+        failure: str | None,
+        completion: Completion | None = None,
     ) -> None:
         for observer in self._each:
             observer.attempted(model, duration_s=duration_s, usage=usage, failure=failure, completion=completion)

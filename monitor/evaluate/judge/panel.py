@@ -11,17 +11,17 @@ from scoring.judging.request import JudgedValue, JudgeRequest
 from scoring.questions.question import NoAnswer, Question
 from scoring.verdict.review_reason import JUDGES_DISAGREE
 
-from .answer_cache import Kept
+from .answer_cache import CachedAnswer
 from .breaker import CONSECUTIVE, Breaker, BreakerState, Circuit
-from .budget import Budget
-from .observer import Observer
-from .panel_member import Bill, Client, Member, UnansweredError
-from .rate_limits import Limits
+from .budget import JudgeBudget
+from .observer import JudgeObserver
+from .panel_member import Client, JudgeBill, PanelMember, UnansweredError
+from .rate_limits import RateLimits
 from .settings import JudgeSettings
 from .vote import SplitError, agree, disagrees
 
 
-class Jury:
+class JudgePanel:
     """One member for each model. Members of one provider share its limits; each has a breaker of its own."""
 
     def __init__(
@@ -29,16 +29,16 @@ class Jury:
         settings: JudgeSettings,
         *,
         client: Client,
-        budget: Budget,
+        budget: JudgeBudget,
         remember: Callable[[float, float], Awaitable[None]],
-        observer: Observer,
+        observer: JudgeObserver,
         clock: Callable[[], float],
         jitter: Callable[[], float],
     ) -> None:
         self._rule = settings.panel_rule
         self._observer = observer
         limits = {
-            provider: Limits(
+            provider: RateLimits(
                 concurrency=settings.concurrency,
                 requests_per_minute=settings.requests_per_minute,
                 tokens_per_minute=settings.tokens_per_minute,
@@ -47,7 +47,7 @@ class Jury:
             for provider in {model.provider for model in settings.models}
         }
         self._members = [
-            Member(
+            PanelMember(
                 model=model,
                 client=client,
                 limits=limits[model.provider],
@@ -77,7 +77,7 @@ class Jury:
         shut = [state for state in self.states().values() if state.circuit is Circuit.OPEN]
         return shut[0].reason if len(self._members) - len(shut) < self._quorum else None
 
-    async def ask(self, request: JudgeRequest, bill: Bill) -> dict[Question, Kept | NoAnswer]:
+    async def ask(self, request: JudgeRequest, bill: JudgeBill) -> dict[Question, CachedAnswer | NoAnswer]:
         """What a majority of the members answered, question by question. Raises ``UnansweredError`` without one."""
         said = await asyncio.gather(*(member.ask(request, bill) for member in self._members), return_exceptions=True)
         for each in said:
@@ -88,7 +88,7 @@ class Jury:
             raise next(each for each in said if isinstance(each, UnansweredError))
         return {question: self._agreed([each[question] for each in answers]) for question in request.questions}
 
-    def _agreed(self, judged: list[JudgedValue]) -> Kept | NoAnswer:
+    def _agreed(self, judged: list[JudgedValue]) -> CachedAnswer | NoAnswer:
         values = [each.value for each in judged]
         flags: tuple[str, ...] = ()
         if disagrees(values):
@@ -100,4 +100,4 @@ class Jury:
             return NoAnswer(str(error), failed=True)
         told = judged[spokesman or 0]
         reason = told.reason if spokesman is not None else f"median of {len(values)} judges"
-        return Kept(value=value, reason=reason, prompt_version=told.prompt_version, flags=flags)
+        return CachedAnswer(value=value, reason=reason, prompt_version=told.prompt_version, flags=flags)

@@ -15,17 +15,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from integrations.judge.client import Asking, Completion, Model, Price
-from integrations.provider.errors import Kind, ProviderError, Usage
+from integrations.judge.client import Completion, JudgeCall, JudgeModel, TokenPrice
+from integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage
 from scoring.judging.request import JudgedValue, JudgeRequest, ParseError
 from scoring.questions.question import Question
 
 from .breaker import Breaker, BreakerState, Circuit, Permit
-from .budget import Budget
+from .budget import JudgeBudget
 from .failure_policy import REACTIONS, pause
 from .health_probe import GREETING
-from .observer import Observer
-from .rate_limits import Limits
+from .observer import JudgeObserver
+from .rate_limits import RateLimits
 
 OUTAGE: Final = "judge unavailable"
 """How a reason begins that says nothing of the case: asked again later, it may be answered."""
@@ -38,21 +38,21 @@ _LEARNING: Final = 0.1
 class Client(Protocol):
     """Who asks a model once. Raises ``ProviderError``."""
 
-    async def complete(self, request: Asking, model: Model) -> Completion: ...
-    async def context_tokens(self, model: Model) -> int: ...
-    async def price(self, model: Model) -> Price | None: ...
+    async def complete(self, request: JudgeCall, model: JudgeModel) -> Completion: ...
+    async def context_tokens(self, model: JudgeModel) -> int: ...
+    async def price(self, model: JudgeModel) -> TokenPrice | None: ...
 
 
 class UnansweredError(Exception):
     """No answer came of a request; the message is the reason. ``kind`` is None where no provider is at fault."""
 
-    def __init__(self, reason: str, *, kind: Kind | None = None) -> None:
+    def __init__(self, reason: str, *, kind: ProviderErrorKind | None = None) -> None:
         super().__init__(reason)
         self.kind = kind
 
 
 @dataclass(slots=True)
-class Bill:
+class JudgeBill:
     """What asking cost, failures included. ``complete`` is false once it was not known what a request cost."""
 
     usd: float = 0.0
@@ -61,7 +61,7 @@ class Bill:
     input_tokens: int = 0
     output_tokens: int = 0
 
-    def add(self, usage: Usage, usd: float | None) -> None:
+    def add(self, usage: ProviderUsage, usd: float | None) -> None:
         """One request more."""
         self.usd += usd or 0.0
         self.complete = self.complete and usd is not None
@@ -69,7 +69,7 @@ class Bill:
         self.input_tokens += usage.input_tokens
         self.output_tokens += usage.output_tokens
 
-    def take(self, other: Bill) -> None:
+    def take(self, other: JudgeBill) -> None:
         """Those of another one too."""
         self.usd += other.usd
         self.complete = self.complete and other.complete
@@ -79,15 +79,15 @@ class Bill:
 
 
 @dataclass(slots=True, kw_only=True)
-class Member:
+class PanelMember:
     """One judge. ``clock`` gives seconds since the epoch; ``remember`` writes dollars to the store."""
 
-    model: Model
+    model: JudgeModel
     client: Client
-    limits: Limits
-    budget: Budget
+    limits: RateLimits
+    budget: JudgeBudget
     remember: Callable[[float, float], Awaitable[None]]
-    observer: Observer
+    observer: JudgeObserver
     retries: int
     clock: Callable[[], float]
     jitter: Callable[[], float]
@@ -95,20 +95,22 @@ class Member:
     _written: float = 1.0  # of the tokens that an answer may take: the share that answers do take, learned
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def ask(self, request: JudgeRequest, bill: Bill) -> Mapping[Question, JudgedValue]:
+    async def ask(self, request: JudgeRequest, bill: JudgeBill) -> Mapping[Question, JudgedValue]:
         """The answers. What it costs is added to ``bill`` as it is spent. Raises ``UnansweredError``."""
         deadline_s = (self.model.timeout_s + _GRACE_S) * (1 + self.retries)
         try:
             async with asyncio.timeout(deadline_s):
                 return await self._until_read(request, bill)
         except TimeoutError:
-            raise UnansweredError(f"{OUTAGE}: no answer within {deadline_s:g} s", kind=Kind.TIMEOUT) from None
+            raise UnansweredError(
+                f"{OUTAGE}: no answer within {deadline_s:g} s", kind=ProviderErrorKind.TIMEOUT
+            ) from None
 
     def state(self) -> BreakerState:
         """Whether it can be asked, and why not."""
         return self.breaker.state(self.clock())
 
-    async def _until_read(self, request: JudgeRequest, bill: Bill) -> Mapping[Question, JudgedValue]:
+    async def _until_read(self, request: JudgeRequest, bill: JudgeBill) -> Mapping[Question, JudgedValue]:
         completion = await self._until_answered(request, bill)
         try:
             return await self._read(request, completion)
@@ -138,7 +140,7 @@ class Member:
             completion=completion,
         )
 
-    async def _until_answered(self, request: JudgeRequest, bill: Bill) -> Completion:
+    async def _until_answered(self, request: JudgeRequest, bill: JudgeBill) -> Completion:
         for attempt in range(self.retries + 1):
             try:
                 return await self._attempt(request, bill)
@@ -151,10 +153,10 @@ class Member:
                 await asyncio.sleep(wait_s)
         raise AssertionError("a loop of at least one attempt")
 
-    async def _attempt(self, request: JudgeRequest, bill: Bill) -> Completion:
+    async def _attempt(self, request: JudgeRequest, bill: JudgeBill) -> Completion:
         allowed = max(self.model.max_tokens, request.answer_tokens)
         price = await self._price()
-        expected = Usage(input_tokens=request.prompt_tokens, output_tokens=round(allowed * self._written))
+        expected = ProviderUsage(input_tokens=request.prompt_tokens, output_tokens=round(allowed * self._written))
         async with self.limits.slot(expected.input_tokens + expected.output_tokens) as slot:
             while (permit := await self._permit()).probe:
                 await self._greet(permit, price)
@@ -165,24 +167,24 @@ class Member:
                 usage = completion.usage
                 self._written += _LEARNING * (min(1.0, usage.output_tokens / allowed) - self._written)
             except ProviderError as error:
-                usage = expected if error.kind is Kind.TIMEOUT else error.usage
+                usage = expected if error.kind is ProviderErrorKind.TIMEOUT else error.usage
                 raise
             except UnansweredError:
-                usage = Usage()
+                usage = ProviderUsage()
                 raise
             finally:
                 slot.used(usage.input_tokens + usage.output_tokens)
             return completion
 
-    async def _greet(self, permit: Permit, price: Price | None) -> None:
+    async def _greet(self, permit: Permit, price: TokenPrice | None) -> None:
         """The probe of a breaker that is half open, which hears what comes of it."""
-        expected = Usage(input_tokens=GREETING.prompt_tokens, output_tokens=GREETING.answer_tokens)
+        expected = ProviderUsage(input_tokens=GREETING.prompt_tokens, output_tokens=GREETING.answer_tokens)
         with suppress(ProviderError):
-            completion = await self._paid(GREETING, permit, expected, price, Bill())
+            completion = await self._paid(GREETING, permit, expected, price, JudgeBill())
             self._heard(completion, failure=None)
 
     async def _paid(
-        self, request: Asking, permit: Permit, expected: Usage, price: Price | None, bill: Bill
+        self, request: JudgeCall, permit: Permit, expected: ProviderUsage, price: TokenPrice | None, bill: JudgeBill
     ) -> Completion:
         """One call, if there is money for it. Raises ``UnansweredError`` when there is none."""
         paid = price.of(expected.input_tokens, expected.output_tokens) if price else 0.0
@@ -191,12 +193,12 @@ class Member:
             self.breaker.abandoned(permit)
             self._moved.set()
             raise UnansweredError(f"{OVER_BUDGET}: the budget for judging is spent")
-        usage: Usage | None = None
+        usage: ProviderUsage | None = None
         try:
             completion = await self._once(request, permit)
             usage = completion.usage
         except ProviderError as error:
-            usage = error.usage if error.kind is not Kind.TIMEOUT else None
+            usage = error.usage if error.kind is not ProviderErrorKind.TIMEOUT else None
             raise
         finally:
             if usage is not None:
@@ -204,20 +206,20 @@ class Member:
                 paid = usd or 0.0
                 bill.add(usage, usd)
             else:  # given up: whether it is paid for will not be told
-                bill.add(Usage(), None)
+                bill.add(ProviderUsage(), None)
             now = self.clock()
             self.budget.settle(reservation, paid, now)
             if paid:
                 await self.remember(paid, now)
         return completion
 
-    async def _once(self, request: Asking, permit: Permit) -> Completion:
+    async def _once(self, request: JudgeCall, permit: Permit) -> Completion:
         began = time.monotonic()
         try:
             async with asyncio.timeout(self.model.timeout_s + _GRACE_S):
                 completion = await self.client.complete(request, self.model)
         except (ProviderError, TimeoutError) as failure:
-            error = failure if isinstance(failure, ProviderError) else ProviderError(Kind.TIMEOUT)
+            error = failure if isinstance(failure, ProviderError) else ProviderError(ProviderErrorKind.TIMEOUT)
             self.breaker.failed(permit, error, self.clock())
             self.observer.attempted(
                 self.model.name, duration_s=time.monotonic() - began, usage=error.usage, failure=error.kind
@@ -242,7 +244,7 @@ class Member:
             await self._moved.wait()
         return permit
 
-    async def _price(self) -> Price | None:
+    async def _price(self) -> TokenPrice | None:
         price = await self.client.price(self.model)
         if price is None and self.budget.limited:
             raise UnansweredError(
@@ -252,7 +254,7 @@ class Member:
         return price
 
     @staticmethod
-    def _usd(usage: Usage, price: Price | None) -> float | None:
+    def _usd(usage: ProviderUsage, price: TokenPrice | None) -> float | None:
         """Dollars of a call that is over; where the provider's answer tells none, by price and tokens."""
         if usage.cost_usd is None and price is not None:
             return price.of(usage.input_tokens, usage.output_tokens)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 
-from integrations.judge.client import JudgeClient, Model
+from integrations.judge.client import JudgeClient, JudgeModel
 from integrations.provider.errors import ProviderError
 from integrations.provider.library import LiteLLM
 
 from .health_probe import GREETING
 
 
-def try_model(model: Model) -> str | None:
+def try_model(model: JudgeModel) -> str | None:
     """Why the model does not answer; None when it does. The key is never part of it."""
     return asyncio.run(_try(model))
 
 
-async def _try(model: Model) -> str | None:
+async def _try(model: JudgeModel) -> str | None:
     library = LiteLLM()
     try:
         completion = await JudgeClient(library).complete(GREETING, model)

@@ -50,7 +50,7 @@ class Slot:
             self._estimate = tokens
 
 
-class Limits:
+class RateLimits:
     """The limits of one provider."""
 
     def __init__(

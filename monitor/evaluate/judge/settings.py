@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from integrations.judge.client import Model
+from integrations.judge.client import JudgeModel
 
 from .vote import Rule
 
@@ -17,7 +17,7 @@ class JudgeSettings:
     are for each provider. ``context_tokens`` None: the least that is known of the models.
     """
 
-    models: tuple[Model, ...]
+    models: tuple[JudgeModel, ...]
     panel_rule: Rule = "majority"
     retries: int = 3
     concurrency: int = 8

@@ -8,11 +8,11 @@ from integrations.langfuse.client import Langfuse
 from integrations.langfuse.connections import Connections
 from integrations.store.sqlite import Store
 from monitor.config import Config
-from monitor.config.references import Reference
+from monitor.config.references import ReferenceSection
 from monitor.ingest.assembler import Assembler
 
-from .lookup import Belated, References
-from .places import InCorrections, InDataset, InFile, Place
+from .lookup import LateReferences, References
+from .places import InCorrections, InDataset, InFile, ReferencePlace
 
 
 def references(
@@ -23,7 +23,7 @@ def references(
     clock_ns: Callable[[], int],
     *,
     under_way: Callable[[bytes], bool] = lambda _: False,
-    belated: Belated | None = None,
+    belated: LateReferences | None = None,
 ) -> References | None:
     """What looks references up; None where they are in the traces alone.
 
@@ -51,7 +51,9 @@ def references(
     )
 
 
-def _source(each: Reference, langfuse: Langfuse | None, clock_ns: Callable[[], int], kept_ns: int) -> str | Place:
+def _source(
+    each: ReferenceSection, langfuse: Langfuse | None, clock_ns: Callable[[], int], kept_ns: int
+) -> str | ReferencePlace:
     if each.metadata is not None:
         return each.metadata
     if each.file is not None and each.key is not None:

@@ -19,7 +19,7 @@ from scoring.case.case import Case
 from scoring.trace.span import Json
 
 from .entries import digest
-from .places import Place, Unreadable, asked_of, in_metadata
+from .places import ReferencePlace, Unreadable, asked_of, in_metadata
 
 log = logging.getLogger("sidejudge.references")
 
@@ -42,14 +42,14 @@ class Found:
     lookups: tuple[tuple[bytes, bytes | None], ...]
 
 
-class Remembering(Protocol):
+class ReferenceMemory(Protocol):
     """What it asks of the store: when closed, key, trace and what was found, the oldest first; and that of a trace."""
 
     def referred(self, since_ns: int) -> Iterable[tuple[int, bytes, bytes, bytes | None]]: ...
     def referred_of(self, trace_id: bytes) -> Sequence[tuple[bytes, bytes | None]]: ...
 
 
-class Belated(Protocol):
+class LateReferences(Protocol):
     """Who is told of traces whose references changed after their spans were let go."""
 
     async def note(self, wanted: Mapping[bytes, bytes], now_ns: int, due_ns: int) -> None:
@@ -66,14 +66,14 @@ class References:
 
     def __init__(
         self,
-        sources: Sequence[str | Place],
+        sources: Sequence[str | ReferencePlace],
         *,
-        store: Remembering,
+        store: ReferenceMemory,
         reopen: Callable[[bytes], bool],
         clock_ns: Callable[[], int],
         late_ns: int,
         within_ns: Sequence[int] = (),
-        belated: Belated | None = None,
+        belated: LateReferences | None = None,
     ) -> None:
         self._sources = sources
         self._places = [each for each in sources if not isinstance(each, str)]

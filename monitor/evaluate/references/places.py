@@ -29,7 +29,7 @@ class Unreadable(Exception):  # noqa: N818  # it says what is so, as StoreCorrup
     """A place that could not be read now; what was read before stands."""
 
 
-class Place(Protocol):
+class ReferencePlace(Protocol):
     """One place. ``key`` is what of a trace it is asked for."""
 
     entries: Entries
@@ -132,7 +132,7 @@ def in_metadata(key: str, case: Case) -> Json:
     return decoded(case.metadata.get(key))
 
 
-def asked_of(place: Place, case: Case) -> str | None:
+def asked_of(place: ReferencePlace, case: Case) -> str | None:
     """What of a trace a place is asked for."""
     return key_of_case(place.key, case)
 

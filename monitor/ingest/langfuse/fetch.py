@@ -12,17 +12,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-from integrations.langfuse.backoff import Patience
+from integrations.langfuse.backoff import Backoff
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError
 from integrations.langfuse.normalise import raw_spans, span_id
 from integrations.langfuse.observations import Row, TraceTooLarge, Window
-from integrations.langfuse.probe import Server
+from integrations.langfuse.probe import LangfuseServer
 from integrations.otlp.wire.encode import encode_spans
 from monitor.ingest.intake import Undecodable
 from monitor.ingest.outcomes import Reason
 
-from .listed_trace import Sighting
+from .listed_trace import ListedTrace
 from .pending import Pending
 from .preselect import all_own
 from .rows import PERHAPS_ITS, rows_of
@@ -36,13 +36,13 @@ AT_ONCE: Final = 4
 """Traces that are read at the same time."""
 
 
-class Consuming(Protocol):
+class TraceConsumer(Protocol):
     """What it asks of the intake."""
 
     async def consume(self, body: bytes) -> Any: ...
 
 
-class Taking:
+class TraceFetcher:
     """Reads traces out of ``pending``. ``rows``, ``traces`` and ``errors`` count since the start."""
 
     def __init__(
@@ -50,10 +50,10 @@ class Taking:
         *,
         langfuse: Langfuse,
         pending: Pending,
-        intake: Consuming,
+        intake: TraceConsumer,
         busy: Callable[[], bool],
         clock_ns: Callable[[], int],
-        patience: Patience,
+        patience: Backoff,
         settle_ns: int,
         look_back_ns: int,
     ) -> None:
@@ -63,7 +63,7 @@ class Taking:
         self.rows = self.traces = self._read = 0
         self.errors: Counter[str] = Counter()
 
-    async def take(self, server: Server, settled: Sequence[Sighting]) -> None:
+    async def take(self, server: LangfuseServer, settled: Sequence[ListedTrace]) -> None:
         """Read these, several at a time, until too much waits here. Raises ``LangfuseError`` and ``Overloaded``."""
         wanted = await self._pending.drawn(settled)
         for at in range(0, len(wanted), AT_ONCE):
@@ -79,7 +79,7 @@ class Taking:
                     raise error
             self.errors.update(error.kind.value for error in errors if isinstance(error, LangfuseError))
 
-    async def _take(self, server: Server, sighting: Sighting) -> None:
+    async def _take(self, server: LangfuseServer, sighting: ListedTrace) -> None:
         window = Window(
             from_ns=max(0, sighting.start_ns - self._look_back_ns),
             to_ns=max(sighting.end_ns, sighting.last_ns) + self._look_back_ns,
@@ -111,7 +111,7 @@ class Taking:
             await self._pending.done(sighting, found)
             self.traces += 1
 
-    def _blamed(self, sighting: Sighting, error: LangfuseError) -> bool:
+    def _blamed(self, sighting: ListedTrace, error: LangfuseError) -> bool:
         """After a failure that may be one trace's fault it lets others by; True when that was so often enough."""
         if error.kind not in PERHAPS_ITS:
             return False
@@ -121,7 +121,7 @@ class Taking:
         sighting.retry_ns = self._clock_ns() + self._patience.postponed_ns(sighting.failures)
         return sighting.failures >= MOST_READINGS
 
-    async def _handed_in(self, sighting: Sighting, rows: Sequence[Row]) -> Reason | None:
+    async def _handed_in(self, sighting: ListedTrace, rows: Sequence[Row]) -> Reason | None:
         """Give rows to the intake; why a trace is not taken, None when it is."""
         try:
             spans = await asyncio.to_thread(raw_spans, rows)

@@ -17,7 +17,7 @@ _LONGEST: Final = 800
 
 
 @dataclass(slots=True, kw_only=True)
-class Sighting:
+class ListedTrace:
     """One trace that is not taken yet, or that has grown since.
 
     ``spans`` are its rows' ids, ``seen_ns`` when the first was seen here and ``changed_ns`` when the latest was.
@@ -51,7 +51,7 @@ class Sighting:
     retry_ns: int = 0
 
     @classmethod
-    def of(cls, trace_id: str, now_ns: int, taken: frozenset[bytes] = frozenset()) -> Sighting:
+    def of(cls, trace_id: str, now_ns: int, taken: frozenset[bytes] = frozenset()) -> ListedTrace:
         """A trace of which nothing has been looked at yet."""
         return cls(trace_id=trace_id, seen_ns=now_ns, changed_ns=now_ns, start_ns=1 << 63, last_ns=0, taken=taken)
 

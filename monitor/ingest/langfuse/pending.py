@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from integrations.langfuse.normalise import is_trace_id
 from integrations.langfuse.observations import MOST_IN_TRACE, Row
 from integrations.store.pulled import Pulled, Taken
-from monitor.ingest.outcomes import Ledger, Reason
+from monitor.ingest.outcomes import Reason, TraceOutcomes
 from monitor.ingest.sampler import Sampler
 
-from .listed_trace import Sighting, grouped
+from .listed_trace import ListedTrace, grouped
 from .preselect import at_sight, once_settled
 from .services import Services
 
@@ -19,9 +19,9 @@ from .services import Services
 class Pending:
     """What was dealt with is in the store before it leaves this memory."""
 
-    def __init__(self, *, pulled: Pulled, ledger: Ledger, sampler: Sampler, clock_ns: Callable[[], int]) -> None:
+    def __init__(self, *, pulled: Pulled, ledger: TraceOutcomes, sampler: Sampler, clock_ns: Callable[[], int]) -> None:
         self._pulled, self._ledger, self._sampler, self._clock_ns = pulled, ledger, sampler, clock_ns
-        self.sightings: dict[str, Sighting] = {}
+        self.sightings: dict[str, ListedTrace] = {}
         self.services = Services()
         """What those that were read say of those that are not."""
 
@@ -33,7 +33,7 @@ class Pending:
         """When the first row of any of them began."""
         return min((each.start_ns for each in self.sightings.values()), default=None)
 
-    def settled(self, settle_ns: int, rootless_ns: int) -> list[Sighting]:
+    def settled(self, settle_ns: int, rootless_ns: int) -> list[ListedTrace]:
         """Those that may be read now, the oldest first."""
         now_ns = self._clock_ns()
         ready = [each for each in self.sightings.values() if each.settled(now_ns, settle_ns, rootless_ns)]
@@ -45,12 +45,12 @@ class Pending:
         traces = grouped(page)
         fresh = [trace_id for trace_id in traces if trace_id not in self.sightings]
         known = await asyncio.to_thread(self._pulled.known, fresh)
-        ended: list[tuple[Sighting, Reason]] = []
+        ended: list[tuple[ListedTrace, Reason]] = []
         for trace_id, rows in traces.items():
             reason, taken = known.get(trace_id, (None, frozenset()))
             if reason is not None:
                 continue
-            sighting = self.sightings.get(trace_id) or Sighting.of(trace_id, now_ns, taken)
+            sighting = self.sightings.get(trace_id) or ListedTrace.of(trace_id, now_ns, taken)
             sighting.add(rows, now_ns)
             if not sighting.grown:
                 continue
@@ -61,7 +61,7 @@ class Pending:
                 ended.append((sighting, why))
         await self.end(ended)
 
-    def _at_sight(self, sighting: Sighting) -> Reason | None:
+    def _at_sight(self, sighting: ListedTrace) -> Reason | None:
         if not is_trace_id(sighting.trace_id):
             return Reason.UNDECODABLE
         if sighting.taken:
@@ -70,10 +70,10 @@ class Pending:
             return Reason.SHED
         return at_sight(self._sampler, bytes.fromhex(sighting.trace_id), sighting)
 
-    async def drawn(self, sightings: Sequence[Sighting]) -> list[Sighting]:
+    async def drawn(self, sightings: Sequence[ListedTrace]) -> list[ListedTrace]:
         """Of traces that have settled those that are to be read; the others end."""
-        wanted: list[Sighting] = []
-        ended: list[tuple[Sighting, Reason]] = []
+        wanted: list[ListedTrace] = []
+        ended: list[tuple[ListedTrace, Reason]] = []
         for each in sightings:
             # What was taken is drawn already.
             reason = None if each.taken else once_settled(self._sampler, bytes.fromhex(each.trace_id), each)
@@ -84,7 +84,7 @@ class Pending:
         await self.end(ended)
         return wanted
 
-    async def end(self, ended: Sequence[tuple[Sighting, Reason]]) -> None:
+    async def end(self, ended: Sequence[tuple[ListedTrace, Reason]]) -> None:
         """These end unread; what was taken of one before stands."""
         unread = [(each, reason) for each, reason in ended if not each.taken]
         await self._pulled.put(
@@ -101,7 +101,7 @@ class Pending:
             if each.taken:
                 await self.done(each, frozenset(each.spans))
 
-    async def done(self, sighting: Sighting, spans: frozenset[bytes]) -> None:
+    async def done(self, sighting: ListedTrace, spans: frozenset[bytes]) -> None:
         """These rows of it were taken."""
         taken = Taken(trace_id=sighting.trace_id, last_ns=sighting.last_ns, reason=None, spans=spans | sighting.taken)
         await self._pulled.put([taken])

@@ -11,41 +11,41 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from integrations.raw import RawSpan
-from monitor.config.match import Match
+from monitor.config.match import MatchSection
 from monitor.ingest.outcomes import Reason
-from monitor.ingest.sampler import Rule, Sampler
+from monitor.ingest.sampler import Sampler, SamplingRule
 from scoring.trace.loop_guard import evaluator_traffic, is_own
 
-from .listed_trace import Sighting
+from .listed_trace import ListedTrace
 
 _UNTOLD: Final[Mapping[str, object]] = {"service": (), "task": (), "metadata": {}, "feedback": None, "latency_ms": None}
 """Conditions that a listing cannot answer, in the form in which they hold for everything."""
 
 
-def at_sight(sampler: Sampler, trace_id: bytes, sighting: Sighting) -> Reason | None:
+def at_sight(sampler: Sampler, trace_id: bytes, sighting: ListedTrace) -> Reason | None:
     """Why a trace will not be read, as soon as anything of it was seen; None when it may be."""
     if excluded(sighting):
         return Reason.EXCLUDED
     return None if sampler.admits(trace_id) else Reason.SAMPLED_OUT
 
 
-def once_settled(sampler: Sampler, trace_id: bytes, sighting: Sighting) -> Reason | None:
+def once_settled(sampler: Sampler, trace_id: bytes, sighting: ListedTrace) -> Reason | None:
     """The same when all of its listing is there, so that rules on content may be asked."""
     if excluded(sighting):
         return Reason.EXCLUDED
 
-    def matches(rule: Rule) -> bool:
-        return not isinstance(rule.match, Match) or may_match(rule.match, sighting)
+    def matches(rule: SamplingRule) -> bool:
+        return not isinstance(rule.match, MatchSection) or may_match(rule.match, sighting)
 
     return None if sampler.may_keep(trace_id, matches) else Reason.SAMPLED_OUT
 
 
-def may_match(match: Match, sighting: Sighting) -> bool:
+def may_match(match: MatchSection, sighting: ListedTrace) -> bool:
     """Whether a condition may hold for the trace, as far as its listing tells."""
     return match.model_copy(update=_UNTOLD).matches(sighting.case())
 
 
-def excluded(sighting: Sighting) -> bool:
+def excluded(sighting: ListedTrace) -> bool:
     """Whether a trace is evaluation itself: of Langfuse's judges, of ours, or of an experiment."""
     seen = sighting.environments or {None}
     return any(evaluator_traffic(None, environment, tags=sighting.tags) is not None for environment in seen)

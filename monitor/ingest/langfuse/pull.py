@@ -13,19 +13,19 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, Protocol
 
 from integrations.langfuse import legacy, observations
-from integrations.langfuse.backoff import Patience
+from integrations.langfuse.backoff import Backoff
 from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.observations import Row, Window
-from integrations.langfuse.probe import Server
+from integrations.langfuse.probe import LangfuseServer
 from integrations.store.errors import StoreError
 from integrations.store.pulled import Pulled
 from monitor.ingest.intake import Overloaded
-from monitor.ingest.outcomes import Ledger
+from monitor.ingest.outcomes import TraceOutcomes
 from monitor.ingest.sampler import Sampler
-from scoring.status.pull_snapshot import PullStanding, PullState
+from scoring.status.pull_snapshot import PullSnapshot, PullState
 
-from .fetch import Consuming, Taking
+from .fetch import TraceConsumer, TraceFetcher
 from .pending import Pending
 from .rows import introduced
 
@@ -39,14 +39,14 @@ SLICE_NS: Final = 600 * 10**9
 """Start times that are listed in one go, where there is much to catch up with."""
 AHEAD_NS: Final = 60 * 10**9
 """How far clocks of applications may run ahead of ours."""
-REASONS: Final = (*(kind.value for kind in Kind), "overloaded", "store", "error")
+REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), "overloaded", "store", "error")
 """Why a poll may end early, as metrics name it."""
 _FULL_SHARE: Final = 10
 """The whole look-back is listed this many times within its length."""
 _TOO_MUCH: Final = "more traces wait for judging than are read ahead"
 
 
-class Facts(Protocol):
+class PullObserver(Protocol):
     """What it asks of the store besides the traces."""
 
     def fact(self, name: str) -> Any: ...
@@ -65,13 +65,13 @@ class Pull:
         *,
         langfuse: Langfuse,
         pulled: Pulled,
-        facts: Facts,
-        intake: Consuming,
-        ledger: Ledger,
+        facts: PullObserver,
+        intake: TraceConsumer,
+        ledger: TraceOutcomes,
         sampler: Sampler,
         busy: Callable[[], bool],
         clock_ns: Callable[[], int],
-        patience: Patience,
+        patience: Backoff,
         poll_ns: int,
         settle_ns: int,
         look_back_ns: int,
@@ -81,7 +81,7 @@ class Pull:
         """How often ``poll`` is to be called, in s."""
         self.pending: Final = Pending(pulled=pulled, ledger=ledger, sampler=sampler, clock_ns=clock_ns)
         """Traces that were seen and are not dealt with."""
-        self._taking = Taking(
+        self._taking = TraceFetcher(
             langfuse=langfuse, pending=self.pending, intake=intake, busy=busy, clock_ns=clock_ns, patience=patience,
             settle_ns=settle_ns, look_back_ns=look_back_ns,
         )  # fmt: skip
@@ -90,7 +90,7 @@ class Pull:
         self._settle_ns, self._look_back_ns, self._rootless_ns = settle_ns, look_back_ns, rootless_ns
         self._near_ns = max(2 * (poll_ns + settle_ns), 60 * 10**9)
         self._full_every_ns = max(poll_ns, look_back_ns // _FULL_SHARE)
-        self._server: Server | None = None
+        self._server: LangfuseServer | None = None
         self._from_ns = 0
         self._full_ns: int | None = None
         self._rests_until_ns = 0
@@ -119,13 +119,13 @@ class Pull:
             self._errors["error"] += 1
             self._say("retrying", "an error of our own; the log has it")
 
-    def standing(self) -> PullStanding:
+    def standing(self) -> PullSnapshot:
         """Where it stands."""
         now_ns, server = self._clock_ns(), self._server
         whole = self.pending.settled(self._settle_ns, self._rootless_ns)
         waited_ns = max((now_ns - each.changed_ns for each in whole), default=0)
         unread_ns = now_ns - self._read_ns if self._read_ns is not None else None
-        return PullStanding(
+        return PullSnapshot(
             state=self._state,
             reason=self._reason,
             server=f"Langfuse {server.version or ''}".strip() if server else None,
@@ -148,7 +148,7 @@ class Pull:
             self._patience.succeeded()
             self._say("ok", "")
 
-    async def _introduce(self) -> Server:
+    async def _introduce(self) -> LangfuseServer:
         server = await introduced(self._langfuse)
         known = self._facts.fact(PULL)
         same = known is not None and known["project"] == server.project_id
@@ -157,7 +157,7 @@ class Pull:
         log.info("traces are read from Langfuse", extra={"version": server.version, "project": server.project_name})
         return server
 
-    async def _list(self, server: Server) -> bool:
+    async def _list(self, server: LangfuseServer) -> bool:
         """One round; False when it was cut short because too much waits."""
         begun_ns = self._clock_ns()
         full = self._full_ns is None or begun_ns - self._full_ns >= self._full_every_ns
@@ -183,19 +183,19 @@ class Pull:
             await self._pulled.forget(self._from_ns - self._look_back_ns)  # a trace is longer than one of its rows
         return True
 
-    async def _pages(self, server: Server, window: Window) -> AsyncIterator[Sequence[Row]]:
+    async def _pages(self, server: LangfuseServer, window: Window) -> AsyncIterator[Sequence[Row]]:
         read = observations.pages if server.observations_v2 else legacy.pages
         async for page in read(self._langfuse, window):
             yield page
 
-    async def _take(self, server: Server) -> None:
+    async def _take(self, server: LangfuseServer) -> None:
         await self._taking.take(server, self.pending.settled(self._settle_ns, self._rootless_ns))
 
-    async def _make_room(self, server: Server) -> bool:
+    async def _make_room(self, server: LangfuseServer) -> bool:
         await self._take(server)
         return len(self.pending) <= MOST_PENDING
 
-    async def _advance(self, server: Server, to_ns: int) -> None:
+    async def _advance(self, server: LangfuseServer, to_ns: int) -> None:
         """Keep up to where nothing needs to be listed again: what is not dealt with holds it back."""
         held_ns = self.pending.start_ns
         from_ns = max(self._from_ns, to_ns if held_ns is None else min(to_ns, held_ns))
@@ -223,6 +223,8 @@ class Pull:
 
 _CHECK: Final = "check sources.langfuse.base_url"
 _REMEDIES: Final = {
-    Kind.KEYS_REFUSED: "check public_key and secret_key of sources.langfuse, and that base_url is where they belong",
-    Kind.FORBIDDEN: "these keys may not read traces; see the project's settings",
+    LangfuseErrorKind.KEYS_REFUSED: (
+        "check public_key and secret_key of sources.langfuse, and that base_url is where they belong"
+    ),
+    LangfuseErrorKind.FORBIDDEN: "these keys may not read traces; see the project's settings",
 }

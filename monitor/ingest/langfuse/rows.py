@@ -7,15 +7,20 @@ from typing import Final
 
 from integrations.langfuse import legacy
 from integrations.langfuse.client import Langfuse
-from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.normalise import raw_spans
 from integrations.langfuse.observations import Row, TraceTooLarge, Window, of_trace
-from integrations.langfuse.probe import Server, probe
+from integrations.langfuse.probe import LangfuseServer, probe
 from integrations.raw import RawSpan
 
 from .preselect import all_own
 
-PERHAPS_ITS: Final = (Kind.SERVER_ERROR, Kind.TIMEOUT, Kind.TOO_EXPENSIVE, Kind.REFUSED)
+PERHAPS_ITS: Final = (
+    LangfuseErrorKind.SERVER_ERROR,
+    LangfuseErrorKind.TIMEOUT,
+    LangfuseErrorKind.TOO_EXPENSIVE,
+    LangfuseErrorKind.REFUSED,
+)
 """Failures that may be the fault of the trace that was asked for."""
 
 
@@ -23,15 +28,19 @@ class UnreadError(Exception):
     """A trace that cannot be judged as it was read: the message says why."""
 
 
-async def introduced(langfuse: Langfuse) -> Server:
+async def introduced(langfuse: Langfuse) -> LangfuseServer:
     """Who answers there. Raises ``LangfuseError``, for a server that answers no read of traces as well."""
     server = await probe(langfuse)
     if not (server.observations_v2 or server.legacy_reads):
-        raise LangfuseError(Kind.NOT_FOUND, "this server answers neither v2/observations nor the legacy reads")
+        raise LangfuseError(
+            LangfuseErrorKind.NOT_FOUND, "this server answers neither v2/observations nor the legacy reads"
+        )
     return server
 
 
-async def rows_of(langfuse: Langfuse, server: Server, trace_id: str, *, window: Window | None = None) -> list[Row]:
+async def rows_of(
+    langfuse: Langfuse, server: LangfuseServer, trace_id: str, *, window: Window | None = None
+) -> list[Row]:
     """All rows of a trace with their contents, by the reads that the server answers.
 
     Raises ``LangfuseError`` and ``TraceTooLarge``.
@@ -41,7 +50,9 @@ async def rows_of(langfuse: Langfuse, server: Server, trace_id: str, *, window: 
     return await legacy.of_trace(langfuse, trace_id)
 
 
-async def spans_of(langfuse: Langfuse, server: Server, trace_id: str, *, window: Window | None = None) -> list[RawSpan]:
+async def spans_of(
+    langfuse: Langfuse, server: LangfuseServer, trace_id: str, *, window: Window | None = None
+) -> list[RawSpan]:
     """The spans of a trace, none where it is not there.
 
     Raises ``UnreadError`` for what is not to be judged, and ``LangfuseError``.

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from integrations.raw import RawSpan
 
-from .listed_trace import Sighting
+from .listed_trace import ListedTrace
 
 MOST_NAMES: Final = 2000
 """Names that are remembered: those that came last."""
@@ -26,7 +26,7 @@ class Services:
     def __init__(self) -> None:
         self._known: OrderedDict[_Name, str | None] = OrderedDict()
 
-    def learn(self, sighting: Sighting, spans: Sequence[RawSpan]) -> None:
+    def learn(self, sighting: ListedTrace, spans: Sequence[RawSpan]) -> None:
         """What the spans of a trace say."""
         name = _name(sighting)
         told = {span.resource.get("service.name") for span in spans}
@@ -39,12 +39,12 @@ class Services:
         if len(self._known) > MOST_NAMES:
             self._known.popitem(last=False)
 
-    def of(self, sighting: Sighting) -> str | None:
+    def of(self, sighting: ListedTrace) -> str | None:
         """The service of a trace that was not read; None where its name tells none."""
         name = _name(sighting)
         return None if name is None else self._known.get(name)
 
 
-def _name(sighting: Sighting) -> _Name | None:
+def _name(sighting: ListedTrace) -> _Name | None:
     case = sighting.case()
     return None if not case.name else (case.environment and case.environment[:_LONGEST], case.name[:_LONGEST])

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from integrations.langfuse.backoff import Patience
+from integrations.langfuse.backoff import Backoff
 from integrations.langfuse.connections import Connections
 from integrations.store.sqlite import Store
 from monitor.config import Config
 from monitor.evaluate.pipeline import Pipeline
 from monitor.ingest.assembler import Assembler
 from monitor.ingest.intake import Intake
-from monitor.ingest.outcomes import Ledger
+from monitor.ingest.outcomes import TraceOutcomes
 from monitor.ingest.sampler import Sampler
 
 from .pull import Pull
@@ -27,7 +27,7 @@ def traces_in(
     *,
     store: Store,
     intake: Intake,
-    ledger: Ledger,
+    ledger: TraceOutcomes,
     sampler: Sampler,
     assembler: Assembler,
     pipeline: Pipeline,
@@ -49,6 +49,6 @@ def traces_in(
     return Pull(
         langfuse=connections.to(source), pulled=store.pulled, facts=store, intake=intake, ledger=ledger,
         sampler=sampler, busy=busy,
-        clock_ns=clock_ns, patience=Patience(random.random), poll_ns=source.poll.ns, settle_ns=source.settle.ns,
+        clock_ns=clock_ns, patience=Backoff(random.random), poll_ns=source.poll.ns, settle_ns=source.settle.ns,
         look_back_ns=source.look_back.ns, rootless_ns=config.assembly.deadline.ns,
     )  # fmt: skip

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from monitor.config import Config
-from monitor.evaluate.build import Answering, judge_settings
-from monitor.evaluate.evaluation import Hearing
+from monitor.evaluate.build import EvaluationBackends, judge_settings
+from monitor.evaluate.evaluation import Evaluation
 from monitor.route.router import Route, Router
 from scoring.case.case import Case
 from scoring.judging.request import can_judge, requests
@@ -26,7 +26,7 @@ SESSIONS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class WorkEstimate:
     """What judging takes. ``read`` traces were looked at, ``judged`` of them have a rubric.
 
     ``questions`` for the judge and ``usd`` are those of all ``traces`` and ``sessions``; ``usd`` is None where no price
@@ -40,15 +40,21 @@ class Estimate:
     usd: float | None
     sessions: int = 0
 
-    def and_sessions(self, other: Estimate) -> Estimate:
+    def and_sessions(self, other: WorkEstimate) -> WorkEstimate:
         """Together with what sessions take, which were estimated as traces are."""
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
         return replace(self, questions=self.questions + other.questions, usd=usd, sessions=other.traces)
 
 
-async def estimate(
-    config: Config, cases: Sequence[Case], traces: int, *, router: Router, rubrics: dict[str, Rubric], who: Answering
-) -> Estimate:
+async def estimate_work(
+    config: Config,
+    cases: Sequence[Case],
+    traces: int,
+    *,
+    router: Router,
+    rubrics: dict[str, Rubric],
+    who: EvaluationBackends,
+) -> WorkEstimate:
     """What ``traces`` will take if the others are like these cases."""
     judged, questions, usd = 0, 0, 0.0
     known = True
@@ -57,7 +63,7 @@ async def estimate(
         if not isinstance(route, Route):
             continue
         judged += 1
-        hearing = Hearing(case, [rubrics[name] for name in route.rubrics], who.at_once)
+        hearing = Evaluation(case, [rubrics[name] for name in route.rubrics], who.at_once)
         asked = [question for question in hearing.open if can_judge(question)]
         if who.judge is None or not asked:
             continue
@@ -65,12 +71,12 @@ async def estimate(
         cost = await _cost(config, case, asked, who)
         known, usd = known and cost is not None, usd + (cost or 0.0)
     share = traces / len(cases) if cases else 0.0
-    return Estimate(
+    return WorkEstimate(
         traces=traces, read=len(cases), judged=judged, questions=questions * share, usd=usd * share if known else None
     )
 
 
-async def _cost(config: Config, case: Case, asked: Sequence[Question], who: Answering) -> float | None:
+async def _cost(config: Config, case: Case, asked: Sequence[Question], who: EvaluationBackends) -> float | None:
     from integrations.judge.client import JudgeClient  # noqa: PLC0415  # only with a judge
 
     section = config.answerers.judge

@@ -12,28 +12,28 @@ from typing import Final, TypeVar
 
 from integrations.langfuse.connections import Connections
 from integrations.langfuse.observations import Window
-from integrations.langfuse.probe import Server, probe
+from integrations.langfuse.probe import LangfuseServer, probe
 from integrations.raw import RawSpan
 from integrations.store.sqlite import Store
 from monitor.config import Config
 from monitor.config.langfuse import LangfuseProject, LangfuseSink
-from monitor.config.match import Match
+from monitor.config.match import MatchSection
 from monitor.config.rubrics import configured
 from monitor.config.units import Duration
-from monitor.evaluate.build import Answering, answering
+from monitor.evaluate.build import EvaluationBackends, answering
 from monitor.evaluate.references.build import references
 from monitor.evaluate.references.lookup import References
 from monitor.ingest.assembler import Assembler
-from monitor.ingest.langfuse.listed_trace import Sighting
+from monitor.ingest.langfuse.listed_trace import ListedTrace
 from monitor.ingest.sampler import Sampler
 from monitor.route.router import Router
 from monitor.runtime.builders import conversations
 from monitor.sessions.windows import Identity, draw
 from scoring.case.case import Case
 from scoring.case.session import conversation, turn_of
-from scoring.status.export_snapshot import ExportStanding
+from scoring.status.export_snapshot import ExportSnapshot
 
-from .estimate import SAMPLE, SESSIONS, Estimate, estimate
+from .estimate import SAMPLE, SESSIONS, WorkEstimate, estimate_work
 from .listing import Listing, list_traces
 from .reading import MOST_ATTEMPTS, Reader, UnreadError
 from .run import Backfill, Progress, case_of, sampler_of
@@ -56,7 +56,7 @@ class Job:
     config: Config
     sink: LangfuseSink
     window: Window
-    wanted: Match
+    wanted: MatchSection
     store: Store
     connections: Connections
     clock_ns: Callable[[], int]
@@ -75,7 +75,7 @@ class Job:
     @property
     def judges_sessions(self) -> bool:
         """Whether sessions are judged too: not with a filter, for they are of all their turns."""
-        return self.config.sessions is not None and self.wanted == Match()
+        return self.config.sessions is not None and self.wanted == MatchSection()
 
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[Begun]:
@@ -121,11 +121,11 @@ class Begun:
     job: Job
     found: Listing
     reader: Reader
-    scores: Server
+    scores: LangfuseServer
     references: References | None
-    who: Answering
+    who: EvaluationBackends
 
-    async def estimate(self) -> Estimate:
+    async def estimate_work(self) -> WorkEstimate:
         """What it will take, from some of its traces, evenly spread over time."""
         config, drawn = self.job.config, self.found.drawn
         looked_at = evenly(drawn, SAMPLE)
@@ -134,15 +134,15 @@ class Begun:
                  if self.job.wanted.matches(case) and _is_drawn(sampler, case, spans)]  # fmt: skip
         traces = round(len(drawn) * len(cases) / len(looked_at)) if looked_at else 0
         router = Router(config.routes, config.scenarios, elsewhere=config.session_rubrics)
-        told = await estimate(config, cases, traces, router=router, rubrics=configured(config), who=self.who)
+        told = await estimate_work(config, cases, traces, router=router, rubrics=configured(config), who=self.who)
         return told.and_sessions(await self._sessions()) if self.job.judges_sessions else told
 
-    async def _sessions(self) -> Estimate:
+    async def _sessions(self) -> WorkEstimate:
         """What the sessions of the listing take, from a few of them."""
-        config, by_id = self.job.config, defaultdict[str, list[Sighting]](list)
+        config, by_id = self.job.config, defaultdict[str, list[ListedTrace]](list)
         found = conversations(config)
         if found is None:
-            return Estimate(traces=0, read=0, judged=0, questions=0.0, usd=0.0)
+            return WorkEstimate(traces=0, read=0, judged=0, questions=0.0, usd=0.0)
         for sighting in self.found.drawn:
             if sighting.session_id and draw(Identity(None, None, sighting.session_id), found.rate).kept:
                 by_id[sighting.session_id].append(sighting)
@@ -151,11 +151,11 @@ class Begun:
             read = [each async for each in self._cases(by_id[session_id][:SAMPLE])]
             turns = [turn_of(case, min(span.start_ns for span in spans)) for case, spans in read]
             cases += [conversation(session_id, turns, "idle")] if turns else []
-        return await estimate(
+        return await estimate_work(
             config, cases, len(by_id), router=found.router, rubrics=configured(config), who=self.who
         )  # fmt: skip
 
-    async def _cases(self, sightings: Sequence[Sighting]) -> AsyncIterator[tuple[Case, list[RawSpan]]]:
+    async def _cases(self, sightings: Sequence[ListedTrace]) -> AsyncIterator[tuple[Case, list[RawSpan]]]:
         """Those of these traces that can be read."""
         for sighting in sightings:
             try:
@@ -166,7 +166,7 @@ class Begun:
 
     async def run(
         self, heard: Callable[[Progress], None], judged: Callable[[], None]
-    ) -> tuple[Progress, ExportStanding]:
+    ) -> tuple[Progress, ExportSnapshot]:
         """Judge, and wait until the scores are where they belong. ``judged`` is told between the two.
 
         Raises what ``Backfill.judge`` raises.

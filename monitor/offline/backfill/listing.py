@@ -10,9 +10,9 @@ from integrations.langfuse import legacy, observations
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.normalise import is_trace_id
 from integrations.langfuse.observations import Row, Window
-from integrations.langfuse.probe import Server
-from monitor.config.match import Match
-from monitor.ingest.langfuse.listed_trace import Sighting, grouped
+from integrations.langfuse.probe import LangfuseServer
+from monitor.config.match import MatchSection
+from monitor.ingest.langfuse.listed_trace import ListedTrace, grouped
 from monitor.ingest.langfuse.preselect import at_sight, may_match, once_settled
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import Sampler
@@ -25,7 +25,7 @@ FOREIGN = "no W3C trace id"
 class Listing:
     """The traces that are drawn, the oldest first, and why the others are not, by how many."""
 
-    drawn: list[Sighting] = field(default_factory=list)
+    drawn: list[ListedTrace] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -34,18 +34,20 @@ class Listing:
         return len(self.drawn) + self.left_out.total()
 
 
-async def list_traces(langfuse: Langfuse, server: Server, window: Window, sampler: Sampler, wanted: Match) -> Listing:
+async def list_traces(
+    langfuse: Langfuse, server: LangfuseServer, window: Window, sampler: Sampler, wanted: MatchSection
+) -> Listing:
     """List a window. What cannot be told from a listing is drawn, and looked at again once it is read.
 
     Raises ``LangfuseError``.
     """
-    sightings: dict[str, Sighting] = {}
+    sightings: dict[str, ListedTrace] = {}
     unwanted: dict[str, str] = {}
     async for page in _pages(langfuse, server, window):
         for trace_id, rows in grouped(page).items():
             if trace_id in unwanted:
                 continue
-            sighting = sightings.setdefault(trace_id, Sighting.of(trace_id, 0))
+            sighting = sightings.setdefault(trace_id, ListedTrace.of(trace_id, 0))
             sighting.add(rows, 0)
             why = at_sight(sampler, bytes.fromhex(trace_id), sighting) if is_trace_id(trace_id) else FOREIGN
             if why is not None:
@@ -63,7 +65,7 @@ async def list_traces(langfuse: Langfuse, server: Server, window: Window, sample
     return listing
 
 
-async def _pages(langfuse: Langfuse, server: Server, window: Window) -> AsyncIterator[Sequence[Row]]:
+async def _pages(langfuse: Langfuse, server: LangfuseServer, window: Window) -> AsyncIterator[Sequence[Row]]:
     read = observations.pages if server.observations_v2 else legacy.pages
     async for page in read(langfuse, window):
         yield page

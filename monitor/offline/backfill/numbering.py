@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from integrations.langfuse.client import Langfuse
-from integrations.langfuse.existing_scores import REVISION, StandingScore, standing_scores
+from integrations.langfuse.existing_scores import REVISION, ExistingScore, standing_scores
 from integrations.langfuse.scores import declared, score_id, scores_of
-from integrations.store.outbox import Outgoing, Waiting
+from integrations.store.outbox import PendingScore, ScoreRow
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.score_name import score_name
 from scoring.verdict.verdict import Verdict
@@ -29,7 +29,7 @@ class Numbered:
     """A verdict with its number, and its scores as they go into the outbox. ``stands``: it is there like that."""
 
     verdict: Verdict
-    scores: tuple[Outgoing, ...]
+    scores: tuple[ScoreRow, ...]
     revises: bool = False
     stands: bool = False
 
@@ -60,7 +60,7 @@ class Numbering:
         there = await standing_scores(self._langfuse, ids, v3=self._v3) if ids else {}
         return [self._numbered(verdict, there, at_ns) for verdict in verdicts]
 
-    async def overtaken_by(self, rows: Iterable[Waiting]) -> frozenset[str]:
+    async def overtaken_by(self, rows: Iterable[PendingScore]) -> frozenset[str]:
         """Ids of scores of which another word stands there that is not older than ours. Raises ``LangfuseError``."""
         bodies = {row.id: json.loads(row.body) for row in rows if row.body is not None}
         there = await standing_scores(self._langfuse, list(bodies), v3=self._v3) if bodies else {}
@@ -72,7 +72,7 @@ class Numbering:
         self.overtaken += len(found)
         return found
 
-    def _numbered(self, verdict: Verdict, there: Mapping[str, StandingScore], at_ns: int) -> Numbered:
+    def _numbered(self, verdict: Verdict, there: Mapping[str, ExistingScore], at_ns: int) -> Numbered:
         rubric, of = self._rubrics[verdict.rubric], _subject(verdict)
         known = {score: there[score] for name in self._names[rubric.id] if (score := score_id(of, name)) in there}
         bodies = {body["id"]: body for body in scores_of(verdict, rubric)}
@@ -84,20 +84,20 @@ class Numbering:
         verdict = replace(verdict, revision=revision)
         bodies = {body["id"]: body for body in scores_of(verdict, rubric)}
         gone = tuple(
-            Outgoing(id=score, at_ns=each.at_ns, body=None) for score, each in known.items() if score not in bodies
+            ScoreRow(id=score, at_ns=each.at_ns, body=None) for score, each in known.items() if score not in bodies
         )
         scores = (*_out(bodies, known, first_ns, stand=same), *gone)
         return Numbered(verdict=verdict, scores=scores, revises=not same, stands=same)
 
-    def _says(self, standing: StandingScore, body: Mapping[str, Any]) -> bool:
+    def _says(self, standing: ExistingScore, body: Mapping[str, Any]) -> bool:
         return standing.says(body, within=self._within.get(body["name"], 0.0))
 
 
 def _out(
-    bodies: Mapping[str, Mapping[str, Any]], known: Mapping[str, StandingScore], at_ns: int, *, stand: bool = False
-) -> tuple[Outgoing, ...]:
+    bodies: Mapping[str, Mapping[str, Any]], known: Mapping[str, ExistingScore], at_ns: int, *, stand: bool = False
+) -> tuple[ScoreRow, ...]:
     return tuple(
-        Outgoing(
+        ScoreRow(
             id=score, at_ns=known[score].at_ns if score in known else at_ns,
             body=json.dumps(body, separators=(",", ":"), allow_nan=False), stands=stand and score in known,
         )

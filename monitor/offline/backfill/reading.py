@@ -10,13 +10,13 @@ from functools import partial
 from typing import Final, TypeVar
 
 from integrations.langfuse import legacy, observations
-from integrations.langfuse.backoff import Patience
+from integrations.langfuse.backoff import Backoff
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError
 from integrations.langfuse.observations import Window
-from integrations.langfuse.probe import Server
+from integrations.langfuse.probe import LangfuseServer
 from integrations.raw import RawSpan
-from monitor.ingest.langfuse.listed_trace import Sighting
+from monitor.ingest.langfuse.listed_trace import ListedTrace
 from monitor.ingest.langfuse.rows import PERHAPS_ITS, UnreadError, spans_of
 
 __all__ = ["MOST_ATTEMPTS", "Reader", "UnreadError"]
@@ -34,12 +34,12 @@ class Reader:
     """
 
     langfuse: Langfuse
-    server: Server
+    server: LangfuseServer
     window: Window
     around_ns: int
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
-    async def spans(self, sighting: Sighting) -> list[RawSpan]:
+    async def spans(self, sighting: ListedTrace) -> list[RawSpan]:
         """The spans of a trace that begins in the window.
 
         Raises ``UnreadError`` for this trace, ``LangfuseError`` for what only a person can mend.
@@ -72,7 +72,7 @@ class Reader:
 
     async def patiently(self, ask: Callable[[], Awaitable[_Read]], *, most: int | None = None) -> _Read:
         """Ask again for as long as waiting may help; at most so often where it may be the question's fault."""
-        patience, attempts = Patience(random.random), 0
+        patience, attempts = Backoff(random.random), 0
         while True:
             try:
                 return await ask()

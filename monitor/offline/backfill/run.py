@@ -16,25 +16,25 @@ from typing import Any, Final
 
 from integrations.dialects import lift
 from integrations.langfuse.client import Langfuse
-from integrations.langfuse.probe import Server
-from integrations.otlp.wire.chunk import Origin
+from integrations.langfuse.probe import LangfuseServer
+from integrations.otlp.wire.chunk import ChunkOrigin
 from integrations.otlp.wire.encode import encode_spans
 from integrations.raw import RawSpan
-from integrations.store.sqlite import Finished, Store, StoredTurn
+from integrations.store.sqlite import FinishedTrace, Store, StoredTurn
 from monitor.config import Config
 from monitor.config.langfuse import LangfuseSink
-from monitor.config.match import Match
+from monitor.config.match import MatchSection
 from monitor.config.rubrics import configured
 from monitor.deliver.langfuse.score_rows import time_of
 from monitor.deliver.langfuse.sink import ScoresOut
-from monitor.evaluate.build import Answering
+from monitor.evaluate.build import EvaluationBackends
 from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.pipeline import Pipeline, one_by_one
 from monitor.evaluate.references.lookup import References
-from monitor.evaluate.result import Ending
-from monitor.evaluate.stages import Trials
+from monitor.evaluate.result import TraceResult
+from monitor.evaluate.stages import EvaluationStages
 from monitor.ingest.assembler import Closing
-from monitor.ingest.langfuse.listed_trace import Sighting
+from monitor.ingest.langfuse.listed_trace import ListedTrace
 from monitor.ingest.sampler import Sampler
 from monitor.route.router import Router
 from monitor.runtime.builders import conversations, docket, session_limits
@@ -42,7 +42,7 @@ from monitor.sessions.turns import SessionTurn
 from monitor.sessions.windows import SessionLimits
 from scoring.case.case import Case
 from scoring.case.extract import extract
-from scoring.status.export_snapshot import ExportStanding
+from scoring.status.export_snapshot import ExportSnapshot
 from scoring.trace.trace import Trace
 
 from .listing import OTHER
@@ -80,7 +80,7 @@ class Progress:
     unjudged: Counter[str] = field(default_factory=Counter)
 
 
-class Unobserved:
+class SilentScoreCounters:
     """Nobody counts: a run tells of itself."""
 
     def exported(self, _destination: str, _count: int, *, at_s: float | None = None) -> None: ...
@@ -94,9 +94,9 @@ def case_of(config: Config, spans: Sequence[RawSpan], references: References | N
     return case if references is None else replace(case, expected_outcome=references.find(case).value)
 
 
-def sampler_of(config: Config, wanted: Match) -> Sampler:
+def sampler_of(config: Config, wanted: MatchSection) -> Sampler:
     """Who draws: for sessions every trace is read. With a filter there are none, for they are of all their turns."""
-    return Sampler(config.sampling, whatever=config.sessions is not None and wanted == Match())
+    return Sampler(config.sampling, whatever=config.sessions is not None and wanted == MatchSection())
 
 
 class Backfill:
@@ -111,13 +111,13 @@ class Backfill:
         config: Config,
         *,
         job: str,
-        wanted: Match,
+        wanted: MatchSection,
         sink: LangfuseSink,
         langfuse: Langfuse,
-        server: Server,
+        server: LangfuseServer,
         reader: Reader,
         store: Store,
-        who: Answering,
+        who: EvaluationBackends,
         references: References | None,
         clock_ns: Callable[[], int],
         heard: Callable[[Progress], None],
@@ -125,20 +125,20 @@ class Backfill:
         self._config, self._job, self._wanted = config, job, wanted
         self._reader, self._store, self._heard = reader, store, heard
         self._held: dict[bytes, bytes] = {}
-        self._sessions = session_limits(config.sessions) if config.sessions and wanted == Match() else None
+        self._sessions = session_limits(config.sessions) if config.sessions and wanted == MatchSection() else None
         self._past: dict[bytes, PastSession] = {}
         self._torn: set[str] = set()
         sampler = sampler_of(config, wanted)
         hashed = config.sampling.randomness == "hashed"
-        self._origin = Origin(None, None, sampler.admission, hashed=hashed)
+        self._origin = ChunkOrigin(None, None, sampler.admission, hashed=hashed)
         rubrics = self._rubrics = configured(config)
         readable = server.scores_v3 or server.legacy_reads
         self.numbering = Numbering(langfuse, rubrics, v3=server.scores_v3) if readable else None
         self.scores_out = ScoresOut(
-            sink, langfuse=langfuse, store=store, rubrics=rubrics, counted=Unobserved(), clock_ns=clock_ns,
+            sink, langfuse=langfuse, store=store, rubrics=rubrics, counted=SilentScoreCounters(), clock_ns=clock_ns,
             overtaken=self.numbering.overtaken_by if self.numbering else None,
         )  # fmt: skip
-        trials = Trials(
+        trials = EvaluationStages(
             archive=self,
             sampler=sampler,
             router=Router(config.routes, config.scenarios, elsewhere=config.session_rubrics),
@@ -152,7 +152,7 @@ class Backfill:
         )
         self.progress = Progress()
 
-    async def judge(self, drawn: Sequence[Sighting]) -> None:
+    async def judge(self, drawn: Sequence[ListedTrace]) -> None:
         """Judge all of them, in their order. Raises ``LangfuseError``, ``StoreError`` and ``StoppedError``."""
         try:
             for sighting in drawn:
@@ -170,7 +170,7 @@ class Backfill:
         finally:
             await self._pipeline.close()
 
-    async def deliver(self) -> ExportStanding:
+    async def deliver(self) -> ExportSnapshot:
         """Wait until all scores are taken and read back, or given up; where they stand then. Raises as ``judge``."""
         while True:
             self._standing()
@@ -179,7 +179,7 @@ class Backfill:
                 return replace(self._standing(), waiting=0, unseen=0, dead=counts.dead)
             await asyncio.sleep(_PAUSE_S)
 
-    async def _take(self, sighting: Sighting) -> None:
+    async def _take(self, sighting: ListedTrace) -> None:
         try:
             spans = await self._reader.spans(sighting)
         except UnreadError as error:
@@ -187,7 +187,9 @@ class Backfill:
                 self._torn.add(sighting.session_id)
             self._skip(str(error))
             return
-        if self._wanted != Match() and not self._wanted.matches(await asyncio.to_thread(case_of, self._config, spans)):
+        if self._wanted != MatchSection() and not self._wanted.matches(
+            await asyncio.to_thread(case_of, self._config, spans)
+        ):
             self._skip(OTHER)
             return
         trace_id = bytes.fromhex(sighting.trace_id)
@@ -225,18 +227,18 @@ class Backfill:
         if self._held:
             await self._pipeline.pause(_PAUSE_S)
 
-    def _standing(self) -> ExportStanding:
+    def _standing(self) -> ExportSnapshot:
         standing = self.scores_out.standing()
         if standing.state == "stopped":
             raise StoppedError(standing.reason)
         return standing
 
-    async def _commit(self, ending: Ending) -> None:
+    async def _commit(self, ending: TraceResult) -> None:
         past = self._past.get(ending.trace_id) if ending.session else None
         numbered = await self._numbered(ending, time_of(ending) if past is None else past.ended_ns)
         verdicts = [each.verdict for each in numbered]
         await self._store.finish(
-            Finished(
+            FinishedTrace(
                 trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value,
                 completion=ending.completion, revision=ending.revision, story={**ending.story, "backfill": self._job},
                 verdicts=[verdict.to_json() for verdict in verdicts], closed_ns=ending.ended_ns,
@@ -259,7 +261,7 @@ class Backfill:
         if past is None:
             self._through()
 
-    async def _numbered(self, ending: Ending, at_ns: int) -> list[Numbered]:
+    async def _numbered(self, ending: TraceResult, at_ns: int) -> list[Numbered]:
         if self.numbering is None:
             return [Numbered.alone(verdict, self._rubrics[verdict.rubric], at_ns) for verdict in ending.verdicts]
         numbering = self.numbering

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from integrations.langfuse.observations import Window
 from integrations.store.sqlite import Store
 from monitor.ingest.assembler import Closing
-from monitor.sessions.windows import Identity, SessionLimits, Sessions, key_of
+from monitor.sessions.windows import Identity, SessionLimits, SessionWindows, key_of
 
 
 class HeldTurn(NamedTuple):
@@ -74,7 +74,7 @@ def bucket_of(identity: Identity) -> bytes:
 
 def last_session(identity: Identity, turns: Iterable[HeldTurn], limits: SessionLimits) -> PastSession:
     """The last session of these turns (at least one)."""
-    machine = Sessions(limits)
+    machine = SessionWindows(limits)
     joined: dict[bytes, list[HeldTurn]] = {}
     closings: dict[bytes, Closing] = {}
     at_ns = 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from integrations.provider.errors import Usage
-from monitor.evaluate.judge.observer import Unobserved
+from integrations.provider.errors import ProviderUsage
+from monitor.evaluate.judge.observer import SilentJudgeObserver
 
 
 @dataclass(slots=True)
-class Expense(Unobserved):
+class Expense(SilentJudgeObserver):
     """Hears of every request, of those that failed too. ``unpriced`` counts those of which no price is known."""
 
     requests: int = 0
@@ -20,7 +20,7 @@ class Expense(Unobserved):
     usd: float = 0.0
     unpriced: int = 0
 
-    def attempted(self, model: str, *, usage: Usage, failure: str | None, **_: object) -> None:  # noqa: ARG002  # as told
+    def attempted(self, model: str, *, usage: ProviderUsage, failure: str | None, **_: object) -> None:  # noqa: ARG002  # as told
         self.requests += 1
         self.failed += failure is not None
         self.input_tokens += usage.input_tokens

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TypeVar
 
-from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Judge, PostponedError
-from monitor.evaluate.evaluation import Hearing, Spent
+from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, JudgeBackendProtocol, PostponedError
+from monitor.evaluate.evaluation import Evaluation, Spent
 from monitor.evaluate.evaluator import Evaluator
 from scoring.questions.question import NoAnswer
 
@@ -55,7 +55,7 @@ def _next(items: Iterator[T]) -> tuple[T] | None:
     return next(((item,) for item in items), None)
 
 
-async def finish(evaluator: Evaluator, begin: Callable[[], Hearing], *, max_wait_s: float) -> Hearing:
+async def finish(evaluator: Evaluator, begin: Callable[[], Evaluation], *, max_wait_s: float) -> Evaluation:
     """A hearing at which nothing is open. While the judge is out of reach it waits, at most ``max_wait_s``.
 
     Raises ``JudgeOutError`` when the outage lasts, or the budget is spent.
@@ -85,13 +85,13 @@ async def finish(evaluator: Evaluator, begin: Callable[[], Hearing], *, max_wait
         await _until_back(judge, waits_until)
 
 
-def _admitted(judge: Judge | None) -> NoAnswer | None:
+def _admitted(judge: JudgeBackendProtocol | None) -> NoAnswer | None:
     if judge is not None and judge.outage is not None:
         raise PostponedError
     return None
 
 
-async def _until_back(judge: Judge | None, until: float) -> None:
+async def _until_back(judge: JudgeBackendProtocol | None, until: float) -> None:
     while judge is not None and (why := judge.outage) is not None:
         if why.startswith(LASTING) or time.monotonic() >= until:
             raise JudgeOutError(why)

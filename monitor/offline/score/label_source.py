@@ -10,7 +10,7 @@ import orjson
 from scoring.runs.calibration import Calibration
 from scoring.runs.label_line import LabelLine, LabelLineError, read_label
 
-from .lines import Line, lines
+from .lines import NumberedLine, lines
 
 MAX_LABEL_LINE = 2**20
 """Bytes of one label, far more than it needs."""
@@ -29,14 +29,14 @@ def read_labels(path: Path, calibration: Calibration, complain: Callable[[str], 
     return bad
 
 
-def _label(line: Line, *, with_verdicts: bool) -> LabelLine:
+def _label(line: NumberedLine, *, with_verdicts: bool) -> LabelLine:
     label = read_label(_parsed(line))
     if with_verdicts and not label.states_verdict:
         raise LabelLineError("verdict: is missing, and no file of verdicts is named")
     return label
 
 
-def _parsed(line: Line) -> object:
+def _parsed(line: NumberedLine) -> object:
     if line.text is None:
         raise LabelLineError(f"is longer than {MAX_LABEL_LINE} bytes")
     try:

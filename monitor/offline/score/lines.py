@@ -12,7 +12,7 @@ MAX_LINE = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class NumberedLine:
     """Line ``number`` (from 1), its bytes (``None`` when it is too long), and the bytes read so far with it."""
 
     number: int
@@ -20,7 +20,7 @@ class Line:
     read: int
 
 
-def lines(file: BinaryIO, limit: int = MAX_LINE) -> Iterator[Line]:
+def lines(file: BinaryIO, limit: int = MAX_LINE) -> Iterator[NumberedLine]:
     """Every line that is not blank. A byte order mark at the start of the file is no part of the first."""
     number = read = 0
     while chunk := file.readline(limit + 1):
@@ -33,6 +33,6 @@ def lines(file: BinaryIO, limit: int = MAX_LINE) -> Iterator[Line]:
             chunk = file.readline(limit)
             read += len(chunk)
         if too_long:
-            yield Line(number, None, read)
+            yield NumberedLine(number, None, read)
         elif chunk.strip():
-            yield Line(number, chunk, read)
+            yield NumberedLine(number, chunk, read)

@@ -14,7 +14,7 @@ import orjson
 from integrations.cases import CaseError, read_case
 from integrations.jsonl import line as json_line
 from monitor.config.match import task_of
-from monitor.evaluate.build import Answering
+from monitor.evaluate.build import EvaluationBackends
 from monitor.evaluate.evaluator import Evaluator
 from monitor.route.router import TASK_RUBRICS, Excluded, Route, Router
 from scoring.case.case import Case
@@ -26,8 +26,8 @@ from scoring.verdict.verdict import Verdict
 from .digest import case_digest
 from .duplicates import Duplicates
 from .in_flight import JudgeOutError, finish, in_order
-from .lines import MAX_LINE, Line
-from .tally import Tally
+from .lines import MAX_LINE, NumberedLine
+from .tally import ScoreTally
 from .wanted import Wanted
 
 
@@ -68,10 +68,10 @@ class Batch:
     by_task: bool
     repeat: int | None = None
     keep_outputs: bool = False
-    answering: Answering | None = None
+    answering: EvaluationBackends | None = None
     at_most: int = 1
     max_wait_s: float = 0.0
-    tally: Tally = field(default_factory=Tally)
+    tally: ScoreTally = field(default_factory=ScoreTally)
     _evaluator: Evaluator = field(init=False)
     _versions: dict[str, str] = field(init=False)
     _duplicates: Duplicates = field(default_factory=Duplicates)
@@ -81,7 +81,7 @@ class Batch:
         self._evaluator = Evaluator(self.rubrics, who.at_once, who.others) if who else Evaluator(self.rubrics)
         self._versions = {name: rubric.version for name, rubric in self.rubrics.items()}
 
-    def run(self, source: Iterable[Line], verdicts: Verdicts, progress: Callable[[int], None]) -> Tally:
+    def run(self, source: Iterable[NumberedLine], verdicts: Verdicts, progress: Callable[[int], None]) -> ScoreTally:
         """Judge everything; ``progress`` hears how many bytes have been read."""
         if self._evaluator.others is None:
             for line in source:
@@ -94,13 +94,15 @@ class Batch:
         self.tally.repeated = self._duplicates.count
         return self.tally
 
-    async def _run_in_flight(self, source: Iterable[Line], verdicts: Verdicts, progress: Callable[[int], None]) -> None:
+    async def _run_in_flight(
+        self, source: Iterable[NumberedLine], verdicts: Verdicts, progress: Callable[[int], None]
+    ) -> None:
         """The same with several cases in flight. A line is prepared when it is read: what stands, stands in order."""
 
         async def judged(tasks: Sequence[_Task]) -> list[tuple[_Task, tuple[Verdict, ...]]]:
             return [(task, await self._judge_waiting(task)) for task in tasks]
 
-        def done(line: Line, came: Sequence[tuple[_Task, tuple[Verdict, ...]]]) -> None:
+        def done(line: NumberedLine, came: Sequence[tuple[_Task, tuple[Verdict, ...]]]) -> None:
             for task, reached in came:
                 self._take(task, reached, verdicts)
             progress(line.read)
@@ -113,7 +115,7 @@ class Batch:
             if self.answering is not None:
                 await self.answering.close()
 
-    def _tasks(self, line: Line, verdicts: Verdicts) -> list[_Task]:
+    def _tasks(self, line: NumberedLine, verdicts: Verdicts) -> list[_Task]:
         """What is to be judged of a line: the verdicts that stand already are only counted."""
         if line.text is None:
             self._bad(f"line {line.number}: is longer than {MAX_LINE} bytes")

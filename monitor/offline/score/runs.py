@@ -11,7 +11,7 @@ from scoring.lexical.label import label
 from scoring.runs.aggregates import Accumulator, Aggregates
 from scoring.runs.sample import read_sample
 
-from .lines import Line
+from .lines import NumberedLine
 
 RUBRIC = "answer"
 MAX_RUNS = 1000
@@ -46,7 +46,7 @@ class Runs:
             said.append(f"verdicts are of several versions of the rubric: {', '.join(sorted(self._versions))}")
         return said
 
-    def read(self, source: str, lines: Iterable[Line]) -> None:
+    def read(self, source: str, lines: Iterable[NumberedLine]) -> None:
         """Take in a file, whose verdicts by other rubrics are counted and left out; ``UnusableError`` otherwise."""
         numbered: bool | None = None
         for line in lines:
@@ -77,7 +77,7 @@ class Runs:
         return self._runs.setdefault(name, Accumulator())
 
 
-def _verdict(line: Line) -> Mapping[str, object]:
+def _verdict(line: NumberedLine) -> Mapping[str, object]:
     if line.text is None:
         raise ValueError("is too long for a verdict")
     try:

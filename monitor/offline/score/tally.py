@@ -51,7 +51,7 @@ class Count:
 
 
 @dataclass(slots=True)
-class Tally:
+class ScoreTally:
     """All rubrics of a run, the lines that gave no verdict, and those that repeat a case id."""
 
     rubrics: dict[str, Count] = field(default_factory=dict)

@@ -15,10 +15,10 @@ from scoring.runs.verdict_fields import VerdictLineError
 from scoring.runs.verdict_line import VerdictLine, read_verdict
 
 from .duplicates import Duplicates
-from .lines import MAX_LINE, Line, lines
+from .lines import MAX_LINE, NumberedLine, lines
 
 
-class Tally(Protocol):
+class VerdictTally(Protocol):
     """What counts verdicts."""
 
     def add(self, line: VerdictLine, /) -> None:
@@ -41,7 +41,7 @@ class VerdictSource:
     repeated: int = 0
     _revisions: Revisions = field(default_factory=Revisions)
 
-    def read_into(self, tally: Tally, progress: Callable[[int], None]) -> None:
+    def read_into(self, tally: VerdictTally, progress: Callable[[int], None]) -> None:
         """Count every verdict that stands; ``progress`` hears the bytes read, twice the size of the file in all."""
         read = 0
         for line in self._lines():
@@ -66,11 +66,11 @@ class VerdictSource:
             tally.add(found)
         self.repeated = seen.count
 
-    def _lines(self) -> Iterator[Line]:
+    def _lines(self) -> Iterator[NumberedLine]:
         with self.path.open("rb", buffering=1 << 20) as file:
             yield from lines(file)
 
-    def _hear(self, line: Line) -> None:
+    def _hear(self, line: NumberedLine) -> None:
         """Take note of a line that revises another; every other is left to the second reading."""
         if line.text is None or b'"revision"' not in line.text:
             return
@@ -82,7 +82,7 @@ class VerdictSource:
             return  # the second reading says so
 
 
-def _parsed(line: Line) -> VerdictLine:
+def _parsed(line: NumberedLine) -> VerdictLine:
     if line.text is None:
         raise VerdictLineError(f"is longer than {MAX_LINE} bytes")
     try:

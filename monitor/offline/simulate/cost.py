@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scoring.status.judge_snapshot import JudgeStanding, Spending
+from scoring.status.judge_snapshot import JudgeSnapshot, Spending
 
 HOUR_S = 3_600
 DAY_S = 24 * HOUR_S
@@ -61,11 +61,11 @@ class Costs:
             self._whole.append(usd / float(verdict["sampling_probability"]))
             self._models[str(judge.get("model") or "unknown")] = None
 
-    def standing(self, now_ns: int) -> JudgeStanding:
+    def standing(self, now_ns: int) -> JudgeSnapshot:
         """The judge as a condition on its budget sees it; of its reach nothing is known, so nothing is wrong."""
         hour = now_ns // 10**9 // HOUR_S
         day = hour - hour % 24
-        return JudgeStanding(
+        return JudgeSnapshot(
             name="", models=(), outage=None, shares={}, under_way=0, waiting=0,
             spending=(
                 Spending(period="hour", spent_usd=self._hours.get(hour, 0.0), limit_usd=self.hour_usd),

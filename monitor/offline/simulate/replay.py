@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from monitor.alerting.details import Details, Watched, details
+from monitor.alerting.details import Details, WatchedWindow, details
 from monitor.alerting.observation import Key, Observation
 from monitor.alerting.watch import Watch
 from monitor.alerting.windows import Windows
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.incident import Incident, Incidents
-from scoring.alerts.observed import Facts
+from scoring.alerts.observed import Observed
 from scoring.status.status import Status
 
 from .cost import Costs, Judging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class ReplayedCourse:
     """How often each status was in force at one place, as shares of the ``looks`` since it was first heard of."""
 
     key: Key
@@ -35,14 +35,14 @@ class Replayed:
     begin_ns: int
     end_ns: int
     incidents: Sequence[Incident]
-    courses: Sequence[Course]
+    courses: Sequence[ReplayedCourse]
     judging: Judging
 
 
 class Replay:
     """Plays verdicts under a declaration. Events are as in a monitor; nobody is told of them."""
 
-    def __init__(self, declared: Declaration, watched: Mapping[str, Watched], costs: Costs) -> None:
+    def __init__(self, declared: Declaration, watched: Mapping[str, WatchedWindow], costs: Costs) -> None:
         self._watched, self._costs = watched, costs
         self._windows = Windows(declared.window_ns)
         self._watch = Watch(declared, self._windows)
@@ -100,7 +100,7 @@ class Replay:
     def _look(self, now_ns: int, *, counted: bool) -> None:
         found = {key: self._details_of(key, now_ns) for key in self._windows.keys()}  # noqa: SIM118 - not a dict
         self._grown.clear()
-        facts = Facts(now_ns=now_ns, judge=self._costs.standing(now_ns))
+        facts = Observed(now_ns=now_ns, judge=self._costs.standing(now_ns))
         for event in self._watch.look(facts, found, self._acceptable):
             self._incidents.hear(event)
         if counted:
@@ -113,11 +113,14 @@ class Replay:
         members = self._windows.members(key, now_ns)
         known = self._details.get(key)
         if known is None or key in self._grown or known[0] != len(members):
-            known = self._details[key] = (len(members), details(members, self._watched.get(key.rubric, Watched())))
+            known = self._details[key] = (
+                len(members),
+                details(members, self._watched.get(key.rubric, WatchedWindow())),
+            )
         return known[1]
 
-    def _courses(self) -> Iterable[Course]:
+    def _courses(self) -> Iterable[ReplayedCourse]:
         for key, looks in sorted(self._looks.items()):
             many = sum(looks.values())
             shares = {status: looks.get(status, 0) / many for status in Status}
-            yield Course(key=key, verdicts=self._verdicts.get(key, 0), looks=many, shares=shares)
+            yield ReplayedCourse(key=key, verdicts=self._verdicts.get(key, 0), looks=many, shares=shares)

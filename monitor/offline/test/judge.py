@@ -11,8 +11,8 @@ from functools import partial
 from integrations.cases import case_of
 from integrations.jsonl import line
 from monitor.config.match import task_of
-from monitor.config.model import RouteConfig
-from monitor.evaluate.build import Answering
+from monitor.config.model import RouteSection
+from monitor.evaluate.build import EvaluationBackends
 from monitor.evaluate.evaluator import Evaluator
 from monitor.offline.score.digest import case_digest
 from monitor.offline.score.in_flight import JudgeOutError, finish
@@ -25,7 +25,7 @@ from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Verdict
 
 
-class Judge:
+class TestJudge:
     """Rubrics are those ``chosen``; else those of the first configured route that matches; else the task's.
 
     A test whose task names no rubric is judged by ``dimensions``, as the seed has it, and one with a scenario by
@@ -37,11 +37,11 @@ class Judge:
     def __init__(
         self,
         rubrics: Mapping[str, Rubric],
-        routes: Sequence[RouteConfig],
+        routes: Sequence[RouteSection],
         scenarios: Mapping[str, dict[str, Json]],
         chosen: Sequence[str],
         *,
-        answering: Answering | None = None,
+        answering: EvaluationBackends | None = None,
         max_wait_s: float = 0.0,
     ) -> None:
         self._rubrics = rubrics

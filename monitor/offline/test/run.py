@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from integrations.agents.reply import AgentError, Reply, Request
+from integrations.agents.reply import AgentError, AgentReply, Request
 from integrations.jsonl import line
 from monitor.offline.score.digest import case_digest
-from scoring.runs.summary import NO_OUTPUT, Outcome, evaluated
+from scoring.runs.summary import NO_OUTPUT, RunSummary, evaluated
 from scoring.trace.instant import written
 from scoring.trace.span import Json
 
 from .answer import AnswerError, read_answer
-from .judge import Judge
+from .judge import TestJudge
 from .test_file import CASE_FIELDS
 
 UNREACHABLE_LIMIT = 3
@@ -30,7 +30,7 @@ class Agent(Protocol):
 
     async def __aenter__(self) -> Self: ...
     async def __aexit__(self, *_: object) -> None: ...
-    async def ask(self, request: Request) -> Reply: ...
+    async def ask(self, request: Request) -> AgentReply: ...
 
 
 class Results(Protocol):
@@ -40,15 +40,15 @@ class Results(Protocol):
     def append(self, result: Mapping[str, object]) -> None: ...
 
 
-class UnreachableError(Exception):
+class AgentUnreachableError(Exception):
     """The agent could not be asked anything at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class FinishedTest:
     """One test, run once: what is said of it, and its verdicts as the format page writes them."""
 
-    outcome: Outcome
+    outcome: RunSummary
     verdicts: Sequence[Mapping[str, object]] = ()
     resumed: bool = False
 
@@ -62,19 +62,19 @@ class Runner:
     """
 
     agent: Agent
-    judge: Judge
+    judge: TestJudge
     results: Results
     concurrency: int
     timeout_s: float
-    heard: Callable[[Finished], None] = lambda _: None
+    heard: Callable[[FinishedTest], None] = lambda _: None
     _reached: bool = field(default=False, init=False)
     _unreachable: int = field(default=0, init=False)
     _limit: int = field(default=UNREACHABLE_LIMIT, init=False)
 
-    async def run(self, tests: Sequence[Mapping[str, Json]], repeat: int = 1) -> list[Finished]:
+    async def run(self, tests: Sequence[Mapping[str, Json]], repeat: int = 1) -> list[FinishedTest]:
         """All results, by run and then in the order of the tests, whichever finished first."""
         todo = [(test, run) for run in range(1, repeat + 1) for test in tests]
-        found: list[Finished | None] = [None] * len(todo)
+        found: list[FinishedTest | None] = [None] * len(todo)
         self._limit = min(UNREACHABLE_LIMIT, len(todo))
         waiting = iter(enumerate(todo))
 
@@ -96,7 +96,7 @@ class Runner:
                 await self.judge.close()
         return [one for one in found if one is not None]
 
-    async def _test(self, test: Mapping[str, Json], run: int) -> Finished:
+    async def _test(self, test: Mapping[str, Json], run: int) -> FinishedTest:
         digest = case_digest(line(test), None)
         known = self.results.standing(str(test["id"]), run, digest)
         resumed = known is not None and known["case"] is not None
@@ -106,14 +106,14 @@ class Runner:
             said = {"id": test["id"], "run": run, "digest": digest, **said, "verdicts": verdicts}
             self.results.append(said)
         error = said["error"]
-        outcome = Outcome(
+        outcome = RunSummary(
             test=test,
             output=said["case"]["model_output"] if said["case"] is not None else None,
             evaluation=evaluated(verdicts) if error is None else NO_OUTPUT,
             error=error,
             run=run,
         )
-        return Finished(outcome=outcome, verdicts=verdicts, resumed=resumed)
+        return FinishedTest(outcome=outcome, verdicts=verdicts, resumed=resumed)
 
     async def _asked(self, test: Mapping[str, Json]) -> dict[str, Any]:
         """The part of a result that tells of the call: the case that came of it, or why none did."""
@@ -146,7 +146,7 @@ class Runner:
         self._reached |= not refused.unreachable
         self._unreachable += refused.unreachable
         if not self._reached and self._unreachable >= self._limit:
-            raise UnreachableError(refused.reason)
+            raise AgentUnreachableError(refused.reason)
 
 
 def _given(test: Mapping[str, Json]) -> dict[str, Json]:

@@ -15,7 +15,7 @@ _CREDIT_S: Final = 0.02
 """What may be waited for at most before anything more is done, however long nothing was waited for."""
 
 
-class Passing(Protocol):
+class RequestActivity(Protocol):
     """Whether requests are on their way."""
 
     @property
@@ -23,10 +23,10 @@ class Passing(Protocol):
     def wait(self, seconds: float, /) -> None: ...
 
 
-class GivingWay:
+class YieldToRequests:
     """Called by the judging thread wherever it may pause; returns at once where nobody is in a hurry."""
 
-    def __init__(self, passing: Passing, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, passing: RequestActivity, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._passing, self._clock_s = passing, clock_s
         self._credit_s = 0.0
         self._since_s = clock_s()

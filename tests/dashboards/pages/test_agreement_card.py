@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from dashboards.pages.agreement_card import agreement_card
 from scoring.result.result import Unavailable
-from scoring.runs.calibrated import Calibrated, Rate
+from scoring.runs.calibrated import Calibrated, ErrorRate
 from scoring.statistics.agreement import Confusion, Kappa
-from scoring.status.agreement_snapshot import AgreementStanding, QueueStanding
+from scoring.status.agreement_snapshot import AgreementSnapshot, AnnotationQueueSnapshot
 
 HOSTILE = "<script>alert(1)</script>"
 NOW = 1_790_000_000 * 10**9
@@ -16,14 +16,14 @@ MEASURED = Calibrated(
     rubric="qa", metric="pass", n=120, undecided=0, scale="binary", categories=(False, True),
     confusion=Confusion(((30, 10), (5, 75))),
     figures={
-        "raw_agreement": Rate(value=0.875, lower=0.8, upper=0.92, n=120),
+        "raw_agreement": ErrorRate(value=0.875, lower=0.8, upper=0.92, n=120),
         "kappa": Kappa(value=0.71, lower=0.58, upper=0.84, standard_error=0.06), "ac1": Unavailable(HOSTILE),
     },
 )  # fmt: skip
-AGREEMENT = AgreementStanding(
+AGREEMENT = AgreementSnapshot(
     source="Langfuse", read_s=NOW / 1e9 - 90, measured=(replace(MEASURED, metric=HOSTILE, n=500), MEASURED),
     passed_over={"no_verdict": 4, "own": 0}, corrections={"qa": 3}, corrected_passes={"qa": 2},
-    queue=QueueStanding(name=HOSTILE, reason="not found", put={"panel": 7}, left_out=2),
+    queue=AnnotationQueueSnapshot(name=HOSTILE, reason="not found", put={"panel": 7}, left_out=2),
 )  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def test_agreement_is_told_with_its_intervals_and_the_verdict_itself_first():
 
 
 def test_why_labels_cannot_be_read_is_said_and_without_labels_there_is_no_figure():
-    shown = agreement_card(AgreementStanding(source="Langfuse", reason=HOSTILE), NOW)
+    shown = agreement_card(AgreementSnapshot(source="Langfuse", reason=HOSTILE), NOW)
     assert "not read yet" in shown
     assert "No label" in shown
     assert "%" not in shown

@@ -6,7 +6,7 @@ from dashboards.pages.alerts_card import alerts_card
 from scoring.alerts.board import Posted, in_order
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
-from scoring.alerts.finding import Finding
+from scoring.alerts.finding import AlertFinding
 from scoring.alerts.lifecycle import Alert, Stage
 
 CRITICAL, WARNING, CHANGE, *_ = conditions(Declaration())
@@ -15,7 +15,7 @@ MINUTE_NS = 60 * 10**9
 
 def posted(condition=CRITICAL, stage=Stage.FIRING, *, muted=False, service="shop", since_ns=0, **found) -> Posted:
     labels = (("service", service), ("environment", "prod"), ("rubric", "qa"))
-    finding = Finding(labels=labels, breached=True, **{"said": "pass ratio 0.5", **found})
+    finding = AlertFinding(labels=labels, breached=True, **{"said": "pass ratio 0.5", **found})
     alert = Alert(
         condition=condition.id, labels=labels, stage=stage, since_ns=since_ns, breached_ns=since_ns, finding=finding
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboards.pages.export_card import export_card
-from scoring.status.export_snapshot import ExportStanding
+from scoring.status.export_snapshot import ExportSnapshot
 
 
 def test_there_is_no_card_without_a_destination():
@@ -11,7 +11,7 @@ def test_there_is_no_card_without_a_destination():
 
 
 def test_it_shows_what_waits_and_why_and_escapes_what_servers_say():
-    export = ExportStanding(
+    export = ExportSnapshot(
         destination="langfuse", state="stopped", reason="<script>401</script>", server="Langfuse <b>4</b>", project="P",
         waiting=1234, oldest_s=0.0, unseen=5, dead=6, last_success_s=None,
     )  # fmt: skip

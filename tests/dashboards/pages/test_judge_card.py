@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dashboards.pages.judge_card import judge_card
-from scoring.status.judge_snapshot import JudgeStanding, ModelStanding, Spending
+from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 
-HEALTHY = JudgeStanding(
-    name="openai/m", models=(ModelStanding(model="openai/m", circuit="closed"),), outage=None,
+HEALTHY = JudgeSnapshot(
+    name="openai/m", models=(JudgeModelSnapshot(model="openai/m", circuit="closed"),), outage=None,
     spending=(
         Spending(period="hour", spent_usd=1.234, limit_usd=2.0), Spending(period="day", spent_usd=9, limit_usd=None),
     ),
@@ -29,7 +29,9 @@ def test_a_judge_that_answers_shows_what_it_cost_and_what_waits():
 
 
 def test_why_a_judge_is_out_of_reach_is_told_and_cannot_be_markup():
-    down = ModelStanding(model="openai/m", circuit="open", reason="authentication failed: <script>alert(1)</script>")
+    down = JudgeModelSnapshot(
+        model="openai/m", circuit="open", reason="authentication failed: <script>alert(1)</script>"
+    )
     card = judge_card(replace(HEALTHY, models=(down, replace(down, circuit="half_open"))))
     assert '<span class="pill critical">out of reach</span>' in card
     assert '<span class="pill warning">being tried</span>' in card

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboards.pages.late_references_card import belated_card
-from scoring.status.late_reference_snapshot import BelatedStanding
+from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 
 HOSTILE = "<script>alert(1)</script>"
 NOW = 1_790_000_000 * 10**9
@@ -11,11 +11,11 @@ NOW = 1_790_000_000 * 10**9
 
 def test_where_none_came_late_there_is_no_card():
     assert belated_card(None, NOW) == ""
-    assert belated_card(BelatedStanding(state="off", reason="no Langfuse"), NOW) == ""
+    assert belated_card(LateReferenceSnapshot(state="off", reason="no Langfuse"), NOW) == ""
 
 
 def test_it_says_what_became_of_them_and_why_the_others_wait():
-    standing = BelatedStanding(
+    standing = LateReferenceSnapshot(
         state="retrying", reason=HOSTILE, waiting=1234, oldest_s=NOW / 1e9 - 60, given_up=5, revised=67, unchanged=8,
         failures=(("incomplete", 9), ("gone", 0)),
     )  # fmt: skip

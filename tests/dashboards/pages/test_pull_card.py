@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboards.pages.pull_card import pull_card
-from scoring.status.pull_snapshot import PullStanding
+from scoring.status.pull_snapshot import PullSnapshot
 
 HOSTILE = "<script>alert(1)</script>"
 NOW = 1_790_000_000 * 10**9
@@ -14,7 +14,7 @@ def test_where_nothing_is_read_there_is_no_card():
 
 
 def test_the_pull_says_how_far_it_has_come_and_why_it_rests():
-    pull = PullStanding(
+    pull = PullSnapshot(
         state="stopped", reason=HOSTILE, server="Langfuse 3", project="P", reads="legacy", pending=4, lag_s=90.0,
         read_s=NOW / 1e9 - 60, rows=1234, taken=56, errors=(("timeout", 2), ("refused", 0)),
     )  # fmt: skip

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dashboards.pages.html import escape, frame, security_policy
 from dashboards.pages.status_page import StatusPage, status_page
 from scoring.statistics.estimate import estimate
-from scoring.status.service_status import Standing
+from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy, Status, appraise
 
 NOW = 1_790_000_000 * 10**9
@@ -49,14 +49,14 @@ class Outline(HTMLParser):
         self.text.append(data)
 
 
-def standing(service="shop", environment="prod", rubric="qa", passes=20, failures=10) -> Standing:
+def standing(service="shop", environment="prod", rubric="qa", passes=20, failures=10) -> ServiceStatus:
     told = estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures)
-    return Standing(
+    return ServiceStatus(
         service=service, environment=environment, rubric=rubric, estimate=told, appraisal=appraise(told, Policy())
     )
 
 
-def page(*standings: Standing, failures=(), **changes) -> str:
+def page(*standings: ServiceStatus, failures=(), **changes) -> str:
     fields = {
         "overall": Status.WARNING, "standings": standings, "policy": Policy(), "window_s": 3600.0, "seen": 12345,
         "open": 3, "ended": {"scored": 12, "sampled_out": 12330}, "sampling_rate": 0.01, "version": "1.2.3",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboards.pages.span_tree import MOST, span_tree
-from dashboards.pages.trace_page import StoryPage, story_page
+from dashboards.pages.trace_page import TracePage, story_page
 from dashboards.pages.transcript import MOST_SAID, MOST_TURNS
 from scoring.case.case import Case, Utterance
 from scoring.trace.span import Span, SpanKind, ToolCall
@@ -44,7 +44,7 @@ def verdict(**more) -> dict:
 
 def page(**more) -> str:
     story = {"trace_id": TRACE, "name": "support", "reason": "scored", "verdicts": [verdict()], **more.pop("story", {})}
-    return story_page(StoryPage(**{"story": story, "happened": ["it ended"], "now_ns": NOW, **more}))
+    return story_page(TracePage(**{"story": story, "happened": ["it ended"], "now_ns": NOW, **more}))
 
 
 CASE = Case(case_id="1", model_output="sorry", transcript=(Utterance("Refund?", "user"), Utterance("No way!", "agent")))

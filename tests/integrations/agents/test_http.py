@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from integrations.agents.http import MAX_ANSWER, HttpAgent
-from integrations.agents.reply import AgentError, NoSuchAgentError, Reply, Request
+from integrations.agents.reply import AgentError, AgentReply, NoSuchAgentError, Request
 from tests.running import free_port
 
 
-async def ask(url: str, text: object = "hi", limit_s: float = 20) -> Reply:
+async def ask(url: str, text: object = "hi", limit_s: float = 20) -> AgentReply:
     async with HttpAgent(url, 2) as agent, asyncio.timeout(limit_s):
         return await agent.ask(Request(input=text, test_id="t-1", metadata={"team": "a"}))
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from integrations.dialects.fields import Fields, real, text, tokens, value
-from integrations.dialects.reading import Reading
+from integrations.dialects.reading import SpanReading
 from integrations.raw import AttributeValue, RawSpan
 from scoring.trace.span import Usage
 
@@ -18,11 +18,11 @@ FIELDS = Fields(
 )
 
 
-def _reading(attributes: dict[str, AttributeValue]) -> Reading:
+def _reading(attributes: dict[str, AttributeValue]) -> SpanReading:
     span = RawSpan(
         trace_id="1" * 32, span_id="a" * 16, parent_id=None, name="n", start_ns=1, end_ns=2, attributes=attributes
     )  # fmt: skip
-    return Reading(span)
+    return SpanReading(span)
 
 
 def test_what_no_attribute_tells_is_none_and_notes_nothing() -> None:

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import pytest
 
 from integrations.embed.remote import RemoteModel
-from integrations.provider.errors import Kind, ProviderError
+from integrations.provider.errors import ProviderError, ProviderErrorKind
 from integrations.provider.library import LiteLLM
 from tests.fakes import openai
 
@@ -71,17 +71,17 @@ async def test_what_is_no_vector_for_each_text_is_a_bad_answer(model, provider, 
     provider.will(behaviour)
     with pytest.raises(ProviderError) as told:
         await model.embed(["a", "b"])
-    assert told.value.kind is Kind.BAD_ANSWER
+    assert told.value.kind is ProviderErrorKind.BAD_ANSWER
 
 
 FAILURES = [
-    (openai.unauthorised, Kind.AUTHENTICATION_FAILED),
-    (openai.no_model, Kind.MODEL_NOT_FOUND),
-    (openai.no_credit, Kind.CREDIT_EXHAUSTED),
-    (lambda: openai.too_many("7"), Kind.RATE_LIMITED),
-    (openai.too_long, Kind.CONTEXT_OVERFLOW),
-    (openai.page, Kind.OVERLOADED),
-    (openai.resets, Kind.UNREACHABLE),
+    (openai.unauthorised, ProviderErrorKind.AUTHENTICATION_FAILED),
+    (openai.no_model, ProviderErrorKind.MODEL_NOT_FOUND),
+    (openai.no_credit, ProviderErrorKind.CREDIT_EXHAUSTED),
+    (lambda: openai.too_many("7"), ProviderErrorKind.RATE_LIMITED),
+    (openai.too_long, ProviderErrorKind.CONTEXT_OVERFLOW),
+    (openai.page, ProviderErrorKind.OVERLOADED),
+    (openai.resets, ProviderErrorKind.UNREACHABLE),
 ]
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from integrations.judge.client import JudgeClient, Model, Price
-from integrations.provider.errors import Kind, ProviderError
+from integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
+from integrations.provider.errors import ProviderError, ProviderErrorKind
 from integrations.provider.library import LiteLLM
 from tests.fakes import openai as fake
 
@@ -37,7 +37,7 @@ async def client():
 
 
 def model(provider, **more):
-    return Model(**{"name": "openai/gpt-4o-mini", "api_base": provider.url, "api_key": "sk-very-secret", **more})
+    return JudgeModel(**{"name": "openai/gpt-4o-mini", "api_base": provider.url, "api_key": "sk-very-secret", **more})
 
 
 async def test_it_asks_once_and_tells_what_was_said_and_used(client, provider):
@@ -65,8 +65,8 @@ async def test_an_answer_may_be_as_long_as_the_request_says_and_a_seed_is_not_ne
 
 
 async def test_a_price_is_the_configured_one_or_the_known_one_or_not_known(client, provider):
-    assert await client.price(model(provider)) == Price(input_usd_per_million=0.15, output_usd_per_million=0.6)
-    own = Price(input_usd_per_million=10, output_usd_per_million=100)
+    assert await client.price(model(provider)) == TokenPrice(input_usd_per_million=0.15, output_usd_per_million=0.6)
+    own = TokenPrice(input_usd_per_million=10, output_usd_per_million=100)
     assert await client.price(model(provider, price=own)) == own
     completion = await client.complete(Request(), model(provider, price=own))
     assert completion.usage.cost_usd == pytest.approx(100 * 10e-6 + 3 * 100e-6)
@@ -83,16 +83,16 @@ async def test_a_refusal_is_paid_for(client, provider):
     provider.will(fake.refuses())
     with pytest.raises(ProviderError) as raised:
         await client.complete(Request(), model(provider))
-    assert raised.value.kind is Kind.CONTENT_REFUSED
+    assert raised.value.kind is ProviderErrorKind.CONTENT_REFUSED
     assert raised.value.usage.cost_usd > 0
 
 
 @pytest.mark.parametrize(
     ("more", "kind"),
     [
-        ({"api_base": "http://127.0.0.1:9/v1"}, Kind.UNREACHABLE),
-        ({"api_base": "http://no-such-host.invalid/v1"}, Kind.UNREACHABLE),
-        ({"name": "nobody/anything"}, Kind.MODEL_NOT_FOUND),
+        ({"api_base": "http://127.0.0.1:9/v1"}, ProviderErrorKind.UNREACHABLE),
+        ({"api_base": "http://no-such-host.invalid/v1"}, ProviderErrorKind.UNREACHABLE),
+        ({"name": "nobody/anything"}, ProviderErrorKind.MODEL_NOT_FOUND),
     ],
 )
 async def test_what_cannot_be_reached_or_is_not_known_is_told_apart(client, provider, more, kind):
@@ -104,11 +104,11 @@ async def test_what_cannot_be_reached_or_is_not_known_is_told_apart(client, prov
 async def test_another_providers_protocol_fails_by_the_same_names(client, provider):
     other = {"name": "anthropic/claude-sonnet-4-5", "timeout_s": 5.0}
     for behaviour, kind in (
-        (fake.unauthorised(), Kind.AUTHENTICATION_FAILED),
-        (fake.too_many("5"), Kind.RATE_LIMITED),
-        (fake.error(529, "overloaded"), Kind.OVERLOADED),
-        (fake.error(400, "Your credit balance is too low to access the API."), Kind.CREDIT_EXHAUSTED),
-        (fake.raw(b"<html>"), Kind.BAD_ANSWER),
+        (fake.unauthorised(), ProviderErrorKind.AUTHENTICATION_FAILED),
+        (fake.too_many("5"), ProviderErrorKind.RATE_LIMITED),
+        (fake.error(529, "overloaded"), ProviderErrorKind.OVERLOADED),
+        (fake.error(400, "Your credit balance is too low to access the API."), ProviderErrorKind.CREDIT_EXHAUSTED),
+        (fake.raw(b"<html>"), ProviderErrorKind.BAD_ANSWER),
     ):
         provider.will(behaviour)
         with pytest.raises(ProviderError) as raised:

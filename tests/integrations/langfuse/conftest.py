@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from integrations.langfuse.budget import Budget
+from integrations.langfuse.budget import RequestBudget
 from integrations.langfuse.client import Access, Langfuse
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
 
@@ -24,9 +24,9 @@ async def client(fake: FakeLangfuse) -> AsyncIterator[Callable[..., Langfuse]]:
     """Makes clients of the fake; ends them."""
     made: list[Langfuse] = []
 
-    def make(*, secret_key: str = SECRET_KEY, timeout_s: float = 5.0, budget: Budget | None = None) -> Langfuse:
+    def make(*, secret_key: str = SECRET_KEY, timeout_s: float = 5.0, budget: RequestBudget | None = None) -> Langfuse:
         access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=secret_key)
-        made.append(Langfuse(access, budget=budget or Budget(UNBOUNDED), timeout_s=timeout_s))
+        made.append(Langfuse(access, budget=budget or RequestBudget(UNBOUNDED), timeout_s=timeout_s))
         return made[-1]
 
     yield make

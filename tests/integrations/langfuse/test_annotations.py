@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from integrations.langfuse.annotations import PAGE, read_annotations, value_of
-from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from tests.fakes.langfuse.server import Mode, answer, stamp, too_many
 
 DAY_NS = 86_400 * 10**9
@@ -89,7 +89,7 @@ async def test_a_refusal_in_the_middle_is_told(fake, client):
     fake.fails(lambda _: None, lambda _: too_many(1))
     with pytest.raises(LangfuseError) as told:
         await read(client, v3=True)
-    assert told.value.kind is Kind.RATE_LIMITED
+    assert told.value.kind is LangfuseErrorKind.RATE_LIMITED
 
 
 def test_recorded_annotations_and_corrections_are_read_as_they_were_meant(shared):

@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.langfuse.budget import Budget
+from integrations.langfuse.budget import RequestBudget
 
 
 class Clock:
@@ -20,9 +20,9 @@ class Clock:
         self.now += seconds
 
 
-def paced(per_minute: float) -> tuple[Budget, Clock]:
+def paced(per_minute: float) -> tuple[RequestBudget, Clock]:
     clock = Clock()
-    return Budget(per_minute, now_s=lambda: clock.now, sleep=clock.sleep), clock
+    return RequestBudget(per_minute, now_s=lambda: clock.now, sleep=clock.sleep), clock
 
 
 @given(per_minute=st.floats(1, 1000), pauses=st.lists(st.floats(0, 5), max_size=200))

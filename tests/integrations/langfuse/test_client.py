@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integrations.langfuse.client import Access, encoded
-from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from tests.fakes.langfuse import server as langfuse
 from tests.fakes.langfuse.server import error
 
@@ -15,22 +15,22 @@ SCORE = {"id": "s1", "traceId": "a" * 32, "name": "qa_score", "value": 1, "dataT
 @pytest.mark.parametrize(
     ("fault", "kind", "passing"),
     [
-        (error(400, "Invalid request data"), Kind.REFUSED, False),
-        (error(401, "Invalid credentials."), Kind.KEYS_REFUSED, False),
-        (langfuse.suspended(), Kind.FORBIDDEN, False),
-        (error(404, "not here"), Kind.NOT_FOUND, False),
-        (langfuse.page(), Kind.NOT_FOUND, False),
-        (langfuse.gone(), Kind.GONE, False),
-        (langfuse.too_large(), Kind.TOO_LARGE, False),
-        (langfuse.resources(), Kind.TOO_EXPENSIVE, True),
-        (langfuse.rate_limited(0), Kind.RATE_LIMITED, True),
-        (langfuse.store_away(), Kind.SERVER_ERROR, True),
-        (langfuse.database_away(), Kind.SERVER_ERROR, True),
-        (langfuse.proxy_page(), Kind.SERVER_ERROR, True),
-        (langfuse.login_page(), Kind.NOT_LANGFUSE, True),
-        (langfuse.hangs(), Kind.TIMEOUT, True),
-        (langfuse.resets(), Kind.UNREACHABLE, True),
-        (langfuse.resets(20), Kind.UNREACHABLE, True),
+        (error(400, "Invalid request data"), LangfuseErrorKind.REFUSED, False),
+        (error(401, "Invalid credentials."), LangfuseErrorKind.KEYS_REFUSED, False),
+        (langfuse.suspended(), LangfuseErrorKind.FORBIDDEN, False),
+        (error(404, "not here"), LangfuseErrorKind.NOT_FOUND, False),
+        (langfuse.page(), LangfuseErrorKind.NOT_FOUND, False),
+        (langfuse.gone(), LangfuseErrorKind.GONE, False),
+        (langfuse.too_large(), LangfuseErrorKind.TOO_LARGE, False),
+        (langfuse.resources(), LangfuseErrorKind.TOO_EXPENSIVE, True),
+        (langfuse.rate_limited(0), LangfuseErrorKind.RATE_LIMITED, True),
+        (langfuse.store_away(), LangfuseErrorKind.SERVER_ERROR, True),
+        (langfuse.database_away(), LangfuseErrorKind.SERVER_ERROR, True),
+        (langfuse.proxy_page(), LangfuseErrorKind.SERVER_ERROR, True),
+        (langfuse.login_page(), LangfuseErrorKind.NOT_LANGFUSE, True),
+        (langfuse.hangs(), LangfuseErrorKind.TIMEOUT, True),
+        (langfuse.resets(), LangfuseErrorKind.UNREACHABLE, True),
+        (langfuse.resets(20), LangfuseErrorKind.UNREACHABLE, True),
     ],
 )
 async def test_each_way_of_going_wrong_has_its_name(fake, client, fault, kind, passing):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.probe import probe, release_of, version_of
 from tests.fakes.langfuse.server import Mode, answer, error, login_page
 
@@ -37,12 +37,12 @@ async def test_a_server_whose_database_is_away_still_names_its_version(fake, cli
 async def test_wrong_keys_are_told_from_a_wrong_address(fake, client):
     with pytest.raises(LangfuseError) as refused:
         await probe(client(secret_key="sk-lf-other"))
-    assert refused.value.kind is Kind.KEYS_REFUSED
+    assert refused.value.kind is LangfuseErrorKind.KEYS_REFUSED
     for other in (login_page(), lambda _: answer({"hello": "world"})):
         fake.fails(other)
         with pytest.raises(LangfuseError) as refused:
             await probe(client())
-        assert refused.value.kind is Kind.NOT_LANGFUSE
+        assert refused.value.kind is LangfuseErrorKind.NOT_LANGFUSE
 
 
 async def test_keys_without_a_project_are_told_what_they_lack(fake, client):

@@ -7,7 +7,7 @@ import json
 import httpx
 import pytest
 
-from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.queues import holds, put, queues_named
 from tests.fakes.langfuse.queues import queues
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse
@@ -42,7 +42,7 @@ async def test_what_was_put_in_is_found_again_however_much_came_after_it(fake, c
 async def test_a_queue_that_is_gone_is_told(fake, client):
     with pytest.raises(LangfuseError) as told:
         await put(client(), "gone", "t0", "TRACE")
-    assert told.value.kind is Kind.NOT_FOUND
+    assert told.value.kind is LangfuseErrorKind.NOT_FOUND
 
 
 def test_the_fake_answers_as_the_recorded_server_did(shared, fake):

@@ -10,9 +10,9 @@ import pytest
 from integrations.delivery_errors import RefusedError
 from integrations.notify.alertmanager import ENDS_AFTER_S, Alertmanager, alertmanager_body
 from integrations.post import Poster
-from scoring.alerts.lifecycle import Turn
-from scoring.notices.daily_report import Report
-from scoring.notices.notice import Kind, Notice
+from scoring.alerts.lifecycle import AlertTransition
+from scoring.notices.daily_report import DailyReportText
+from scoring.notices.notice import Notice, NoticeKind
 from scoring.notices.text import Wording
 from tests.alert_events import MINUTE_NS, TRACES, event
 from tests.alertmanager import alertmanager
@@ -24,7 +24,7 @@ LABELS = {"alertname": "SidejudgePassRateCritical", "severity": "critical", "ser
           "environment": "production", "rubric": "qa", "pod": "a-1"}  # fmt: skip
 
 
-def notice(*events, kind=Kind.ALERT):
+def notice(*events, kind=NoticeKind.ALERT):
     return Notice(id="n-1", kind=kind, at_ns=events[0].at_ns if events else time.time_ns(), events=events)
 
 
@@ -65,10 +65,10 @@ async def test_a_real_one_takes_an_alert_passes_it_on_once_and_then_its_end(real
     assert alert["generatorURL"] == f"https://t.example/{TRACES[0]}"
     # Refreshed, and delivered twice after a crash: still one alert, one page.
     for _ in range(3):
-        await told.send(notice(firing, kind=Kind.REFRESH))
-    over = now_event(turn=Turn.RESOLVED, number=2, since_ns=firing.since_ns)
+        await told.send(notice(firing, kind=NoticeKind.REFRESH))
+    over = now_event(turn=AlertTransition.RESOLVED, number=2, since_ns=firing.since_ns)
     await told.send(notice(over))
-    await told.send(notice(over, kind=Kind.REFRESH))
+    await told.send(notice(over, kind=NoticeKind.REFRESH))
     await until(lambda: len(passed_on(hook, "resolved", **mark)) == 1)
     assert running.alerts(pod="a-1") == []
     assert len(passed_on(hook, "firing", **mark)) == 1
@@ -79,7 +79,9 @@ async def test_the_end_of_an_alert_that_stands_lies_ahead_and_moves_with_each_re
     start_ns = time.time_ns()
     ends = []
     for clock_ns in (start_ns, start_ns + 60 * 10**9):
-        await sender(running.url, {"pod": "b"}, lambda at=clock_ns: at).send(notice(now_event(), kind=Kind.REFRESH))
+        await sender(running.url, {"pod": "b"}, lambda at=clock_ns: at).send(
+            notice(now_event(), kind=NoticeKind.REFRESH)
+        )
         await until(lambda: bool(running.alerts(pod="b")))
         ends.append(running.alerts(pod="b")[0]["endsAt"])
     assert ends[0] < ends[1]
@@ -90,7 +92,7 @@ async def test_alerts_of_two_monitors_do_not_end_each_other_when_a_label_tells_t
     running, _ = real
     for pod in ("c-1", "c-2"):
         await sender(running.url, {"pod": pod, "app": "c"}).send(notice(now_event()))
-    over = now_event(turn=Turn.RESOLVED, number=2)
+    over = now_event(turn=AlertTransition.RESOLVED, number=2)
     await sender(running.url, {"pod": "c-1", "app": "c"}).send(notice(over))
     await until(lambda: [a["labels"]["pod"] for a in running.alerts(app="c")] == ["c-2"])
 
@@ -99,7 +101,7 @@ async def test_an_alert_that_cannot_be_told_any_more_stands_and_says_so(real):
     running, _ = real
     told = sender(running.url, {"pod": "d"})
     await told.send(notice(now_event()))
-    await told.send(notice(now_event(turn=Turn.UNKNOWN, number=2, examples=())))
+    await told.send(notice(now_event(turn=AlertTransition.UNKNOWN, number=2, examples=())))
     (alert,) = running.alerts(pod="d")
     assert alert["annotations"]["summary"].startswith("Not known any more: ")
     assert alert["labels"]["alertname"] == "SidejudgePassRateCritical"
@@ -107,7 +109,7 @@ async def test_an_alert_that_cannot_be_told_any_more_stands_and_says_so(real):
 
 async def test_a_test_is_an_alert_that_ends_soon_by_itself(real):
     running, _ = real
-    await sender(running.url, {"pod": "e"}).send(Notice(id="t", kind=Kind.TEST, at_ns=time.time_ns()))
+    await sender(running.url, {"pod": "e"}).send(Notice(id="t", kind=NoticeKind.TEST, at_ns=time.time_ns()))
     (alert,) = running.alerts(pod="e")
     assert alert["labels"]["alertname"] == "SidejudgeTest"
 
@@ -134,7 +136,7 @@ async def test_a_token_is_sent_as_bearer():
 
 
 def test_a_report_is_no_alert_and_nothing_is_sent():
-    report = Notice(id="r", kind=Kind.REPORT, at_ns=1, report=Report(begin_ns=0, end_ns=1))
+    report = Notice(id="r", kind=NoticeKind.REPORT, at_ns=1, report=DailyReportText(begin_ns=0, end_ns=1))
     assert alertmanager_body(report, LINKED, {}, 1) is None
 
 

@@ -13,9 +13,9 @@ from integrations.post import Poster
 from monitor.alerting.notify.build import MOST_IN_A_MESSAGE
 from scoring.alerts.condition import Severity
 from scoring.alerts.event import Example
-from scoring.alerts.lifecycle import Turn
-from scoring.notices.daily_report import Report, WeakMetric
-from scoring.notices.notice import Kind, Notice
+from scoring.alerts.lifecycle import AlertTransition
+from scoring.notices.daily_report import DailyReportText, WeakMetric
+from scoring.notices.notice import Notice, NoticeKind
 from scoring.notices.text import Wording
 from tests.alert_events import SINCE_NS, TRACES, event
 from tests.fakes.receiver import receiving
@@ -25,7 +25,7 @@ CONTROL = re.compile(r"<[^>]*>")
 
 
 def alert(**changes):
-    return Notice(id="n-1", kind=Kind.ALERT, at_ns=SINCE_NS, events=(event(**changes),))
+    return Notice(id="n-1", kind=NoticeKind.ALERT, at_ns=SINCE_NS, events=(event(**changes),))
 
 
 def message(notice, wording=LINKED):
@@ -51,14 +51,14 @@ async def test_an_alert_is_a_header_and_a_section_for_each_paragraph():
 
 
 def test_each_turn_has_its_sign():
-    assert message(alert(turn=Turn.RESOLVED))["text"].startswith("✅ Resolved: ")
-    assert message(alert(turn=Turn.UNKNOWN))["text"].startswith("⚪ Not known any more: ")
+    assert message(alert(turn=AlertTransition.RESOLVED))["text"].startswith("✅ Resolved: ")
+    assert message(alert(turn=AlertTransition.UNKNOWN))["text"].startswith("⚪ Not known any more: ")
 
 
 def test_several_alerts_are_one_message_under_the_sign_of_the_worst():
     mild = event(severity=Severity.WARNING, condition="pass_rate_warning", title="Fewer traces pass than should")
-    over = event(turn=Turn.RESOLVED, condition="blocker_rate", examples=())
-    group = Notice(id="n", kind=Kind.GROUP, at_ns=SINCE_NS, events=(over, mild, event()))
+    over = event(turn=AlertTransition.RESOLVED, condition="blocker_rate", examples=())
+    group = Notice(id="n", kind=NoticeKind.GROUP, at_ns=SINCE_NS, events=(over, mild, event()))
     said = message(group)
     assert said["text"] == "🔴 3 alerts: 1 critical, 1 warning, 1 resolved"
     _, critical, warning, resolved = texts(said)
@@ -66,7 +66,7 @@ def test_several_alerts_are_one_message_under_the_sign_of_the_worst():
     assert f"<https://t.example/{TRACES[0]}?a=1&amp;b=2|open>" in critical
     assert warning.startswith("Warning: Fewer traces pass")
     assert resolved.startswith("Resolved: ")
-    ended = Notice(id="n", kind=Kind.GROUP, at_ns=SINCE_NS, events=(over, over))
+    ended = Notice(id="n", kind=NoticeKind.GROUP, at_ns=SINCE_NS, events=(over, over))
     assert message(ended)["text"] == "✅ 2 alerts: 2 resolved"
 
 
@@ -74,7 +74,7 @@ def test_several_alerts_are_one_message_under_the_sign_of_the_worst():
 def test_a_large_group_keeps_to_the_limits_whatever_it_tells(name, reason):
     examples = (Example(trace_id="ab", reason=reason, composite=0.1, closed_ns=1),)
     events = (event(labels=(("service", name), ("rubric", "qa")), examples=examples, said=reason),) * MOST_IN_A_MESSAGE
-    said = message(Notice(id="n", kind=Kind.GROUP, at_ns=SINCE_NS, events=events))
+    said = message(Notice(id="n", kind=NoticeKind.GROUP, at_ns=SINCE_NS, events=events))
     within_limits(said)
     assert len(said["blocks"]) == 1 + MOST_IN_A_MESSAGE, "nothing is left out"
 
@@ -103,8 +103,8 @@ def test_a_message_keeps_to_the_limits_whatever_it_tells(name, reason):
 def test_a_long_report_keeps_to_the_limits():
     weak = WeakMetric(service="s" * 200, environment="<" * 200, rubric="qa", metric="m" * 60, mean=0.5, n=1,
                       acceptable=0.9, higher_is_better=True)  # fmt: skip
-    report = Report(begin_ns=0, end_ns=SINCE_NS, weakest=(weak,) * 60, firing=("&" * 300,) * 60)
-    within_limits(message(Notice(id="r", kind=Kind.REPORT, at_ns=SINCE_NS, report=report)))
+    report = DailyReportText(begin_ns=0, end_ns=SINCE_NS, weakest=(weak,) * 60, firing=("&" * 300,) * 60)
+    within_limits(message(Notice(id="r", kind=NoticeKind.REPORT, at_ns=SINCE_NS, report=report)))
 
 
 def within_limits(said):

@@ -11,14 +11,14 @@ import pytest
 import integrations.notify.webhook
 from integrations.notify.webhook import Webhook, signature
 from integrations.post import Poster
-from scoring.notices.notice import Kind, Notice
+from scoring.notices.notice import Notice, NoticeKind
 from scoring.notices.text import Wording
 from tests.alert_events import SINCE_NS, TRACES, event
 from tests.fakes.receiver import receiving
 
 README = Path(integrations.notify.webhook.__file__).with_name("README.md")
 LINKED = Wording(trace_url="https://t.example/{trace_id}", runbooks="https://r.example")
-ALERT = Notice(id="n-1", kind=Kind.ALERT, at_ns=SINCE_NS, events=(event(),))
+ALERT = Notice(id="n-1", kind=NoticeKind.ALERT, at_ns=SINCE_NS, events=(event(),))
 
 
 @pytest.fixture

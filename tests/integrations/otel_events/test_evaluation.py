@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from integrations.otel_events.evaluation import MAX_EXPLANATION, evaluations, tell
-from integrations.otel_events.judged import Judged
+from integrations.otel_events.judged import EvaluationSubject
 from integrations.otel_events.providers import telemetry
 from integrations.otel_events.request import LOGS
 from scoring.case.case import Case
@@ -65,7 +65,7 @@ def test_the_composite_says_whether_it_passed():
 def test_an_event_stands_in_the_trace_that_was_judged_and_tells_what_makes_scores_comparable():
     made = telemetry(version="1", environment=None, clock_ns=lambda: 7)
     rubric = RUBRICS["qa"]
-    judged = Judged(case_id=TRACE, trace_id=TRACE, root_span_id="b" * 16)
+    judged = EvaluationSubject(case_id=TRACE, trace_id=TRACE, root_span_id="b" * 16)
     count = tell(made.logger, judged, verdict(rubric), rubric, at_ns=5, own_trace_id="c" * 32)
     records = [item.log_record for item in made.events.take(99)]
     assert len(records) == count > 1
@@ -82,7 +82,9 @@ def test_a_verdict_on_a_session_stands_in_no_trace_and_can_still_be_sent():
     made = telemetry(version="1", environment=None, clock_ns=lambda: 7)
     rubric = RUBRICS["qa"]
     session = replace(verdict(rubric), trace_id=None, case_id="d" * 32, session_id="s-1")
-    tell(made.logger, Judged(case_id="d" * 32, session_id="s-1"), session, rubric, at_ns=5, own_trace_id=None)
+    tell(
+        made.logger, EvaluationSubject(case_id="d" * 32, session_id="s-1"), session, rubric, at_ns=5, own_trace_id=None
+    )
     items = made.events.take(99)
     assert {item.log_record.trace_id for item in items} == {0}
     assert {item.log_record.attributes["sidejudge.judged.session_id"] for item in items} == {"s-1"}

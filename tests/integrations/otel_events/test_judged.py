@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.otel_events.judged import Judged
+from integrations.otel_events.judged import EvaluationSubject
 
 
 def test_a_trace_with_its_root_span_can_be_linked():
-    context = Judged(case_id="c", trace_id="0" * 31 + "a", root_span_id="0" * 15 + "b").context
+    context = EvaluationSubject(case_id="c", trace_id="0" * 31 + "a", root_span_id="0" * 15 + "b").context
     assert (context.is_valid, context.trace_id, context.span_id, context.is_remote) == (True, 10, 11, True)
 
 
@@ -21,12 +21,12 @@ def test_a_trace_with_its_root_span_can_be_linked():
     ],
 )  # fmt: skip
 def test_whatever_else_has_no_place_in_a_trace(trace_id, span_id):
-    assert not Judged(case_id="c", trace_id=trace_id, root_span_id=span_id).context.is_valid
+    assert not EvaluationSubject(case_id="c", trace_id=trace_id, root_span_id=span_id).context.is_valid
 
 
 def test_attributes_name_what_is_known_and_are_bounded():
-    assert Judged(case_id="t" * 3, trace_id="t" * 3).attributes == {"sidejudge.judged.trace_id": "ttt"}
-    told = Judged(case_id="k" * 999, session_id="s\ud800", service="shop", environment="").attributes
+    assert EvaluationSubject(case_id="t" * 3, trace_id="t" * 3).attributes == {"sidejudge.judged.trace_id": "ttt"}
+    told = EvaluationSubject(case_id="k" * 999, session_id="s\ud800", service="shop", environment="").attributes
     assert len(told["sidejudge.judged.case_id"]) <= 201
     assert told["sidejudge.judged.session_id"] == "s?"
     assert "sidejudge.judged.environment" not in told

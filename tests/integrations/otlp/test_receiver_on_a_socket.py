@@ -10,7 +10,7 @@ import socket
 import pytest
 import uvicorn
 
-from integrations.otlp.server.receiver import Receiver
+from integrations.otlp.server.receiver import OtlpReceiver
 from integrations.otlp.wire.receipt import Receipt
 
 HEAD = "POST /v1/traces HTTP/1.1\r\nHost: test\r\nContent-Type: application/x-protobuf\r\n"
@@ -24,7 +24,7 @@ async def served():
         taken.append(body)
         return Receipt()
 
-    receiver = Receiver(consume, max_bytes=100_000)
+    receiver = OtlpReceiver(consume, max_bytes=100_000)
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(receiver, http="httptools", ws="none", lifespan="off", access_log=False, log_config=None)
     server = uvicorn.Server(config)

@@ -9,7 +9,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from integrations.prometheus.counted import Counted
+from integrations.prometheus.counted import MetricValues
 from integrations.prometheus.families import Family
 
 COUNTER = Family(name="things_total", kind="counter", labels=("service", "reason"), help="Things.")
@@ -35,7 +35,7 @@ def one(collector: Collector) -> Metric:
 
 @given(st.lists(st.tuples(LABELS, LABELS, st.floats(0, 1e6), st.booleans())))
 def test_counters_are_as_the_librarys(moves):
-    counted = Counted([COUNTER])
+    counted = MetricValues([COUNTER])
     theirs = Counter(COUNTER.name, COUNTER.help, COUNTER.labels, registry=None)
     for service, reason, amount, named in moves:
         exemplar = {"trace_id": "7" * 32} if named else None
@@ -46,7 +46,7 @@ def test_counters_are_as_the_librarys(moves):
 
 @given(st.lists(st.tuples(LABELS, st.one_of(st.sampled_from([0.1, 1.0, 2.5]), st.floats(0, 10)))))
 def test_histograms_are_as_the_librarys(moves):
-    counted = Counted([HISTOGRAM])
+    counted = MetricValues([HISTOGRAM])
     theirs = Histogram(HISTOGRAM.name, HISTOGRAM.help, HISTOGRAM.labels, buckets=HISTOGRAM.buckets, registry=None)
     for model, value in moves:
         counted.spread(HISTOGRAM, model).observe(value)
@@ -55,19 +55,19 @@ def test_histograms_are_as_the_librarys(moves):
 
 
 def test_gauges_are_as_the_librarys():
-    counted, theirs = Counted([GAUGE]), Gauge(GAUGE.name, GAUGE.help, GAUGE.labels, registry=None)
+    counted, theirs = MetricValues([GAUGE]), Gauge(GAUGE.name, GAUGE.help, GAUGE.labels, registry=None)
     counted.number(GAUGE, "jsonl").value = 7.5
     theirs.labels("jsonl").set(7.5)
     assert shown(counted.metric(GAUGE)) == shown(one(theirs))
 
 
 def test_what_has_no_labels_is_there_from_the_start():
-    assert shown(Counted([ALONE]).metric(ALONE)) == shown(one(Counter(ALONE.name, ALONE.help, registry=None)))
-    assert not Counted([COUNTER]).metric(COUNTER).samples
+    assert shown(MetricValues([ALONE]).metric(ALONE)) == shown(one(Counter(ALONE.name, ALONE.help, registry=None)))
+    assert not MetricValues([COUNTER]).metric(COUNTER).samples
 
 
 def test_a_counter_does_not_go_down_and_has_all_of_its_labels():
-    counted = Counted([COUNTER])
+    counted = MetricValues([COUNTER])
     with pytest.raises(ValueError, match="goes up"):
         counted.number(COUNTER, "shop", "late").inc(-1)
     with pytest.raises(ValueError, match="has the labels"):

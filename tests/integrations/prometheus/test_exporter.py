@@ -10,14 +10,14 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from integrations.prometheus.exporter import Exporter, Known, Queue, Snapshot
+from integrations.prometheus.exporter import Exporter, KnownLabels, QueueSize, Snapshot
 from integrations.prometheus.families import FAMILIES
 from integrations.prometheus.judge_metrics import KnownJudge
 from scoring.alerts.agreements import Agreements
 from scoring.alerts.board import Posted
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
-from scoring.alerts.finding import Finding
+from scoring.alerts.finding import AlertFinding
 from scoring.alerts.lifecycle import Alert, Stage
 from scoring.metrics.metric import Metric
 from scoring.result.bands import Blocker, Effect
@@ -25,12 +25,12 @@ from scoring.result.result import Failed, NotApplicable, Result, Scored, Unavail
 from scoring.statistics.estimate import estimate
 from scoring.statistics.missing import MissingBand
 from scoring.statistics.rogan_gladen import Corrected
-from scoring.status.agreement_snapshot import AgreementStanding
-from scoring.status.export_snapshot import ExportStanding
-from scoring.status.judge_snapshot import JudgeStanding, ModelStanding, Spending
-from scoring.status.late_reference_snapshot import BelatedStanding
-from scoring.status.pull_snapshot import PullStanding
-from scoring.status.service_status import OTHER, Change, Standing
+from scoring.status.agreement_snapshot import AgreementSnapshot
+from scoring.status.export_snapshot import ExportSnapshot
+from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
+from scoring.status.late_reference_snapshot import LateReferenceSnapshot
+from scoring.status.pull_snapshot import PullSnapshot
+from scoring.status.service_status import OTHER, ServiceStatus, StatusChange
 from scoring.status.status import Policy, Status, Thresholds, appraise
 from scoring.verdict.rubric import Criterion, Rubric
 from scoring.verdict.verdict import Score, State, Verdict
@@ -60,7 +60,7 @@ RUBRIC = Rubric(
     ),
 )  # fmt: skip
 JUDGE = KnownJudge(models=["openai/m"], failures=["timeout"], flags=["contradiction"])
-KNOWN = Known(
+KNOWN = KnownLabels(
     rubrics=[RUBRIC], ended_reasons=["scored", "sampled_out"], rejected_reasons=["no_ids"],
     destinations={"jsonl": ["not_written"]},
     forward_failures=["connect"], forward_unjudged=["error"],
@@ -99,9 +99,9 @@ def samples(exporter: Exporter, accept: str = OPENMETRICS) -> dict[tuple, float]
     return {(s.name, *sorted(s.labels.values())): s.value for family in families for s in family.samples}
 
 
-def standing(service="shop", environment="prod", passes=20, failures=10, **more) -> Standing:
+def standing(service="shop", environment="prod", passes=20, failures=10, **more) -> ServiceStatus:
     told = estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures)
-    return Standing(
+    return ServiceStatus(
         service=service, environment=environment, rubric="qa", estimate=told, appraisal=appraise(told, Policy()), **more
     )
 
@@ -120,7 +120,7 @@ def test_alerts_are_counted_by_stage_with_zeros_in_advance_and_their_limits():
     exporter, (critical, *_) = new(), conditions(Declaration())
     alert = Alert(
         condition=critical.id, labels=(), stage=Stage.FIRING, since_ns=1, breached_ns=1,
-        finding=Finding(labels=(), breached=True, said=""),
+        finding=AlertFinding(labels=(), breached=True, said=""),
     )  # fmt: skip
     exporter.watch(lambda: Snapshot(alerts=[Posted(condition=critical, alert=alert, muted=False)]))
     exporter.alert_told(critical.id, "firing")
@@ -278,7 +278,7 @@ def test_gauges_are_those_of_the_moment_of_the_scrape():
             Snapshot(),
             Snapshot(
                 standings=[standing(composite_mean=0.81, metric_means={"accuracy": 0.9})],
-                queues={"evaluation": Queue(items=2, oldest_s=99.5), "idle": Queue(items=0)},
+                queues={"evaluation": QueueSize(items=2, oldest_s=99.5), "idle": QueueSize(items=0)},
                 traces_open=4, spool_bytes=4096,
             ),
         ]
@@ -413,8 +413,8 @@ def populated() -> Exporter:
     exporter.evaluation_lag("shop", 1.5)
     exporter.exported("jsonl", at_s=time.time())
     exporter.workflow_violation("call", "tool_missing", TRACE)
-    exporter.pull.follow(PullStanding(state="retrying", errors=(("timeout", 1),)))
-    exporter.belated.follow(BelatedStanding(state="ok", failures=(("gone", 1),)))
+    exporter.pull.follow(PullSnapshot(state="retrying", errors=(("timeout", 1),)))
+    exporter.belated.follow(LateReferenceSnapshot(state="ok", failures=(("gone", 1),)))
     exporter.watch(
         lambda: Snapshot(
             standings=[
@@ -422,15 +422,16 @@ def populated() -> Exporter:
                     composite_mean=0.5, metric_means={"accuracy": 0.5}, since_ns=5 * 10**9, incomplete=3,
                     missing=MissingBand(0.6, 0.7),
                     corrected=Corrected(0.6, 0.5, 0.7),
-                    change=Change(share=1.1, alarmed=True, good=0.9, bad=0.75, run_length=1e4, since_ns=4 * 10**9),
+                    change=StatusChange(share=1.1, alarmed=True, good=0.9, bad=0.75, run_length=1e4,
+                    since_ns=4 * 10**9),
                 )
             ],
-            queues={"evaluation": Queue(items=1, oldest_s=1.0)}, spool_bytes=1, suspected={"split_traces": False},
-            exports=[ExportStanding(destination="slack", state="stopped", dead=1)],
-            pull=PullStanding(state="ok", lag_s=1.0, read_s=2.0),
-            belated=BelatedStanding(state="ok"),
-            judge=JudgeStanding(
-                name="openai/m", models=(ModelStanding(model="openai/m", circuit="closed"),), outage=None,
+            queues={"evaluation": QueueSize(items=1, oldest_s=1.0)}, spool_bytes=1, suspected={"split_traces": False},
+            exports=[ExportSnapshot(destination="slack", state="stopped", dead=1)],
+            pull=PullSnapshot(state="ok", lag_s=1.0, read_s=2.0),
+            belated=LateReferenceSnapshot(state="ok"),
+            judge=JudgeSnapshot(
+                name="openai/m", models=(JudgeModelSnapshot(model="openai/m", circuit="closed"),), outage=None,
                 spending=(Spending(period="hour", spent_usd=1, limit_usd=2),), shares={"high": 1.0}, under_way=1,
                 waiting=0,
             ),
@@ -440,11 +441,11 @@ def populated() -> Exporter:
     return exporter
 
 
-def labels() -> AgreementStanding:
+def labels() -> AgreementSnapshot:
     heard = Agreements()
     for number, (people, ours) in enumerate([(True, True)] * 9 + [(False, False)] * 5 + [(False, True)] * 2):
         heard.hear(rubric="answer", version="1", subject=str(number), by="ann", people=people, ours=ours)
-    return AgreementStanding(
+    return AgreementSnapshot(
         source="langfuse", read_s=1.0, measured=heard.report(), passed_over={"unmet": 1}, corrections={"answer": 2},
         corrected_passes={"answer": 1},
     )  # fmt: skip

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from integrations.prometheus.exporter import Exporter, Known, Snapshot
+from integrations.prometheus.exporter import Exporter, KnownLabels, Snapshot
 from integrations.prometheus.judge_metrics import KnownJudge
-from scoring.status.judge_snapshot import JudgeStanding, ModelStanding, Spending
+from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 
 MODEL = "openai/m-2025-01-01"
 KNOWN = KnownJudge(models=(MODEL,), failures=("timeout", "parse_error"), flags=("contradiction", "disagreement"))
-STANDING = JudgeStanding(
-    name=MODEL, models=(ModelStanding(model=MODEL, circuit="open", reason="authentication failed"),),
+STANDING = JudgeSnapshot(
+    name=MODEL, models=(JudgeModelSnapshot(model=MODEL, circuit="open", reason="authentication failed"),),
     outage="authentication failed",
     spending=(
         Spending(period="hour", spent_usd=0.5, limit_usd=2.0), Spending(period="day", spent_usd=3, limit_usd=None),
@@ -31,7 +31,7 @@ class Used:
 
 
 def new(judge=KNOWN) -> Exporter:
-    return Exporter(CollectorRegistry(), Known(rubrics=[], ended_reasons=[], judge=judge))
+    return Exporter(CollectorRegistry(), KnownLabels(rubrics=[], ended_reasons=[], judge=judge))
 
 
 class Found(dict):

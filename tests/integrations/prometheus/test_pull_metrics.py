@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
 
-from integrations.prometheus.exporter import Exporter, Known, Snapshot
-from scoring.status.pull_snapshot import PullStanding
+from integrations.prometheus.exporter import Exporter, KnownLabels, Snapshot
+from scoring.status.pull_snapshot import PullSnapshot
 
-STANDING = PullStanding(state="ok", pending=3, lag_s=2.5, read_s=17.0, rows=10, taken=2, errors=(("timeout", 1),))
+STANDING = PullSnapshot(state="ok", pending=3, lag_s=2.5, read_s=17.0, rows=10, taken=2, errors=(("timeout", 1),))
 
 
 def exporter() -> tuple[CollectorRegistry, Exporter]:
     registry = CollectorRegistry()
-    return registry, Exporter(registry, Known(rubrics=(), ended_reasons=(), pull_failures=("timeout", "gone")))
+    return registry, Exporter(registry, KnownLabels(rubrics=(), ended_reasons=(), pull_failures=("timeout", "gone")))
 
 
 def test_counters_follow_and_never_count_twice() -> None:
@@ -30,7 +30,7 @@ def test_counters_follow_and_never_count_twice() -> None:
 
 def test_gauges_are_absent_until_something_was_read() -> None:
     registry, made = exporter()
-    made.watch(lambda: Snapshot(pull=PullStanding(state="starting")))
+    made.watch(lambda: Snapshot(pull=PullSnapshot(state="starting")))
     assert registry.get_sample_value("sidejudge_pull_lag_seconds") is None
     made.watch(lambda: Snapshot(pull=STANDING))
     assert registry.get_sample_value("sidejudge_pull_lag_seconds") == 2.5

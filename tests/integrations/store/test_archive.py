@@ -8,7 +8,7 @@ import pytest
 
 from integrations.store.archive import read_story
 from integrations.store.errors import StoreUnavailable
-from integrations.store.sqlite import Finished, Store
+from integrations.store.sqlite import FinishedTrace, Store
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
@@ -18,7 +18,7 @@ async def test_a_story_is_read_while_the_monitor_runs_and_nothing_is_written(tmp
     store = Store(path)
     try:
         await store.finish(
-            Finished(
+            FinishedTrace(
                 trace_id=bytes.fromhex(TRACE), service="calls", reason="scored", completion="root_ended", revision=1,
                 story={"spans": 3}, verdicts=[{"rubric": "qa", "passed": True}], closed_ns=5, chunks=0,
             )

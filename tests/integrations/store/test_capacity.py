@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from integrations.store.sqlite import Finished, Store, StoreUnavailable
+from integrations.store.sqlite import FinishedTrace, Store, StoreUnavailable
 
 LIMIT = 1 << 20
 
@@ -30,8 +30,8 @@ def trace(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def ending(number: int, at: int) -> Finished:
-    return Finished(
+def ending(number: int, at: int) -> FinishedTrace:
+    return FinishedTrace(
         trace_id=trace(number), service="shop", reason="scored", completion="root_ended", revision=1,
         story={"n": number},
         verdicts=[{"rubric": "qa", "service": "shop", "environment": None, "passed": True}], closed_ns=at,

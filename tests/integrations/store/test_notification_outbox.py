@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.notification_outbox import Entry, Shelf
+from integrations.store.notification_outbox import Entry, NotificationQueue
 from integrations.store.sqlite import Store
 
 
@@ -25,7 +25,7 @@ async def test_entries_wait_in_order_of_arrival_within_their_destination(store):
     assert [each.id for each in store.mail.waiting("slack", 10)] == ["a", "b", "c"]
     assert [each.id for each in store.mail.waiting("slack", 2)] == ["a", "b"]
     assert [each.id for each in store.mail.waiting("hook", 10)] == ["x"]
-    assert store.mail.shelves()["slack"] == Shelf(waiting=3, oldest_ns=5)
+    assert store.mail.shelves()["slack"] == NotificationQueue(waiting=3, oldest_ns=5)
 
 
 async def test_a_later_body_takes_the_place_of_one_that_waits_and_outlives_its_delivery(store):
@@ -51,7 +51,7 @@ async def test_what_is_set_aside_is_counted_with_its_reason_and_waits_again_when
     await store.mail.put([entry("a"), entry("b"), entry("c")], 5)
     a, b, _ = store.mail.waiting("slack", 10)
     await store.mail.settle([], {a.seq: "no", b.seq: "never"})
-    assert store.mail.shelves()["slack"] == Shelf(waiting=1, oldest_ns=5, parked=2, reason="never")
+    assert store.mail.shelves()["slack"] == NotificationQueue(waiting=1, oldest_ns=5, parked=2, reason="never")
     assert await store.mail.unpark("slack") == 2
     assert [each.id for each in store.mail.waiting("slack", 10)] == ["a", "b", "c"]
 

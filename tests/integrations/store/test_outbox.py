@@ -8,8 +8,8 @@ import pytest
 
 from integrations.store.archive import read_dead, read_story, replay_dead
 from integrations.store.errors import StoreError, StoreUnavailable
-from integrations.store.outbox import SETTLES_NS, Outgoing
-from integrations.store.sqlite import Finished, Store
+from integrations.store.outbox import SETTLES_NS, ScoreRow
+from integrations.store.sqlite import FinishedTrace, Store
 
 TRACE = "0" * 31 + "1"
 
@@ -22,9 +22,9 @@ def store(tmp_path):
 
 
 def ended(*scores, revision=1, now_ns=100):
-    return Finished(
+    return FinishedTrace(
         trace_id=TRACE, service="s", reason="scored", completion="idle", revision=revision, story={}, closed_ns=now_ns,
-        scores=[Outgoing(id=name, at_ns=7 * revision, body=body) for name, body in scores],
+        scores=[ScoreRow(id=name, at_ns=7 * revision, body=body) for name, body in scores],
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from integrations.store.pulled import Taken
-from integrations.store.sqlite import Finished, Store
+from integrations.store.sqlite import FinishedTrace, Store
 
 TRACE, KEY = "1" * 32, b"k" * 16
 
@@ -42,9 +42,9 @@ async def test_what_was_taken_is_known_with_its_rows_and_what_was_not_with_the_r
     assert store.pulled.known([TRACE, "not hex"]) == {"not hex": ("undecodable", frozenset())}
 
 
-def end(**more: object) -> Finished:
+def end(**more: object) -> FinishedTrace:
     said = {"trace_id": TRACE, "service": None, "reason": "scored", "completion": "idle", "revision": 1, "story": {}}
-    return Finished(**{**said, "closed_ns": 100, **more})
+    return FinishedTrace(**{**said, "closed_ns": 100, **more})
 
 
 async def test_what_a_verdict_was_held_against_is_written_with_it_and_replaced_by_the_next(store):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from integrations.store.sqlite import Finished, Store, StoreCorrupt, StoreError, StoreUnavailable
+from integrations.store.sqlite import FinishedTrace, Store, StoreCorrupt, StoreError, StoreUnavailable
 from integrations.store.statements import schema
 
 A, B = b"a" * 16, b"b" * 16
@@ -33,7 +33,7 @@ def verdict(rubric="qa", **more):
 
 
 def finished(**more):
-    return Finished(
+    return FinishedTrace(
         **{
             "trace_id": A, "service": "shop", "reason": "scored", "completion": "root_ended", "revision": 1,
             "story": {"spans": 3}, "verdicts": [verdict()], "closed_ns": 100, **more,

@@ -8,7 +8,7 @@ import pytest
 
 from integrations.store import trends
 from integrations.store.errors import StoreError
-from integrations.store.sqlite import Finished, Store
+from integrations.store.sqlite import FinishedTrace, Store
 from integrations.store.trends import read_trends
 from scoring.statistics.estimate import estimate, from_sums
 
@@ -16,10 +16,10 @@ STEP = 1_000
 UNTIL = 10_000
 
 
-def said(number: int, **more) -> Finished:
+def said(number: int, **more) -> FinishedTrace:
     verdict = {"rubric": "qa", "service": "shop", "environment": "prod", "passed": True, "sampling_probability": 1.0}
     at_ns = more.pop("at_ns")
-    return Finished(
+    return FinishedTrace(
         trace_id=number.to_bytes(16, "big"), service="shop", reason="scored", completion="root_ended", revision=1,
         story={}, verdicts=[{**verdict, **more}], closed_ns=at_ns,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from integrations.store.sqlite import StoreUnavailable
 from monitor.alerting.build import declaration
 from monitor.alerting.condition_table import watched
-from scoring.alerts.lifecycle import Turn
+from scoring.alerts.lifecycle import AlertTransition
 from scoring.status.status import Status, Thresholds
 from tests.otlp_requests import LOW, S, request, span, trace
 from tests.waiting import until
@@ -36,7 +36,7 @@ async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started
     await app.settled(40)
     await until(lambda: any(event.condition == "pass_rate_critical" for event in heard))
     event = next(event for event in heard if event.condition == "pass_rate_critical")
-    assert (event.turn, dict(event.labels)["service"], event.n) == (Turn.FIRING, "shop", event.n)
+    assert (event.turn, dict(event.labels)["service"], event.n) == (AlertTransition.FIRING, "shop", event.n)
     assert len(event.examples) == 3
     assert all("a_tool_that_nobody_has" in example.reason for example in event.examples)
 

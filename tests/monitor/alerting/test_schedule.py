@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.sqlite import Finished, Store, StoreError
-from monitor.alerting.details import Watched
+from integrations.store.sqlite import FinishedTrace, Store, StoreError
+from monitor.alerting.details import WatchedWindow
 from monitor.alerting.examples import examples
 from monitor.alerting.observation import Key, Observation
-from monitor.alerting.schedule import Rounds
+from monitor.alerting.schedule import EvaluationSchedule
 from monitor.alerting.watch import Watch
 from monitor.alerting.windows import Windows
 from scoring.alerts.declaration import Declaration
@@ -30,8 +30,9 @@ class Process:
         self.windows = Windows(DECLARED.window_ns)
         self.watch = Watch(DECLARED, self.windows)
         self.heard = []
-        self.rounds = Rounds(
-            watch=self.watch, windows=self.windows, watched={"qa": Watched.of(RUBRICS["qa"])}, memory=self.store.kept,
+        self.rounds = EvaluationSchedule(
+            watch=self.watch, windows=self.windows, watched={"qa": WatchedWindow.of(RUBRICS["qa"])},
+            memory=self.store.kept,
             store=self.store, spool_bytes=lambda: 0, judge=lambda: None,
         )  # fmt: skip
         self.rounds.listeners.append(self.hear)
@@ -71,7 +72,7 @@ def verdict(number: int, *, passed=False, norm=0.5, reason="wrong", service="sho
 
 async def finish(store, said, closed_ns):
     await store.finish(
-        Finished(
+        FinishedTrace(
             trace_id=said["trace_id"], service=said["service"], reason="scored", completion="root_ended", revision=1,
             story={}, verdicts=[said], closed_ns=closed_ns, chunks=0,
         )

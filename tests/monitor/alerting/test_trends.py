@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.sqlite import Finished, Store
+from integrations.store.sqlite import FinishedTrace, Store
 from monitor.alerting.observation import Key, observe_stored
 from monitor.alerting.trends import STEPS, Trends
 from monitor.alerting.windows import Windows
@@ -24,7 +24,7 @@ def verdict(*, passed: bool, service: str | None = "shop", created_at: str = "20
 async def put(store: Store, number: int, at_ns: int, said: dict) -> None:
     trace_id = number.to_bytes(16, "big")
     await store.finish(
-        Finished(
+        FinishedTrace(
             trace_id=trace_id, service="shop", reason="scored", completion="root_ended", revision=1, story={},
             verdicts=[{**said, "case_id": trace_id.hex()}], closed_ns=at_ns,
         )

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from monitor.alerting.details import Details, Watched, details
+from monitor.alerting.details import Details, WatchedWindow, details
 from monitor.alerting.observation import Key, Observation
 from monitor.alerting.watch import Watch
 from monitor.alerting.windows import Windows
 from scoring.alerts.declaration import Declaration
-from scoring.alerts.lifecycle import Stage, Turn
-from scoring.alerts.observed import Facts
+from scoring.alerts.lifecycle import AlertTransition, Stage
+from scoring.alerts.observed import Observed
 from scoring.rubrics import RUBRICS
 from scoring.status.hysteresis import Hysteresis
 from scoring.status.status import Policy, Status
@@ -48,8 +48,10 @@ class Played:
         return statuses
 
     def look(self) -> None:
-        found = {self.key: details(self.windows.members(self.key, self.now_ns), Watched.of(RUBRICS[self.key.rubric]))}
-        events = self.watch.look(Facts(now_ns=self.now_ns), found, {})
+        found = {
+            self.key: details(self.windows.members(self.key, self.now_ns), WatchedWindow.of(RUBRICS[self.key.rubric]))
+        }
+        events = self.watch.look(Observed(now_ns=self.now_ns), found, {})
         self.told += [(event.condition, event.turn.value, event.muted) for event in events]
 
     @property
@@ -161,7 +163,7 @@ def test_a_muted_warning_is_told_after_all_when_what_muted_it_is_over():
 
 
 def test_a_blocker_that_hits_many_is_told_once_it_lasted_and_named():
-    played, blocking = Played(), Watched.of(RUBRICS["qa"]).blocking
+    played, blocking = Played(), WatchedWindow.of(RUBRICS["qa"]).blocking
     played.minutes(30, ratio=0.9, blockers=(blocking[0],))
     fired = [alert for alert in played.watch.alerts.values() if alert.condition == "blocker_rate"]
     assert [dict(alert.labels)["metric"] for alert in fired] == [blocking[0]]
@@ -195,16 +197,16 @@ def test_keys_that_windows_forgot_are_forgotten():
     played.minutes(5)
     other = Watch(QUICK, Windows(QUICK.window_ns))
     other.restore(played.watch.to_memory())
-    assert other.look(Facts(now_ns=played.now_ns), {}, {}) == []
+    assert other.look(Observed(now_ns=played.now_ns), {}, {}) == []
     assert not [name for name in other.to_memory() if name.startswith("state/")]
 
 
 def test_details_of_nothing_are_nothing():
-    assert details([], Watched.of(RUBRICS["qa"])) == Details()
+    assert details([], WatchedWindow.of(RUBRICS["qa"])) == Details()
 
 
 def test_a_mean_is_not_held_against_a_bound_that_only_perfection_keeps():
-    workflow, qa = Watched.of(RUBRICS["workflow"]), Watched.of(RUBRICS["qa"])
+    workflow, qa = WatchedWindow.of(RUBRICS["workflow"]), WatchedWindow.of(RUBRICS["qa"])
     assert workflow.acceptable["tools"] == (1.0, True)
     assert workflow.on_average == {}
     assert "response_structure_compliance" not in qa.on_average
@@ -218,7 +220,9 @@ def test_every_turn_is_told_with_how_bad_since_when_and_what_to_do():
     seen = []
     played.watch.look, original = (lambda *args: seen.extend(found := original(*args)) or found), played.watch.look
     played.minutes(120, ratio=0.3)
-    event = next(event for event in seen if event.condition == "pass_rate_critical" and event.turn is Turn.FIRING)
+    event = next(
+        event for event in seen if event.condition == "pass_rate_critical" and event.turn is AlertTransition.FIRING
+    )
     assert event.runbook == "pass-rate-critical"
     assert dict(event.labels) == {"service": "shop", "environment": "prod", "rubric": "qa"}
     assert event.lower < event.value < event.upper < event.limit == 0.70

@@ -175,11 +175,14 @@ async def test_the_configuration_shows_what_was_given_and_no_secret(still):
 
 async def test_suspicions_stand_on_the_page(still):
     s = still()
-    from monitor.ingest.anomaly import Kind, Suspicion  # noqa: PLC0415
+    from monitor.ingest.anomaly import Anomaly, AnomalyKind  # noqa: PLC0415
 
     s.monitor.view.suspicions = lambda: [
-        Suspicion(
-            kind=Kind.SKEWED_SAMPLING, service="<b>shop", cause="low ids only", remedy="sampling.randomness: hashed"
+        Anomaly(
+            kind=AnomalyKind.SKEWED_SAMPLING,
+            service="<b>shop",
+            cause="low ids only",
+            remedy="sampling.randomness: hashed",
         )
     ]
     text = (await s.get("/")).text

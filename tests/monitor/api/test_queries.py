@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.otlp.wire.request import Chunk, Origin
+from integrations.otlp.wire.request import Chunk, ChunkOrigin
 from monitor.api.report import VerdictQuery
 from monitor.api.trace_details import shows_contents
 from monitor.ingest.assembler import Closing
@@ -160,7 +160,7 @@ async def test_the_story_of_an_open_trace_says_so_and_that_of_an_ended_one_why(s
 async def test_a_story_outlives_the_contents_and_what_cannot_be_read_of_them(still):
     s = still()
     await s.take(root(1))
-    damaged = Chunk(trace_id=trace(1), payload=b"\x0a\x09", headers=(), origin=Origin("shop", None, 0))
+    damaged = Chunk(trace_id=trace(1), payload=b"\x0a\x09", headers=(), origin=ChunkOrigin("shop", None, 0))
     await s.monitor.store.append([damaged], s.now)
     await s.judge()
     told = await s.view.story(trace(1).hex(), caller="127.0.0.1")
@@ -204,7 +204,7 @@ async def test_the_snapshot_tells_what_waits_and_since_when(still):
     assert seen.queues["assembly"].oldest_s == began / 1e9
     assert seen.spool_bytes > 0
     s.monitor.pipeline.waiting.append(
-        Closing(trace_id=trace(1), completion="idle", revision=1, origin=Origin("shop", None, 0))
+        Closing(trace_id=trace(1), completion="idle", revision=1, origin=ChunkOrigin("shop", None, 0))
     )
     assert s.view.snapshot().queues["judging"].items == 1
 

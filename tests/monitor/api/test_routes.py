@@ -7,15 +7,15 @@ import httpx
 import pytest
 
 from dashboards.pages.configuration_page import ConfigurationPage, Setting
-from dashboards.pages.trace_page import StoryPage
+from dashboards.pages.trace_page import TracePage
 from monitor.alerting.observation import Key, Observation
 from monitor.alerting.windows import Windows
-from monitor.api.report import Position, Report, VerdictPage
+from monitor.api.report import MonitorReport, Position, VerdictPage
 from monitor.api.routes import create_app
 from monitor.api.schemas import AvailableMetricsBody, StatusBody, TraceBody, VerdictsBody
 from scoring.result.result import Scored
 from scoring.rubrics import RUBRICS
-from scoring.status.judge_snapshot import JudgeStanding, ModelStanding, Spending
+from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 from scoring.status.status import Policy
 from scoring.verdict.verdict import Score, State, Verdict
 
@@ -41,7 +41,7 @@ class View:
     def __init__(self):
         self.up, self.asked, self.page, self.stories = True, [], VerdictPage(), {}
         self.windows = Windows(3600 * 10**9)
-        self.report = Report(
+        self.report = MonitorReport(
             standings=(), policy=Policy(), window_ns=3600 * 10**9, seen=10, open=1, ended={"scored": 7, "shed": 2},
             revisions=1, sampling_rate=0.05, sampling_rules=("errors",), version="1.2.3", fingerprint="0123456789ab",
             started_ns=NOW - 90 * 10**9, now_ns=NOW,
@@ -64,7 +64,7 @@ class View:
 
     async def story_page(self, trace_id, *, caller):
         story = self.stories.get(trace_id)
-        return StoryPage(story=story, happened=["it ended"], absent="gone", now_ns=NOW) if story else None
+        return TracePage(story=story, happened=["it ended"], absent="gone", now_ns=NOW) if story else None
 
     async def trends(self):
         return {}
@@ -138,10 +138,10 @@ async def test_status_tells_where_every_service_stands_and_that_the_books_balanc
 
 async def test_status_and_page_tell_how_the_judge_stands(client, view):
     assert (await client.get("/v1/status")).json()["judge"] is None
-    view.report = replace(view.report, judge=JudgeStanding(
+    view.report = replace(view.report, judge=JudgeSnapshot(
         name="openai/m",
         models=(
-            ModelStanding(
+            JudgeModelSnapshot(
                 model="openai/m", circuit="open", reason="authentication failed", since_s=NOW / 1e9, next_probe_s=None
             ),
         ),

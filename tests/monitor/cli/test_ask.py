@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from monitor.api.explain import sampling_forecast, told
-from monitor.api.report import Report
+from monitor.api.report import MonitorReport
 from monitor.api.schemas import StatusBody
 from monitor.config import load
 from scoring.statistics.estimate import estimate
-from scoring.status.service_status import Standing
+from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy, appraise
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -44,13 +44,13 @@ STORY = {
 def status_body() -> dict[str, object]:
     told_by = estimate([(True, 20.0)] * 40 + [(False, 20.0)] * 20)
     policy = Policy()
-    report = Report(
+    report = MonitorReport(
         standings=[
-            Standing(
+            ServiceStatus(
                 service="calls", environment="production", rubric="qa", estimate=told_by,
                 appraisal=appraise(told_by, policy),
             ),
-            Standing(
+            ServiceStatus(
                 service="new", environment="production", rubric="qa", estimate=None, appraisal=appraise(None, policy)
             ),
         ],

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from integrations.otlp.wire.decode import decode_spans
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations, observations_of
 from tests.fakes.langfuse.otel_in import rows_of
@@ -21,7 +21,7 @@ TIMES = ("--from", "2026-11-01", "--to", "2026-12-01T00:00Z")
 @pytest.fixture
 def fake():
     with FakeLangfuse(Mode.NEW, parts=[Observations.part]) as server:
-        traffic = Traffic(1)
+        traffic = SampleTraffic(1)
         for number in range(30):
             body = traffic.next(START_NS + number * 10**9, wrong=0.3).body
             observations_of(server).put(*rows_of(decode_spans(body)))

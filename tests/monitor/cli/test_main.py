@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from monitor.cli import COMMANDS, main
 from monitor.config import resolve
-from monitor.config.evaluators import Embedding
+from monitor.config.evaluators import EmbeddingSection
 from monitor.config.extras import EMBEDDINGS, installed, missing
 
 CORPUS = Path(__file__).parents[1] / "config"
@@ -160,7 +160,9 @@ def test_check_refuses_what_needs_a_part_that_is_not_installed(call, tmp_path: P
             "install it: pip install 'sidejudge[judge]'",
         )
     ]
-    remote = config.answerers.model_copy(update={"judge": None, "embedding": Embedding(remote=True, model="a/b")})
+    remote = config.answerers.model_copy(
+        update={"judge": None, "embedding": EmbeddingSection(remote=True, model="a/b")}
+    )
     ((cause, _),) = missing(
         config.model_copy(update={"answerers": remote}), has=lambda extra: extra.name == "embeddings"
     )

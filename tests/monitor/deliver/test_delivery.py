@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from monitor.config import Config, load
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from monitor.runtime.app import Monitor
 
 SECOND = 1_000_000_000
@@ -38,7 +38,7 @@ def configuration(folder: Path) -> Config:
 
 
 def traffic(count: int) -> list[bytes]:
-    made = Traffic(7)
+    made = SampleTraffic(7)
     return [made.next(NOW, wrong=float(n % 2)).body for n in range(count)]
 
 

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from integrations.delivery_errors import RefusedError, UnreachableError
+from integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from integrations.store.notification_outbox import Entry
 from integrations.store.sqlite import Store
-from monitor.deliver.dispatcher import PATIENCE_NS, Courier
+from monitor.deliver.dispatcher import PATIENCE_NS, Dispatcher
 from tests.waiting import until
 
 PAUSE_S = 0.01
@@ -47,7 +47,7 @@ async def office(tmp_path):
     store, running = Store(tmp_path / "state.sqlite"), []
 
     async def start(destination, clock_ns=time.time_ns, exported=lambda *_: None):
-        courier = Courier(destination, store.mail, clock_ns=clock_ns, exported=exported, first_pause_s=PAUSE_S)
+        courier = Dispatcher(destination, store.mail, clock_ns=clock_ns, exported=exported, first_pause_s=PAUSE_S)
         await courier.start()
         running.append(courier)
         return courier
@@ -81,7 +81,7 @@ async def test_what_waited_before_and_what_comes_later_is_delivered_in_order(off
 
 async def test_what_cannot_be_taken_now_holds_up_what_is_behind_it(office):
     store, start = office
-    destination = Destination(*(UnreachableError("it answered 503") for _ in range(3)))
+    destination = Destination(*(DestinationUnreachableError("it answered 503") for _ in range(3)))
     await store.mail.put(entries("a", "b"), time.time_ns())
     courier = await start(destination)
     await until(lambda: destination.attempts >= 2)
@@ -136,7 +136,7 @@ async def test_what_cannot_be_delivered_for_a_day_is_set_aside(office):
     store, start = office
     queued_ns = time.time_ns()
     await store.mail.put(entries("a"), queued_ns)
-    destination = Destination(UnreachableError("nobody listens"))
+    destination = Destination(DestinationUnreachableError("nobody listens"))
     await start(destination, clock_ns=lambda: queued_ns + PATIENCE_NS)
     await until(idle(store))
     assert store.mail.shelves()["slack"].reason == "not taken in time: nobody listens"

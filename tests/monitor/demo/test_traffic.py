@@ -11,7 +11,7 @@ from integrations.otlp.wire.decode import decode_spans
 from monitor.config import load
 from monitor.config.rubrics import configured
 from monitor.demo.scene import CONFIG
-from monitor.demo.traffic import ENVIRONMENT, Sent, Traffic
+from monitor.demo.traffic import ENVIRONMENT, SampleTraffic, Sent
 from monitor.evaluate.evaluator import Evaluator
 from monitor.route.router import Route, Router
 from scoring.case.extract import extract
@@ -37,7 +37,7 @@ def judged(sent: Sent):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("wrong", [0.0, 0.5, 1.0])
 def test_what_is_right_passes_and_what_was_spoilt_fails(seed, wrong):
-    traffic = Traffic(seed)
+    traffic = SampleTraffic(seed)
     misjudged = []
     services = set()
     for _ in range(120):
@@ -54,7 +54,7 @@ def test_what_is_right_passes_and_what_was_spoilt_fails(seed, wrong):
 
 
 def test_every_call_passes_under_both_its_rubrics_and_every_agent_recording_too():
-    traffic = Traffic()
+    traffic = SampleTraffic()
     for call in traffic._calls:
         traffic._calls = [call]
         for task in ("qa", "entity"):
@@ -68,14 +68,14 @@ def test_every_call_passes_under_both_its_rubrics_and_every_agent_recording_too(
 
 def test_the_share_of_wrong_call_centre_answers_is_what_was_asked_for():
     for wrong, expected in ((0.0, set()), (1.0, {True})):
-        traffic = Traffic()
+        traffic = SampleTraffic()
         sent = [traffic.next(NOW, wrong) for _ in range(100)]
         assert {each.spoilt for each in sent if each.service != "research-assistant"} == (expected or {False})
 
 
 def test_ids_are_fresh_parents_are_kept_and_the_trace_ends_now():
     seen = set()
-    for traffic in (Traffic(5), Traffic(5)):  # the same seed: the same stories, other ids
+    for traffic in (SampleTraffic(5), SampleTraffic(5)):  # the same seed: the same stories, other ids
         for _ in range(40):
             raws = decode_spans(traffic.next(NOW, 0.3).body)
             made = Trace.of(raws[0].trace_id, [lift(raw) for raw in raws], "root_ended")
@@ -91,7 +91,7 @@ def test_ids_are_fresh_parents_are_kept_and_the_trace_ends_now():
 
 
 def test_the_same_seed_tells_the_same_stories():
-    one, other = Traffic(9), Traffic(9)
+    one, other = SampleTraffic(9), SampleTraffic(9)
     for _ in range(30):
         a, b = one.next(NOW, 0.5), other.next(NOW, 0.5)
         assert (a.service, a.spoilt) == (b.service, b.spoilt)

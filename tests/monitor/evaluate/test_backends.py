@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.evaluate.backends import Answerers, PostponedError, Synchronous
+from monitor.evaluate.backends import Backends, PostponedError, Synchronous
 from scoring.case.case import Case
 from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
 from scoring.result.result import Method
@@ -38,7 +38,7 @@ class Scripted:
 
 
 async def ask(*order, judge=None, admit=lambda: None):
-    return await Answerers(order=order, judge=judge).ask(CASE, (ONE, TWO, THREE), admit)
+    return await Backends(order=order, judge=judge).ask(CASE, (ONE, TWO, THREE), admit)
 
 
 async def test_the_first_that_answers_wins_and_the_next_is_asked_the_rest_together():

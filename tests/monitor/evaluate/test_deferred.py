@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from integrations.otlp.wire.request import Origin
-from monitor.evaluate.deferred import Backlog
+from integrations.otlp.wire.request import ChunkOrigin
+from monitor.evaluate.deferred import DeferredTraces
 from monitor.ingest.assembler import Closing
 
-ORIGIN = Origin("shop", None, 7)
+ORIGIN = ChunkOrigin("shop", None, 7)
 
 
 def closing(number: int, revision: int = 1, completion="root_ended", origin=ORIGIN) -> Closing:
     return Closing(trace_id=bytes([number]) * 16, completion=completion, revision=revision, origin=origin)
 
 
-def filled(count: int, **bounds: int) -> Backlog:
-    backlog = Backlog(**{"max_waiting": 100, "max_wait_ns": 100, **bounds})
+def filled(count: int, **bounds: int) -> DeferredTraces:
+    backlog = DeferredTraces(**{"max_waiting": 100, "max_wait_ns": 100, **bounds})
     for number in range(count):
         backlog.park(closing(number), backlog.place(now_ns=number))
     return backlog
 
 
-def order(backlog: Backlog) -> list[int]:
+def order(backlog: DeferredTraces) -> list[int]:
     found = []
     while backlog:
         found.append(backlog.next()[1].trace_id[0])
@@ -39,7 +39,7 @@ def test_the_oldest_goes_first_and_what_comes_back_stands_where_it_stood():
 
 def test_late_spans_renew_what_waits_and_it_stays_the_revision_that_was_not_told():
     backlog = filled(3)
-    backlog.renew(closing(1, revision=2, completion="idle", origin=Origin("shop", None, 3)))
+    backlog.renew(closing(1, revision=2, completion="idle", origin=ChunkOrigin("shop", None, 3)))
     found = {each.trace_id[0]: each for _, each in (backlog.next() for _ in range(3))}
     assert (found[1].revision, found[1].completion, found[1].origin.threshold) == (1, "idle", 3)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.evaluate.evaluation import Hearing
+from monitor.evaluate.evaluation import Evaluation
 from scoring.case.case import Case
 from scoring.metrics.metric import Metric
 from scoring.metrics.settle import settle
@@ -43,7 +43,7 @@ def knows_the_easy_one(case, question):
 
 
 def test_what_can_be_told_at_once_is_told_before_anybody_is_asked():
-    hearing = Hearing(CASE, [asking((EASY,), (LATER,)), asking((HARD,))], knows_the_easy_one)
+    hearing = Evaluation(CASE, [asking((EASY,), (LATER,)), asking((HARD,))], knows_the_easy_one)
     assert hearing.open == (HARD, LATER), "both travel in one call although one is a second round"
     hearing.give({HARD: YES, LATER: YES})
     assert hearing.open == ()
@@ -51,7 +51,7 @@ def test_what_can_be_told_at_once_is_told_before_anybody_is_asked():
 
 
 def test_what_was_answered_is_not_asked_again_in_a_later_round():
-    hearing = Hearing(CASE, [asking((HARD,)), asking((LATER,), (HARD,))], None)
+    hearing = Evaluation(CASE, [asking((HARD,)), asking((LATER,), (HARD,))], None)
     assert hearing.open == (HARD, LATER)
     hearing.give({HARD: YES, LATER: YES})
     assert hearing.open == ()
@@ -63,7 +63,7 @@ def test_what_nobody_answers_says_why_the_last_one_could_not():
         ({HARD: NoAnswer("no vector")}, Unavailable, "no vector"),
         ({HARD: NoAnswer("timed out", failed=True)}, Failed, "timed out"),
     ):
-        hearing = Hearing(CASE, [asking((HARD,))], knows_the_easy_one)
+        hearing = Evaluation(CASE, [asking((HARD,))], knows_the_easy_one)
         hearing.give(replies)
         (verdict,) = hearing.verdicts(created_at=AT)
         assert (type(verdict.scores[0].result), verdict.scores[0].result.reason) == (kind, reason)
@@ -71,13 +71,13 @@ def test_what_nobody_answers_says_why_the_last_one_could_not():
 
 
 def test_a_failure_at_once_is_final():
-    hearing = Hearing(CASE, [asking((HARD,))], lambda *_: NoAnswer("broken", failed=True))
+    hearing = Evaluation(CASE, [asking((HARD,))], lambda *_: NoAnswer("broken", failed=True))
     assert (hearing.open, hearing.failures) == ((), ("broken",))
 
 
 @pytest.mark.parametrize("probability", [0.25, None])
 def test_drawing_concerns_only_the_rubrics_that_are_undecided(probability):
-    hearing = Hearing(CASE, [asking((EASY,)), asking((HARD,))], knows_the_easy_one)
+    hearing = Evaluation(CASE, [asking((EASY,)), asking((HARD,))], knows_the_easy_one)
     assert hearing.undecided == ("hard",)
     hearing.draw(probability)
     if probability is None:

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from integrations.otlp.wire.request import Origin, split
-from integrations.store.sqlite import Finished, Store, StoreError
-from monitor.config import RouteConfig
-from monitor.config.model import Sampling
-from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Answerers
-from monitor.evaluate.deferred import Backlog
+from integrations.otlp.wire.request import ChunkOrigin, split
+from integrations.store.sqlite import FinishedTrace, Store, StoreError
+from monitor.config import RouteSection
+from monitor.config.model import SamplingSection
+from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Backends
+from monitor.evaluate.deferred import DeferredTraces
 from monitor.evaluate.evaluator import Evaluator
-from monitor.evaluate.judge_queue import Docket
+from monitor.evaluate.judge_queue import JudgeQueue
 from monitor.evaluate.pipeline import Pipeline, one_by_one
-from monitor.evaluate.stages import Trials
+from monitor.evaluate.stages import EvaluationStages
 from monitor.ingest.assembler import Closing
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import NEVER, Sampler, randomness
@@ -32,7 +32,7 @@ from tests.waiting import until
 
 NOW = 1_790_000_000_000_000_000
 SECOND = 10**9
-ORIGIN = Origin("shop", None, 0)
+ORIGIN = ChunkOrigin("shop", None, 0)
 SAID = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
 YES = Answer(value=True, method=Method.JUDGE)
 
@@ -88,14 +88,14 @@ class Bench:
     def __init__(self, path, routes=({"rubrics": ["answer"]},), room=4, rate=1.0, **bounds):
         self.now, self.told, self.judge = NOW, [], Scripted()
         self.store = Store(path)
-        trials = Trials(
-            archive=self.store, sampler=Sampler(Sampling(rate=rate)),
-            router=Router([RouteConfig.model_validate(route) for route in routes], {}),
-            evaluator=Evaluator(RUBRICS, others=Answerers(order=(self.judge,), judge=self.judge)),
+        trials = EvaluationStages(
+            archive=self.store, sampler=Sampler(SamplingSection(rate=rate)),
+            router=Router([RouteSection.model_validate(route) for route in routes], {}),
+            evaluator=Evaluator(RUBRICS, others=Backends(order=(self.judge,), judge=self.judge)),
             reference_keys=("expected_outcome",),
         )  # fmt: skip
-        backlog = Backlog(**{"max_waiting": 1000, "max_wait_ns": 3600 * SECOND, **bounds})
-        self.docket = Docket(trials=trials, backlog=backlog, clock_ns=self.clock, room=room)
+        backlog = DeferredTraces(**{"max_waiting": 1000, "max_wait_ns": 3600 * SECOND, **bounds})
+        self.docket = JudgeQueue(trials=trials, backlog=backlog, clock_ns=self.clock, room=room)
         self.pipeline = Pipeline(
             trials=trials,
             docket=self.docket,
@@ -108,7 +108,7 @@ class Bench:
         return self.now
 
     async def commit(self, ending):
-        await self.store.finish(Finished(
+        await self.store.finish(FinishedTrace(
             trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value, closed_ns=ending.ended_ns,
             completion=ending.completion, revision=ending.revision, story=ending.story, chunks=ending.chunks,
             verdicts=[verdict.to_json() for verdict in ending.verdicts],

@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from integrations.otlp.wire.request import Chunk, Origin, split
-from integrations.store.sqlite import Finished, Store, StoreError, StoreUnavailable
-from monitor.config import Match, RouteConfig, Rule
-from monitor.config.model import Sampling
-from monitor.evaluate.deferred import Backlog
+from integrations.otlp.wire.request import Chunk, ChunkOrigin, split
+from integrations.store.sqlite import FinishedTrace, Store, StoreError, StoreUnavailable
+from monitor.config import MatchSection, RouteSection, SamplingRuleSection
+from monitor.config.model import SamplingSection
+from monitor.evaluate.deferred import DeferredTraces
 from monitor.evaluate.evaluator import Evaluator
-from monitor.evaluate.judge_queue import Docket
+from monitor.evaluate.judge_queue import JudgeQueue
 from monitor.evaluate.pipeline import BATCH, BATCH_BYTES, Pipeline, one_by_one
-from monitor.evaluate.stages import Trials
+from monitor.evaluate.stages import EvaluationStages
 from monitor.ingest.assembler import Closing
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import Sampler
@@ -25,7 +25,7 @@ from scoring.verdict.rubric import Criterion, Rubric
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
 NOW = 1_790_000_000_000_000_000
-ORIGIN = Origin("shop", None, 0)
+ORIGIN = ChunkOrigin("shop", None, 0)
 
 
 def rubric(name: str, measure) -> Rubric:
@@ -56,15 +56,15 @@ class Bench:
         self.now = NOW
         self.store = Store(path)
         self.told = []
-        sampler = Sampler(Sampling(**{"rate": 1.0, **sampling}))
-        trials = Trials(
+        sampler = Sampler(SamplingSection(**{"rate": 1.0, **sampling}))
+        trials = EvaluationStages(
             archive=self.store, sampler=sampler,
-            router=Router([RouteConfig.model_validate(route) for route in routes], {}),
+            router=Router([RouteSection.model_validate(route) for route in routes], {}),
             evaluator=Evaluator(RUBRICS), reference_keys=("expected_outcome",),
         )  # fmt: skip
         clock_ns = lambda: self.now  # noqa: E731
-        docket = Docket(
-            trials=trials, backlog=Backlog(max_waiting=10, max_wait_ns=10**9), clock_ns=clock_ns, room=4,
+        docket = JudgeQueue(
+            trials=trials, backlog=DeferredTraces(max_waiting=10, max_wait_ns=10**9), clock_ns=clock_ns, room=4,
         )  # fmt: skip
         self.pipeline = Pipeline(
             trials=trials,
@@ -75,7 +75,7 @@ class Bench:
         )
 
     async def commit(self, ending):
-        await self.store.finish(Finished(
+        await self.store.finish(FinishedTrace(
             trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value, closed_ns=ending.ended_ns,
             completion=ending.completion, revision=ending.revision, story=ending.story, chunks=ending.chunks,
             verdicts=[verdict.to_json() for verdict in ending.verdicts],
@@ -292,7 +292,7 @@ async def test_a_trace_that_no_route_is_for_has_no_rubric(bench):
 
 
 async def test_what_a_rule_on_content_might_have_drawn_and_did_not_is_sampled_out_in_the_second_pass(bench):
-    b = bench(rate=0.01, rules=(Rule(name="checkouts", match=Match(name="checkout"), rate=1.0),))
+    b = bench(rate=0.01, rules=(SamplingRuleSection(name="checkouts", match=MatchSection(name="checkout"), rate=1.0),))
     for number, name in ((1, "checkout"), (2, "browse")):
         await b.close(number, S(trace_id=trace(number, LOW), span_id=span(1), name=name), tail=LOW)
     await b.pipeline.drain()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from integrations.langfuse.annotations import Annotation
-from integrations.store.sqlite import Finished
-from monitor.feedback.annotation_queue import Routing
+from integrations.store.sqlite import FinishedTrace
+from monitor.feedback.annotation_queue import AnnotationQueueFeeder
 from scoring.rubrics import RUBRICS
 from scoring.verdict.review_reason import JUDGES_DISAGREE
 from tests.fakes.langfuse import server as faults
@@ -28,8 +28,8 @@ class Scene:
     def __init__(self, bench) -> None:
         self.bench, self.fake = bench, bench.fake
 
-    async def routing(self, *, per_hour=10, queue="doubtful") -> Routing:
-        found = Routing(
+    async def routing(self, *, per_hour=10, queue="doubtful") -> AnnotationQueueFeeder:
+        found = AnnotationQueueFeeder(
             queue=queue, per_hour=per_hour, langfuse=self.bench.langfuse, rubrics={"qa": RUBRICS["qa"]},
             records=self.bench.store, facts=self.bench.store, clock_ns=lambda: self.bench.now_ns,
         )  # fmt: skip
@@ -46,7 +46,7 @@ class Scene:
             "composite": 1.0, "pass_mark": 0.8, "scores": [score], "service": "svc", "environment": None,
         }  # fmt: skip
         await self.bench.store.finish(
-            Finished(
+            FinishedTrace(
                 trace_id=trace(number), service="svc", reason="scored", completion="rooted", revision=1, story={},
                 closed_ns=self.bench.now_ns, verdicts=[verdict],
             )

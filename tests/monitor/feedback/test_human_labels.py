@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from integrations.langfuse.probe import probe
 from integrations.langfuse.scores import score_id
 from monitor.config.annotations import PeopleScore
-from monitor.feedback.human_labels import AGAIN_NS, FIRST_NS, People
+from monitor.feedback.human_labels import AGAIN_NS, FIRST_NS, HumanLabels
 from scoring.rubrics import RUBRICS
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode, stamp
@@ -27,9 +27,9 @@ class Scene:
         self.bench = bench
         bench.fake.mode = Mode.NEW
 
-    async def people(self, *scores, asked_for=lambda _: False, rubrics=(QA,), corrections_fail=()) -> People:
+    async def people(self, *scores, asked_for=lambda _: False, rubrics=(QA,), corrections_fail=()) -> HumanLabels:
         server = await probe(self.bench.langfuse)
-        found = People(
+        found = HumanLabels(
             langfuse=self.bench.langfuse, server=lambda: server, rubrics=list(rubrics), scores=scores,
             facts=self.bench.store, clock_ns=lambda: self.bench.now_ns, asked_for=asked_for,
             corrections_fail=corrections_fail,

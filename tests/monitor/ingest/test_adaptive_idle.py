@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.ingest.adaptive_idle import Rhythm
+from monitor.ingest.adaptive_idle import AdaptiveIdle
 
 
-def learnt(pauses, floor=30, ceiling=120) -> Rhythm:
-    rhythm = Rhythm(floor, ceiling)
+def learnt(pauses, floor=30, ceiling=120) -> AdaptiveIdle:
+    rhythm = AdaptiveIdle(floor, ceiling)
     for pause in pauses:
         rhythm.learn("shop", pause)
     return rhythm
@@ -36,7 +36,7 @@ def test_idle_stays_within_its_bounds(pauses, floor, ceiling):
 
 
 def test_services_beyond_the_bound_keep_the_configured_idle():
-    rhythm = Rhythm(30, 120)
+    rhythm = AdaptiveIdle(30, 120)
     for n in range(1_200):
         for _ in range(20):
             rhythm.learn(f"s{n}", 40)

@@ -5,22 +5,24 @@ from __future__ import annotations
 import logging
 import random
 
-from integrations.otlp.wire.request import Origin
-from monitor.ingest.anomalies import Traffic
+from integrations.otlp.wire.request import ChunkOrigin
+from monitor.ingest.anomalies import TrafficAnomalies
 from monitor.ingest.assembler import Closing
 from monitor.ingest.sampler import threshold
-from monitor.ingest.sampling_skew import SkewWatch
+from monitor.ingest.sampling_skew import SamplingSkew
 from tests.otlp_requests import S, request, span
 
 
 def closing(*, whole: bool) -> Closing:
     completion = "root_ended" if whole else "idle"
-    return Closing(trace_id=bytes(16), completion=completion, revision=1, origin=Origin("shop", None, 0), whole=whole)
+    return Closing(
+        trace_id=bytes(16), completion=completion, revision=1, origin=ChunkOrigin("shop", None, 0), whole=whole
+    )
 
 
 def test_what_is_suspected_is_logged_once_with_its_remedy_and_when_it_is_over(caplog):
     caplog.set_level(logging.INFO, "sidejudge.traffic")
-    traffic = Traffic(skew=None)
+    traffic = TrafficAnomalies(skew=None)
     traffic.log_news()
     assert not caplog.records
     fragments = [closing(whole=False)] * 150
@@ -36,9 +38,9 @@ def test_what_is_suspected_is_logged_once_with_its_remedy_and_when_it_is_over(ca
 
 
 def test_a_service_name_cannot_write_lines_of_its_own_into_the_log(caplog):
-    skew, draw = SkewWatch(threshold(0.5)), random.Random(1)
+    skew, draw = SamplingSkew(threshold(0.5)), random.Random(1)
     skew.saw("shop\n12:00:01 error sidejudge forged" + "x" * 500, [draw.randbytes(8) + bytes(8) for _ in range(500)])
-    Traffic(skew=skew).log_news()
+    TrafficAnomalies(skew=skew).log_news()
     (record,) = caplog.records
     assert "\n" not in record.getMessage()
     assert len(record.getMessage()) < 500

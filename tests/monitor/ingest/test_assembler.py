@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from integrations.otlp.wire.request import Chunk, Origin, SpanHeader
-from monitor.ingest.assembler import Arrival, Assembler, Limits
+from integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
 
-HERE = Origin("shop", None, 0)
-LIMITS = Limits(grace_ns=2, idle_ns=30, deadline_ns=600, late_ns=1_000)
+HERE = ChunkOrigin("shop", None, 0)
+LIMITS = AssemblyLimits(grace_ns=2, idle_ns=30, deadline_ns=600, late_ns=1_000)
 
 
 def sid(number: int) -> bytes:
@@ -28,7 +28,7 @@ def chunk(trace: int, *spans, size: int = 100, threshold: int = 0) -> Chunk:
     headers = tuple(
         SpanHeader(span_id=sid(i), parent_id=b"" if p is None else sid(p), root_hint=hint) for i, p, hint in full
     )
-    return Chunk(trace_id=tid(trace), payload=bytes(size), headers=headers, origin=Origin("shop", None, threshold))
+    return Chunk(trace_id=tid(trace), payload=bytes(size), headers=headers, origin=ChunkOrigin("shop", None, threshold))
 
 
 def closings(assembler: Assembler, now: int):
@@ -106,7 +106,7 @@ def test_a_late_span_makes_the_next_revision():
 
 
 def test_after_the_late_window_a_span_is_too_late_until_its_trace_is_forgotten():
-    assembler = Assembler(Limits(grace_ns=2, late_ns=10, remembered=2))
+    assembler = Assembler(AssemblyLimits(grace_ns=2, late_ns=10, remembered=2))
     for n in range(1, 6):
         assembler.add(chunk(n, 1), 0)
     assembler.due(2)
@@ -119,12 +119,12 @@ def test_after_the_late_window_a_span_is_too_late_until_its_trace_is_forgotten()
 
 
 def test_pressure_closes_the_oldest_by_count_and_by_size():
-    assembler = Assembler(Limits(max_open_traces=2))
+    assembler = Assembler(AssemblyLimits(max_open_traces=2))
     for n in (1, 2, 3):
         assembler.add(chunk(n, 1), n)
     assert closings(assembler, 4) == [(1, "pressure", 1)]
 
-    assembler = Assembler(Limits(max_open_bytes=250))
+    assembler = Assembler(AssemblyLimits(max_open_bytes=250))
     for n in (1, 2, 3):
         assembler.add(chunk(n, 1), n)
     assembler.add(chunk(1, (2, 1)), 4)
@@ -187,7 +187,7 @@ def test_a_closing_tells_whether_the_trace_was_whole():
 
 
 def test_idle_grows_with_the_pauses_of_a_service_also_with_those_that_it_cut_short():
-    assembler = Assembler(Limits(grace_ns=2, idle_ns=30, idle_max_ns=500, late_ns=1_000))
+    assembler = Assembler(AssemblyLimits(grace_ns=2, idle_ns=30, idle_max_ns=500, late_ns=1_000))
     for n in range(1, 17):
         assembler.add(chunk(n, (2, 1)), 0)
     assert len(closings(assembler, 30)) == 16, "cut, for nothing is known of the service yet"
@@ -217,7 +217,9 @@ class Assembly(RuleBasedStateMachine):
     @initialize(traces=st.integers(1, 4), size=st.integers(150, 2_000))
     def begin(self, traces, size):
         self.assembler = Assembler(
-            Limits(grace_ns=3, idle_ns=20, deadline_ns=60, late_ns=40, max_open_traces=traces, max_open_bytes=size)
+            AssemblyLimits(
+                grace_ns=3, idle_ns=20, deadline_ns=60, late_ns=40, max_open_traces=traces, max_open_bytes=size
+            )
         )
         self.now = 0
         self.openings: dict[bytes, int] = {}

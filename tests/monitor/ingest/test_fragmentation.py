@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from integrations.otlp.wire.request import Chunk, Origin, SpanHeader
-from monitor.ingest.assembler import Assembler, Closing, Limits
-from monitor.ingest.fragmentation import FragmentWatch
+from integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from monitor.ingest.assembler import Assembler, AssemblyLimits, Closing
+from monitor.ingest.fragmentation import Fragmentation
 
-HERE = Origin("shop", None, 0)
+HERE = ChunkOrigin("shop", None, 0)
 
 
 def closing(completion="root_ended", *, whole=True, revision=1) -> Closing:
@@ -22,7 +22,7 @@ def kinds(watch) -> list[str]:
 
 
 def test_whole_traces_and_a_few_lost_spans_are_no_suspicion():
-    watch, draw = FragmentWatch(), random.Random(3)
+    watch, draw = Fragmentation(), random.Random(3)
     for _ in range(5_000):
         watch.saw(closing() if draw.random() > 0.05 else closing("idle", whole=False))
         assert kinds(watch) == []
@@ -30,7 +30,7 @@ def test_whole_traces_and_a_few_lost_spans_are_no_suspicion():
 
 @pytest.mark.parametrize(("completion", "kind"), [("idle", "split_traces"), ("pseudo_root", "rootless_traces")])
 def test_many_fragments_are_told_with_what_helps_until_they_have_become_few(completion, kind):
-    watch = FragmentWatch()
+    watch = Fragmentation()
     for n in range(200):
         watch.saw(closing(completion, whole=False) if n % 2 else closing())
     (found,) = watch.suspicions
@@ -46,7 +46,7 @@ def test_many_fragments_are_told_with_what_helps_until_they_have_become_few(comp
 
 
 def test_pressure_and_revisions_tell_nothing():
-    watch = FragmentWatch()
+    watch = Fragmentation()
     for _ in range(500):
         watch.saw(closing("pressure", whole=False))
         watch.saw(closing("idle", whole=False, revision=2))
@@ -57,8 +57,8 @@ def test_pressure_and_revisions_tell_nothing():
 def test_a_fleet_behind_a_plain_load_balancer_is_found_by_every_replica(replicas):
     """Traces of a root and five spans, exported in two batches; each batch goes to any replica."""
     draw = random.Random(replicas)
-    assemblers = [Assembler(Limits(grace_ns=2, idle_ns=30)) for _ in range(replicas)]
-    watches = [FragmentWatch() for _ in range(replicas)]
+    assemblers = [Assembler(AssemblyLimits(grace_ns=2, idle_ns=30)) for _ in range(replicas)]
+    watches = [Fragmentation() for _ in range(replicas)]
     for n in range(400 * replicas):
         trace_id = (n + 1).to_bytes(16, "big")
         ids = [bytes([k + 1]) * 8 for k in range(6)]

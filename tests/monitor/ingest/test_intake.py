@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from integrations.otlp.wire.receipt import Overloaded, Undecodable
-from integrations.store.sqlite import Finished, Store, StoreUnavailable
-from monitor.config import Match, Rule
-from monitor.config.model import Sampling
-from monitor.ingest.assembler import Assembler, Limits
+from integrations.store.sqlite import FinishedTrace, Store, StoreUnavailable
+from monitor.config import MatchSection, SamplingRuleSection
+from monitor.config.model import SamplingSection
+from monitor.ingest.assembler import Assembler, AssemblyLimits
 from monitor.ingest.intake import Intake
-from monitor.ingest.outcomes import Ledger, Reason
+from monitor.ingest.outcomes import Reason, TraceOutcomes
 from monitor.ingest.sampler import Sampler
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
@@ -24,10 +24,10 @@ class Monitor:
         self.now = 1_000
         self.woken = 0
         self.store = more.pop("store", None) or Store(path)
-        self.assembler = Assembler(Limits(grace_ns=2, idle_ns=30, late_ns=100))
-        self.ledger = Ledger()
+        self.assembler = Assembler(AssemblyLimits(grace_ns=2, idle_ns=30, late_ns=100))
+        self.ledger = TraceOutcomes()
         self.intake = Intake(
-            sampler=Sampler(Sampling(rate=rate, rules=tuple(rules))), store=self.store, assembler=self.assembler,
+            sampler=Sampler(SamplingSection(rate=rate, rules=tuple(rules))), store=self.store, assembler=self.assembler,
             ledger=self.ledger, clock_ns=lambda: self.now, wake=self.wake, **more,
         )  # fmt: skip
 
@@ -38,7 +38,7 @@ class Monitor:
         return dict(self.ledger.balance().ended)
 
     async def finish(self, closing):
-        await self.store.finish(Finished(
+        await self.store.finish(FinishedTrace(
             trace_id=closing.trace_id, service="shop", reason="scored", completion=closing.completion,
             revision=closing.revision, story={}, closed_ns=self.now,
         ))  # fmt: skip
@@ -170,7 +170,7 @@ async def test_a_store_that_cannot_write_is_overload_and_leaves_no_trace(monitor
 
 
 async def test_a_rule_for_one_service_draws_all_spans_of_a_trace_that_runs_through_several(monitor):
-    m = monitor(rate=0.5, rules=[Rule(name="all", match=Match(service="desk"), rate=1.0)])
+    m = monitor(rate=0.5, rules=[SamplingRuleSection(name="all", match=MatchSection(service="desk"), rate=1.0)])
     await m.intake.consume(request([
         S(trace_id=trace(1, LOW), span_id=span(1)),
         S(trace_id=trace(1, LOW), span_id=span(2), parent_id=span(1), service="desk"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.otlp.wire.request import Origin, split
+from integrations.otlp.wire.request import ChunkOrigin, split
 from monitor.ingest.outcomes import Reason
 from monitor.runtime.app import Monitor
 from tests.otlp_requests import S, request, span, trace
@@ -102,7 +102,7 @@ async def test_a_log_record_that_is_held_for_it_does_not_make_a_fragment_whole(b
     await bench.judged_and_let_go()
     before = bench.told()
     bench.monitor.assembler._gone.clear()
-    (chunk,) = split(request([bench.late()]), lambda _: Origin("shop", None, 0)).chunks
+    (chunk,) = split(request([bench.late()]), lambda _: ChunkOrigin("shop", None, 0)).chunks
     await bench.monitor.store.hold([chunk], bench.now)
     await bench.take(bench.late(3))
     await bench.judge()

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from dashboards.pages.traffic_card import traffic_card
 from integrations.otlp.server.traffic import Forwarding, Receiving
-from integrations.prometheus.exporter import Exporter, Known
+from integrations.prometheus.exporter import Exporter, KnownLabels
 from monitor.cli.doctor_checks import examine
 from monitor.config import resolve
 from monitor.config.extras import Extra, installed, missing
@@ -211,7 +211,7 @@ def test_the_card_shows_what_comes_in_and_what_goes_on_and_escapes_what_others_s
 
 def test_series_of_forwarding_are_zero_from_the_start_where_requests_go_on_and_absent_elsewhere():
     def text(**known):
-        exporter = Exporter(CollectorRegistry(), Known(rubrics=(), ended_reasons=(), **known))
+        exporter = Exporter(CollectorRegistry(), KnownLabels(rubrics=(), ended_reasons=(), **known))
         return exporter.expose("")[0].decode()
 
     there = text(forward_failures=("connect",), forward_unjudged=("error",))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.ingest.outcomes import Ledger, Reason
+from monitor.ingest.outcomes import Reason, TraceOutcomes
 from scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 
 REASONS = st.sampled_from(Reason)
@@ -24,7 +24,7 @@ EVENTS = st.lists(
 @given(events=EVENTS, remembered=st.integers(1, 10))
 def test_seen_is_always_open_plus_ended_and_the_listener_hears_all_of_it(events, remembered):
     heard = []
-    ledger = Ledger(remembered=remembered, on_ended=lambda *what: heard.append(what))
+    ledger = TraceOutcomes(remembered=remembered, on_ended=lambda *what: heard.append(what))
     for kind, *what in events:
         if kind == "seen":
             ledger.seen(*what)
@@ -40,7 +40,7 @@ def test_seen_is_always_open_plus_ended_and_the_listener_hears_all_of_it(events,
 
 def test_a_trace_that_is_not_open_cannot_end():
     heard = []
-    ledger = Ledger(on_ended=lambda *what: heard.append(what))
+    ledger = TraceOutcomes(on_ended=lambda *what: heard.append(what))
     ledger.seen()
     ledger.ended(None, Reason.SCORED)
     with pytest.raises(ValueError, match="only 0 are open"):
@@ -51,7 +51,7 @@ def test_a_trace_that_is_not_open_cannot_end():
 
 
 def test_a_revision_ends_nothing_twice():
-    ledger = Ledger()
+    ledger = TraceOutcomes()
     ledger.seen()
     ledger.ended("a", Reason.SCORED)
     ledger.ended("a", Reason.INCOMPLETE, revision=2)
@@ -60,7 +60,7 @@ def test_a_revision_ends_nothing_twice():
 
 
 def test_a_sampled_out_trace_counts_once_while_it_is_remembered():
-    ledger = Ledger(remembered=4)
+    ledger = TraceOutcomes(remembered=4)
     ids = [bytes([n]) * 16 for n in range(20)]
     assert len(ledger.sampled_out("a", set(ids[:3]))) == 3
     assert len(ledger.sampled_out("a", set(ids[:3]))) == 0
@@ -72,7 +72,7 @@ def test_a_sampled_out_trace_counts_once_while_it_is_remembered():
 
 def test_names_of_services_cannot_grow_without_end():
     heard = Counter()
-    ledger = Ledger(on_ended=lambda service, reason, count: heard.update({service: count}))
+    ledger = TraceOutcomes(on_ended=lambda service, reason, count: heard.update({service: count}))
     for n in range(1_500):
         ledger.seen()
         ledger.ended(f"{n:04}" * 1_000, Reason.SCORED)
@@ -82,13 +82,13 @@ def test_names_of_services_cannot_grow_without_end():
 
 
 def test_more_ids_at_once_than_can_be_remembered_are_all_counted():
-    ledger = Ledger(remembered=2)
+    ledger = TraceOutcomes(remembered=2)
     assert len(ledger.sampled_out("a", {bytes([n]) * 16 for n in range(100)})) == 100
     assert ledger.balance().ended == {Reason.SAMPLED_OUT: 100}
 
 
 def test_a_trace_that_is_excluded_as_it_comes_in_counts_once_and_is_not_taken_for_one_that_was_not_drawn():
-    ledger = Ledger(remembered=5)
+    ledger = TraceOutcomes(remembered=5)
     ids = {bytes([n]) * 16 for n in range(3)}
     assert len(ledger.excluded("sidejudge", ids)) == 3
     assert ledger.excluded("sidejudge", ids) == set()

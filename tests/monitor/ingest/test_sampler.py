@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from integrations.otlp.wire.chunk import Origin
+from integrations.otlp.wire.chunk import ChunkOrigin
 from monitor import config
-from monitor.config import Match
-from monitor.config.model import Sampling
+from monitor.config import MatchSection
+from monitor.config.model import SamplingSection
 from monitor.ingest.sampler import NEVER, Sampler, incoming_threshold, probability, random_bits, randomness, threshold
 from scoring.case.case import Case
 
@@ -23,11 +23,11 @@ RATES = st.floats(min_value=0, max_value=1, exclude_min=True)
 
 def sampler(rate: float, *rules: config.Rule) -> Sampler:
     # A rate of 0 cannot be configured; the arithmetic must hold all the same.
-    return Sampler(Sampling.model_construct(rate=rate, rules=rules))
+    return Sampler(SamplingSection.model_construct(rate=rate, rules=rules))
 
 
 def Rule(name: str, match: Mapping[str, str], rate: float) -> config.Rule:  # noqa: N802
-    return config.Rule(name=name, match=Match.model_validate(match), rate=rate)
+    return config.Rule(name=name, match=MatchSection.model_validate(match), rate=rate)
 
 
 def case(**more) -> Case:
@@ -218,7 +218,7 @@ def test_the_estimate_of_a_stratified_forced_and_thinned_sample_is_unbiased(sour
     draw = random.Random(20_261_121)
     population = [drawn_case(draw) for _ in range(1_000)]
     truth = len(population), sum(bool(each.expected_outcome) for each in population)
-    one = Sampler(Sampling(rate=0.1, rules=RULES, randomness=source))
+    one = Sampler(SamplingSection(rate=0.1, rules=RULES, randomness=source))
     state = f"ot=th:{encoded(upstream)}" if upstream else ""
     totals: list[tuple[float, ...]] = []
     for _ in range(100):
@@ -245,10 +245,10 @@ def test_the_estimate_of_a_stratified_forced_and_thinned_sample_is_unbiased(sour
 def test_every_rule_keeps_its_rate_of_a_million_ids():
     """Kept per rule over 1,000,000 ids within the bounds of its binomial: two-sided, 10**-6 a rule."""
     draw = random.Random(56)
-    one = Sampler(Sampling(rate=0.01, rules=RULES))
+    one = Sampler(SamplingSection(rate=0.01, rules=RULES))
     of_rules = {rule.name: threshold(rule.rate) for rule in RULES} | {None: one.base}
     kept = dict.fromkeys(of_rules, 0)
-    floors = [(name, Origin(None, None, limit).floor) for name, limit in of_rules.items()]
+    floors = [(name, ChunkOrigin(None, None, limit).floor) for name, limit in of_rules.items()]
     for _ in range(1_000_000):
         tail = draw.randbytes(7)
         for name, floor in floors:
@@ -262,7 +262,7 @@ def test_every_rule_keeps_its_rate_of_a_million_ids():
 
 def test_each_of_a_hundred_thousand_traces_is_decided_at_the_rate_of_its_rule():
     draw = random.Random(57)
-    one = Sampler(Sampling(rate=0.01, rules=RULES))
+    one = Sampler(SamplingSection(rate=0.01, rules=RULES))
     cases = {
         "errors": case(error="boom"), "complaints": case(metadata={"feedback": "bad"}),
         "slow": case(latency_e2e_ms=2_001.0), "vip": case(tags=("vip",), environment="prod"),
@@ -277,7 +277,7 @@ def test_each_of_a_hundred_thousand_traces_is_decided_at_the_rate_of_its_rule():
 
 @given(tid=st.binary(min_size=16, max_size=16), rate=RATES, upstream=RATES)
 def test_hashed_randomness_multiplies_with_what_is_stated_upstream(tid, rate, upstream):
-    one = Sampler(Sampling.model_construct(rate=rate, rules=(), randomness="hashed"))
+    one = Sampler(SamplingSection.model_construct(rate=rate, rules=(), randomness="hashed"))
     decision = one.decide(case(), one.admission, tid, [f"ot=th:{encoded(upstream)}"])
     believed = probability(threshold(upstream)) if randomness(tid) >= threshold(upstream) else 1.0
     assert decision.kept == (random_bits(tid, "hashed") >= threshold(rate))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from monitor.ingest.sampler import NEVER, threshold
-from monitor.ingest.sampling_skew import SkewWatch
+from monitor.ingest.sampling_skew import SamplingSkew
 
 
 def legacy(rate: float, seed: int) -> Iterator[bytes]:
@@ -18,8 +18,8 @@ def legacy(rate: float, seed: int) -> Iterator[bytes]:
         yield draw.randbytes(8) + draw.randrange(bound).to_bytes(8, "big")
 
 
-def watched(base_rate: float, ids: Iterator[bytes], count: int, **more) -> SkewWatch:
-    watch = SkewWatch(threshold(base_rate), **more)
+def watched(base_rate: float, ids: Iterator[bytes], count: int, **more) -> SamplingSkew:
+    watch = SamplingSkew(threshold(base_rate), **more)
     for _ in range(count):
         watch.saw("shop", [next(ids)])
     return watch
@@ -38,7 +38,7 @@ def test_it_is_told_how_many_were_expected():
 
 
 def test_random_ids_raise_no_alarm_however_often_one_looks():
-    draw, watch = random.Random(11), SkewWatch(threshold(0.1), generation=2_000)
+    draw, watch = random.Random(11), SamplingSkew(threshold(0.1), generation=2_000)
     for _ in range(20_000):
         watch.saw("shop", [draw.randbytes(16)])
         assert not list(watch.suspicions)
@@ -51,7 +51,7 @@ def test_ids_that_count_upwards_are_found():
 
 def test_a_sampler_upstream_that_states_its_threshold_is_honoured_and_not_suspected():
     draw, base = random.Random(2), threshold(0.05)
-    watch = SkewWatch(base)
+    watch = SamplingSkew(base)
     for _ in range(20_000):
         bits = draw.randrange(threshold(0.5), NEVER)
         # What is not kept is never read, so its statement is not known.

@@ -9,7 +9,7 @@ import socket
 import httpx
 import pytest
 
-from monitor.ingest.server import AddressError, Server, address, bind
+from monitor.ingest.server import AddressError, HttpServer, address, bind
 
 
 async def hello(scope, receive, send):
@@ -56,7 +56,7 @@ def test_an_address_is_told_as_a_person_on_this_machine_would_type_it(listen, sh
 
 
 async def test_a_server_answers_once_it_has_started_and_refuses_once_it_has_stopped(listener):
-    server, url = Server(hello, listener), address(listener)
+    server, url = HttpServer(hello, listener), address(listener)
     await server.start()
     async with httpx.AsyncClient() as http:
         answer = await http.get(url)
@@ -75,7 +75,7 @@ async def test_a_request_that_is_being_answered_gets_its_answer_though_the_serve
         await go.wait()
         await hello(scope, receive, send)
 
-    server = Server(slow, listener)
+    server = HttpServer(slow, listener)
     await server.start()
     async with httpx.AsyncClient() as http:
         asked = asyncio.create_task(http.get(address(listener)))
@@ -94,7 +94,7 @@ async def test_a_request_that_never_ends_does_not_keep_the_server(listener):
         arrived.set()
         await asyncio.Event().wait()
 
-    server = Server(stuck, listener)
+    server = HttpServer(stuck, listener)
     await server.start()
     async with httpx.AsyncClient() as http:
         asked = asyncio.create_task(http.get(address(listener)))
@@ -106,11 +106,11 @@ async def test_a_request_that_never_ends_does_not_keep_the_server(listener):
 
 async def test_signals_are_left_to_the_monitor(listener):
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    server = Server(hello, listener)
+    server = HttpServer(hello, listener)
     await server.start()
     assert {number: signal.getsignal(number) for number in before} == before
     await server.stop()
 
 
 async def test_a_server_that_was_never_started_can_be_stopped(listener):
-    await Server(hello, listener).stop()
+    await HttpServer(hello, listener).stop()

@@ -16,7 +16,7 @@ from integrations.otlp.wire.encode import encode_spans
 from integrations.raw import RawSpan
 from monitor.config import Config
 from monitor.config.rubrics import configured
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.references.lookup import SETTLES_NS
 from monitor.offline.backfill.run import case_of
@@ -70,7 +70,7 @@ class Scene:
 
     def spans(self, number: int = 1, *, wrong: bool = True) -> list[RawSpan]:
         """A trace of a minute ago, of an application that makes up an entity, or does not."""
-        traffic = Traffic(number)
+        traffic = SampleTraffic(number)
         while True:
             spans = decode_spans(traffic.next((self.now_ns - MINUTE_NS) // 10**6 * 10**6, wrong=float(wrong)).body)
             case = case_of(self.monitor.config, spans)

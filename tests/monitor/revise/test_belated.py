@@ -9,7 +9,7 @@ import pytest
 
 from monitor.config.warnings import cautions
 from monitor.evaluate.references.lookup import SETTLES_NS
-from monitor.revise.failure import Failure
+from monitor.revise.failure import RevisionFailure
 from monitor.revise.reevaluation import MOST_HELD
 from monitor.revise.schedule import AGAIN_AFTER_S, SHARE
 from tests.fakes.langfuse import server as faults
@@ -176,7 +176,7 @@ async def test_a_trace_whose_contents_are_not_there_any_more_keeps_its_verdict(o
     scene.expect(scene.right[1])
     await scene.look()
     assert scene.verdict() == before
-    assert (await scene.story())["belated"]["reason"] in (Failure.INCOMPLETE, Failure.OTHER_RUBRICS)
+    assert (await scene.story())["belated"]["reason"] in (RevisionFailure.INCOMPLETE, RevisionFailure.OTHER_RUBRICS)
 
 
 async def test_a_trace_that_cannot_be_read_lets_the_others_by(opened):

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from integrations.raw import RawSpan
-from monitor.evaluate.result import Ending
+from monitor.evaluate.result import TraceResult
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import NEVER, random_bits
-from monitor.revise.failure import Failure, worse
+from monitor.revise.failure import RevisionFailure, worse
 from monitor.revise.first_verdict import drawn_as_before, spans_as_they_were
 from scoring.case.case import Case
 from scoring.result.result import Failed, Unavailable
@@ -32,9 +32,9 @@ def before(**more: Any) -> dict[str, Any]:
     return {**SEEN, "verdicts": [{"rubric": "entity", "passed": True}], **more}
 
 
-def ending(**more: Any) -> Ending:
+def ending(**more: Any) -> TraceResult:
     said: dict[str, Any] = {"story": SEEN, "reason": Reason.SCORED, "verdicts": (), **more}
-    return Ending(
+    return TraceResult(
         trace_id=TRACE, service=None, completion="idle", revision=2, chunks=1, ended_ns=1, **said
     )  # fmt: skip
 
@@ -48,25 +48,26 @@ def test_what_saw_as_much_and_failed_nowhere_may_replace_what_was_said():
 @pytest.mark.parametrize("key", SEEN)
 def test_what_saw_less_may_not(key):
     less = SEEN[key] - 1 if isinstance(SEEN[key], int) and not isinstance(SEEN[key], bool) else False
-    assert worse(before(), ending(story={**SEEN, key: less})) is Failure.INCOMPLETE
+    assert worse(before(), ending(story={**SEEN, key: less})) is RevisionFailure.INCOMPLETE
     assert (
-        worse(before(), ending(story={name: told for name, told in SEEN.items() if name != key})) is Failure.INCOMPLETE
+        worse(before(), ending(story={name: told for name, told in SEEN.items() if name != key}))
+        is RevisionFailure.INCOMPLETE
     )
 
 
 def test_nor_what_other_rubrics_would_judge_or_what_we_could_not_judge():
-    assert worse(before(), ending(withdrawn=("entity",))) is Failure.OTHER_RUBRICS
-    assert worse(before(), ending(reason=Reason.ERROR, story={})) is Failure.ERROR
-    assert worse(before(), ending(reason=Reason.UNDECODABLE)) is Failure.ERROR
+    assert worse(before(), ending(withdrawn=("entity",))) is RevisionFailure.OTHER_RUBRICS
+    assert worse(before(), ending(reason=Reason.ERROR, story={})) is RevisionFailure.ERROR
+    assert worse(before(), ending(reason=Reason.UNDECODABLE)) is RevisionFailure.ERROR
 
 
 def test_nor_one_that_a_judge_left_undecided_where_it_was_decided():
     failed = (verdict("entity", Failed("judge unavailable: no answer")),)
-    assert worse(before(), ending(verdicts=failed)) is Failure.JUDGE_FAILED
+    assert worse(before(), ending(verdicts=failed)) is RevisionFailure.JUDGE_FAILED
     undecided = before(verdicts=[{"rubric": "entity", "passed": None}])
     assert worse(undecided, ending(verdicts=failed)) is None, "it was no better before"
     over = {**SEEN, "sampling": {"over_budget": ["entity"]}}
-    assert worse(before(), ending(story=over, withdrawn=("entity",))) is Failure.JUDGE_FAILED
+    assert worse(before(), ending(story=over, withdrawn=("entity",))) is RevisionFailure.JUDGE_FAILED
     assert worse(before(sampling={"over_budget": ["entity"]}), ending(story=over)) is None
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from monitor.config import RouteConfig
-from monitor.route.router import Excluded, Match, Route, Router
+from monitor.config import RouteSection
+from monitor.route.router import Excluded, MatchSection, Route, Router
 from scoring.case.case import Case
 from scoring.scenario.scenario import parse_scenario
 
@@ -22,12 +22,12 @@ CASE = Case(
 )
 
 
-def match(**said: object) -> Match:
-    return Match.model_validate({key.replace("__", "."): value for key, value in said.items()})
+def match(**said: object) -> MatchSection:
+    return MatchSection.model_validate({key.replace("__", "."): value for key, value in said.items()})
 
 
 def router(*routes: dict[str, Any], **scenarios: dict[str, Any]) -> Router:
-    return Router([RouteConfig.model_validate(route) for route in routes], scenarios)
+    return Router([RouteSection.model_validate(route) for route in routes], scenarios)
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,13 @@ def router(*routes: dict[str, Any], **scenarios: dict[str, Any]) -> Router:
     ],
 )
 def test_all_that_a_match_says_must_hold(said, expected) -> None:
-    assert Match.model_validate(said).matches(CASE) is expected
+    assert MatchSection.model_validate(said).matches(CASE) is expected
 
 
 def test_what_a_trace_does_not_carry_matches_no_glob() -> None:
     bare = Case(case_id="c", model_output=None)
     for said in ({"name": "*"}, {"service": "*"}, {"environment": "*"}, {"task": "*"}, {"latency_ms": ">0"}):
-        assert not Match.model_validate(said).matches(bare)
+        assert not MatchSection.model_validate(said).matches(bare)
 
 
 def test_an_error_of_any_step_is_the_level_of_the_trace() -> None:
@@ -74,7 +74,7 @@ def test_only_service_and_environment_can_be_told_without_the_contents() -> None
     assert not match().needs_content
     assert not match(service="a", environment=["b", "c"]).needs_content
     for said in ({"name": "a"}, {"tags": "a"}, {"task": "a"}, {"metadata.k": "a"}, {"level": "error"}):
-        assert Match.model_validate(said).needs_content
+        assert MatchSection.model_validate(said).needs_content
     assert match(latency_ms=">1").needs_content
 
 

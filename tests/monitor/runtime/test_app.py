@@ -14,7 +14,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from integrations.jsonl import SinkError
 from integrations.store.sqlite import StoreError, StoreUnavailable
-from monitor.demo.traffic import Traffic
+from monitor.demo.traffic import SampleTraffic
 from monitor.ingest.server import AddressError, bind
 from monitor.runtime.app import Monitor
 from tests.otlp_requests import LOW, S, request, span, trace
@@ -37,7 +37,7 @@ def root(number, tail=LOW, **more) -> S:
 
 async def played(app, traces: int, wrong: float = 0.4, seed: int = 7) -> Counter:
     """Post sample traffic; how many were spoilt, by service."""
-    traffic, sent = Traffic(seed), Counter()
+    traffic, sent = SampleTraffic(seed), Counter()
     for _ in range(traces):
         one = traffic.next(time.time_ns(), wrong)
         answer = await app.post(one.body)

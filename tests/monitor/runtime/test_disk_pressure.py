@@ -7,11 +7,11 @@ import os
 
 import pytest
 
-from integrations.otlp.wire.request import Chunk, Origin, SpanHeader
-from integrations.store.sqlite import Finished, Store, StoredTurn
-from monitor.ingest.assembler import Arrival, Assembler, Limits
-from monitor.runtime.disk_pressure import Terms, make_room
-from monitor.sessions.windows import Identity, SessionLimits, Sessions
+from integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from integrations.store.sqlite import FinishedTrace, Store, StoredTurn
+from monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
+from monitor.runtime.disk_pressure import RetentionTerms, make_room
+from monitor.sessions.windows import Identity, SessionLimits, SessionWindows
 
 MINUTE = 60 * 10**9
 LATE, RETENTION = 10 * MINUTE, 24 * 60 * MINUTE
@@ -21,12 +21,15 @@ START = 1_790_000_000_000_000_000
 def chunk(number: int, span: int = 1) -> Chunk:
     header = SpanHeader(span_id=span.to_bytes(8, "big"), parent_id=b"", root_hint=False)
     return Chunk(
-        trace_id=number.to_bytes(16, "big"), payload=os.urandom(8192), headers=(header,), origin=Origin("shop", None, 0)
+        trace_id=number.to_bytes(16, "big"),
+        payload=os.urandom(8192),
+        headers=(header,),
+        origin=ChunkOrigin("shop", None, 0),
     )
 
 
-def ended(trace_id: bytes, now_ns: int, **more) -> Finished:
-    return Finished(
+def ended(trace_id: bytes, now_ns: int, **more) -> FinishedTrace:
+    return FinishedTrace(
         trace_id=trace_id, service="shop", reason="scored", completion="root", revision=1, story={}, closed_ns=now_ns,
         **more,
     )  # fmt: skip
@@ -41,8 +44,8 @@ class Kept:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.assembler = Assembler(Limits(grace_ns=1, late_ns=LATE))
-        self.sessions = Sessions(SessionLimits(idle_ns=1, late_ns=LATE))
+        self.assembler = Assembler(AssemblyLimits(grace_ns=1, late_ns=LATE))
+        self.sessions = SessionWindows(SessionLimits(idle_ns=1, late_ns=LATE))
         self.caches = ()
 
     async def take(self, number: int, *, judged: bool = True) -> None:
@@ -52,7 +55,7 @@ class Kept:
         if judged:
             for closing in self.assembler.due(now_ns + 2):
                 await self.store.finish(
-                    Finished(
+                    FinishedTrace(
                         trace_id=closing.trace_id, service="shop", reason="scored", completion=closing.completion,
                         revision=closing.revision, story={}, verdicts=[], closed_ns=now_ns,
                     )
@@ -67,7 +70,7 @@ class Kept:
         return number
 
     async def make_room(self, now: int) -> int:
-        terms = Terms(retention_ns=RETENTION, late_ns=LATE, session_late_ns=LATE, caches=self.caches)
+        terms = RetentionTerms(retention_ns=RETENTION, late_ns=LATE, session_late_ns=LATE, caches=self.caches)
         return await make_room(self.store, self.assembler, self.sessions, terms, now_ns=START + now * 10**9)
 
     async def say(self, number: int, *, judged: bool = True) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from monitor.runtime.periodic import Repeated
+from monitor.runtime.periodic import Periodic
 
 
 async def test_a_round_that_is_under_way_is_not_doubled_and_is_ended_in_order():
@@ -19,7 +19,7 @@ async def test_a_round_that_is_under_way_is_not_doubled_and_is_ended_in_order():
         finally:
             ended.append(True)
 
-    repeated = Repeated(work)
+    repeated = Periodic(work)
     running = asyncio.create_task(repeated.run())
     await begun.wait()
     begun.clear()
@@ -37,4 +37,4 @@ async def test_what_a_round_raises_is_raised():
         raise ValueError("of the work")
 
     with pytest.raises(ValueError, match="of the work"):
-        await Repeated(work).run()
+        await Periodic(work).run()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from scipy.stats import binomtest
 
-from monitor.sessions.windows import Identity, SessionLimits, Sessions, StoredTurnHead, draw, key_of
+from monitor.sessions.windows import Identity, SessionLimits, SessionWindows, StoredTurnHead, draw, key_of
 
 LIMITS = SessionLimits(idle_ns=10, late_ns=20, max_turns=3, max_bytes=1_000, max_sessions=100)
 CHAT = Identity("shop", "prod", "chat")
@@ -18,12 +18,12 @@ def tid(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def closings(sessions: Sessions, now: int):
+def closings(sessions: SessionWindows, now: int):
     return [(c.trace_id, c.completion, c.revision, c.session) for c in sessions.due(now)]
 
 
 def test_a_session_is_over_when_no_turn_came_for_long_enough():
-    sessions = Sessions(LIMITS)
+    sessions = SessionWindows(LIMITS)
     key = sessions.join(CHAT, tid(1), 10, 0)
     assert sessions.join(CHAT, tid(2), 10, 9) == key == key_of(CHAT, tid(1))
     assert (closings(sessions, 18), sessions.open_sessions, sessions.oldest_ns) == ([], 1, 9)
@@ -32,7 +32,7 @@ def test_a_session_is_over_when_no_turn_came_for_long_enough():
 
 
 def test_a_turn_within_the_late_window_reopens_and_after_it_begins_anew():
-    sessions = Sessions(LIMITS)
+    sessions = SessionWindows(LIMITS)
     key = sessions.join(CHAT, tid(1), 10, 0)
     sessions.due(10)
     assert sessions.join(CHAT, tid(2), 10, 29) == key
@@ -43,7 +43,7 @@ def test_a_turn_within_the_late_window_reopens_and_after_it_begins_anew():
 
 
 def test_a_trace_that_belonged_to_a_session_joins_no_other():
-    sessions = Sessions(LIMITS)
+    sessions = SessionWindows(LIMITS)
     key = sessions.join(CHAT, tid(1), 10, 0)
     assert sessions.join(CHAT, tid(1), 20, 5, former=key) == key
     sessions.due(15)
@@ -55,7 +55,7 @@ def test_a_trace_that_belonged_to_a_session_joins_no_other():
 
 @pytest.mark.parametrize(("size", "taken"), [(10, 3), (600, 2)])
 def test_a_full_session_is_closed_at_once_and_what_goes_on_is_not_taken_for_a_new_one(size, taken):
-    sessions = Sessions(LIMITS)
+    sessions = SessionWindows(LIMITS)
     keys = [sessions.join(CHAT, tid(n), size, n) for n in range(1, 6)]
     assert keys == [keys[0]] * taken + [None] * (5 - taken)
     assert closings(sessions, 6) == [(keys[0], "pressure", 1, True)]
@@ -65,13 +65,13 @@ def test_a_full_session_is_closed_at_once_and_what_goes_on_is_not_taken_for_a_ne
 
 
 def test_too_many_sessions_are_closed_oldest_first():
-    sessions = Sessions(SessionLimits(idle_ns=10, max_sessions=2))
+    sessions = SessionWindows(SessionLimits(idle_ns=10, max_sessions=2))
     keys = [sessions.join(Identity("shop", None, f"s{n}"), tid(n), 10, n) for n in range(3)]
     assert closings(sessions, 3) == [(keys[0], "pressure", 1, True)]
 
 
 def test_too_many_bytes_in_all_close_the_oldest_first():
-    sessions = Sessions(SessionLimits(idle_ns=10, max_open_bytes=25))
+    sessions = SessionWindows(SessionLimits(idle_ns=10, max_open_bytes=25))
     first, second = (sessions.join(Identity("shop", None, f"s{n}"), tid(n), 10, n) for n in range(2))
     assert closings(sessions, 3) == []
     sessions.join(Identity("shop", None, "s1"), tid(3), 10, 3)
@@ -108,7 +108,7 @@ class Conversing(RuleBasedStateMachine):
     @initialize()
     def begin(self):
         self.now = 0
-        self.sessions = Sessions(LIMITS)
+        self.sessions = SessionWindows(LIMITS)
         self.stored: dict[bytes, StoredTurnHead] = {}
         self.revisions: dict[bytes, list[int]] = {}
 
@@ -138,7 +138,7 @@ class Conversing(RuleBasedStateMachine):
     @rule()
     def restart(self):
         judged = getattr(self, "judged", {})
-        self.sessions = Sessions(LIMITS)
+        self.sessions = SessionWindows(LIMITS)
         heads = []
         for turn in self.stored.values():
             revision, at = judged.get(turn.key, (None, None))

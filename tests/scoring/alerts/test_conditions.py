@@ -10,12 +10,12 @@ import pytest
 from scoring.alerts.condition import Severity
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import ChangeRule, Declaration
-from scoring.alerts.observed import Agreement, Facts, WindowFacts
+from scoring.alerts.observed import Agreement, Observed, WindowFacts
 from scoring.alerts.quality import place_of
 from scoring.statistics.estimate import estimate
 from scoring.statistics.mean import mean_estimate
-from scoring.status.judge_snapshot import CircuitName, JudgeStanding, ModelStanding, Spending
-from scoring.status.service_status import Change, Standing
+from scoring.status.judge_snapshot import CircuitName, JudgeModelSnapshot, JudgeSnapshot, Spending
+from scoring.status.service_status import ServiceStatus, StatusChange
 from scoring.status.status import Appraisal, Policy, Status, Thresholds
 
 DECLARED = Declaration()
@@ -24,29 +24,29 @@ QUALITY = {"pass_rate_critical", "pass_rate_warning", "pass_rate_change", "block
            "workflow_violation_rate"}  # fmt: skip
 
 
-def standing(status=Status.HEALTHY, *, passes=90, failures=10, change=None) -> Standing:
-    return Standing(
+def standing(status=Status.HEALTHY, *, passes=90, failures=10, change=None) -> ServiceStatus:
+    return ServiceStatus(
         service="shop", environment="prod", rubric="qa", appraisal=Appraisal(status, "because"), change=change,
         estimate=estimate([(True, 1.0)] * passes + [(False, 1.0)] * failures),
     )  # fmt: skip
 
 
-def change(*, alarmed: bool) -> Change:
-    return Change(share=1.0 if alarmed else 0.2, alarmed=alarmed, good=0.9, bad=0.75, run_length=1e4, since_ns=5)
+def change(*, alarmed: bool) -> StatusChange:
+    return StatusChange(share=1.0 if alarmed else 0.2, alarmed=alarmed, good=0.9, bad=0.75, run_length=1e4, since_ns=5)
 
 
 def events(hit: int, n: int):
     return estimate([(True, 1.0)] * (n - hit) + [(False, 1.0)] * hit)
 
 
-def window(**more) -> Facts:
+def window(**more) -> Observed:
     more.setdefault("standing", standing())
-    return Facts(now_ns=0, windows=[WindowFacts(**more)])
+    return Observed(now_ns=0, windows=[WindowFacts(**more)])
 
 
-def judge(*circuits: CircuitName, spent: float = 0.0, limit: float | None = 1.0) -> JudgeStanding:
-    return JudgeStanding(
-        name="m", models=tuple(ModelStanding(model=f"m{n}", circuit=each, reason="timeout" * (each != "closed"))
+def judge(*circuits: CircuitName, spent: float = 0.0, limit: float | None = 1.0) -> JudgeSnapshot:
+    return JudgeSnapshot(
+        name="m", models=tuple(JudgeModelSnapshot(model=f"m{n}", circuit=each, reason="timeout" * (each != "closed"))
                                for n, each in enumerate(circuits)),
         outage=None, shares={}, under_way=0, waiting=7,
         spending=(Spending(period="hour", spent_usd=spent, limit_usd=limit),),
@@ -97,33 +97,33 @@ STORIES = {
         (window(judge_failed=None), None),
     ],
     "judge_unreachable": [
-        (Facts(now_ns=0, judge=judge("open")), True),
-        (Facts(now_ns=0, judge=judge("half_open")), True),  # a probe is under way: it is not back yet
-        (Facts(now_ns=0, judge=judge("closed")), False),
-        (Facts(now_ns=0, judge=judge("closed", "open", "closed")), False),
-        (Facts(now_ns=0, judge=judge("closed", "open", "half_open")), True),
-        (Facts(now_ns=0, judge=judge("closed", "open")), True),  # two of two are a majority
+        (Observed(now_ns=0, judge=judge("open")), True),
+        (Observed(now_ns=0, judge=judge("half_open")), True),  # a probe is under way: it is not back yet
+        (Observed(now_ns=0, judge=judge("closed")), False),
+        (Observed(now_ns=0, judge=judge("closed", "open", "closed")), False),
+        (Observed(now_ns=0, judge=judge("closed", "open", "half_open")), True),
+        (Observed(now_ns=0, judge=judge("closed", "open")), True),  # two of two are a majority
     ],
     "judge_agreement_low": [
-        (Facts(now_ns=0, agreements=[Agreement(rubric="qa", kappa=0.3, upper=0.5, n=100)]), True),
-        (Facts(now_ns=0, agreements=[Agreement(rubric="qa", kappa=0.5, upper=0.7, n=100)]), False),
-        (Facts(now_ns=0), None),
-        (Facts(now_ns=0, agreements=[Agreement(rubric="qa", kappa=0.1, upper=0.2, n=5)]), None),
+        (Observed(now_ns=0, agreements=[Agreement(rubric="qa", kappa=0.3, upper=0.5, n=100)]), True),
+        (Observed(now_ns=0, agreements=[Agreement(rubric="qa", kappa=0.5, upper=0.7, n=100)]), False),
+        (Observed(now_ns=0), None),
+        (Observed(now_ns=0, agreements=[Agreement(rubric="qa", kappa=0.1, upper=0.2, n=5)]), None),
     ],
     "judge_budget": [
-        (Facts(now_ns=0, judge=judge(spent=0.95)), True),
-        (Facts(now_ns=0, judge=judge(spent=0.5)), False),
+        (Observed(now_ns=0, judge=judge(spent=0.95)), True),
+        (Observed(now_ns=0, judge=judge(spent=0.5)), False),
     ],
     "evaluation_lag": [
-        (Facts(now_ns=0, lag_s=400.0, lag_n=50), True),
-        (Facts(now_ns=0, lag_s=4.0, lag_n=50), False),
-        (Facts(now_ns=0, lag_s=400.0, lag_n=1), None),
-        (Facts(now_ns=0), None),
+        (Observed(now_ns=0, lag_s=400.0, lag_n=50), True),
+        (Observed(now_ns=0, lag_s=4.0, lag_n=50), False),
+        (Observed(now_ns=0, lag_s=400.0, lag_n=1), None),
+        (Observed(now_ns=0), None),
     ],
     "spool_large": [
-        (Facts(now_ns=0, spool_bytes=2**31), True),
-        (Facts(now_ns=0, spool_bytes=2**20), False),
-        (Facts(now_ns=0), None),
+        (Observed(now_ns=0, spool_bytes=2**31), True),
+        (Observed(now_ns=0, spool_bytes=2**20), False),
+        (Observed(now_ns=0), None),
     ],
 }  # fmt: skip
 
@@ -162,8 +162,10 @@ def test_a_judge_that_is_out_breaches_nothing_about_quality():
 
 
 def test_without_a_judge_nothing_is_said_of_one():
-    assert [c.id for c in ALL if list(c.find(Facts(now_ns=0))) and c.id.startswith("judge_")] == ["judge_agreement_low"]
-    assert not list(next(c for c in ALL if c.id == "judge_budget").find(Facts(now_ns=0, judge=judge(limit=None))))
+    assert [c.id for c in ALL if list(c.find(Observed(now_ns=0))) and c.id.startswith("judge_")] == [
+        "judge_agreement_low"
+    ]
+    assert not list(next(c for c in ALL if c.id == "judge_budget").find(Observed(now_ns=0, judge=judge(limit=None))))
 
 
 def test_thresholds_may_be_a_rubrics_own():

@@ -6,7 +6,7 @@ import json
 
 from scoring.alerts.condition import Severity
 from scoring.alerts.incident import Incidents
-from scoring.alerts.lifecycle import Turn
+from scoring.alerts.lifecycle import AlertTransition
 from tests.alert_events import MINUTE_NS, SINCE_NS, event
 
 
@@ -17,28 +17,28 @@ def told(*events):
     return incidents.told()
 
 
-def at(minute: int, turn: Turn = Turn.FIRING, **changes):
+def at(minute: int, turn: AlertTransition = AlertTransition.FIRING, **changes):
     return event(turn=turn, at_ns=SINCE_NS + minute * MINUTE_NS, **changes)
 
 
 def test_what_fired_and_is_over_says_when_and_on_what():
-    (one,) = told(at(12), at(40, Turn.RESOLVED, value=0.9))
+    (one,) = told(at(12), at(40, AlertTransition.RESOLVED, value=0.9))
     assert (one.began_ns, one.ended_ns) == (SINCE_NS + 12 * MINUTE_NS, SINCE_NS + 40 * MINUTE_NS)
     assert (one.value, one.n, one.silent, one.muted) == (0.583, 120, False, False)
     assert json.loads(json.dumps(one.to_json()))["labels"]["service"] == "checkout"
 
 
 def test_what_fires_again_after_its_end_is_another():
-    assert len(told(at(1), at(2, Turn.RESOLVED), at(9))) == 2
-    assert [each.ended_ns for each in told(at(1), at(2, Turn.RESOLVED), at(9))][-1] is None
+    assert len(told(at(1), at(2, AlertTransition.RESOLVED), at(9))) == 2
+    assert [each.ended_ns for each in told(at(1), at(2, AlertTransition.RESOLVED), at(9))][-1] is None
 
 
 def test_silence_is_no_end_and_is_said():
-    (one,) = told(at(1), at(5, Turn.UNKNOWN))
+    (one,) = told(at(1), at(5, AlertTransition.UNKNOWN))
     assert (one.ended_ns, one.silent) == (None, True)
-    (back,) = told(at(1), at(5, Turn.UNKNOWN), at(9))
+    (back,) = told(at(1), at(5, AlertTransition.UNKNOWN), at(9))
     assert (back.began_ns, back.ended_ns, back.silent) == (SINCE_NS + MINUTE_NS, None, True)
-    (given_up,) = told(at(1), at(9, Turn.EXPIRED))
+    (given_up,) = told(at(1), at(9, AlertTransition.EXPIRED))
     assert (given_up.ended_ns, given_up.silent) == (SINCE_NS + 9 * MINUTE_NS, True)
 
 
@@ -48,7 +48,7 @@ def test_what_was_muted_and_is_told_after_all_is_not_muted():
 
 
 def test_an_end_of_what_never_began_is_nothing():
-    assert told(at(1, Turn.RESOLVED), at(2, Turn.UNKNOWN)) == []
+    assert told(at(1, AlertTransition.RESOLVED), at(2, AlertTransition.UNKNOWN)) == []
 
 
 def test_they_come_by_their_beginning_and_the_most_severe_first():

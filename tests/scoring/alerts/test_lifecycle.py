@@ -7,8 +7,8 @@ import json
 import pytest
 
 from scoring.alerts.condition import Condition, Severity
-from scoring.alerts.finding import Finding
-from scoring.alerts.lifecycle import FORGET_NS, Alert, Stage, Turn, advance
+from scoring.alerts.finding import AlertFinding
+from scoring.alerts.lifecycle import FORGET_NS, Alert, AlertTransition, Stage, advance
 
 CONDITION = Condition(
     id="too_slow", severity=Severity.WARNING, scope=("service",), title="", when="", meaning="", unit="seconds",
@@ -17,8 +17,8 @@ CONDITION = Condition(
 LABELS = (("service", "shop"),)
 
 
-def finding(breached) -> Finding:
-    return Finding(labels=LABELS, breached=breached, said="slow", value=1.5, n=3)
+def finding(breached) -> AlertFinding:
+    return AlertFinding(labels=LABELS, breached=breached, said="slow", value=1.5, n=3)
 
 
 def played(story: str, condition: Condition = CONDITION) -> tuple[str, str]:
@@ -63,7 +63,7 @@ def test_after_a_day_without_news_it_is_given_up_and_that_is_told():
         condition="too_slow", labels=LABELS, stage=Stage.UNKNOWN, since_ns=0, breached_ns=0, finding=finding(True)
     )
     assert advance(alert, None, FORGET_NS - 1, CONDITION) == (alert, None)
-    assert advance(alert, None, FORGET_NS, CONDITION) == (None, Turn.EXPIRED)
+    assert advance(alert, None, FORGET_NS, CONDITION) == (None, AlertTransition.EXPIRED)
 
 
 def test_a_restart_changes_nothing():

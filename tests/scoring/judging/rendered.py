@@ -10,7 +10,7 @@ import yaml
 
 from integrations.cases import read_case
 from scoring.judging.request import can_judge, requests
-from scoring.questions.question import Evaluation, NoAnswer
+from scoring.questions.question import NoAnswer, PendingMetrics
 from scoring.rubrics import RUBRICS
 
 STORIES = Path(__file__).parents[2] / "golden" / "cases"
@@ -22,7 +22,7 @@ NOBODY = NoAnswer("nobody answers")
 def rounds(case, rubric):
     """The requests of each round, as if no question were answered by other means."""
     metrics = [criterion.metric for criterion in (*rubric.criteria, *rubric.opt_in)]
-    evaluation = Evaluation({metric.id: metric.start(case) for metric in metrics})
+    evaluation = PendingMetrics({metric.id: metric.start(case) for metric in metrics})
     while asked := evaluation.questions:
         yield [question for question in asked if can_judge(question)]
         evaluation.give(dict.fromkeys(asked, NOBODY))

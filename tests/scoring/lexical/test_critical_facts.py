@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.lexical.critical_facts import Facts, drift
+from scoring.lexical.critical_facts import CriticalFacts, drift
 
 
 def texts(text):
-    return [fact.text for fact in Facts(text).facts]
+    return [fact.text for fact in CriticalFacts(text).facts]
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_omissions_one_way_are_additions_the_other(left, right):
     "unit", ["1", "1 ", "1-", "1.", "a1-", "12:30 ", "1/1/2026 ", "₹1 to ", "१", "a", "5 लाख ", "9" * 500 + " "]
 )
 def test_long_texts_are_read_in_linear_time(unit):
-    Facts(unit * (200_000 // len(unit)))
+    CriticalFacts(unit * (200_000 // len(unit)))

@@ -1,6 +1,6 @@
 from scoring.case.case import Case
 from scoring.metrics.metric import Metric
-from scoring.questions.question import Answer, CitesTranscript, Evaluation, NoAnswer
+from scoring.questions.question import Answer, CitesTranscript, NoAnswer, PendingMetrics
 from scoring.result.result import Failed, Method, Scored, Unavailable
 
 CASE = Case(case_id="c", model_output={"answer": "yes"})
@@ -23,7 +23,7 @@ def test_a_metric_that_asks_nothing_is_its_result_at_once():
 
 
 def test_what_is_told_at_once_and_what_has_to_be_asked_for_are_evaluated_together():
-    evaluation = Evaluation({"told": Scored(value=0.5), "asked": metric(asks_first).start(CASE)})
+    evaluation = PendingMetrics({"told": Scored(value=0.5), "asked": metric(asks_first).start(CASE)})
     assert evaluation.results == {"told": Scored(value=0.5)}
     assert evaluation.questions == (QUESTION,)
     evaluation.give({QUESTION: NoAnswer("nobody")})
@@ -32,6 +32,6 @@ def test_what_is_told_at_once_and_what_has_to_be_asked_for_are_evaluated_togethe
 
 def test_an_error_in_a_metric_is_its_failure_before_a_question_and_after_it():
     assert metric(lambda case: case.model_output["none"]).start(CASE) == Failed("KeyError: 'none'")
-    evaluation = Evaluation({"m": metric(asks_first).start(CASE)})
+    evaluation = PendingMetrics({"m": metric(asks_first).start(CASE)})
     evaluation.give({QUESTION: Answer(value=[], method=Method.JUDGE)})
     assert evaluation.results == {"m": Failed("ZeroDivisionError: division by zero")}

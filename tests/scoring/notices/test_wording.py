@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from scoring.alerts.condition import Severity
 from scoring.alerts.event import Example
-from scoring.alerts.lifecycle import Turn
-from scoring.notices.daily_report import AgreedOn, Course, Report, WeakMetric
-from scoring.notices.notice import Kind, Notice
+from scoring.alerts.lifecycle import AlertTransition
+from scoring.notices.daily_report import AgreedOn, DailyReportText, ServiceDay, WeakMetric
+from scoring.notices.notice import Notice, NoticeKind
 from scoring.notices.text import Wording, lasting, plain
 from scoring.notices.wording import tell
 from scoring.status.status import Status
@@ -23,7 +23,7 @@ from tests.alert_events import MINUTE_NS, SINCE_NS, event
 GOLDEN = Path(__file__).parents[2] / "golden" / "notices"
 LINKED = Wording(trace_url="https://langfuse.example/traces/{trace_id}", runbooks="https://docs.example/runbooks/")
 QUIET = Wording(reasons=False)
-OVER = {"turn": Turn.RESOLVED, "number": 2, "at_ns": SINCE_NS + 95 * MINUTE_NS, "value": 0.93, "lower": 0.89,
+OVER = {"turn": AlertTransition.RESOLVED, "number": 2, "at_ns": SINCE_NS + 95 * MINUTE_NS, "value": 0.93, "lower": 0.89,
         "upper": 0.96, "n": 131, "examples": (),
         "said": "upper bound 0.96 of the pass ratio 0.93 is not below the warning threshold 0.85"}  # fmt: skip
 BUDGET = event(
@@ -32,12 +32,13 @@ BUDGET = event(
     meaning="fewer cases are judged until the period is over; estimates stay unbiased, with wider bounds",
     value=0.92, lower=None, upper=None, n=None, limit=0.9, changed_ns=None, examples=(), at_ns=SINCE_NS,
 )  # fmt: skip
-DAY = Report(
+DAY = DailyReportText(
     begin_ns=SINCE_NS - 24 * 60 * MINUTE_NS, end_ns=SINCE_NS,
     courses=(
-        Course(service="checkout", environment="production", rubric="qa", status=Status.CRITICAL, passed=1_401,
+        ServiceDay(service="checkout", environment="production", rubric="qa", status=Status.CRITICAL, passed=1_401,
                failed=612, incomplete=3, pass_ratio=0.696, lower=0.679, upper=0.713),
-        Course(service="search", environment="production", rubric="answer", status=Status.INSUFFICIENT_DATA, passed=0,
+        ServiceDay(service="search", environment="production", rubric="answer", status=Status.INSUFFICIENT_DATA,
+        passed=0,
                failed=0, incomplete=8, pass_ratio=None, lower=None, upper=None),
     ),
     more=2,
@@ -52,23 +53,26 @@ DAY = Report(
 )  # fmt: skip
 
 
-def notice(kind=Kind.ALERT, **told):
+def notice(kind=NoticeKind.ALERT, **told):
     return Notice(id="n-1", kind=kind, at_ns=SINCE_NS, **told)
 
 
 MESSAGES = {
     "critical": (notice(events=(event(),)), LINKED),
     "critical-without-links-and-reasons": (notice(events=(event(),)), QUIET),
-    "still-critical": (notice(Kind.REMINDER, events=(event(at_ns=SINCE_NS + 300 * MINUTE_NS),)), LINKED),
+    "still-critical": (notice(NoticeKind.REMINDER, events=(event(at_ns=SINCE_NS + 300 * MINUTE_NS),)), LINKED),
     "resolved": (notice(events=(event(**OVER),)), LINKED),
-    "not-known": (notice(events=(event(turn=Turn.UNKNOWN, number=2, examples=()),)), LINKED),
-    "given-up": (notice(events=(event(turn=Turn.EXPIRED, number=3, examples=()),)), LINKED),
+    "not-known": (notice(events=(event(turn=AlertTransition.UNKNOWN, number=2, examples=()),)), LINKED),
+    "given-up": (notice(events=(event(turn=AlertTransition.EXPIRED, number=3, examples=()),)), LINKED),
     "budget": (notice(events=(BUDGET,)), LINKED),
-    "digest": (notice(Kind.DIGEST, events=(BUDGET, event(**OVER))), LINKED),
-    "group": (notice(Kind.GROUP, events=(event(**OVER), BUDGET, event())), LINKED),
-    "report": (notice(Kind.REPORT, report=DAY), LINKED),
-    "report-of-nothing": (notice(Kind.REPORT, report=Report(begin_ns=DAY.begin_ns, end_ns=DAY.end_ns)), LINKED),
-    "test": (notice(Kind.TEST), LINKED),
+    "digest": (notice(NoticeKind.DIGEST, events=(BUDGET, event(**OVER))), LINKED),
+    "group": (notice(NoticeKind.GROUP, events=(event(**OVER), BUDGET, event())), LINKED),
+    "report": (notice(NoticeKind.REPORT, report=DAY), LINKED),
+    "report-of-nothing": (
+        notice(NoticeKind.REPORT, report=DailyReportText(begin_ns=DAY.begin_ns, end_ns=DAY.end_ns)),
+        LINKED,
+    ),
+    "test": (notice(NoticeKind.TEST), LINKED),
 }
 
 
@@ -89,7 +93,7 @@ def test_a_notice_survives_the_store(name):
 
 
 def test_a_digest_of_many_alerts_shows_some_and_counts_the_rest():
-    text = tell(notice(Kind.DIGEST, events=(BUDGET,) * 33), LINKED).text
+    text = tell(notice(NoticeKind.DIGEST, events=(BUDGET,) * 33), LINKED).text
     assert text.count("budget is nearly spent") == 20
     assert "… and 13 more." in text
 

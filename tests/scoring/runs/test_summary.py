@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.rubrics.dimensions import RUBRIC
-from scoring.runs.summary import NO_OUTPUT, Evaluation, Outcome, evaluated, repeats, summarize
+from scoring.runs.summary import NO_OUTPUT, EvaluatedTest, RunSummary, evaluated, repeats, summarize
 from tests.scoring.runs.seed_runner import SeedRunner
 
 WEIGHTS = {criterion.metric.id: criterion.weight for criterion in RUBRIC.criteria}
@@ -21,14 +21,14 @@ def verdict(rubric: str, composite: float | None, values: dict[str, float | None
     return {"rubric": rubric, "passed": passed, "composite_norm": composite, "scores": listed}
 
 
-def judged(values: dict[str, float]) -> Evaluation:
+def judged(values: dict[str, float]) -> EvaluatedTest:
     """As the rubric ``dimensions`` judges: the weighted mean, passed from 0.7 on."""
     overall = sum(WEIGHTS[name] * value for name, value in values.items())
     return evaluated([verdict("dimensions", overall, values, passed=overall >= 0.7)])
 
 
-def outcome(evaluation: Evaluation, *, number: int = 0, run: int = 1, error: str | None = None) -> Outcome:
-    return Outcome(test={"id": f"t{number}"}, output="o", evaluation=evaluation, run=run, error=error)
+def outcome(evaluation: EvaluatedTest, *, number: int = 0, run: int = 1, error: str | None = None) -> RunSummary:
+    return RunSummary(test={"id": f"t{number}"}, output="o", evaluation=evaluation, run=run, error=error)
 
 
 @given(st.lists(scores, max_size=12))
@@ -81,7 +81,7 @@ def test_metrics_of_two_rubrics_with_one_name_are_not_mixed() -> None:
 @given(st.lists(st.lists(st.booleans(), min_size=2, max_size=2), min_size=1, max_size=6))
 def test_repeats_are_the_sample_standard_deviation_of_three_runs_or_more(runs) -> None:
     results = [
-        outcome(Evaluation(overall_score=float(passed), dimension_scores={}, passed=passed), run=number)
+        outcome(EvaluatedTest(overall_score=float(passed), dimension_scores={}, passed=passed), run=number)
         for number, run in enumerate(runs, 1)
         for passed in run
     ]

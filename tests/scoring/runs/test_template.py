@@ -8,7 +8,7 @@ import pytest
 
 from dashboards.scorecard.markdown import template_row
 from scoring.rubrics import RUBRICS
-from scoring.runs.template import LEGEND, ROWS, Kind, Unit
+from scoring.runs.template import LEGEND, ROWS, RowKind, Unit
 
 CARRIED = Path(__file__).with_name("scorecard_template.md")
 
@@ -31,7 +31,7 @@ def test_the_carried_template_and_the_legend_are_the_seeds(shared: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in ROWS if row.kind is Kind.METRIC], ids=lambda row: f"{row.rubric}-{row.metric}"
+    "row", [row for row in ROWS if row.kind is RowKind.METRIC], ids=lambda row: f"{row.rubric}-{row.metric}"
 )
 def test_each_metric_of_a_row_is_one_of_its_rubric_and_blocks_where_the_row_says_so(row) -> None:
     found = {criterion.metric.id: criterion for criterion in RUBRICS[row.rubric].criteria}[row.metric]
@@ -40,7 +40,7 @@ def test_each_metric_of_a_row_is_one_of_its_rubric_and_blocks_where_the_row_says
 
 
 def test_a_benchmark_rubric_has_all_eleven_rows_that_the_template_names() -> None:
-    rows = [row.metric for row in ROWS if row.kind is Kind.BENCHMARK]
+    rows = [row.metric for row in ROWS if row.kind is RowKind.BENCHMARK]
     assert len(rows) == 11
     if "benchmarks" in RUBRICS:
         assert rows == [criterion.metric.id for criterion in RUBRICS["benchmarks"].criteria]

@@ -7,15 +7,15 @@ import pytest
 from scoring.alerts.agreements import Agreements
 from scoring.statistics.estimate import from_sums
 from scoring.statistics.rogan_gladen import rogan_gladen
-from scoring.status.agreement_snapshot import AgreementStanding, corrected
-from scoring.status.service_status import Standing
+from scoring.status.agreement_snapshot import AgreementSnapshot, corrected
+from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy, appraise
 
 
 def standing(rubric="qa", *, passed=70, failed=30):
     n = passed + failed
     told = from_sums(n=n, failures=failed, weight=n, failed_weight=failed, squared_weight=n) if n else None
-    return Standing(
+    return ServiceStatus(
         service="svc", environment="prod", rubric=rubric, estimate=told, appraisal=appraise(told, Policy(), None)
     )
 
@@ -24,7 +24,7 @@ def agreement(*pairs, rubric="qa"):
     heard = Agreements()
     for number, (people, ours) in enumerate(pairs):
         heard.hear(rubric=rubric, version="1", subject=f"t{number}", by="ann", people=people, ours=ours)
-    return AgreementStanding(source="test", measured=heard.report())
+    return AgreementSnapshot(source="test", measured=heard.report())
 
 
 LABELS = [(True, True)] * 18 + [(True, False)] * 2 + [(False, False)] * 6 + [(False, True)] * 4

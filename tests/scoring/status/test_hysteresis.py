@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.status.hysteresis import NONE, Held, Hysteresis, Look, step
+from scoring.status.hysteresis import NONE, Hysteresis, HysteresisState, Look, step
 from scoring.status.status import Status
 
 LETTERS = {"h": Status.HEALTHY, "w": Status.WARNING, "c": Status.CRITICAL, "i": Status.INSUFFICIENT_DATA}
@@ -75,7 +75,7 @@ def test_a_restart_changes_nothing(letters, at):
     for minute, letter in enumerate(letters):
         held = step(held, look(letter), minute, RULE)
         if minute == at:
-            held = Held.of_json(json.loads(json.dumps(held.to_json())))
+            held = HysteresisState.of_json(json.loads(json.dumps(held.to_json())))
     assert (NAMES[held.status] if held else "") == played(letters)[-1:]
 
 

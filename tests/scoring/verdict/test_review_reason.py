@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.verdict.review_reason import COST_UNKNOWN, JUDGES_DISAGREE, NEAR, Doubt, doubt
+from scoring.verdict.review_reason import COST_UNKNOWN, JUDGES_DISAGREE, NEAR, ReviewReason, doubt
 
 
 def line(composite=0.9, *, passed=True, mark=0.8, method="judge", flags=()):
@@ -16,14 +16,14 @@ def line(composite=0.9, *, passed=True, mark=0.8, method="judge", flags=()):
     ("verdict", "scale", "why"),
     [
         (line(), 1.0, None),
-        (line(flags=["credit for an empty answer", JUDGES_DISAGREE]), 1.0, Doubt.DISAGREEMENT),
-        (line(flags=["credit for an empty answer"]), 1.0, Doubt.CONTRADICTION),
+        (line(flags=["credit for an empty answer", JUDGES_DISAGREE]), 1.0, ReviewReason.DISAGREEMENT),
+        (line(flags=["credit for an empty answer"]), 1.0, ReviewReason.CONTRADICTION),
         (line(flags=[COST_UNKNOWN]), 1.0, None),
-        (line(0.8 + NEAR), 1.0, Doubt.BORDERLINE),
-        (line(0.8 - NEAR, passed=False), 1.0, Doubt.BORDERLINE),
+        (line(0.8 + NEAR), 1.0, ReviewReason.BORDERLINE),
+        (line(0.8 - NEAR, passed=False), 1.0, ReviewReason.BORDERLINE),
         (line(0.8 + NEAR + 0.001), 1.0, None),
         (line(0.8, method="exact"), 1.0, None),
-        (line(84.0, mark=80.0), 100.0, Doubt.BORDERLINE),
+        (line(84.0, mark=80.0), 100.0, ReviewReason.BORDERLINE),
         (line(84.0, mark=80.0), 1.0, None),
         (line(None, passed=None, flags=[JUDGES_DISAGREE]), 1.0, None),
         (line(None, passed=False, flags=[]), 1.0, None),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from integrations.otlp.proxy import connection as module
-from integrations.otlp.proxy.connection import Exchange, UpstreamError
+from integrations.otlp.proxy.connection import UpstreamConnection, UpstreamError
 from integrations.otlp.proxy.upstream import passed
 
 
@@ -50,7 +50,7 @@ class Wire(asyncio.Transport):
 
 async def heard(parts, *, bodiless=False, closed=True):
     """Status, headers and body of what upstream says in these parts; whether another request may follow."""
-    exchange = Exchange(timeout_s=30)
+    exchange = UpstreamConnection(timeout_s=30)
     wire = Wire(exchange)
     asking = asyncio.create_task(exchange.send(b"", b"", bodiless=bodiless))
     await asyncio.sleep(0)
@@ -194,7 +194,7 @@ def test_what_belongs_to_no_body_has_a_bound_wherever_it_stands(said):
 
 
 async def test_what_trickles_in_is_not_waited_for_for_ever():
-    exchange = Exchange(timeout_s=0.2)
+    exchange = UpstreamConnection(timeout_s=0.2)
     Wire(exchange)
 
     async def trickle():
@@ -213,7 +213,7 @@ async def test_what_trickles_in_is_not_waited_for_for_ever():
 
 
 async def test_a_connection_that_was_lost_before_it_was_used_is_told_at_once():
-    exchange = Exchange(timeout_s=30)
+    exchange = UpstreamConnection(timeout_s=30)
     Wire(exchange).abort()
     with pytest.raises(UpstreamError) as told:
         await exchange.send(b"", b"")
@@ -221,7 +221,7 @@ async def test_a_connection_that_was_lost_before_it_was_used_is_told_at_once():
 
 
 async def test_a_second_answer_is_heard_by_nobody():
-    exchange = Exchange(timeout_s=30)
+    exchange = UpstreamConnection(timeout_s=30)
     wire = Wire(exchange)
     asking = asyncio.create_task(exchange.send(b"", b""))
     await asyncio.sleep(0)
@@ -233,7 +233,7 @@ async def test_a_second_answer_is_heard_by_nobody():
 
 
 async def test_what_is_not_taken_yet_is_bounded_and_comes_in_one():
-    exchange = Exchange(timeout_s=30)
+    exchange = UpstreamConnection(timeout_s=30)
     wire = Wire(exchange)
     asking = asyncio.create_task(exchange.send(b"", b""))
     await asyncio.sleep(0)

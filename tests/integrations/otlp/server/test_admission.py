@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.otlp.server.admission import Gate
+from integrations.otlp.server.admission import Admission
 from integrations.otlp.server.response import Refusal
 
 KNOWN = {"tokens": ["s3cret", "other"], "users": {"pk-lf": "sk:lf"}}
@@ -12,7 +12,7 @@ KNOWN = {"tokens": ["s3cret", "other"], "users": {"pk-lf": "sk:lf"}}
 
 def test_without_anything_configured_everybody_may_send():
     for _ in range(1000):
-        Gate().admit(b"", "1.2.3.4")
+        Admission().admit(b"", "1.2.3.4")
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_without_anything_configured_everybody_may_send():
     [b"Bearer s3cret", b"bearer other", b"BEARER s3cret ", b"Basic cGstbGY6c2s6bGY=", b"basic  cGstbGY6c2s6bGY="],
 )
 def test_whoever_is_known_may_send(authorization):
-    Gate(**KNOWN).admit(authorization, "1.2.3.4")
+    Admission(**KNOWN).admit(authorization, "1.2.3.4")
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_whoever_is_known_may_send(authorization):
 )  # fmt: skip
 def test_whoever_is_not_known_is_refused_without_a_hint(authorization):
     with pytest.raises(Refusal) as caught:
-        Gate(**KNOWN).admit(authorization, "1.2.3.4")
+        Admission(**KNOWN).admit(authorization, "1.2.3.4")
     refusal = caught.value
     assert (refusal.status, dict(refusal.headers)[b"www-authenticate"]) == (401, b'Bearer, Basic realm="sidejudge"')
     assert "s3cret" not in str(refusal)
@@ -38,7 +38,7 @@ def test_whoever_is_not_known_is_refused_without_a_hint(authorization):
 
 def test_a_sender_may_send_two_seconds_worth_at_once_and_then_keeps_its_pace():
     now = 0.0
-    gate = Gate(requests_per_second=4, clock=lambda: now)
+    gate = Admission(requests_per_second=4, clock=lambda: now)
     for _ in range(8):
         gate.admit(b"", "a")
     with pytest.raises(Refusal) as caught:
@@ -56,7 +56,7 @@ def test_a_sender_may_send_two_seconds_worth_at_once_and_then_keeps_its_pace():
 
 
 def test_senders_that_say_who_they_are_are_told_apart_by_that_and_not_by_their_address():
-    gate = Gate(**KNOWN, requests_per_second=0.4, clock=lambda: 0.0)
+    gate = Admission(**KNOWN, requests_per_second=0.4, clock=lambda: 0.0)
     gate.admit(b"Bearer s3cret", "proxy")
     gate.admit(b"Bearer other", "proxy")
     with pytest.raises(Refusal):
@@ -64,7 +64,7 @@ def test_senders_that_say_who_they_are_are_told_apart_by_that_and_not_by_their_a
 
 
 def test_ever_new_senders_do_not_take_ever_more_memory():
-    gate = Gate(requests_per_second=1, clock=lambda: 0.0)
+    gate = Admission(requests_per_second=1, clock=lambda: 0.0)
     for number in range(30_000):
         gate.admit(b"", f"10.0.{number}")
     assert len(gate._senders) == 10_000

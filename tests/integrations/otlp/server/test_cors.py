@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from integrations.otlp.server.cors import Cors
-from integrations.otlp.server.receiver import Receiver
+from integrations.otlp.server.receiver import OtlpReceiver
 from tests.integrations.otlp.server.test_receiver import Taken, ask
 
 PAGE = "https://shop.example.org"
 
 
 async def test_without_origins_a_page_is_told_nothing():
-    receiver = Receiver(Taken())
+    receiver = OtlpReceiver(Taken())
     assert (await ask(receiver, method="OPTIONS", origin=PAGE))[0] == 405
     assert "access-control-allow-origin" not in (await ask(receiver, origin=PAGE))[1]
 
 
 async def test_a_page_of_a_named_origin_may_send_and_read_the_answer():
-    receiver = Receiver(Taken(), cors=Cors(["https://*.example.org"]))
+    receiver = OtlpReceiver(Taken(), cors=Cors(["https://*.example.org"]))
     status, headers, _ = await ask(
         receiver, b"", method="OPTIONS", origin=PAGE, access_control_request_headers="content-type,x-team"
     )
@@ -29,7 +29,7 @@ async def test_a_page_of_a_named_origin_may_send_and_read_the_answer():
 
 
 async def test_a_page_of_another_origin_is_told_nothing():
-    receiver = Receiver(Taken(), cors=Cors(["https://*.example.org"]))
+    receiver = OtlpReceiver(Taken(), cors=Cors(["https://*.example.org"]))
     for origin in ("https://example.com", "http://shop.example.org", "null", "https://example.org.evil.com"):
         for method in ("OPTIONS", "POST"):
             assert "access-control-allow-origin" not in (await ask(receiver, method=method, origin=origin))[1]

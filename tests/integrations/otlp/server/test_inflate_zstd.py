@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from integrations.otlp.server.inflate import Damaged, TooLarge
 from integrations.otlp.server.inflate_zstd import ZstdInflater
-from integrations.otlp.server.receiver import Receiver
+from integrations.otlp.server.receiver import OtlpReceiver
 from tests.integrations.otlp.server.test_receiver import Taken, ask
 
 
@@ -74,12 +74,12 @@ def test_the_bound_holds_while_it_inflates():
 async def test_the_receiver_takes_it():
     taken = Taken()
     packed = zstandard.ZstdCompressor().compress(b"spans")
-    assert (await ask(Receiver(taken), packed, step=3, content_encoding="zstd"))[0] == 200
+    assert (await ask(OtlpReceiver(taken), packed, step=3, content_encoding="zstd"))[0] == 200
     assert taken.bodies == [b"spans"]
     bomb = zstandard.ZstdCompressor().compress(bytes(1 << 26))
-    assert (await ask(Receiver(taken, max_bytes=1 << 20), bomb, content_encoding="zstd"))[0] == 413
+    assert (await ask(OtlpReceiver(taken, max_bytes=1 << 20), bomb, content_encoding="zstd"))[0] == 413
 
 
 async def test_an_encoding_that_is_not_known_is_refused_naming_those_that_are():
-    status, _, body = await ask(Receiver(Taken()), content_encoding="br", kind="application/json")
+    status, _, body = await ask(OtlpReceiver(Taken()), content_encoding="br", kind="application/json")
     assert (status, b"gzip, deflate, zstd or identity" in body) == (415, True)

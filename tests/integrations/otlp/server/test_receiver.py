@@ -11,7 +11,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from integrations.otlp.server.receiver import Receiver
+from integrations.otlp.server.receiver import OtlpReceiver
 from integrations.otlp.wire.receipt import Overloaded, Receipt, Undecodable
 
 PROTOBUF = "application/x-protobuf"
@@ -74,20 +74,20 @@ def status_of(body: bytes) -> tuple[int, str]:
 
 async def test_success_is_an_empty_message_in_the_same_content_type():
     taken = Taken()
-    status, headers, body = await ask(Receiver(taken), b"spans", kind=f"{PROTOBUF}; charset=utf-8")
+    status, headers, body = await ask(OtlpReceiver(taken), b"spans", kind=f"{PROTOBUF}; charset=utf-8")
     assert (status, headers["content-type"], body, taken.bodies) == (200, PROTOBUF, b"", [b"spans"])
 
 
 @pytest.mark.parametrize("path", ["/v1/traces", "/v1/traces/", "/api/public/otel/v1/traces"])
 async def test_traces_are_taken_on_both_paths(path):
     taken = Taken()
-    assert (await ask(Receiver(taken), path=path))[0] == 200
+    assert (await ask(OtlpReceiver(taken), path=path))[0] == 200
     assert taken.bodies == [b"x"]
 
 
 async def test_a_body_in_pieces_is_put_together():
     taken = Taken()
-    await ask(Receiver(taken), b"0123456789", step=3)
+    await ask(OtlpReceiver(taken), b"0123456789", step=3)
     assert taken.bodies == [b"0123456789"]
 
 
@@ -98,19 +98,19 @@ async def test_a_body_in_pieces_is_put_together():
 )  # fmt: skip
 async def test_encodings_are_undone(encoding, packed):
     taken = Taken()
-    assert (await ask(Receiver(taken), packed, step=4, content_encoding=encoding))[0] == 200
+    assert (await ask(OtlpReceiver(taken), packed, step=4, content_encoding=encoding))[0] == 200
     assert taken.bodies == [b"spans"]
 
 
 async def test_partial_success_says_how_many_spans_and_why():
-    _, _, body = await ask(Receiver(Taken(Receipt(rejected=3, message="bad ids"))))
+    _, _, body = await ask(OtlpReceiver(Taken(Receipt(rejected=3, message="bad ids"))))
     partial = ExportTraceServiceResponse.FromString(body).partial_success
     assert (partial.rejected_spans, partial.error_message) == (3, "bad ids")
 
 
 async def test_an_empty_body_is_success_without_a_look():
     taken = Taken()
-    assert (await ask(Receiver(taken), b""))[::2] == (200, b"")
+    assert (await ask(OtlpReceiver(taken), b""))[::2] == (200, b"")
     assert taken.bodies == []
 
 
@@ -130,7 +130,7 @@ async def test_an_empty_body_is_success_without_a_look():
 )
 async def test_what_the_request_itself_is_at_fault_for_is_refused_with_a_status(expected, code, asked):
     taken = Taken()
-    receiver = Receiver(taken, max_bytes=100)
+    receiver = OtlpReceiver(taken, max_bytes=100)
     status, headers, body = await ask(receiver, **asked)
     assert (status, headers["content-type"], status_of(body)[0]) == (expected, PROTOBUF, code)
     assert status_of(body)[1]
@@ -142,18 +142,18 @@ async def test_what_the_request_itself_is_at_fault_for_is_refused_with_a_status(
 
 async def test_the_largest_body_is_taken():
     taken = Taken()
-    assert (await ask(Receiver(taken, max_bytes=100), b"x" * 100, content_length="100"))[0] == 200
+    assert (await ask(OtlpReceiver(taken, max_bytes=100), b"x" * 100, content_length="100"))[0] == 200
 
 
 async def test_undecodable_data_is_400_and_overload_503_with_a_time():
-    status, _, body = await ask(Receiver(Taken(Undecodable("not a request"))))
+    status, _, body = await ask(OtlpReceiver(Taken(Undecodable("not a request"))))
     assert (status, status_of(body)) == (400, (3, "not a request"))
-    status, headers, body = await ask(Receiver(Taken(Overloaded(1.2))))
+    status, headers, body = await ask(OtlpReceiver(Taken(Overloaded(1.2))))
     assert (status, headers["retry-after"], status_of(body)[0]) == (503, "2", 14)
 
 
 async def test_an_internal_failure_is_503_and_says_nothing_of_its_insides(caplog):
-    status, headers, body = await ask(Receiver(Taken(RuntimeError("secret"))))
+    status, headers, body = await ask(OtlpReceiver(Taken(RuntimeError("secret"))))
     assert (status, headers["retry-after"]) == (503, "5")
     assert b"secret" not in body
     assert "taking a request failed" in caplog.text
@@ -161,14 +161,14 @@ async def test_an_internal_failure_is_503_and_says_nothing_of_its_insides(caplog
 
 async def test_json_is_taken_and_answered_in_json():
     taken = Taken(Receipt(rejected=2, message="bad ids"))
-    status, headers, body = await ask(Receiver(taken), b"{}", kind="application/json; charset=utf-8")
+    status, headers, body = await ask(OtlpReceiver(taken), b"{}", kind="application/json; charset=utf-8")
     assert (status, headers["content-type"], taken.encodings) == (200, "application/json", ["json"])
     assert json.loads(body) == {"partialSuccess": {"rejectedSpans": "2", "errorMessage": "bad ids"}}
-    assert (await ask(Receiver(Taken()), b"{}", kind="application/json"))[2] == b"{}"
+    assert (await ask(OtlpReceiver(Taken()), b"{}", kind="application/json"))[2] == b"{}"
 
 
 async def test_a_refusal_of_json_is_a_status_in_json():
-    status, headers, body = await ask(Receiver(Taken(Undecodable("no spans"))), b"{}", kind="application/json")
+    status, headers, body = await ask(OtlpReceiver(Taken(Undecodable("no spans"))), b"{}", kind="application/json")
     assert (status, headers["content-type"]) == (400, "application/json")
     assert json.loads(body) == {"code": 3, "message": "no spans"}
 
@@ -176,7 +176,7 @@ async def test_a_refusal_of_json_is_a_status_in_json():
 @pytest.mark.parametrize("path", ["/v1/logs", "/api/public/otel/v1/logs/"])
 async def test_logs_are_taken_where_somebody_wants_them(path):
     traces, logs = Taken(), Taken(Receipt(rejected=1, message="damaged"))
-    receiver = Receiver(traces, logs=logs)
+    receiver = OtlpReceiver(traces, logs=logs)
     assert (await ask(receiver, b"records", path=path))[0] == 200
     body = (await ask(receiver, b"{}", path=path, kind="application/json"))[2]
     assert (traces.bodies, logs.bodies, logs.encodings) == ([], [b"records", b"{}"], ["protobuf", "json"])
@@ -185,7 +185,7 @@ async def test_logs_are_taken_where_somebody_wants_them(path):
 
 @pytest.mark.parametrize("kind", ["text/plain", "", None, "application/grpc"])
 async def test_another_content_type_is_refused_in_plain_text(kind):
-    status, headers, body = await ask(Receiver(Taken()), kind=kind)
+    status, headers, body = await ask(OtlpReceiver(Taken()), kind=kind)
     assert (status, headers["content-type"]) == (415, "text/plain; charset=utf-8")
     assert PROTOBUF.encode() in body
 
@@ -193,19 +193,19 @@ async def test_another_content_type_is_refused_in_plain_text(kind):
 @pytest.mark.parametrize("method", ["GET", "PUT", "OPTIONS", "HEAD"])
 @pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs"])
 async def test_another_method_is_refused_and_told_which(method, path):
-    status, headers, _ = await ask(Receiver(Taken()), method=method, path=path)
+    status, headers, _ = await ask(OtlpReceiver(Taken()), method=method, path=path)
     assert (status, headers["allow"]) == (405, "POST")
 
 
 async def test_another_path_is_not_found():
-    assert (await ask(Receiver(Taken()), path="/api/public/health", kind="application/json"))[0] == 404
+    assert (await ask(OtlpReceiver(Taken()), path="/api/public/health", kind="application/json"))[0] == 404
 
 
 @pytest.mark.parametrize(("kind", "answer"), [(PROTOBUF, b""), ("application/json", b"{}")])
 @pytest.mark.parametrize("path", ["/v1/logs", "/v1/metrics", "/api/public/otel/v1/metrics"])
 async def test_what_nobody_wants_is_answered_dropped_and_counted(path, kind, answer):
     taken = Taken()
-    receiver = Receiver(taken)
+    receiver = OtlpReceiver(taken)
     assert (await ask(receiver, path=path, kind=kind))[::2] == (200, answer)
     assert taken.bodies == []
     assert receiver.dropped == {path: 1}
@@ -213,7 +213,7 @@ async def test_what_nobody_wants_is_answered_dropped_and_counted(path, kind, ans
 
 async def test_a_client_that_goes_away_costs_nothing():
     taken = Taken()
-    receiver = Receiver(taken)
+    receiver = OtlpReceiver(taken)
     assert await ask(receiver, b"x" * 100, step=10, gone=True) is None
     assert await ask(receiver, gzip.compress(b"x" * 100), step=10, gone=True, content_encoding="gzip") is None
     assert await ask(receiver, b"x" * 20, step=10, gone=True, path="/v1/logs") is None
@@ -222,7 +222,7 @@ async def test_a_client_that_goes_away_costs_nothing():
 
 async def test_while_shutting_down_everything_is_sent_elsewhere():
     taken = Taken()
-    receiver = Receiver(taken)
+    receiver = OtlpReceiver(taken)
     receiver.accepting = False
     status, headers, _ = await ask(receiver)
     assert (status, headers["retry-after"], taken.bodies) == (503, "1", [])
@@ -236,7 +236,7 @@ async def test_all_bodies_together_are_bounded():
         await go_on.wait()
         return Receipt()
 
-    receiver = Receiver(slow, max_bytes=100)
+    receiver = OtlpReceiver(slow, max_bytes=100)
     async with asyncio.TaskGroup() as group:
         first = [group.create_task(ask(receiver, b"x" * 100)) for _ in range(2)]
         await reached.wait()
@@ -247,4 +247,4 @@ async def test_all_bodies_together_are_bounded():
 
 
 async def test_other_protocols_are_left_alone():
-    await Receiver(Taken())({"type": "lifespan"}, None, None)
+    await OtlpReceiver(Taken())({"type": "lifespan"}, None, None)

@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 
 from integrations.otlp.wire.bounds import LARGE, MOST, check
 from integrations.otlp.wire.receipt import Undecodable
-from integrations.otlp.wire.request import Origin, Split, split
+from integrations.otlp.wire.request import ChunkOrigin, Split, split
 from tests.otlp_requests import S, request, span, trace
 
 MANY = 600_000
@@ -27,7 +27,7 @@ def enveloped(*spans: bytes) -> bytes:
 
 
 def take(body: bytes) -> Split:
-    return split(body, lambda _: Origin(None, None, 0))
+    return split(body, lambda _: ChunkOrigin(None, None, 0))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from integrations.otlp.wire.layout import Place, last, pack, row, scopes, usual
 from integrations.otlp.wire.receipt import Undecodable
-from integrations.otlp.wire.request import Origin, Split, identify, split
+from integrations.otlp.wire.request import ChunkOrigin, Split, identify, split
 
 HALF = 1 << 55
 TRACES = [bytes([n]) * 9 + bytes([low]) + bytes([n]) * 6 for n in range(1, 4) for low in (0x10, 0xF0)]
@@ -76,7 +76,7 @@ def requests(draw: st.DrawFn, *, disorder: bool) -> bytes:
 
 
 def sift(body: bytes) -> Split:
-    return split(body, lambda resource: Origin(*identify(resource), HALF))
+    return split(body, lambda resource: ChunkOrigin(*identify(resource), HALF))
 
 
 @given(requests(disorder=False))

@@ -8,7 +8,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from integrations.otlp.wire.chunk import Origin
+from integrations.otlp.wire.chunk import ChunkOrigin
 from integrations.otlp.wire.request import identify, split
 from integrations.otlp.wire.request_json import split_json
 from integrations.otlp.wire.request_logs import split_logs, split_logs_json
@@ -18,8 +18,8 @@ PLACES = [("shop", "app"), ("sidejudge", "app"), ("renamed", "sidejudge.judge"),
 """Services and scopes; the second and the third are a monitor's own."""
 
 
-def admit(resource: bytes) -> Origin:
-    return Origin(*identify(resource), 0)
+def admit(resource: bytes) -> ChunkOrigin:
+    return ChunkOrigin(*identify(resource), 0)
 
 
 def spans_as_protobuf() -> bytes:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from integrations.otlp.wire.receipt import Undecodable
-from integrations.otlp.wire.request import Origin, Split, identify, read_headers, split
+from integrations.otlp.wire.request import ChunkOrigin, Split, identify, read_headers, split
 from integrations.otlp.wire.tracestate import hashed_randomness, randomness
 from tests.otlp_requests import LOW, S, request, span, trace
 
@@ -17,7 +17,7 @@ NEVER = 1 << 56
 
 
 def sift(body: bytes, threshold: int = HALF) -> Split:
-    return split(body, lambda resource: Origin(*identify(resource), threshold))
+    return split(body, lambda resource: ChunkOrigin(*identify(resource), threshold))
 
 
 def field(number: int, payload: bytes) -> bytes:
@@ -63,7 +63,7 @@ def test_hashed_the_whole_trace_id_decides_and_nothing_that_a_trace_state_says(i
         for n, each in enumerate(ids)
     ]
     body = request(spans)
-    found = split(body, lambda resource: Origin(*identify(resource), threshold, hashed=True))
+    found = split(body, lambda resource: ChunkOrigin(*identify(resource), threshold, hashed=True))
     drawn = {each for each in ids if int.from_bytes(hashed_randomness(each), "big") >= threshold}
     assert {chunk.trace_id for chunk in found.chunks} == drawn
     assert set().union(*found.dropped.values()) == set(ids) - drawn
@@ -76,7 +76,7 @@ def test_hashed_spans_in_an_unusual_layout_and_invalid_ids_are_told_apart_too():
         shuffled, field(1, bytes(16)) + field(2, span(1)), field(1, trace(2)) + field(2, bytes(8)), b"\x0a"
     )
     for threshold in (0, NEVER):
-        found = split(body, lambda resource, at=threshold: Origin(*identify(resource), at, hashed=True))
+        found = split(body, lambda resource, at=threshold: ChunkOrigin(*identify(resource), at, hashed=True))
         assert (found.spans, found.invalid_ids, found.damaged) == (4, 2, 1)
         assert [chunk.trace_id for chunk in found.chunks] == ([trace(1)] if threshold == 0 else [])
 
@@ -243,14 +243,14 @@ def test_a_trace_of_several_services_takes_the_lowest_threshold():
     body = request(
         [S(trace_id=trace(1), span_id=span(1), service="a"), S(trace_id=trace(1), span_id=span(2), service="b")]
     )
-    found = split(body, lambda r: Origin(identify(r)[0], None, {"a": HALF, "b": 5}[identify(r)[0]]))
+    found = split(body, lambda r: ChunkOrigin(identify(r)[0], None, {"a": HALF, "b": 5}[identify(r)[0]]))
     assert (found.chunks[0].origin.service, found.chunks[0].origin.threshold) == ("b", 5)
 
 
 def test_a_resource_is_asked_about_once_and_kept_bytes_are_copies():
     asked = []
     body = bytearray(request([S(trace_id=trace(n), span_id=span(n)) for n in range(1, 50)]))
-    found = split(bytes(body), lambda r: asked.append(r) or Origin(None, None, 0))
+    found = split(bytes(body), lambda r: asked.append(r) or ChunkOrigin(None, None, 0))
     assert len(asked) == 1
     assert all(type(c.payload) is bytes and len(c.payload) < 200 for c in found.chunks)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from integrations.otlp.wire.chunk import Origin
+from integrations.otlp.wire.chunk import ChunkOrigin
 from integrations.otlp.wire.decode import decode_spans
 from integrations.otlp.wire.decode_json import decode_json
 from integrations.otlp.wire.receipt import Undecodable
@@ -23,7 +23,7 @@ HALF = 1 << 55
 
 
 def admit(threshold=0):
-    return lambda resource: Origin(*identify(resource), threshold)
+    return lambda resource: ChunkOrigin(*identify(resource), threshold)
 
 
 def as_json(body: bytes) -> bytes:

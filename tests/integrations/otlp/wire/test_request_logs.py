@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from integrations.otlp.wire.chunk import Origin
+from integrations.otlp.wire.chunk import ChunkOrigin
 from integrations.otlp.wire.decode import decode_spans
 from integrations.otlp.wire.kept import decode_kept
 from integrations.otlp.wire.receipt import Undecodable
@@ -21,7 +21,7 @@ HALF = 1 << 55
 
 
 def admit(threshold=0):
-    return lambda resource: Origin(*identify(resource), threshold)
+    return lambda resource: ChunkOrigin(*identify(resource), threshold)
 
 
 def logs(*records, service="shop") -> bytes:

@@ -7,22 +7,22 @@ from datetime import UTC, time
 
 import pytest
 
-from integrations.store.sqlite import Finished, Store
-from monitor.alerting.details import Watched
+from integrations.store.sqlite import FinishedTrace, Store
+from monitor.alerting.details import WatchedWindow
 from monitor.alerting.notify.daily_report import DailyReport
 from monitor.alerting.notify.notifier import Notifier
-from monitor.alerting.notify.receiver import Receiver
+from monitor.alerting.notify.receiver import NoticeReceiver
 from monitor.alerting.notify.timetable import Daily
 from scoring.alerts.observed import Agreement
 from scoring.notices.daily_report import AgreedOn
 from scoring.notices.notice import Notice
 from scoring.statistics.estimate import estimate
-from scoring.status.service_status import Standing
+from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Appraisal, Status
 
 HOUR_NS = 3_600 * 10**9
 EIGHT_NS = 1_795_248_000 * 10**9  # 2026-11-21 08:00 UTC
-WATCHED = {"qa": Watched(acceptable={"accuracy": (0.9, True), "gap": (0.1, False), "fine": (0.5, True)})}
+WATCHED = {"qa": WatchedWindow(acceptable={"accuracy": (0.9, True), "gap": (0.1, False), "fine": (0.5, True)})}
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ async def judged(store, number, passed, *, probability=1.0, hours_ago=1.0, servi
         "scores": [{"metric": name, "value": value} for name, value in scores.items()],
     }  # fmt: skip
     await store.finish(
-        Finished(
+        FinishedTrace(
             trace_id=number.to_bytes(16, "big"), service=service, reason="scored", completion="root", revision=1,
             story={}, verdicts=[verdict], closed_ns=EIGHT_NS - int(hours_ago * HOUR_NS),
         )
@@ -47,8 +47,10 @@ async def judged(store, number, passed, *, probability=1.0, hours_ago=1.0, servi
 
 
 def daily(store, **more):
-    notifier = Notifier([Receiver(name="slack", sender=None)], store.mail, remind_ns=HOUR_NS, clock_ns=lambda: EIGHT_NS)
-    standing = Standing(service="shop", environment="unknown", rubric="qa", estimate=None,
+    notifier = Notifier(
+        [NoticeReceiver(name="slack", sender=None)], store.mail, remind_ns=HOUR_NS, clock_ns=lambda: EIGHT_NS
+    )
+    standing = ServiceStatus(service="shop", environment="unknown", rubric="qa", estimate=None,
                         appraisal=Appraisal(Status.WARNING, "so"))  # fmt: skip
     return DailyReport(
         daily=Daily(time(8), UTC), notifier=notifier, store=store.path, mail=store.mail, watched=WATCHED,

@@ -8,16 +8,16 @@ import pytest
 
 from integrations.store.sqlite import Store
 from monitor.alerting.notify.notifier import FORGET_NS, REFRESH_NS, RESENT_NS, UNWATCHED_NS, Notifier
-from monitor.alerting.notify.receiver import Receiver
+from monitor.alerting.notify.receiver import NoticeReceiver
 from scoring.alerts.board import Posted
 from scoring.alerts.condition import Severity
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.event import Example
-from scoring.alerts.finding import Finding
-from scoring.alerts.lifecycle import Alert, Stage, Turn
-from scoring.notices.daily_report import Report
-from scoring.notices.notice import Kind, Notice
+from scoring.alerts.finding import AlertFinding
+from scoring.alerts.lifecycle import Alert, AlertTransition, Stage
+from scoring.notices.daily_report import DailyReportText
+from scoring.notices.notice import Notice, NoticeKind
 from tests.alert_events import MINUTE_NS, SINCE_NS, event
 
 HOUR_NS = 60 * MINUTE_NS
@@ -32,7 +32,7 @@ class Desk:
     """A notifier over a store, and a clock that the test sets."""
 
     def __init__(self, path, *receivers):
-        self.path, self.receivers = path, receivers or (Receiver(name="slack", sender=None),)
+        self.path, self.receivers = path, receivers or (NoticeReceiver(name="slack", sender=None),)
         self.now_ns = SINCE_NS + 12 * MINUTE_NS
         self.store = Store(path)
         self.begin()
@@ -78,19 +78,21 @@ def desk(tmp_path):
 
 
 def posted(said, stage=Stage.FIRING, *, muted=False, value=0.5):
-    found = Finding(labels=said.labels, breached=True, said="worse", value=value, lower=0.4, upper=0.6, n=99, limit=0.7)
+    found = AlertFinding(
+        labels=said.labels, breached=True, said="worse", value=value, lower=0.4, upper=0.6, n=99, limit=0.7
+    )
     alert = Alert(condition=said.condition, labels=said.labels, stage=stage, since_ns=said.since_ns,
                   breached_ns=said.at_ns, finding=found, fired_ns=said.since_ns, told=said.number)  # fmt: skip
     return Posted(condition=CONDITIONS[said.condition], alert=alert, muted=muted)
 
 
-def over(said, turn=Turn.RESOLVED):
+def over(said, turn=AlertTransition.RESOLVED):
     return event(turn=turn, number=said.number + 1, since_ns=said.since_ns, labels=said.labels, examples=(),
                  severity=said.severity, condition=said.condition, at_ns=said.at_ns + HOUR_NS)  # fmt: skip
 
 
-FIRING = (Kind.ALERT, Turn.FIRING)
-RESOLVED = (Kind.ALERT, Turn.RESOLVED)
+FIRING = (NoticeKind.ALERT, AlertTransition.FIRING)
+RESOLVED = (NoticeKind.ALERT, AlertTransition.RESOLVED)
 
 
 async def test_an_alert_is_one_page_and_its_end_one_message(desk):
@@ -156,10 +158,17 @@ async def test_an_alert_that_was_told_and_then_muted_is_told_to_be_over(desk):
 async def test_silence_is_told_as_such_and_not_as_recovery(desk):
     office = desk()
     fired = event()
-    for turn, number in ((Turn.FIRING, 1), (Turn.UNKNOWN, 2), (Turn.FIRING, 3), (Turn.UNKNOWN, 4), (Turn.EXPIRED, 5)):
+    for turn, number in (
+        (AlertTransition.FIRING, 1),
+        (AlertTransition.UNKNOWN, 2),
+        (AlertTransition.FIRING, 3),
+        (AlertTransition.UNKNOWN, 4),
+        (AlertTransition.EXPIRED, 5),
+    ):
         await office.notifier.take(event(turn=turn, number=number, since_ns=fired.since_ns))
     assert [turn for _, turn in await office.delivered()] == [
-        Turn.FIRING, Turn.UNKNOWN, Turn.FIRING, Turn.UNKNOWN, Turn.EXPIRED,
+        AlertTransition.FIRING, AlertTransition.UNKNOWN, AlertTransition.FIRING, AlertTransition.UNKNOWN,
+        AlertTransition.EXPIRED,
     ]  # fmt: skip
 
 
@@ -174,7 +183,11 @@ async def test_a_reminder_comes_after_its_interval_tells_how_things_are_now_and_
     assert office.waiting() == []
     await office.tick(posted(fired, value=0.33), after_ns=MINUTE_NS)
     (reminder,) = office.waiting()
-    assert (reminder.kind, reminder.events[0].value, reminder.events[0].examples) == (Kind.REMINDER, 0.33, (WORST,))
+    assert (reminder.kind, reminder.events[0].value, reminder.events[0].examples) == (
+        NoticeKind.REMINDER,
+        0.33,
+        (WORST,),
+    )
     office.restart()
     await office.tick(posted(fired), after_ns=MINUTE_NS)
     assert len(office.waiting()) == 1
@@ -193,20 +206,20 @@ async def test_what_cannot_be_told_now_is_not_reminded_of(desk):
 
 
 async def test_less_severe_alerts_wait_for_the_digest_which_is_not_sent_too_often(desk):
-    office = desk(Receiver(name="slack", sender=None, digest_ns=HOUR_NS))
+    office = desk(NoticeReceiver(name="slack", sender=None, digest_ns=HOUR_NS))
     info = event(**INFO)
     await office.notifier.take(info)
     await office.tick(posted(info), after_ns=30 * MINUTE_NS)
     assert office.waiting() == []
     office.restart()
     await office.tick(posted(info), after_ns=30 * MINUTE_NS)
-    assert await office.delivered() == [(Kind.DIGEST, Turn.FIRING)]
+    assert await office.delivered() == [(NoticeKind.DIGEST, AlertTransition.FIRING)]
     await office.notifier.take(over(info))
     office.restart()
     await office.tick(after_ns=59 * MINUTE_NS)
     assert office.waiting() == []
     await office.tick(after_ns=MINUTE_NS)
-    assert await office.delivered() == [(Kind.DIGEST, Turn.RESOLVED)]
+    assert await office.delivered() == [(NoticeKind.DIGEST, AlertTransition.RESOLVED)]
     await office.tick(after_ns=10 * HOUR_NS)
     assert office.waiting() == [], "nothing happened, and so there is no digest"
 
@@ -221,8 +234,8 @@ async def test_without_a_digest_less_severe_alerts_are_not_told(desk):
 
 async def test_each_receiver_is_told_by_its_own_severity(desk):
     office = desk(
-        Receiver(name="pager", sender=None, least=Severity.CRITICAL), Receiver(name="slack", sender=None),
-        Receiver(name="all", sender=None, least=Severity.INFO),
+        NoticeReceiver(name="pager", sender=None, least=Severity.CRITICAL), NoticeReceiver(name="slack", sender=None),
+        NoticeReceiver(name="all", sender=None, least=Severity.INFO),
     )  # fmt: skip
     for said in (INFO, WARNING, {}):
         await office.notifier.take(event(**said))
@@ -230,7 +243,7 @@ async def test_each_receiver_is_told_by_its_own_severity(desk):
 
 
 async def test_a_receiver_that_keeps_state_is_told_what_stands_again_and_again_and_of_ends_for_a_while(desk):
-    office = desk(Receiver(name="am", sender=None, least=Severity.INFO, keeps_state=True))
+    office = desk(NoticeReceiver(name="am", sender=None, least=Severity.INFO, keeps_state=True))
     fired = event()
     await office.notifier.take(fired)
     await office.delivered("am")
@@ -238,14 +251,16 @@ async def test_a_receiver_that_keeps_state_is_told_what_stands_again_and_again_a
         await office.tick(posted(fired), after_ns=REFRESH_NS)
         await office.tick(posted(fired), after_ns=1)
         assert len(office.waiting("am")) == 1, "what still waits is replaced"
-    assert await office.delivered("am") == [(Kind.REFRESH, Turn.FIRING)]
+    assert await office.delivered("am") == [(NoticeKind.REFRESH, AlertTransition.FIRING)]
     office.restart()
     await office.tick(posted(fired, Stage.UNKNOWN))
-    assert await office.delivered("am") == [(Kind.REFRESH, Turn.UNKNOWN)], "a restart refreshes at once"
-    await office.notifier.take(event(turn=Turn.RESOLVED, number=2, at_ns=office.now_ns))
+    assert await office.delivered("am") == [(NoticeKind.REFRESH, AlertTransition.UNKNOWN)], (
+        "a restart refreshes at once"
+    )
+    await office.notifier.take(event(turn=AlertTransition.RESOLVED, number=2, at_ns=office.now_ns))
     assert await office.delivered("am") == [RESOLVED]
     await office.tick(after_ns=REFRESH_NS)
-    assert await office.delivered("am") == [(Kind.REFRESH, Turn.RESOLVED)]
+    assert await office.delivered("am") == [(NoticeKind.REFRESH, AlertTransition.RESOLVED)]
     await office.tick(after_ns=RESENT_NS)
     assert office.waiting("am") == []
 
@@ -261,7 +276,7 @@ async def test_an_alert_that_nobody_watches_any_more_is_given_up_in_words(desk):
     assert office.waiting() == []
     await office.tick(after_ns=1)
     (notice,) = office.waiting()
-    assert notice.events[0].turn is Turn.EXPIRED
+    assert notice.events[0].turn is AlertTransition.EXPIRED
     assert "not watched any more" in notice.events[0].said
     await office.tick(after_ns=10 * UNWATCHED_NS)
     assert len(office.waiting()) == 1
@@ -277,8 +292,8 @@ async def test_what_is_over_is_forgotten_in_time(desk):
 
 
 async def test_a_report_goes_to_those_who_are_told_of_changes(desk):
-    office = desk(Receiver(name="slack", sender=None), Receiver(name="am", sender=None, keeps_state=True))
-    await office.notifier.report(Report(begin_ns=0, end_ns=SINCE_NS), ("report", "5"))
-    assert [each.kind for each in office.waiting()] == [Kind.REPORT]
+    office = desk(NoticeReceiver(name="slack", sender=None), NoticeReceiver(name="am", sender=None, keeps_state=True))
+    await office.notifier.report(DailyReportText(begin_ns=0, end_ns=SINCE_NS), ("report", "5"))
+    assert [each.kind for each in office.waiting()] == [NoticeKind.REPORT]
     assert office.waiting("am") == []
     assert office.store.mail.notes() == {"report": "5"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from integrations.store.notification_outbox import Waiting
-from monitor.alerting.notify.receiver import Receiver
-from scoring.notices.notice import Kind, Notice
+from integrations.store.notification_outbox import PendingNotice
+from monitor.alerting.notify.receiver import NoticeReceiver
+from scoring.notices.notice import Notice, NoticeKind
 from tests.alert_events import SINCE_NS, event
 
 
@@ -20,7 +20,7 @@ class Sender:
 
 def waiting(*kinds):
     return [
-        Waiting(
+        PendingNotice(
             seq=number, id=f"n-{number}", queued_ns=0,
             body=json.dumps(Notice(
                 id=f"n-{number}", kind=kind, at_ns=SINCE_NS + number, events=(event(number=number + 1),)
@@ -31,19 +31,19 @@ def waiting(*kinds):
 
 
 def test_alerts_that_follow_each_other_are_one_message_and_nothing_else_is():
-    receiver = Receiver(name="slack", sender=Sender(), batch=15)
-    alerts = waiting(Kind.ALERT, Kind.ALERT, Kind.REMINDER, Kind.ALERT)
+    receiver = NoticeReceiver(name="slack", sender=Sender(), batch=15)
+    alerts = waiting(NoticeKind.ALERT, NoticeKind.ALERT, NoticeKind.REMINDER, NoticeKind.ALERT)
     assert [each.seq for each in receiver.together(alerts)] == [0, 1]
     assert [each.seq for each in receiver.together(alerts[2:])] == [2]
 
 
 async def test_a_message_of_several_tells_of_all_in_their_order():
     sender = Sender()
-    receiver = Receiver(name="slack", sender=sender, batch=15)
-    entries = waiting(Kind.ALERT, Kind.ALERT)
+    receiver = NoticeReceiver(name="slack", sender=sender, batch=15)
+    entries = waiting(NoticeKind.ALERT, NoticeKind.ALERT)
     assert await receiver.deliver(entries) == {}
     assert await receiver.deliver(entries[:1]) == {}
     both, one = sender.sent
-    assert (both.kind, both.id, both.at_ns) == (Kind.GROUP, "n-1", SINCE_NS + 1)
+    assert (both.kind, both.id, both.at_ns) == (NoticeKind.GROUP, "n-1", SINCE_NS + 1)
     assert [each.number for each in both.events] == [1, 2]
-    assert (one.kind, one.id) == (Kind.ALERT, "n-0")
+    assert (one.kind, one.id) == (NoticeKind.ALERT, "n-0")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.langfuse.errors import Kind, LangfuseError
+from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.probe import probe
 from integrations.langfuse.scores import MAX_COMMENT, score_id, scores_of
 from scoring.case.case import Case
@@ -34,7 +34,7 @@ def bodies():
 async def test_truth_values_travel_as_numbers_for_true_and_false_are_refused(bench):
     with pytest.raises(LangfuseError) as told:
         await bench.langfuse.post("scores", score(1, True, "qa_pass"))
-    assert told.value.kind is Kind.REFUSED
+    assert told.value.kind is LangfuseErrorKind.REFUSED
     said = {body["name"]: body["value"] for body in bodies()}
     assert said["qa_pass"] in (0.0, 1.0)
     assert not isinstance(said["qa_pass"], bool)

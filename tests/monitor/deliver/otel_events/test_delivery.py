@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from integrations.otel_events.providers import telemetry
 from integrations.otel_events.request import TRACES
 from integrations.post import Poster
-from monitor.deliver.otel_events.delivery import BATCH, PATIENCE_NS, Delivery
+from monitor.deliver.otel_events.delivery import BATCH, PATIENCE_NS, SignalDelivery
 from tests.fakes.collector import spans
 from tests.fakes.receiver import Act, receiving
 from tests.waiting import until
@@ -35,7 +35,7 @@ class Bench:
     def __init__(self, fake, room=4096, timeout_s=10.0, **more):
         self.now_ns, self.fake, self.books = 10**9, fake, Books()
         self.telemetry = telemetry(version="1", environment=None, clock_ns=lambda: self.now_ns, room=room)
-        self.delivery = Delivery(
+        self.delivery = SignalDelivery(
             TRACES, self.telemetry.spans, Poster(f"{fake.url}/v1/traces", timeout_s), {"x-tenant": "blue"},
             counted=self.books, clock_ns=lambda: self.now_ns, gather_s=0.01, first_pause_s=0.01, **more,
         )  # fmt: skip

@@ -8,10 +8,10 @@ from collections import Counter
 import pytest
 
 from integrations.otel_events.providers import telemetry
-from integrations.provider.errors import Usage
+from integrations.provider.errors import ProviderUsage
 from monitor.deliver.otel_events import recorder as under_test
 from monitor.deliver.otel_events.recorder import Recorder
-from monitor.evaluate.result import Ending
+from monitor.evaluate.result import TraceResult
 from monitor.ingest.outcomes import Reason
 from scoring.case.case import Case
 from scoring.result.result import Scored
@@ -20,7 +20,7 @@ from scoring.verdict.verdict import reach_verdict
 from tests.otlp_requests import trace
 
 RUBRIC = RUBRICS["qa"]
-USED = Usage(input_tokens=10, output_tokens=2, cost_usd=0.5)
+USED = ProviderUsage(input_tokens=10, output_tokens=2, cost_usd=0.5)
 
 
 class Bench:
@@ -42,7 +42,7 @@ class Bench:
         case = case_of(number)
         results = {c.metric.id: Scored(value=1.0) for c in RUBRIC.criteria}
         verdict = reach_verdict(RUBRIC, case, results, created_at="2026-11-20T00:00:00.000Z", revision=revision)
-        self.recorder.ended(Ending(
+        self.recorder.ended(TraceResult(
             trace_id=trace(number), service="shop", reason=Reason.SCORED, completion="root_ended", revision=revision,
             chunks=1, ended_ns=self.clock(), story={}, verdicts=(verdict,), changed=(verdict,),
             root_span_id=case.root_span_id,

@@ -6,10 +6,10 @@ import re
 
 from integrations.judge.client import Completion
 from integrations.otel_events.evaluation import tell
-from integrations.otel_events.judged import Judged
+from integrations.otel_events.judged import EvaluationSubject
 from integrations.otel_events.own_trace import Call, OwnTrace
 from integrations.otel_events.providers import telemetry
-from integrations.provider.errors import Usage
+from integrations.provider.errors import ProviderUsage
 from scoring.case.case import Case
 from scoring.result.result import Failed, Judgement, Method, Scored
 from scoring.rubrics import RUBRICS
@@ -23,10 +23,10 @@ NAME = re.compile(r"(?:service|telemetry|deployment|sidejudge|langfuse|gen_ai|er
 def written() -> set[str]:
     """Every attribute of a judging in which all happens that may."""
     made = telemetry(version="1", environment="own", clock_ns=lambda: 7)
-    judged = Judged(
+    judged = EvaluationSubject(
         case_id="c", trace_id="a" * 32, root_span_id="b" * 16, session_id="s", service="shop", environment="prod"
     )
-    usage = Usage(input_tokens=1, output_tokens=1, cost_usd=0.1)
+    usage = ProviderUsage(input_tokens=1, output_tokens=1, cost_usd=0.1)
     said = Completion(text="x", model="m", usage=usage, duration_s=1.0, finish_reason="stop", response_id="r")
     own = OwnTrace(made.tracer, judged, 1)
     own.add(Call(model="openai/m", start_ns=1, end_ns=2, usage=usage, failure="parse_error", completion=said))

@@ -7,9 +7,9 @@ import logging
 import pytest
 
 from integrations.embed.errors import EmbeddingError
-from monitor.evaluate.backends import Answerers
+from monitor.evaluate.backends import Backends
 from monitor.evaluate.embedding.embedder import Embedder
-from monitor.evaluate.embedding.embedding_backend import EmbeddingAnswerer
+from monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
 from monitor.evaluate.embedding.vector_cache import VectorCache
 from monitor.offline.score.transient import TransientShelf
 from scoring.case.case import Case
@@ -46,7 +46,7 @@ class Model:
 
 def answerer(model):
     cache = VectorCache(TransientShelf(), model=model.name, entries=100, clock_ns=lambda: 1)
-    return EmbeddingAnswerer(Embedder(model, cache))
+    return EmbeddingBackend(Embedder(model, cache))
 
 
 async def test_all_texts_of_a_round_are_embedded_in_one_call():
@@ -122,6 +122,6 @@ async def test_what_embeddings_leave_open_a_judge_is_asked():
             return {question: Answer(value=True, method=Method.JUDGE) for question in questions}
 
     model = Model(**dict.fromkeys((open_one.expected, open_one.found), (1.0, 0.0)))
-    chain = Answerers(order=(answerer(model), Judge()))
+    chain = Backends(order=(answerer(model), Judge()))
     told = await chain.ask(CASE, [open_one], lambda: None)
     assert told[open_one].method is Method.JUDGE

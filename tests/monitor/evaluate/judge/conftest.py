@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from integrations.judge.client import Completion, JudgeClient, Model
-from integrations.provider.errors import Usage
+from integrations.judge.client import Completion, JudgeClient, JudgeModel
+from integrations.provider.errors import ProviderUsage
 from integrations.provider.library import LiteLLM
 from integrations.store.sqlite import Store
-from monitor.evaluate.judge.judge_backend import JudgeAnswerer
+from monitor.evaluate.judge.judge_backend import JudgeBackend
 from monitor.evaluate.judge.settings import JudgeSettings
 from scoring.case.case import Case
 from tests.fakes.judge import judges
@@ -37,7 +37,13 @@ class Watched:
         self.cases.append(case.case_id)
 
     def attempted(
-        self, model: str, *, duration_s: float, usage: Usage, failure: str | None, completion: Completion | None = None
+        self,
+        model: str,
+        *,
+        duration_s: float,
+        usage: ProviderUsage,
+        failure: str | None,
+        completion: Completion | None = None,
     ) -> None:
         assert duration_s >= 0
         self.attempts.append(failure and str(failure))
@@ -77,13 +83,13 @@ def watched() -> Watched:
 
 
 @pytest.fixture
-def made(provider, library, store, watched) -> Callable[..., JudgeAnswerer]:
+def made(provider, library, store, watched) -> Callable[..., JudgeBackend]:
     """Makes a judge that asks the provider; retries come at once."""
 
-    def make(*, names=("openai/gpt-4o-mini",), model: dict[str, Any] | None = None, **settings: Any) -> JudgeAnswerer:
+    def make(*, names=("openai/gpt-4o-mini",), model: dict[str, Any] | None = None, **settings: Any) -> JudgeBackend:
         told = {"api_base": provider.url, "api_key": KEY, "timeout_s": 20.0, **(model or {})}
-        models = tuple(Model(name=name, **told) for name in names)
-        return JudgeAnswerer(
+        models = tuple(JudgeModel(name=name, **told) for name in names)
+        return JudgeBackend(
             JudgeSettings(models=models, **{"retries": 2, **settings}),
             client=JudgeClient(library),
             memory=store.judged,

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from integrations.store.errors import StoreUnavailable
-from monitor.evaluate.judge.answer_cache import Cache, Kept, key
+from monitor.evaluate.judge.answer_cache import AnswerCache, CachedAnswer, key
 
 VALUES = [True, 0.75, 2, ("a claim", "another"), {"claims": [{"claim": "a", "accurate": True}]}, (), {"level": "good"}]
 
 
 @pytest.mark.parametrize("value", VALUES, ids=str)
 def test_an_answer_comes_back_as_it_went_in(value):
-    kept = Kept(value=value, reason="so", prompt_version="v", flags=("the judges disagree",))
-    again = Kept.from_json(kept.to_json())
+    kept = CachedAnswer(value=value, reason="so", prompt_version="v", flags=("the judges disagree",))
+    again = CachedAnswer.from_json(kept.to_json())
     assert again == kept
     assert type(again.value) is type(value)
 
@@ -23,11 +23,11 @@ def test_another_model_and_another_question_have_another_key():
 
 
 async def test_a_cache_of_no_entries_asks_nobody_and_one_that_fails_is_empty(store):
-    kept = {"k": Kept(value=True, reason="", prompt_version="v")}
-    none = Cache(store.judged, entries=0, clock_ns=lambda: 1)
+    kept = {"k": CachedAnswer(value=True, reason="", prompt_version="v")}
+    none = AnswerCache(store.judged, entries=0, clock_ns=lambda: 1)
     await none.put(kept)
     assert await none.get(["k"]) == {}
-    some = Cache(store.judged, entries=10, clock_ns=lambda: 1)
+    some = AnswerCache(store.judged, entries=10, clock_ns=lambda: 1)
     await some.put(kept)
     assert await some.get(["k", "l"]) == kept
     store.close()

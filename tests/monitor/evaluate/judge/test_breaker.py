@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.provider.errors import Kind, ProviderError
+from integrations.provider.errors import ProviderError, ProviderErrorKind
 from monitor.evaluate.judge.breaker import CONSECUTIVE, FIRST_PAUSE_S, LONGEST_PAUSE_S, Breaker, Circuit
 from monitor.evaluate.judge.failure_policy import MAX_PAUSE_S, REACTIONS, pause
 
@@ -22,7 +22,7 @@ def fail(breaker, kind, now, **more):
 
 
 def test_every_kind_of_failure_has_its_reaction():
-    assert set(REACTIONS) == set(Kind)
+    assert set(REACTIONS) == set(ProviderErrorKind)
     assert not any(reaction.retry for kind, reaction in REACTIONS.items() if kind in TRIPS)
 
 
@@ -54,15 +54,15 @@ def test_other_failures_open_it_when_several_follow_each_other(kind):
 def test_a_request_that_is_refused_says_that_the_provider_works(kind):
     breaker = Breaker()
     for _ in range(CONSECUTIVE - 1):
-        fail(breaker, Kind.TIMEOUT, 1.0)
+        fail(breaker, ProviderErrorKind.TIMEOUT, 1.0)
     fail(breaker, kind, 1.0)
-    fail(breaker, Kind.TIMEOUT, 1.0)
+    fail(breaker, ProviderErrorKind.TIMEOUT, 1.0)
     assert breaker.state(1.0).circuit is Circuit.CLOSED
 
 
 def test_one_probe_at_a_time_decides():
     breaker = Breaker()
-    fail(breaker, Kind.AUTHENTICATION_FAILED, 0.0)
+    fail(breaker, ProviderErrorKind.AUTHENTICATION_FAILED, 0.0)
     assert breaker.state(FIRST_PAUSE_S).circuit is Circuit.HALF_OPEN
     probe = breaker.permit(FIRST_PAUSE_S)
     assert breaker.permit(FIRST_PAUSE_S) is None
@@ -74,47 +74,47 @@ def test_one_probe_at_a_time_decides():
 
 def test_a_probe_that_is_given_up_lets_another_probe():
     breaker = Breaker()
-    fail(breaker, Kind.AUTHENTICATION_FAILED, 0.0)
+    fail(breaker, ProviderErrorKind.AUTHENTICATION_FAILED, 0.0)
     breaker.abandoned(breaker.permit(10.0))
     assert breaker.permit(10.0) is not None
 
 
 def test_pauses_double_with_each_probe_that_fails_up_to_a_bound_and_begin_anew_after_a_success():
     breaker, now, pauses = Breaker(), 0.0, []
-    fail(breaker, Kind.MODEL_NOT_FOUND, now)
+    fail(breaker, ProviderErrorKind.MODEL_NOT_FOUND, now)
     for _ in range(10):
         pauses.append(breaker.state(now).next_probe - now)
         now = breaker.state(now).next_probe
-        fail(breaker, Kind.MODEL_NOT_FOUND, now)
+        fail(breaker, ProviderErrorKind.MODEL_NOT_FOUND, now)
     assert pauses == [min(FIRST_PAUSE_S * 2**n, LONGEST_PAUSE_S) for n in range(10)]
     assert breaker.state(now).since == 0.0  # it has been out of reach since then
     now = breaker.state(now).next_probe
     breaker.succeeded(breaker.permit(now), now)
-    fail(breaker, Kind.MODEL_NOT_FOUND, now)
+    fail(breaker, ProviderErrorKind.MODEL_NOT_FOUND, now)
     assert breaker.state(now).next_probe == now + FIRST_PAUSE_S
 
 
 def test_it_waits_as_long_as_the_provider_asks_but_not_for_ever():
     for asked, waits in ((30.0, 30.0), (1.0, FIRST_PAUSE_S), (1e9, LONGEST_PAUSE_S)):
         breaker = Breaker()
-        fail(breaker, Kind.CREDIT_EXHAUSTED, 0.0, retry_after_s=asked)
+        fail(breaker, ProviderErrorKind.CREDIT_EXHAUSTED, 0.0, retry_after_s=asked)
         assert breaker.state(0.0).next_probe == waits
 
 
 def test_calls_that_began_before_it_opened_are_not_heard():
     breaker = Breaker()
     late, later = breaker.permit(0.0), breaker.permit(0.0)
-    fail(breaker, Kind.AUTHENTICATION_FAILED, 1.0)
+    fail(breaker, ProviderErrorKind.AUTHENTICATION_FAILED, 1.0)
     breaker.succeeded(late, 2.0)
     assert breaker.state(2.0).circuit is Circuit.OPEN
     probe = breaker.permit(10.0)
-    breaker.failed(later, ProviderError(Kind.TIMEOUT), 10.0)
+    breaker.failed(later, ProviderError(ProviderErrorKind.TIMEOUT), 10.0)
     assert breaker.state(10.0).circuit is Circuit.HALF_OPEN
     breaker.succeeded(probe, 11.0)
     assert breaker.state(11.0).circuit is Circuit.CLOSED
 
 
-@given(st.lists(st.tuples(st.sampled_from(list(Kind)), st.booleans(), st.floats(0, 400))))
+@given(st.lists(st.tuples(st.sampled_from(list(ProviderErrorKind)), st.booleans(), st.floats(0, 400))))
 def test_it_always_lets_somebody_through_in_the_end(steps):
     breaker, now = Breaker(), 0.0
     for kind, good, later in steps:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.evaluate.judge.budget import DAY_S, HOUR_S, PRIORITIES, Budget
-from monitor.evaluate.judge.forecast import Rate
+from monitor.evaluate.judge.budget import DAY_S, HOUR_S, PRIORITIES, JudgeBudget
+from monitor.evaluate.judge.forecast import SpendingRate
 
 CALL_S = 3.0
 MEAN_USD = 0.002
@@ -42,7 +42,7 @@ def play(
     hours: float,
     per_s: Callable[[float], float],
     *,
-    budget: Budget,
+    budget: JudgeBudget,
     seed: int,
     usd: Callable[[float, random.Random], float] = lambda _, rng: MEAN_USD * rng.lognormvariate(-0.125, 0.5),
     priority: Callable[[random.Random], str] = lambda _: "normal",
@@ -87,7 +87,9 @@ def play(
 @pytest.mark.parametrize("seed", range(3))
 def test_a_tenfold_spike_for_hours_spends_the_budget_and_no_more(seed):
     calm = 0.2  # 1.44 $ an hour of 2
-    played = play(6, lambda t: calm * (10 if 1.5 <= t / HOUR_S < 4.5 else 1), budget=Budget(per_hour=2.0), seed=seed)
+    played = play(
+        6, lambda t: calm * (10 if 1.5 <= t / HOUR_S < 4.5 else 1), budget=JudgeBudget(per_hour=2.0), seed=seed
+    )
     for hour in (2, 3):
         assert 0.95 * 2.0 <= played.hour(hour) <= 2.0 * 1.005
     assert all(usd <= 2.0 * 1.005 for usd in played.spent.values())
@@ -95,7 +97,7 @@ def test_a_tenfold_spike_for_hours_spends_the_budget_and_no_more(seed):
 
 
 def test_judging_grows_thin_smoothly_and_does_not_stop():
-    played = play(3, lambda _: 3.0, budget=Budget(per_hour=2.0), seed=5)
+    played = play(3, lambda _: 3.0, budget=JudgeBudget(per_hour=2.0), seed=5)
     silent = [share for _, _, share in played.shares if share == 0.0]
     assert len(silent) <= 0.01 * len(played.shares)
     settled = [share for now, _, share in played.shares if HOUR_S * 1.1 < now < HOUR_S * 1.9]
@@ -107,46 +109,46 @@ def test_a_price_that_triples_is_felt_in_time(seed):
     def usd(now, rng):
         return MEAN_USD * rng.lognormvariate(-0.125, 0.5) * (3 if now > 1.9 * HOUR_S else 1)
 
-    played = play(4, lambda _: 1.0, budget=Budget(per_hour=2.0), usd=usd, seed=seed)
+    played = play(4, lambda _: 1.0, budget=JudgeBudget(per_hour=2.0), usd=usd, seed=seed)
     for hour in range(4):
         assert 0.95 * 2.0 <= played.hour(hour) <= 2.0 * 1.005
 
 
 def test_what_silence_left_over_may_be_spent_later_in_the_hour():
-    played = play(2, lambda t: 0.01 if t % HOUR_S < 2400 else 5.0, budget=Budget(per_hour=2.0), seed=1)
+    played = play(2, lambda t: 0.01 if t % HOUR_S < 2400 else 5.0, budget=JudgeBudget(per_hour=2.0), seed=1)
     for hour in range(2):
         assert 0.95 * 2.0 <= played.hour(hour) <= 2.0 * 1.005
 
 
 def test_traffic_in_bursts_spends_the_budget_too():
-    played = play(3, lambda t: 10.0 if t % 300 < 60 else 0.1, budget=Budget(per_hour=2.0), seed=1)
+    played = play(3, lambda t: 10.0 if t % 300 < 60 else 0.1, budget=JudgeBudget(per_hour=2.0), seed=1)
     for hour in range(3):
         assert 0.95 * 2.0 <= played.hour(hour) <= 2.0 * 1.005
 
 
 def test_under_the_budget_everything_is_judged():
-    played = play(2, lambda _: 0.1, budget=Budget(per_hour=2.0), seed=1)
+    played = play(2, lambda _: 0.1, budget=JudgeBudget(per_hour=2.0), seed=1)
     assert played.judged == played.arrived
     assert all(share == 1.0 for _, _, share in played.shares)
 
 
 def test_the_day_is_kept_as_well_as_the_hour_and_spread_over_it():
-    played = play(24, lambda _: 0.5, budget=Budget(per_hour=2.0, per_day=12.0), seed=1)
+    played = play(24, lambda _: 0.5, budget=JudgeBudget(per_hour=2.0, per_day=12.0), seed=1)
     assert 0.95 * 12.0 <= sum(played.spent.values()) <= 12.0 * 1.005
     assert all(usd <= 2.0 * 1.005 for usd in played.spent.values())
     assert min(played.hour(hour) for hour in range(1, 24)) >= 0.3
 
 
 def test_a_restart_goes_on_with_what_was_spent():
-    before = play(0.5, lambda _: 3.0, budget=Budget(per_hour=2.0), seed=1)
-    again = Budget(per_hour=2.0, spent=before.spent)
+    before = play(0.5, lambda _: 3.0, budget=JudgeBudget(per_hour=2.0), seed=1)
+    again = JudgeBudget(per_hour=2.0, spent=before.spent)
     after = play(0.49, lambda _: 3.0, budget=again, seed=2, start=0.5 * HOUR_S)
     assert 0.95 * 2.0 <= before.hour(0) + after.hour(0) <= 2.0 * 1.005
 
 
 def test_low_priorities_are_thinned_first_and_none_falls_silent():
     played = play(
-        2, lambda _: 3.0, budget=Budget(per_hour=6.0), seed=1,
+        2, lambda _: 3.0, budget=JudgeBudget(per_hour=6.0), seed=1,
         priority=lambda rng: rng.choices(PRIORITIES, [1, 3, 6])[0],
     )  # fmt: skip
     rates = {who: played.judged[who] / played.arrived[who] for who in PRIORITIES}
@@ -159,7 +161,7 @@ def test_the_weighted_estimate_is_unbiased_though_quality_falls_when_traffic_ris
     errors, variances, told, judged = [], [], [], 0
     for seed in range(12):
         played = play(
-            1.5, lambda t: 4.0 if t > 1200 else 0.2, budget=Budget(per_hour=1.0), seed=seed,
+            1.5, lambda t: 4.0 if t > 1200 else 0.2, budget=JudgeBudget(per_hour=1.0), seed=seed,
             fails=lambda t: 0.3 if t > 1200 else 0.05,
         )  # fmt: skip
         errors.append(played.weighted_failures - played.failures)
@@ -174,7 +176,7 @@ def test_the_weighted_estimate_is_unbiased_though_quality_falls_when_traffic_ris
 
 
 def test_the_hard_stop_holds_whatever_calls_cost():
-    budget = Budget(per_hour=1.0)
+    budget = JudgeBudget(per_hour=1.0)
     first = budget.reserve(0.6, 0.0)
     assert budget.reserve(0.6, 0.0) is None
     budget.settle(first, 0.95, 1.0)
@@ -189,7 +191,7 @@ def test_the_hard_stop_holds_whatever_calls_cost():
     st.floats(0.01, 10),
 )
 def test_shares_are_shares_and_fall_with_the_priority(events, per_hour):
-    budget, now = Budget(per_hour=per_hour, per_day=per_hour * 5), 0.0
+    budget, now = JudgeBudget(per_hour=per_hour, per_day=per_hour * 5), 0.0
     for who, cost, later in events:
         now += later
         share = budget.arrive(who, now)
@@ -205,7 +207,7 @@ def test_shares_are_shares_and_fall_with_the_priority(events, per_hour):
 
 
 def test_without_a_limit_everything_is_judged():
-    budget = Budget()
+    budget = JudgeBudget()
     assert not budget.limited
     assert budget.arrive("low", 0.0) == 1.0
     assert budget.reserve(1e9, 0.0) is not None
@@ -213,7 +215,7 @@ def test_without_a_limit_everything_is_judged():
 
 @given(st.floats(0.05, 5), st.integers(0, 5))
 def test_the_rate_of_regular_events_is_found(per_s, seed):
-    rate, now = Rate(600.0), 0.0
+    rate, now = SpendingRate(600.0), 0.0
     for _ in range(int(per_s * 6000) + 1):
         now += 1 / per_s
         rate.add(now)

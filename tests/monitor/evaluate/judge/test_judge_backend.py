@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from integrations.judge.client import JudgeClient, Model, Price
+from integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
 from monitor.evaluate.judge.breaker import Circuit
-from monitor.evaluate.judge.judge_backend import JudgeAnswerer
+from monitor.evaluate.judge.judge_backend import JudgeBackend
 from monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
 from monitor.evaluate.judge.settings import JudgeSettings
 from scoring.case.case import Case
@@ -259,7 +259,7 @@ async def test_several_failures_in_a_row_open_the_breaker(made, provider):
 
 
 async def test_a_budget_that_is_spent_stops_judging_and_a_restart_remembers_it(made, provider, store):
-    price = {"price": Price(input_usd_per_million=1000.0, output_usd_per_million=1000.0)}
+    price = {"price": TokenPrice(input_usd_per_million=1000.0, output_usd_per_million=1000.0)}
     judge = made(budget_usd_per_hour=5.0, cache_entries=0, model=price)
     answers = []
     while isinstance(reply := (await judge.answer(CASE, [INTENT]))[INTENT], Answer):
@@ -346,8 +346,8 @@ async def test_the_share_that_may_be_judged_is_one_without_a_budget(made):
 async def test_when_the_provider_is_back_one_probe_finds_out_and_the_others_wait_for_it(provider, library, store):
     now = [1_760_000_000.0]
     told = {"api_base": provider.url, "api_key": "sk-very-secret"}
-    judge = JudgeAnswerer(
-        JudgeSettings(models=(Model(name="openai/gpt-4o-mini", **told),)),
+    judge = JudgeBackend(
+        JudgeSettings(models=(JudgeModel(name="openai/gpt-4o-mini", **told),)),
         client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9),
     )  # fmt: skip
     provider.standing = fake.unauthorised()
@@ -370,8 +370,8 @@ async def test_when_the_provider_is_back_one_probe_finds_out_and_the_others_wait
 async def test_a_case_that_the_provider_never_answers_keeps_no_breaker_open(provider, library, store, fault):
     now = [1_760_000_000.0]
     told = {"api_base": provider.url, "api_key": "sk-very-secret"}
-    judge = JudgeAnswerer(
-        JudgeSettings(models=(Model(name="openai/gpt-4o-mini", **told),), retries=1, cache_entries=0),
+    judge = JudgeBackend(
+        JudgeSettings(models=(JudgeModel(name="openai/gpt-4o-mini", **told),), retries=1, cache_entries=0),
         client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9), jitter=lambda: 0.0,
     )  # fmt: skip
     poison, other = Supported("poison"), Supported("other")
@@ -396,10 +396,10 @@ async def test_one_request_alone_is_no_outage_however_often_it_is_retried(made, 
 
 async def test_a_greeting_is_paid_for_by_the_budget_and_by_no_case(provider, library, store, watched):
     now = [1_760_000_000.0]
-    price = Price(input_usd_per_million=1.0, output_usd_per_million=0.0)
+    price = TokenPrice(input_usd_per_million=1.0, output_usd_per_million=0.0)
     told = {"api_base": provider.url, "api_key": "sk-very-secret", "price": price}
-    judge = JudgeAnswerer(
-        JudgeSettings(models=(Model(name="openai/gpt-4o-mini", **told),), budget_usd_per_day=1.0),
+    judge = JudgeBackend(
+        JudgeSettings(models=(JudgeModel(name="openai/gpt-4o-mini", **told),), budget_usd_per_day=1.0),
         client=JudgeClient(library), memory=store.judged, clock_ns=lambda: int(now[0] * 1e9), observer=watched,
     )  # fmt: skip
     provider.standing = fake.unauthorised()
@@ -442,8 +442,8 @@ async def test_a_bug_costs_one_case_its_answers_and_tells_nothing_of_the_case(pr
         async def price(self, model):
             return None
 
-    judge = JudgeAnswerer(
-        JudgeSettings(models=(Model(name="openai/x"),)), client=Broken(), memory=store.judged
+    judge = JudgeBackend(
+        JudgeSettings(models=(JudgeModel(name="openai/x"),)), client=Broken(), memory=store.judged
     )  # fmt: skip
     replies = await judge.answer(CASE, [INTENT, SUPPORTED])
     assert {(reply.reason, reply.failed) for reply in replies.values()} == {("judge error: RuntimeError", True)}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.evaluate.judge.rate_limits import Limits, Pace
+from monitor.evaluate.judge.rate_limits import Pace, RateLimits
 
 
 @given(
@@ -48,7 +48,7 @@ def test_a_rate_of_nothing_is_refused():
 
 
 async def test_no_more_run_at_once_than_allowed():
-    limits, running, most = Limits(concurrency=2, clock=lambda: 0.0), 0, 0
+    limits, running, most = RateLimits(concurrency=2, clock=lambda: 0.0), 0, 0
 
     async def call():
         nonlocal running, most
@@ -63,7 +63,7 @@ async def test_no_more_run_at_once_than_allowed():
 
 
 async def test_a_slot_tells_what_was_used_and_the_next_waits_accordingly():
-    limits = Limits(concurrency=1, tokens_per_minute=6_000_000, clock=lambda: 0.0)
+    limits = RateLimits(concurrency=1, tokens_per_minute=6_000_000, clock=lambda: 0.0)
     async with limits.slot(1_000) as slot:
         slot.used(200_000)
     assert limits._tokens.reserve(0.0) == pytest.approx(1.0, abs=0.02)  # 200,000 tokens are 2 s, 1 s may come at once

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from integrations.langfuse.budget import Budget
+from integrations.langfuse.budget import RequestBudget
 from integrations.langfuse.client import Access, Langfuse
 from integrations.otlp.wire.encode import encode_spans
 from integrations.otlp.wire.recording import read_files
@@ -45,7 +45,7 @@ def fake() -> Iterator[FakeLangfuse]:
 @pytest.fixture
 async def client(fake: FakeLangfuse) -> AsyncIterator[Langfuse]:
     access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY)
-    async with Langfuse(access, budget=Budget(1e9), timeout_s=5) as langfuse:
+    async with Langfuse(access, budget=RequestBudget(1e9), timeout_s=5) as langfuse:
         yield langfuse
 
 
@@ -112,7 +112,7 @@ async def test_a_dataset_of_many_pages_is_read_whole_and_the_newest_of_two_items
 async def test_corrections_by_people_are_the_right_output(mode):
     with FakeLangfuse(mode) as fake:
         access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY)
-        async with Langfuse(access, budget=Budget(1e9)) as client:
+        async with Langfuse(access, budget=RequestBudget(1e9)) as client:
             for number in range(120):
                 correct(fake, f"{number:032x}", f"right {number}")
             correct(fake, TRACE, "of a step", observationId="a" * 16)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from integrations.langfuse.observations import Row
 from monitor.config import Config
-from monitor.ingest.langfuse.listed_trace import Sighting, grouped
+from monitor.ingest.langfuse.listed_trace import ListedTrace, grouped
 from monitor.ingest.langfuse.preselect import at_sight, once_settled
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import Sampler
@@ -62,7 +62,7 @@ def test_nothing_is_left_out_that_the_sampler_would_keep(rows, bits, base, rules
     trace = trace_of(whole, "root_ended")
     assert trace is not None
     kept = sampler.decide(extract(trace), sampler.admission, bytes.fromhex(trace_id)).kept
-    sighting = Sighting.of(trace_id, 0)
+    sighting = ListedTrace.of(trace_id, 0)
     sighting.add([{key: value for key, value in row.items() if key != "metadata"} for row in whole], 0)
     refused = at_sight(sampler, bytes.fromhex(trace_id), sighting) or once_settled(
         sampler, bytes.fromhex(trace_id), sighting

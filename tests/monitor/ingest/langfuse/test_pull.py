@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from integrations.langfuse.backoff import Patience
-from integrations.langfuse.budget import Budget
+from integrations.langfuse.backoff import Backoff
+from integrations.langfuse.budget import RequestBudget
 from integrations.langfuse.client import Access, Langfuse
 from integrations.store.sqlite import Store
 from monitor.config import Config
 from monitor.ingest.assembler import Assembler
 from monitor.ingest.intake import Intake
 from monitor.ingest.langfuse.pull import Pull
-from monitor.ingest.outcomes import Ledger, Reason
+from monitor.ingest.outcomes import Reason, TraceOutcomes
 from monitor.ingest.sampler import Sampler
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import Observations, at_ns, observations_of
@@ -70,7 +70,7 @@ class Bench:
     def begin(self) -> None:
         """As a process that has just been started."""
         self.store = Store(self.folder / "state.sqlite")
-        self.ledger, self.assembler = Ledger(), Assembler()
+        self.ledger, self.assembler = TraceOutcomes(), Assembler()
         self.sampler = Sampler(Config.model_validate({"sampling": self.sampling}).sampling)
         self.intake = Intake(
             sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger,
@@ -80,7 +80,7 @@ class Bench:
         self.pull = Pull(
             langfuse=self.langfuse, pulled=self.store.pulled, facts=self.store, intake=self.intake, ledger=self.ledger,
             sampler=self.sampler, busy=lambda: self.busy, clock_ns=lambda: self.now_ns,
-            patience=Patience(random.Random(1).random), poll_ns=15 * SECOND, settle_ns=10 * SECOND,
+            patience=Backoff(random.Random(1).random), poll_ns=15 * SECOND, settle_ns=10 * SECOND,
             look_back_ns=30 * MINUTES, rootless_ns=5 * MINUTES,
         )  # fmt: skip
 
@@ -126,7 +126,7 @@ async def benches(tmp_path: Path) -> AsyncIterator[Callable[..., Bench]]:
 
     def make(fake: FakeLangfuse, **more: Any) -> Bench:
         access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY)
-        made.append(Bench(fake, tmp_path, Langfuse(access, budget=Budget(1e9), timeout_s=2.0), **more))
+        made.append(Bench(fake, tmp_path, Langfuse(access, budget=RequestBudget(1e9), timeout_s=2.0), **more))
         return made[-1]
 
     yield make

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from integrations.langfuse.budget import Budget
+from integrations.langfuse.budget import RequestBudget
 from integrations.langfuse.client import Access, Langfuse
 from integrations.langfuse.observations import Window
 from integrations.langfuse.probe import probe
@@ -18,8 +18,8 @@ from integrations.langfuse.scores import score_id
 from integrations.otlp.wire.decode import decode_spans
 from integrations.store.sqlite import Store
 from monitor.config import Config
-from monitor.config.match import Match
-from monitor.demo.traffic import Traffic
+from monitor.config.match import MatchSection
+from monitor.demo.traffic import SampleTraffic
 from monitor.evaluate.build import answering
 from monitor.evaluate.references.lookup import References
 from monitor.offline.backfill.listing import list_traces
@@ -31,7 +31,7 @@ from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mo
 
 MINUTE_NS = 60 * 10**9
 START_NS = 1_795_000_000 * 10**9
-EVERYTHING = Match()
+EVERYTHING = MatchSection()
 SPEED = 200
 """So many times faster than the clock on the wall, so that nobody waits for Langfuse's workers."""
 
@@ -49,7 +49,7 @@ class Scene:
 
     def put(self, count: int, seed: int = 1) -> list[str]:
         """Traces of the hour before, one a minute; their ids."""
-        traffic, found = Traffic(seed), []
+        traffic, found = SampleTraffic(seed), []
         for number in range(count):
             spans = decode_spans(traffic.next(START_NS - (number + 5) * MINUTE_NS, wrong=0.3).body)
             observations_of(self.fake).put(*rows_of(spans))
@@ -122,7 +122,7 @@ async def scene(tmp_path):
                 "sinks": {"langfuse": keys},
             }
         )
-        async with Langfuse(access, budget=Budget(1e9), timeout_s=5.0) as langfuse:
+        async with Langfuse(access, budget=RequestBudget(1e9), timeout_s=5.0) as langfuse:
             state = tmp_path / "state"
             state.mkdir()
             yield Scene(fake, langfuse, state, config)

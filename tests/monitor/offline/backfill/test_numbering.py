@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from integrations.langfuse.existing_scores import StandingScore
+from integrations.langfuse.existing_scores import ExistingScore
 from integrations.langfuse.scores import declared, score_id
-from monitor.config.model import RouteConfig
+from monitor.config.model import RouteSection
 from monitor.offline.backfill.run import StoppedError
 from scoring.rubrics import RUBRICS
 from tests.fakes.langfuse import server as faults
@@ -22,7 +22,7 @@ FIRST = "2026-11-18T07:00:00.123Z"
 
 @pytest.fixture(autouse=True)
 def one_route(scene):
-    scene.config = scene.config.model_copy(update={"routes": (RouteConfig(rubrics=("qa", "answer")),)})
+    scene.config = scene.config.model_copy(update={"routes": (RouteSection(rubrics=("qa", "answer")),)})
 
 
 def anew(scene) -> None:
@@ -188,7 +188,7 @@ async def test_another_route_revises_the_rubrics_that_it_names_and_leaves_those_
     await scene.run()
     before = rows(scene)
     anew(scene)
-    said = scene.config.model_copy(update={"routes": (RouteConfig(rubrics=("answer",)),)})
+    said = scene.config.model_copy(update={"routes": (RouteSection(rubrics=("answer",)),)})
     at = await scene.run(config=said, job="another")
     assert rows(scene) == before
     assert at.unchanged == 1
@@ -209,7 +209,7 @@ async def test_another_route_revises_the_rubrics_that_it_names_and_leaves_those_
     ],
 )
 def test_metadata_is_compared_by_what_it_means(told, meant, same):
-    standing = StandingScore(at_ns=0, revision=1, row={"value": 1.0, "comment": None, "metadata": told})
+    standing = ExistingScore(at_ns=0, revision=1, row={"value": 1.0, "comment": None, "metadata": told})
     assert standing.says({"value": 1.0, "comment": None, "metadata": meant}) is same
 
 
@@ -224,5 +224,5 @@ def test_metadata_is_compared_by_what_it_means(told, meant, same):
 )
 def test_durations_may_differ_by_what_langfuse_rounds_away(value, comment, within, same):
     row = {"value": 1234.567, "comment": "took 1234.567 ms", "metadata": {}}
-    standing = StandingScore(at_ns=0, revision=1, row=row)
+    standing = ExistingScore(at_ns=0, revision=1, row=row)
     assert standing.says({"value": value, "comment": comment, "metadata": {}}, within=within) is same

@@ -9,8 +9,8 @@ import pytest
 
 from integrations.langfuse.errors import LangfuseError
 from integrations.store.sqlite import Store
-from monitor.config.match import Match
-from monitor.config.model import RouteConfig
+from monitor.config.match import MatchSection
+from monitor.config.model import RouteSection
 from monitor.evaluate.references.places import InFile
 from monitor.offline.backfill.run import Progress, StoppedError
 from tests.fakes.langfuse import server as faults
@@ -53,7 +53,7 @@ async def test_another_configuration_judges_anew_and_replaces_the_values(scene):
     scene.put(6)
     await scene.run()
     before = scene.stored()
-    routes = RouteConfig(rubrics=("entity",))
+    routes = RouteSection(rubrics=("entity",))
     said = scene.config.model_copy(update={"routes": (routes,)})
     await scene.run(job="another", config=said)
     after = scene.stored()
@@ -63,7 +63,7 @@ async def test_another_configuration_judges_anew_and_replaces_the_values(scene):
 
 async def test_only_what_the_filter_names_and_the_sampler_draws_is_judged(scene):
     traces = scene.put(12)
-    at = await scene.run(wanted=Match.model_validate({"metadata.task": "qa"}))
+    at = await scene.run(wanted=MatchSection.model_validate({"metadata.task": "qa"}))
     wanted = {of for of, _ in scene.stored()}
     assert 0 < len(wanted) < len(traces)
     assert at.unjudged["other than --filter"] == len(traces) - len(wanted)

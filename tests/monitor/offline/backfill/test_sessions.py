@@ -12,7 +12,7 @@ from integrations.langfuse.scores import score_id
 from integrations.otlp.wire.encode import encode_spans
 from integrations.store.sqlite import Store
 from monitor.config import Config
-from monitor.config.match import Match
+from monitor.config.match import MatchSection
 from monitor.runtime.app import Monitor
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.observations import observations_of
@@ -158,7 +158,7 @@ async def test_sessions_are_drawn_by_their_id_and_their_traces_by_their_own(scen
 
 async def test_with_a_filter_no_session_is_judged_for_its_turns_are_not_all_read(scene, talk):
     talk(1, 60)
-    at = await scene.run(wanted=Match.model_validate({"name": "chat"}))
+    at = await scene.run(wanted=MatchSection.model_validate({"name": "chat"}))
     assert (at.done, at.sessions) == (1, 0)
     assert not session_scores(scene)
 

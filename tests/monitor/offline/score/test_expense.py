@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.provider.errors import Usage
+from integrations.provider.errors import ProviderUsage
 from monitor.offline.score.expense import Expense
 
-PAID, FREE = Usage(input_tokens=10, output_tokens=2, cost_usd=0.5), Usage(input_tokens=10, output_tokens=2)
-UNKNOWN = Usage(input_tokens=10, output_tokens=2, cost_usd=None)
+PAID, FREE = (
+    ProviderUsage(input_tokens=10, output_tokens=2, cost_usd=0.5),
+    ProviderUsage(input_tokens=10, output_tokens=2),
+)
+UNKNOWN = ProviderUsage(input_tokens=10, output_tokens=2, cost_usd=None)
 
 
 @pytest.mark.parametrize(

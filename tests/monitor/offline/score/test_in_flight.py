@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.evaluate.backends import OUTAGE, Answerers
+from monitor.evaluate.backends import OUTAGE, Backends
 from monitor.evaluate.evaluator import Evaluator
 from monitor.offline.score.in_flight import finish
 from scoring.case.case import Case
@@ -48,7 +48,7 @@ class FailsTwice:
 
 async def test_the_attempts_that_failed_are_part_of_what_the_verdict_cost():
     judge = FailsTwice()
-    evaluator = Evaluator({"r": RUBRIC}, None, Answerers(order=(judge,), judge=judge))
+    evaluator = Evaluator({"r": RUBRIC}, None, Backends(order=(judge,), judge=judge))
     hearing = await finish(evaluator, lambda: evaluator.open(CASE, ["r"]), max_wait_s=1.0)
     (verdict,) = hearing.verdicts(created_at="2026-01-01T00:00:00Z")
     told = verdict.to_json()["judge"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.offline.score.tally import Tally
+from monitor.offline.score.tally import ScoreTally
 
 
 def verdict(rubric, passed, *statuses):
@@ -13,7 +13,7 @@ def verdict(rubric, passed, *statuses):
 
 
 def test_a_rubric_is_broken_when_each_of_its_verdicts_ended_in_an_error():
-    tally = Tally()
+    tally = ScoreTally()
     assert tally.broken == []
     tally.add(verdict("a", None, "error", "scored"))
     tally.add(verdict("a", None, "unavailable", "error"))

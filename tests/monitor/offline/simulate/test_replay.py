@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from integrations.store.sqlite import Finished, Store
-from monitor.alerting.details import Watched, details
+from integrations.store.sqlite import FinishedTrace, Store
+from monitor.alerting.details import WatchedWindow, details
 from monitor.alerting.observation import observe_stored
 from monitor.alerting.watch import Watch
 from monitor.alerting.windows import Windows
@@ -19,7 +19,7 @@ from monitor.offline.simulate.past import FiledPast, StoredPast
 from monitor.offline.simulate.replay import Replay
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.incident import Incidents
-from scoring.alerts.observed import Facts
+from scoring.alerts.observed import Observed
 from scoring.rubrics import RUBRICS
 from scoring.status.status import Status, Thresholds
 from scoring.trace.instant import written
@@ -27,7 +27,7 @@ from tests.verdict_lines import metric_line, verdict_line
 
 HOUR_NS, MINUTE_NS = 3_600 * 10**9, 60 * 10**9
 BEGIN_NS = 1_795_255_200 * 10**9  # 2026-11-21 10:00 UTC
-WATCHED = {name: Watched.of(rubric) for name, rubric in RUBRICS.items()}
+WATCHED = {name: WatchedWindow.of(rubric) for name, rubric in RUBRICS.items()}
 
 
 def verdicts(*stretches: tuple[float, float], per_hour: int = 120, seed: int = 1, usd: float = 0.0) -> list[dict]:
@@ -92,7 +92,7 @@ def test_a_dip_is_told_as_a_watch_would_have_and_not_otherwise(tmp_path: Path):
             windows.add(key, seen)
             watch.learn(key, seen)
         found = {key: details(windows.members(key, now_ns), WATCHED[key.rubric]) for key in windows.keys()}  # noqa: SIM118
-        for event in watch.look(Facts(now_ns=now_ns), found, {"qa": WATCHED["qa"].on_average}):
+        for event in watch.look(Observed(now_ns=now_ns), found, {"qa": WATCHED["qa"].on_average}):
             incidents.hear(event)
     by_hand = [(each.condition, each.began_ns, each.ended_ns) for each in incidents.told()]
     replayed = [(each.condition, each.began_ns, each.ended_ns) for each in played(filed(tmp_path, lines), 9).incidents]
@@ -167,7 +167,7 @@ async def test_a_store_tells_the_same_as_a_file(tmp_path: Path):
         (_, seen), *_ = observe_stored([line])
         line["trace_id"] = f"{number:032x}"
         await store.finish(
-            Finished(
+            FinishedTrace(
                 trace_id=bytes.fromhex(line["trace_id"]), service="calls", reason="scored", completion="root_ended",
                 revision=1, story={}, verdicts=[line], closed_ns=seen.at_ns, chunks=0,
             )

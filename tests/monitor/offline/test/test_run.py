@@ -10,23 +10,23 @@ from pathlib import Path
 import pytest
 
 from integrations.agents.http import HttpAgent
-from integrations.agents.reply import AgentError, Reply, Request
+from integrations.agents.reply import AgentError, AgentReply, Request
 from integrations.cases import case_of
 from monitor.config import Config
 from monitor.offline.score.append_file import AnotherRunError
-from monitor.offline.test.judge import Judge
+from monitor.offline.test.judge import TestJudge
 from monitor.offline.test.results_file import NoResults, ResultsFile
-from monitor.offline.test.run import Finished, Runner, UnreachableError
+from monitor.offline.test.run import AgentUnreachableError, FinishedTest, Runner
 from scoring.rubrics import RUBRICS
 from tests.running import free_port
 
 SEARCH = {"tools_should_include": ["search"]}
 
 
-def judge(*chosen: str, scenarios: Mapping | None = None, routes: list | None = None, **changes: float) -> Judge:
+def judge(*chosen: str, scenarios: Mapping | None = None, routes: list | None = None, **changes: float) -> TestJudge:
     config = Config.model_validate({"routes": routes or [], "scenarios": scenarios or {}})
     rubrics = {name: rubric.with_overrides(**changes) if changes else rubric for name, rubric in RUBRICS.items()}
-    return Judge(rubrics, config.routes, config.scenarios, chosen)
+    return TestJudge(rubrics, config.routes, config.scenarios, chosen)
 
 
 def set_of(*inputs: object, **fields: object) -> list[dict]:
@@ -50,18 +50,18 @@ class Scripted:
     async def __aexit__(self, *_: object) -> None:
         return
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request) -> AgentReply:
         self.asked.append(request.input)
         if isinstance(request.input, dict) and "turns" in request.input:
             for _ in range(request.input["turns"]):
                 await asyncio.sleep(0)
         if request.input == "error":
             raise AgentError("out of order")
-        return Reply(said={"output": request.input, "tools_used": ["search"]}, latency_ms=1.5)
+        return AgentReply(said={"output": request.input, "tools_used": ["search"]}, latency_ms=1.5)
 
 
 async def run(agent, tests: list[dict], results=None, *, repeat: int = 1, limit_s: float = 20, at_a_time: int = 4,
-              by: Judge | None = None) -> list[Finished]:  # fmt: skip
+              by: TestJudge | None = None) -> list[FinishedTest]:  # fmt: skip
     runner = Runner(
         agent=agent, judge=by or judge(), results=results or NoResults(), concurrency=at_a_time, timeout_s=limit_s
     )
@@ -126,16 +126,16 @@ async def test_an_agent_that_misbehaves_costs_its_test_and_no_other(fake, path) 
 
 async def test_an_agent_that_is_never_reached_ends_the_run_early(tmp_path: Path) -> None:
     agent = HttpAgent(f"http://127.0.0.1:{free_port()}/", 2)
-    with ResultsFile(tmp_path / "r", "a") as results, pytest.raises(UnreachableError, match="Connection refused"):
+    with ResultsFile(tmp_path / "r", "a") as results, pytest.raises(AgentUnreachableError, match="Connection refused"):
         await run(agent, set_of(*map(str, range(1000))), results, at_a_time=2)
     assert len(kept(tmp_path / "r")) < 4
-    with pytest.raises(UnreachableError):
+    with pytest.raises(AgentUnreachableError):
         await run(HttpAgent(agent.name, 1), set_of("only one"))
 
 
 async def test_an_agent_that_is_lost_on_the_way_costs_the_tests_that_are_left() -> None:
     class Lost(Scripted):
-        async def ask(self, request: Request) -> Reply:
+        async def ask(self, request: Request) -> AgentReply:
             if len(self.asked) >= 2:
                 raise AgentError("cannot connect", unreachable=True)
             return await super().ask(request)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from integrations.otlp.server.active_requests import Passing
-from monitor.runtime.tuning.yield_to_requests import GivingWay
+from integrations.otlp.server.active_requests import ActiveRequests
+from monitor.runtime.tuning.yield_to_requests import YieldToRequests
 
 
 class Clock:
@@ -28,7 +28,7 @@ class Clock:
 
 def test_while_nothing_goes_on_nothing_is_waited_for():
     clock = Clock()
-    give_way = GivingWay(clock, clock)
+    give_way = YieldToRequests(clock, clock)
     for _ in range(10):
         clock.work(1)
         give_way()
@@ -37,7 +37,7 @@ def test_while_nothing_goes_on_nothing_is_waited_for():
 
 def test_a_request_is_waited_for_as_long_as_it_goes_on():
     clock = Clock()
-    give_way = GivingWay(clock, clock)
+    give_way = YieldToRequests(clock, clock)
     clock.work(1)
     clock.left_s = 0.003
     give_way()
@@ -46,7 +46,7 @@ def test_a_request_is_waited_for_as_long_as_it_goes_on():
 
 def test_traffic_that_never_ceases_has_half_of_the_time():
     clock = Clock(left_s=5.0)
-    give_way = GivingWay(clock, clock)
+    give_way = YieldToRequests(clock, clock)
     begin = clock.now
     for _ in range(1_000):
         clock.work(0.001)
@@ -58,7 +58,7 @@ def test_traffic_that_never_ceases_has_half_of_the_time():
 
 def test_a_long_rest_is_not_made_up_for():
     clock = Clock()
-    give_way = GivingWay(clock, clock)
+    give_way = YieldToRequests(clock, clock)
     clock.work(3_600)
     clock.left_s = 5.0
     give_way()
@@ -67,7 +67,7 @@ def test_a_long_rest_is_not_made_up_for():
 
 def test_a_request_is_passing_until_it_is_answered_or_waits_for_upstream():
     clock = Clock()
-    passing = Passing(clock)
+    passing = ActiveRequests(clock)
     assert passing.left_s == 0
     passing.begin()
     assert 0 < passing.left_s < 0.1
@@ -82,7 +82,7 @@ def test_a_request_is_passing_until_it_is_answered_or_waits_for_upstream():
 
 
 def test_a_thread_that_waits_goes_on_when_the_last_request_is_answered():
-    passing = Passing()
+    passing = ActiveRequests()
     passing.begin()
     passing.begin()
     waiting, through = threading.Event(), threading.Event()
