@@ -47,9 +47,8 @@ class Poster:
 
         What is returned is the beginning of what it said besides; empty where that breaks off, for it was taken.
 
-        Raises ``DestinationUnreachableError`` where it may take it later (no connection, no answer in time, 408, 425, 429,
-        5xx)
-        and ``RefusedError`` for every other answer that is not a success.
+        Raises ``DestinationUnreachableError`` where it may take it later (no connection, no answer in time, 408, 425,
+        429, 5xx) and ``RefusedError`` for every other answer that is not a success.
         """
         import httpx  # noqa: PLC0415  # as above
 

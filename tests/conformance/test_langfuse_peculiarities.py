@@ -11,16 +11,16 @@ TESTS = Path(__file__).parents[1]
 HERE = {
     "probe": "integrations/langfuse/test_probe.py", "client": "integrations/langfuse/test_client.py",
     "sending": "integrations/langfuse/test_sending.py", "scores": "integrations/langfuse/test_scores.py",
-    "configs": "integrations/langfuse/test_configs.py", "lift": "integrations/langfuse/test_lift.py",
+    "configs": "integrations/langfuse/test_configs.py", "lift": "integrations/langfuse/test_normalise.py",
     "observations": "integrations/langfuse/test_observations.py", "budget": "integrations/langfuse/test_budget.py",
     "annotations": "integrations/langfuse/test_annotations.py", "queues": "integrations/langfuse/test_queues.py",
-    "fake": "integrations/langfuse/test_fake.py", "delivery": "monitor/langfuse/test_delivery.py",
-    "peculiarities": "monitor/langfuse/test_peculiarities.py", "pull": "monitor/langfuse/test_pull.py",
-    "people": "monitor/langfuse/test_people.py", "routing": "monitor/langfuse/test_routing.py",
-    "references": "monitor/references/test_references.py", "numbering": "monitor/offline/backfill/test_numbering.py",
+    "fake": "integrations/langfuse/test_fake.py", "delivery": "monitor/deliver/langfuse/test_delivery.py",
+    "peculiarities": "monitor/deliver/langfuse/test_peculiarities.py", "pull": "monitor/ingest/langfuse/test_pull.py",
+    "people": "monitor/feedback/test_human_labels.py", "routing": "monitor/feedback/test_annotation_queue.py",
+    "references": "monitor/evaluate/references/test_references.py", "numbering": "monitor/offline/backfill/test_numbering.py",
     "own": "end_to_end/test_own_traces_in_langfuse.py", "providers": "integrations/otel_events/test_providers.py",
-    "otel": "monitor/otel_events/test_delivery.py", "dialects": "integrations/dialects/test_families.py",
-    "guard": "scoring/test_loop_guard.py",
+    "otel": "monitor/deliver/otel_events/test_delivery.py", "dialects": "integrations/dialects/test_families.py",
+    "guard": "scoring/trace/test_loop_guard.py",
 }  # fmt: skip
 PECULIARITIES = (
     # What answers there

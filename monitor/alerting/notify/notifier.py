@@ -193,7 +193,8 @@ class Notifier:
             examples = await asyncio.to_thread(self._illustrate, here.alert.labels, since_ns)
         return replace(
             last,
-            turn=AlertTransition.UNKNOWN if here.alert.stage is Stage.UNKNOWN else AlertTransition.FIRING, said=found.said,
+            turn=AlertTransition.UNKNOWN if here.alert.stage is Stage.UNKNOWN else AlertTransition.FIRING,
+            said=found.said,
             value=found.value, lower=found.lower, upper=found.upper, n=found.n, limit=found.limit,
             changed_ns=found.changed_ns, at_ns=now_ns, examples=examples,
         )  # fmt: skip
