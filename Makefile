@@ -43,9 +43,9 @@ reference: $(VENV)/.dev ## write the generated reference pages anew
 charts: $(VENV)/.dev ## write what is generated under helm/ anew (needs Helm's engine: tests/helm/engine.lock)
 	$(BIN)/python -m tests.helm.generate
 
-LOCK := uv pip compile -q pyproject.toml --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
+LOCK := uv pip compile -q pyproject.toml $(UPGRADE) --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 
-lock: $(VENV)/.dev ## resolve the dependencies anew, with hashes, naming no index; PyTorch's version stands in .ci/image/torch.lock
+lock: $(VENV)/.dev ## lock what pyproject.toml asks for, with hashes, naming no index (UPGRADE=--upgrade: newer versions too)
 	$(PIP) install uv
 	$(BIN)/$(LOCK) -o requirements.lock
 	$(BIN)/$(LOCK) --extra dev -c requirements.lock -o requirements-dev.lock
