@@ -31,11 +31,13 @@ _MOST_BYTES: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where a Langfuse is and the keys of one project. The keys are in no text that this object gives of itself."""
+    """Where a Langfuse is, the keys of one project, and how it may be asked. No text of this object holds a key."""
 
     base_url: str
     public_key: str = field(repr=False)
     secret_key: str = field(repr=False)
+    requests_per_minute: int = 600
+    timeout_s: float = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +55,20 @@ class Langfuse:
         self,
         access: Access,
         *,
-        budget: RequestBudget,
-        timeout_s: float = 20.0,
+        budget: RequestBudget | None = None,
+        timeout_s: float | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         import httpx  # noqa: PLC0415  # only where a Langfuse is configured
 
         self.access = access
-        self.budget = budget
-        self._timeout_s = timeout_s
+        self.budget = RequestBudget(access.requests_per_minute) if budget is None else budget
+        self._timeout_s = access.timeout_s if timeout_s is None else timeout_s
         self._http = httpx.AsyncClient(
             base_url=access.base_url.rstrip("/") + API,
             auth=httpx.BasicAuth(access.public_key, access.secret_key),
             headers={"user-agent": "sidejudge", "accept": "application/json"},
-            timeout=timeout_s,
+            timeout=self._timeout_s,
             follow_redirects=False,
             transport=transport,
         )

@@ -78,7 +78,7 @@ async def _run(config: Config, window: Window, wanted: MatchSection, path: Path,
         store = Store(path)
     except StoreError as error:
         raise CommandError(str(error), "name another file with --state, or wait until the other run is over") from None
-    connections = Connections(config)
+    connections = Connections(config.langfuse_projects)
     job = Job(
         config=config, sink=sink, window=window, wanted=wanted, store=store, connections=connections,
         clock_ns=time.time_ns,

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
+from integrations.langfuse.client import Access
+
 from .annotations import AnnotationQueueSection, AnnotationsSection
 from .section import Section
 from .units import PositiveDuration, parse_duration
@@ -42,6 +44,17 @@ class LangfuseProject(Section):
         description="requests a minute, reading and writing together; a limit that Langfuse names is kept to besides",
     )
     timeout: PositiveDuration = Field(default=parse_duration("20s"), description="of one request")
+
+    @property
+    def access(self) -> Access:
+        """The same as the adapter takes it."""
+        return Access(
+            base_url=self.base_url,
+            public_key=self.public_key.get_secret_value(),
+            secret_key=self.secret_key.get_secret_value(),
+            requests_per_minute=self.requests_per_minute,
+            timeout_s=self.timeout.ns / 1e9,
+        )
 
 
 class LangfuseSource(LangfuseProject):

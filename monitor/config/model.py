@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic_core import core_schema
 
+from integrations.langfuse.client import Access
 from scoring.trace.span import Json
 
 from .alerts import AlertsSection
@@ -315,6 +316,11 @@ class Config(Section):
     def langfuse(self) -> LangfuseProject | None:
         """The Langfuse that references are in."""
         return self.sources.langfuse or self.sinks.langfuse
+
+    @property
+    def langfuse_projects(self) -> tuple[Access, ...]:
+        """Every project of a Langfuse that is configured, to write to and to read from."""
+        return tuple(each.access for each in (self.sinks.langfuse, self.sources.langfuse) if each is not None)
 
     @property
     def revised_within(self) -> Duration | None:

@@ -11,6 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from scoring.trace.span import Json
 
 from .load import Loaded
+from .match import MatchSection
 from .model import Config
 from .units import Address, Duration, size_text
 
@@ -90,7 +91,7 @@ class _WithDefaultsAsWritten(GenerateJsonSchema):
 def json_schema() -> dict[str, Json]:
     """JSON Schema (draft 2020-12) of the configuration file."""
     schema = Config.model_json_schema(schema_generator=_WithDefaultsAsWritten)
-    match = schema["$defs"]["Match"]
+    match = schema["$defs"][MatchSection.__name__]
     # The short form of the metadata condition, which the model gathers before it validates.
     match["patternProperties"] = {r"^metadata\..+": {"type": ["string", "number", "boolean"]}}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "sidejudge configuration"}

@@ -45,7 +45,7 @@ def belated(
         owed=store.belated,
         story=store.story,
         still_owed=still_owed,
-        langfuse=connections.to(project) if project is not None else None,
+        langfuse=connections.to(project.access) if project is not None else None,
         rejudging=Reevaluation(
             pipeline.trials, books=books, heard=pipeline.listeners, story=store.story, still_owed=still_owed,
             randomness=config.sampling.randomness, clock_ns=clock_ns,

@@ -109,7 +109,7 @@ class Monitor:
             embedding_observer=self.exporter.embedding,
             clock_ns=clock_ns,
         )
-        self.langfuse = Connections(config)
+        self.langfuse = Connections(config.langfuse_projects)
         self.references = references(
             config, self.langfuse, self.store, self.assembler, clock_ns,
             under_way=self._judges, belated=self.store.belated,
@@ -380,7 +380,7 @@ def _scores_out(
     sink = config.sinks.langfuse
     if sink is None:
         return None
-    client, rubrics = connections.to(sink), configured(config)
+    client, rubrics = connections.to(sink.access), configured(config)
     return ScoresOut(sink, langfuse=client, store=store, rubrics=rubrics, counted=exporter, clock_ns=clock_ns)
 
 

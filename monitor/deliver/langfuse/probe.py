@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.probe import LangfuseServer, probe
 from monitor.config.langfuse import LangfuseProject
-
-from .sink import connect
 
 
 def introduction(key: str, project: LangfuseProject) -> tuple[str, str]:
@@ -24,7 +23,7 @@ def introduction(key: str, project: LangfuseProject) -> tuple[str, str]:
 
 
 async def _ask(project: LangfuseProject) -> LangfuseServer:
-    async with connect(project) as langfuse:
+    async with Langfuse(project.access) as langfuse:
         return await probe(langfuse)
 
 

@@ -8,13 +8,12 @@ import random
 from collections.abc import Callable, Mapping
 
 from integrations.langfuse.backoff import Backoff
-from integrations.langfuse.budget import RequestBudget
-from integrations.langfuse.client import Access, Langfuse
+from integrations.langfuse.client import Langfuse
 from integrations.langfuse.probe import LangfuseServer, trace_url
 from integrations.langfuse.scores import declared
 from integrations.store.outbox import ScoreRow
 from integrations.store.sqlite import Store, StoreError
-from monitor.config.langfuse import LangfuseProject, LangfuseSink
+from monitor.config.langfuse import LangfuseSink
 from monitor.evaluate.result import TraceResult
 from scoring.status.export_snapshot import ExportSnapshot
 from scoring.verdict.rubric import Rubric
@@ -28,16 +27,6 @@ TRACE_LINK = "trace_link"
 """Name of the fact that says what stands before a trace's id in the address of its page."""
 _FLUSH_S = 5.0
 """How long a stop waits for scores that could still be sent; the others are sent after the next start."""
-
-
-def connect(project: LangfuseProject) -> Langfuse:
-    """A client of the configured project, with a budget of its own."""
-    access = Access(
-        base_url=project.base_url,
-        public_key=project.public_key.get_secret_value(),
-        secret_key=project.secret_key.get_secret_value(),
-    )
-    return Langfuse(access, budget=RequestBudget(project.requests_per_minute), timeout_s=project.timeout.ns / 1e9)
 
 
 class ScoresOut:

@@ -38,7 +38,7 @@ def references(
 
     project = config.langfuse
     wanted = any(each.in_langfuse for each in config.references)
-    langfuse = connections.to(project) if project is not None and wanted else None
+    langfuse = connections.to(project.access) if project is not None and wanted else None
     return References(
         # Twice as far back: whatever a verdict was held against is read anew for as long as it may be revised.
         [_source(each, langfuse, clock_ns, 2 * config.kept_for.ns) for each in config.references],

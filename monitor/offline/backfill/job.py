@@ -80,7 +80,7 @@ class Job:
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[Begun]:
         """Look at what there is. Raises ``LangfuseError``, ``StoreError`` and ``NoReferencesError``."""
-        langfuse, sink = self.connections.to(self.source), self.connections.to(self.sink)
+        langfuse, sink = self.connections.to(self.source.access), self.connections.to(self.sink.access)
         server = await probe(langfuse)
         scores = server if sink is langfuse else await probe(sink)
         source = self.config.sources.langfuse
@@ -173,7 +173,7 @@ class Begun:
         """
         job = self.job
         run = Backfill(
-            job.config, job=job.name, wanted=job.wanted, sink=job.sink, langfuse=job.connections.to(job.sink),
+            job.config, job=job.name, wanted=job.wanted, sink=job.sink, langfuse=job.connections.to(job.sink.access),
             server=self.scores, reader=self.reader, store=job.store, who=self.who, references=self.references,
             clock_ns=job.clock_ns, heard=heard,
         )  # fmt: skip
