@@ -25,7 +25,8 @@ class RawEvent:
 class RawSpan:
     """One span as received. Ids are lower-case hex; ``parent_id`` None means that none was named.
 
-    ``status_code`` is OTLP's (0 unset, 1 ok, 2 error); times are ns since the epoch.
+    ``status_code`` is OTLP's (0 unset, 1 ok, 2 error); times are ns since the epoch. ``dropped_attributes`` is how many
+    attributes the client's SDK left out, for its own limits.
     """
 
     trace_id: str
@@ -42,6 +43,7 @@ class RawSpan:
     status_message: str = ""
     scope_name: str = ""
     scope_version: str = ""
+    dropped_attributes: int = 0
     resource: Mapping[str, AttributeValue] = field(default_factory=dict)
 
 

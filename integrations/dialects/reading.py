@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from integrations.raw import AttributeValue, RawSpan
 from scoring.trace.span import Json, Span, SpanKind, Usage
 
-from . import labels, unwrap
+from . import labels, model_call, unwrap
 from .by_names import by_names
 from .usage import real, usage, whole
 
@@ -136,6 +136,8 @@ class SpanReading:
         found = labels.read(self.raw, self.names, provenance)
         if (failed := failure(self.raw)) is not None:
             found["error"] = failed
+        if kind is SpanKind.LLM or kind is SpanKind.AGENT:
+            model_call.read(self.raw, self.names, found, provenance)
         if self.own_metadata is not None:
             found["metadata"] = self.own_metadata(found["metadata"])
         for name, value in fields.items():
@@ -165,6 +167,7 @@ class SpanReading:
             start_ns=raw.start_ns,
             end_ns=raw.end_ns,
             trace_state=raw.trace_state,
+            dropped_attributes=raw.dropped_attributes,
             provenance=self.provenance,
             **fields,
         )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from scoring.trace.record import record
 from scoring.trace.span import Completion, Json, ToolCall
+from scoring.trace.trace import Trace
 
 if TYPE_CHECKING:
     from scoring.scenario.scenario import Scenario
@@ -57,6 +58,7 @@ class Case:
     *was not seen*. ``content_captured`` is false when the telemetry carried no message contents. ``error`` is what
     the first step that ended in an error said (``None``: no step did). ``repeats`` are the outputs of further runs of
     the same input, in order. ``root_span_id`` is that of the root, else of the earliest of the topmost spans.
+    ``trace`` is the trace itself, None where the case came from a file.
     """
 
     case_id: str
@@ -95,6 +97,7 @@ class Case:
     completion: Completion | None = None
     content_captured: bool = True
     capture_switch: str | None = None
+    trace: Trace | None = field(default=None, repr=False, compare=False)
 
     def drawn(self, sampling_probability: float, scenario: Scenario | Json) -> Case:
         """The case as it was drawn and is to be judged: as ``dataclasses.replace``, which looks at each field."""

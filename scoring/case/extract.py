@@ -40,6 +40,7 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
     captured = answer is not None or any(_has_content(span) for span in trace.spans)
     return Case(
         case_id=trace.trace_id,
+        trace=trace,
         trace_id=trace.trace_id,
         root_span_id=root.span_id if root else None,
         model_output=answer,

@@ -85,6 +85,10 @@ class Span:
     ``root_hint`` marks the topmost span that the emitter exported, whose parent will never come.
     ``capture_switch`` names the setting that would capture contents, when they were not captured; ``unread`` names
     attributes of a span without contents that look like contents, and that no dialect of this version reads.
+    ``finish_reason`` is why a model stopped, in OpenTelemetry's words (``stop``, ``length``, ``tool_calls``,
+    ``content_filter``, ``error``; else as it was sent). ``tool_definitions`` are the tools that a model was offered,
+    each text as it was sent (JSON of one definition or of several). ``dropped_attributes`` counts what the SDK left
+    out.
     ``trace_input`` and ``trace_output`` are what the application said of the whole trace, on whichever span.
     """
 
@@ -109,6 +113,9 @@ class Span:
     model: str | None = None
     requested_model: str | None = None
     response_id: str | None = None
+    finish_reason: str | None = None
+    tool_definitions: tuple[str, ...] = ()
+    dropped_attributes: int = 0
     usage: Usage | None = None
     cost_usd: float | None = None
     trace_name: str | None = None

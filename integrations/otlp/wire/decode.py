@@ -146,6 +146,7 @@ def _span(span: Any, read: Read, resource: Mapping[str, AttributeValue], scope: 
         status_message=text(message) if (message := status.message) else "",
         scope_name=scope[0],
         scope_version=scope[1],
+        dropped_attributes=span.dropped_attributes,
         resource=resource,
     )
 

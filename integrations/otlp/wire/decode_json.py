@@ -74,10 +74,13 @@ def _span(span: dict[str, Any], scope: dict[str, Any], resource: dict[str, Attri
         status_message=text(status.get("message")),
         scope_name=text(scope.get("name")),
         scope_version=text(scope.get("version")),
+        dropped_attributes=min(max(integer(span.get("droppedAttributesCount")), 0), MOST_DROPPED),
         resource=resource,
     )
 
 
+MOST_DROPPED = 2**31 - 1
+"""What a count of dropped attributes is cut to: the most that both encodings hold."""
 _KIND_NAMES = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 KINDS = {f"SPAN_KIND_{name}": code for code, name in enumerate(_KIND_NAMES)}
 STATUSES = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}

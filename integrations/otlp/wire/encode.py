@@ -40,6 +40,7 @@ def _put(made: Any, span: RawSpan) -> None:
     made.trace_state, made.name = utf8(span.trace_state), utf8(span.name)
     made.kind, made.start, made.end = span.kind, span.start_ns, span.end_ns
     put_attributes(made.attributes, span.attributes)
+    made.dropped_attributes = span.dropped_attributes
     for event in span.events:
         added = made.events.add(name=utf8(event.name), time=event.time_ns)
         put_attributes(added.attributes, event.attributes)

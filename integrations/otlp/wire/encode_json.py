@@ -11,7 +11,7 @@ from typing import Any, Final
 from integrations.raw import AttributeValue
 
 from . import json_values
-from .decode_json import KINDS, STATUSES
+from .decode_json import KINDS, MOST_DROPPED, STATUSES
 from .json_values import enum, integer, mapping, objects, text
 from .schema import whole_classes
 
@@ -42,6 +42,7 @@ def encode_span(span: Mapping[str, Any], trace_id: bytes, span_id: bytes) -> byt
     made.kind = enum(span.get("kind"), KINDS)
     made.start, made.end = integer(span.get("startTimeUnixNano")), integer(span.get("endTimeUnixNano"))
     put_attributes(made.attributes, json_values.attributes(span.get("attributes")))
+    made.dropped_attributes = min(max(integer(span.get("droppedAttributesCount")), 0), MOST_DROPPED)
     for event in objects(span.get("events")):
         added = made.events.add(name=utf8(text(event.get("name"))), time=integer(event.get("timeUnixNano")))
         put_attributes(added.attributes, json_values.attributes(event.get("attributes")))

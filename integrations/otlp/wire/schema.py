@@ -28,7 +28,7 @@ _MESSAGES: dict[str, list[tuple[str, int, int | str, bool]]] = {
         ("trace_id", 1, _BYTES, False), ("span_id", 2, _BYTES, False), ("trace_state", 3, _BYTES, False),
         ("parent_span_id", 4, _BYTES, False), ("name", 5, _BYTES, False), ("kind", 6, _INT32, False),
         ("start", 7, _FIXED64, False), ("end", 8, _FIXED64, False), ("attributes", 9, "KeyValue", True),
-        ("events", 11, "Event", True), ("status", 15, "Status", False),
+        ("dropped_attributes", 10, _INT32, False), ("events", 11, "Event", True), ("status", 15, "Status", False),
     ],
     "Event": [("time", 1, _FIXED64, False), ("name", 2, _BYTES, False), ("attributes", 3, "KeyValue", True)],
     "Status": [("message", 2, _BYTES, False), ("code", 3, _INT32, False)],

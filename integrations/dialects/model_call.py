@@ -1,0 +1,155 @@
+"""What a model call reports in any dialect: why the model stopped, and which tools it was offered.
+
+The instrumentations use many keys for the same two facts, and none contradicts another, so all spans are read alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from integrations.raw import AttributeValue, RawSpan
+
+from . import unwrap
+from .by_names import by_names
+
+_FINISH: Final = (
+    "gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason", "ai.response.finishReason",
+    "gen_ai.completion.0.finish_reason", "anthropic.message.stop_reason", "llm.output_messages.0.message.finish_reason",
+    "langfuse.observation.metadata.finish_reason",
+)  # fmt: skip
+"""Attributes that hold nothing but the reason, the most trusted first."""
+_BODIES: Final = (
+    "gen_ai.output.messages", "output.value", "langfuse.observation.output", "llm.openai.choices", "mlflow.spanOutputs",
+    "gcp.vertex.agent.llm_response", "gen_ai.completion",
+)  # fmt: skip
+"""Attributes that hold a response, the reason somewhere in it."""
+_IN_BODY: Final = re.compile(
+    r"""(?<!\\)["'](?:finish_reason|finishReason|stop_reason|stopReason)["']\s*:\s*["']([A-Za-z_.]{1,40})["']"""
+)
+"""Quotes behind a backslash are text of the answer, not keys of the response."""
+_LONGEST_BODY: Final = 1 << 18
+_WORDS: Final = {
+    "stop": "stop", "end_turn": "stop", "stop_sequence": "stop", "completed": "stop", "complete": "stop", "eos": "stop",
+    "finish": "stop", "finished": "stop",
+    "length": "length", "max_tokens": "length", "max_output_tokens": "length", "model_length": "length",
+    "model_context_window_exceeded": "length", "max_completion_tokens": "length", "incomplete": "length",
+    "tool_calls": "tool_calls", "tool_call": "tool_calls", "tool_use": "tool_calls", "function_call": "tool_calls",
+    "function_calls": "tool_calls",
+    "tool-calls": "tool_calls",
+    "content_filter": "content_filter", "content-filter": "content_filter", "safety": "content_filter",
+    "refusal": "content_filter", "recitation": "content_filter", "prohibited_content": "content_filter",
+    "blocklist": "content_filter", "guardrail_intervened": "content_filter", "content_filtered": "content_filter",
+    "error": "error",
+}  # fmt: skip
+"""Providers' words, lower case and without the name of an enumeration, and OpenTelemetry's for each."""
+_TOOLS: Final = (
+    "gen_ai.tool.definitions", "llm.openai.tools", "mlflow.chat.tools", "ai.prompt.tools", "llm.invocation_parameters",
+    "langfuse.observation.input", "gcp.vertex.agent.llm_request",
+)  # fmt: skip
+"""Attributes that hold all definitions, alone or under ``tools`` of a request."""
+_LISTED: Final = re.compile(r"(llm\.tools|llm\.request\.functions)\.(\d{1,4})\.(.+)")
+"""Attributes that hold one definition, or one field of one."""
+_MOST_TOOLS: Final = 512
+
+
+@by_names
+def _there(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Which of a span's keys may report a reason, hold a response, hold all definitions, hold one definition."""
+    return (
+        tuple(key for key in _FINISH if key in names),
+        tuple(key for key in _BODIES if key in names),
+        tuple(key for key in _TOOLS if key in names),
+        tuple(key for key in names if _LISTED.fullmatch(key)),
+    )
+
+
+def read(raw: RawSpan, names: tuple[str, ...], found: dict[str, Any], provenance: dict[str, str]) -> None:
+    """Add ``finish_reason`` and ``tool_definitions`` to a span's fields, where the span reports them."""
+    reasons, bodies, tools, listed = _there(names)
+    attributes = raw.attributes
+    for key in reasons:
+        if (reason := _reason(attributes[key])) is not None:
+            found["finish_reason"], provenance["finish_reason"] = reason, key
+            break
+    else:
+        for key in bodies:
+            if (reason := _reason_in(attributes[key])) is not None:
+                found["finish_reason"], provenance["finish_reason"] = reason, key
+                break
+    if listed:
+        found["tool_definitions"] = _listed(attributes, listed)
+        provenance["tool_definitions"] = listed[0]
+        return
+    for key in tools:
+        if definitions := _definitions(key, attributes[key]):
+            found["tool_definitions"], provenance["tool_definitions"] = definitions, key
+            return
+
+
+def normal_reason(word: str) -> str | None:
+    """OpenTelemetry's word for a provider's; an unknown word in lower case; None for none.
+
+    >>> normal_reason("FinishReason.MAX_TOKENS"), normal_reason("end_turn"), normal_reason("null")
+    ('length', 'stop', None)
+    """
+    bare = word.strip().strip('"').rpartition(".")[2].lower()
+    return None if bare in ("", "none", "null", "unknown") else _WORDS.get(bare, bare[:40])
+
+
+def _reason(value: AttributeValue) -> str | None:
+    """Of several choices the first: the others are alternatives that nobody was shown."""
+    held = unwrap.decoded(value) if isinstance(value, str) and value.startswith("[") else value
+    if isinstance(held, list):
+        held = next((item for item in held if isinstance(item, str) and item), None)
+    return normal_reason(held) if isinstance(held, str) and len(held) <= 100 else None
+
+
+def _reason_in(value: AttributeValue) -> str | None:
+    """The first reason in the text of a response; None in a body too long to be searched for every span."""
+    if not isinstance(value, str) or len(value) > _LONGEST_BODY:
+        return None
+    match = _IN_BODY.search(value)
+    return normal_reason(match[1]) if match else None
+
+
+def _definitions(key: str, value: AttributeValue) -> tuple[str, ...]:
+    """The definitions as texts, undecoded: who needs them reads each distinct text once."""
+    if isinstance(value, list):
+        texts = [item if isinstance(item, str) else _json(item) for item in value]
+        return tuple(texts[:_MOST_TOOLS])
+    if not isinstance(value, str) or value.startswith(unwrap.REDACTED):
+        return ()
+    if key in ("gen_ai.tool.definitions", "llm.openai.tools", "mlflow.chat.tools", "ai.prompt.tools"):
+        return (value,)
+    return (value,) if '"tools"' in value or "'tools'" in value else ()
+
+
+def _listed(attributes: Mapping[str, AttributeValue], keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Definitions that are flattened into keys: a JSON text each, or a field of each."""
+    whole: dict[str, str] = {}
+    parts: dict[str, dict[str, AttributeValue]] = {}
+    for key in keys:
+        match = _LISTED.fullmatch(key)
+        if match is None:
+            continue
+        number, field, value = match[2], match[3].rpartition(".")[2], attributes[key]
+        if field == "json_schema" and isinstance(value, str):
+            whole[number] = value
+        elif field in ("name", "description", "parameters"):
+            parts.setdefault(number, {})[field] = value
+    # A schema may be without the tool's name, which then stands beside it.
+    named = {
+        number: _json({"name": held["name"], "parameters": whole.get(number, held.get("parameters"))})
+        for number, held in parts.items()
+        if isinstance(held.get("name"), str)
+    }
+    joined = whole | named
+    return tuple(joined[n] for n in sorted(joined, key=int)[:_MOST_TOOLS])
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value, default=str).decode()

@@ -1,0 +1,72 @@
+"""Why a model stopped and which tools it was offered, as the instrumentations write it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from integrations.dialects import lift
+from integrations.raw import RawSpan
+
+
+def _span(**attributes):
+    return lift(
+        RawSpan(
+            trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="chat", start_ns=1, end_ns=2,
+            attributes={"gen_ai.operation.name": "chat", **attributes},
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reason"),
+    [
+        ({"gen_ai.response.finish_reasons": ["length", "stop"]}, "length"),
+        ({"gen_ai.response.finish_reasons": '["tool_use"]'}, "tool_calls"),
+        ({"gen_ai.response.finish_reason": "FinishReason.MAX_TOKENS"}, "length"),
+        ({"llm.finish_reason": "SAFETY"}, "content_filter"),
+        ({"ai.response.finishReason": "content-filter"}, "content_filter"),
+        ({"anthropic.message.stop_reason": "end_turn"}, "stop"),
+        ({"langfuse.observation.metadata.finish_reason": '"tool_calls"'}, "tool_calls"),
+        ({"output.value": json.dumps({"choices": [{"finish_reason": "length", "message": {}}]})}, "length"),
+        ({"llm.openai.choices": "[{'finish_reason': 'stop'}]"}, "stop"),
+        ({"output.value": json.dumps({"content": json.dumps({"finish_reason": "length"})})}, None),
+        ({"gen_ai.response.finish_reasons": []}, None),
+        ({"gen_ai.response.finish_reasons": [7, None]}, None),
+        ({"llm.finish_reason": "x" * 1000}, None),
+        ({"llm.finish_reason": "vendor_word"}, "vendor_word"),
+    ],
+)
+def test_a_reason_is_read_wherever_a_client_writes_it(attributes, reason):
+    assert _span(**attributes).finish_reason == reason
+
+
+@pytest.mark.parametrize(
+    ("attributes", "texts"),
+    [
+        ({"gen_ai.tool.definitions": '[{"name": "a"}]'}, ['[{"name": "a"}]']),
+        ({"gen_ai.tool.definitions": [{"name": "a"}]}, ['{"name":"a"}']),
+        ({"llm.tools.1.tool.json_schema": '{"name":"b"}', "llm.tools.0.tool.json_schema": '{"name":"a"}'},
+         ['{"name":"a"}', '{"name":"b"}']),
+        ({"llm.request.functions.0.name": "a", "llm.request.functions.0.parameters": "{}"},
+         ['{"name":"a","parameters":"{}"}']),
+        ({"llm.tools.0.tool.name": "a", "llm.tools.0.tool.json_schema": '{"type":"object"}'},
+         ['{"name":"a","parameters":"{\\"type\\":\\"object\\"}"}']),
+        ({"llm.invocation_parameters": '{"temperature": 0}'}, []),
+        ({"llm.invocation_parameters": '{"tools": [{"name": "a"}]}'}, ['{"tools": [{"name": "a"}]}']),
+        ({"ai.prompt.tools": ['{"name":"a"}', '{"name":"b"}']}, ['{"name":"a"}', '{"name":"b"}']),
+    ],
+)  # fmt: skip
+def test_definitions_of_tools_are_kept_as_they_were_sent(attributes, texts):
+    assert list(_span(**attributes).tool_definitions) == texts
+
+
+def test_a_step_that_is_no_model_call_has_neither():
+    span = lift(
+        RawSpan(
+            trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="step", start_ns=1, end_ns=2,
+            attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.response.finish_reasons": ["stop"]},
+        )
+    )  # fmt: skip
+    assert span.finish_reason is None
