@@ -68,7 +68,7 @@ def test(  # noqa: PLR0917  # click passes options by name
     from monitor.offline.score.expense import Expense  # noqa: PLC0415
     from monitor.offline.score.in_flight import JudgeOutError  # noqa: PLC0415
     from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf  # noqa: PLC0415
-    from monitor.offline.test.judge import TestJudge  # noqa: PLC0415
+    from monitor.offline.test.judge import RunJudge  # noqa: PLC0415
     from monitor.offline.test.run import AgentUnreachableError, Runner  # noqa: PLC0415
     from scoring.runs.summary import repeats, summarize  # noqa: PLC0415
 
@@ -91,7 +91,7 @@ def test(  # noqa: PLR0917  # click passes options by name
             with _results(out, agent.name) as results, progress(len(tests.tests) * repeat, "tests") as shown:
                 runner = Runner(
                     agent=agent,
-                    judge=TestJudge(
+                    judge=RunJudge(
                         rubrics,
                         settings.routes,
                         settings.scenarios,

@@ -145,7 +145,7 @@ class SentenceTally:
     def rate(self) -> float:
         """1 − drift, floored at 0. Nothing expected: 1 when nothing was added either, else 0 (rubrics §1.2).
 
-        >>> Tally(expected=4, omitted=("3–5 days", "escalated"), added=("7–10",), additions=0).rate
+        >>> SentenceTally(expected=4, omitted=("3–5 days", "escalated"), added=("7–10",), additions=0).rate
         0.5
         """
         drifted = len(self.omitted) + self.additions

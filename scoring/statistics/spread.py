@@ -3,7 +3,7 @@
 The deviation divides by n − 1 (ddof 1): the runs are a sample of the runs that might have been.
 
 >>> spread([2.0, 4.0, 6.0])
-Spread(n=3, mean=4.0, sd=2.0)
+MeanAndDeviation(n=3, mean=4.0, sd=2.0)
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from integrations.store.sqlite import Store
 WRITER = """
 import asyncio, sys
 from dataclasses import dataclass
-from integrations.store.sqlite import Finished, Store
+from integrations.store.sqlite import FinishedTrace, Store
 
 @dataclass(frozen=True)
 class Origin:
@@ -37,7 +37,7 @@ async def one(store, number, every):
         print("appended", n, flush=True)
         if n % 3 == 0:
             verdicts = [{"rubric": rubric, "n": n} for rubric in ("qa", "entity")]
-            await store.finish(Finished(trace_id=trace_id, service="s", reason="scored", completion="idle",
+            await store.finish(FinishedTrace(trace_id=trace_id, service="s", reason="scored", completion="idle",
                                         revision=1, story={"n": n}, verdicts=verdicts, closed_ns=n))
             print("finished", n, flush=True)
         n += every

@@ -25,7 +25,7 @@ from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Verdict
 
 
-class TestJudge:
+class RunJudge:
     """Rubrics are those ``chosen``; else those of the first configured route that matches; else the task's.
 
     A test whose task names no rubric is judged by ``dimensions``, as the seed has it, and one with a scenario by

@@ -16,7 +16,7 @@ from scoring.trace.instant import written
 from scoring.trace.span import Json
 
 from .answer import AnswerError, read_answer
-from .judge import TestJudge
+from .judge import RunJudge
 from .test_file import CASE_FIELDS
 
 UNREACHABLE_LIMIT = 3
@@ -62,7 +62,7 @@ class Runner:
     """
 
     agent: Agent
-    judge: TestJudge
+    judge: RunJudge
     results: Results
     concurrency: int
     timeout_s: float

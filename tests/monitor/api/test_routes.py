@@ -334,7 +334,7 @@ async def test_openapi_describes_every_path_with_its_own_shape_of_errors(client)
 
 async def test_the_docs_page_lists_every_path_and_loads_nothing(client):
     page = (await client.get("/docs")).text
-    for path in ("/livez", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces/{trace_id}", "StandingBody"):
+    for path in ("/livez", "/metrics", "/v1/status", "/v1/verdicts", "/v1/traces/{trace_id}", "ServiceStatusBody"):
         assert path in page
     assert "src=" not in page
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")

@@ -184,7 +184,7 @@ def test_the_schema_knows_every_key_and_its_default() -> None:
     schema = json_schema()
     text = json.dumps(schema)
     assert all(path[-1] in text for path, _ in walk())
-    assert schema["$defs"]["Alerts"]["properties"]["window"]["default"] == "1h"  # type: ignore[index,call-overload]
+    assert schema["$defs"]["AlertsSection"]["properties"]["window"]["default"] == "1h"  # type: ignore[index,call-overload]
     assert schema["additionalProperties"] is False
 
 

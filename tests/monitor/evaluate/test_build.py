@@ -59,8 +59,8 @@ import json, sys, threading
 from monitor.evaluate.build import answering
 from monitor.offline.score.transient import Transient, TransientShelf
 from monitor.config import Config
-from monitor.config.evaluators import Answerers, Embedding
-config = Config(answerers=Answerers(embedding=Embedding()))
+from monitor.config.evaluators import EmbeddingSection, EvaluatorsSection
+config = Config(answerers=EvaluatorsSection(embedding=EmbeddingSection()))
 answering(config, memory=Transient(), vectors=TransientShelf(), observer=None, clock_ns=lambda: 0)
 heavy = ("litellm", "sentence_transformers", "torch", "transformers", "numpy", "monitor.evaluate.judge.judge_backend")
 print(json.dumps([[n for n in sys.modules if n.startswith(heavy)], [t.name for t in threading.enumerate()]]))
@@ -95,7 +95,7 @@ from monitor.config import Config
 from monitor.config.model import StoreSection
 monitor = Monitor(Config(store=StoreSection(path={str(state)!r})))
 heavy = (
-    "litellm", "openai", "monitor.evaluate.judge", "integrations.judge", "scoring.judging", "sentence_transformers"
+    "litellm", "openai", "monitor.evaluate.judge.", "integrations.judge", "scoring.judging", "sentence_transformers"
 )
 print(json.dumps([[n for n in sys.modules if n.startswith(heavy)], [t.name for t in threading.enumerate()]]))
 monitor.store.close()

@@ -12,22 +12,21 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from integrations.otlp.wire.chunk import ChunkOrigin
-from monitor import config
 from monitor.config import MatchSection
-from monitor.config.model import SamplingSection
+from monitor.config.model import SamplingRuleSection, SamplingSection
 from monitor.ingest.sampler import NEVER, Sampler, incoming_threshold, probability, random_bits, randomness, threshold
 from scoring.case.case import Case
 
 RATES = st.floats(min_value=0, max_value=1, exclude_min=True)
 
 
-def sampler(rate: float, *rules: config.Rule) -> Sampler:
+def sampler(rate: float, *rules: SamplingRuleSection) -> Sampler:
     # A rate of 0 cannot be configured; the arithmetic must hold all the same.
     return Sampler(SamplingSection.model_construct(rate=rate, rules=rules))
 
 
-def Rule(name: str, match: Mapping[str, str], rate: float) -> config.Rule:  # noqa: N802
-    return config.Rule(name=name, match=MatchSection.model_validate(match), rate=rate)
+def Rule(name: str, match: Mapping[str, str], rate: float) -> SamplingRuleSection:  # noqa: N802
+    return SamplingRuleSection(name=name, match=MatchSection.model_validate(match), rate=rate)
 
 
 def case(**more) -> Case:

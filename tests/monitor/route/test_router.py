@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from monitor.config import RouteSection
-from monitor.route.router import Excluded, MatchSection, Route, Router
+from monitor.config import MatchSection, RouteSection
+from monitor.route.router import Excluded, Route, Router
 from scoring.case.case import Case
 from scoring.scenario.scenario import parse_scenario
 

@@ -18,7 +18,7 @@ from monitor.offline.test.run import UNREACHABLE_LIMIT
 from monitor.offline.test.test_file import TEST_FIELDS
 
 ROOT = Path(__file__).parents[4]
-PAGE = ROOT / "monitor" / "testing" / "TEST_SETS.md"
+PAGE = ROOT / "monitor" / "offline" / "test" / "TEST_SETS.md"
 
 
 @pytest.mark.parametrize("page", [PAGE, ROOT / "README.md"])

@@ -14,7 +14,7 @@ from integrations.agents.reply import AgentError, AgentReply, Request
 from integrations.cases import case_of
 from monitor.config import Config
 from monitor.offline.score.append_file import AnotherRunError
-from monitor.offline.test.judge import TestJudge
+from monitor.offline.test.judge import RunJudge
 from monitor.offline.test.results_file import NoResults, ResultsFile
 from monitor.offline.test.run import AgentUnreachableError, FinishedTest, Runner
 from scoring.rubrics import RUBRICS
@@ -23,10 +23,10 @@ from tests.running import free_port
 SEARCH = {"tools_should_include": ["search"]}
 
 
-def judge(*chosen: str, scenarios: Mapping | None = None, routes: list | None = None, **changes: float) -> TestJudge:
+def judge(*chosen: str, scenarios: Mapping | None = None, routes: list | None = None, **changes: float) -> RunJudge:
     config = Config.model_validate({"routes": routes or [], "scenarios": scenarios or {}})
     rubrics = {name: rubric.with_overrides(**changes) if changes else rubric for name, rubric in RUBRICS.items()}
-    return TestJudge(rubrics, config.routes, config.scenarios, chosen)
+    return RunJudge(rubrics, config.routes, config.scenarios, chosen)
 
 
 def set_of(*inputs: object, **fields: object) -> list[dict]:
@@ -61,7 +61,7 @@ class Scripted:
 
 
 async def run(agent, tests: list[dict], results=None, *, repeat: int = 1, limit_s: float = 20, at_a_time: int = 4,
-              by: TestJudge | None = None) -> list[FinishedTest]:  # fmt: skip
+              by: RunJudge | None = None) -> list[FinishedTest]:  # fmt: skip
     runner = Runner(
         agent=agent, judge=by or judge(), results=results or NoResults(), concurrency=at_a_time, timeout_s=limit_s
     )

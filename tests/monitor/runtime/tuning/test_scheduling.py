@@ -10,7 +10,7 @@ import pytest
 
 ASKED = """
 import ctypes, json, os, struct, sys, threading
-from monitor import turns
+from monitor.runtime.tuning import scheduling as turns
 
 GETATTR = {314: 315, 274: 275}
 
