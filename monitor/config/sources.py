@@ -10,7 +10,7 @@ from pydantic import Field, SecretStr, model_validator
 
 from .langfuse import LangfuseSource
 from .section import GIVEN_AS_LIST, Section
-from .units import Address, SizeField, parse_address
+from .units import Address, PositiveDuration, SizeField, parse_address, parse_duration
 
 CertificateFile: TypeAlias = Annotated[Path, Field(strict=False)]
 Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
@@ -66,6 +66,23 @@ class OtlpSection(Section):
         gt=0.0,
         allow_inf_nan=False,
         description="requests that one sender may send (two seconds' worth at once); more get 429. Without it: any",
+    )
+    max_connections: int = Field(
+        default=1000,
+        ge=10,
+        description="HTTP connections that may be open at once (never more than half of the process's open files). "
+        "Beyond it the address that has the most loses the one that is idle longest",
+    )
+    idle_timeout: PositiveDuration = Field(
+        default=parse_duration("60s"),
+        description="wait for the next request of an HTTP connection; keep it longer than exporters pause between two",
+    )
+    head_timeout: PositiveDuration = Field(
+        default=parse_duration("10s"), description="time for the head of an HTTP request; then it gets 408"
+    )
+    body_timeout: PositiveDuration = Field(
+        default=parse_duration("60s"),
+        description="time for the body of an HTTP request, and for a response to be read; longer than exporters wait",
     )
     cors_origins: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
         default=(), description="origins whose pages may send from a browser, such as `https://*.example.org`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 from integrations.otlp.proxy.forward import Forward
@@ -18,8 +19,9 @@ from monitor.config import Config
 from monitor.config.forward import ForwardSection
 from monitor.config.sources import OtlpSection
 
+from .http_connection import ConnectionLimits, half_of_open_files
 from .intake import Intake, IntakeCounts
-from .server import DRAIN_S, AddressError, bind
+from .server import DRAIN_S, AddressError, HttpServer, bind
 from .tls import check_authority, read
 
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # a name for it, not a bind
@@ -51,6 +53,18 @@ class Listeners:
     def scheme(self) -> str:
         """``https`` where what is received is encrypted."""
         return "https" if self.certificates else "http"
+
+    def http_server(self, api: Any, listener: socket.socket, *, whole: bool) -> HttpServer:
+        """The server of the OTLP address, on a socket that is bound to it; arguments as for ``app``."""
+        otlp = self._config.sources.otlp
+        limits = ConnectionLimits(
+            idle_s=otlp.idle_timeout.seconds,
+            head_s=otlp.head_timeout.seconds,
+            body_s=otlp.body_timeout.seconds,
+            connections=min(otlp.max_connections, half_of_open_files()),
+        )
+        app = self.app(api, whole=whole)
+        return HttpServer(app, listener, otlp.tls, limits, self.receiver.count_refusal)
 
     def app(self, api: Any, *, whole: bool) -> Any:
         """The ASGI application of the OTLP address.

@@ -1,20 +1,25 @@
-"""Server: uvicorn on addresses that were bound beforehand, inside an event loop that is not its own."""
+"""An HTTP server on a socket that is bound already, inside an event loop that is not its own."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import socket
 import ssl
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import uvicorn
 
 from monitor.config.sources import TlsSection
 
-DRAIN_S = 1
+from .http_connection import ConnectionLimits, Connections, HttpConnection
+
+DRAIN_S: Final = 1
 """Seconds that open requests get when the monitor ends; a sidecar has about two in all."""
+_SWEEP_S: Final = 1.0
+"""Seconds between two checks of the connections' deadlines."""
 
 
 class AddressError(Exception):
@@ -47,9 +52,21 @@ def address(listener: socket.socket, scheme: str = "http") -> str:
 
 
 class HttpServer:
-    """One ASGI application on one bound socket. ``start`` returns once it accepts; ``stop`` drains and closes."""
+    """One ASGI application on one bound socket. ``start`` returns once it accepts; ``stop`` drains and closes.
 
-    def __init__(self, app: Any, listener: socket.socket, tls: TlsSection | None = None) -> None:
+    ``on_refused`` is called with status and cause of each request that is refused before the application sees it.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        listener: socket.socket,
+        tls: TlsSection | None = None,
+        limits: ConnectionLimits | None = None,
+        on_refused: Callable[[int, str], None] | None = None,
+    ) -> None:
+        limits = limits or ConnectionLimits()
+        self.connections = Connections(limits, on_refused)
         config = uvicorn.Config(
             app,
             http="httptools",
@@ -59,6 +76,9 @@ class HttpServer:
             log_config=None,
             server_header=False,
             date_header=False,
+            # A caller's address decides what it is shown: a header that anybody can send must not replace it.
+            proxy_headers=False,
+            timeout_keep_alive=math.ceil(limits.idle_s),
             timeout_graceful_shutdown=DRAIN_S,
             backlog=1024,
             ssl_certfile=tls.certificate if tls else None,
@@ -66,7 +86,7 @@ class HttpServer:
             ssl_ca_certs=str(tls.client_ca) if tls and tls.client_ca else None,
             ssl_cert_reqs=ssl.CERT_REQUIRED if tls and tls.client_ca else ssl.CERT_NONE,
         )
-        self._server = _Quiet(config)
+        self._server = _Server(config, self.connections)
         self._listener = listener
         self._serving: asyncio.Task[None] | None = None
 
@@ -85,24 +105,46 @@ class HttpServer:
                 await self._serving
 
 
-class _Quiet(uvicorn.Server):
-    """Leaves signals to the monitor, which ends its parts in their order, and sleeps until then.
+class _Server(uvicorn.Server):
+    """Leaves signals to the monitor, which ends its parts in their order, and bounds connections.
 
-    uvicorn looks ten times a second whether it is to end; there is nothing else that it would do with our settings.
+    uvicorn's own loop wakes ten times a second to update headers that are not sent here; this one wakes once.
     """
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
+        self._connections = connections
         self._ending = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        loop, config = asyncio.get_running_loop(), self.config
+
+        def connection() -> HttpConnection:
+            return HttpConnection(
+                config=config, server_state=self.server_state, app_state={}, _loop=loop, connections=self._connections
+            )
+
+        handshake_s = self._connections.limits.head_s if config.ssl else None
+        self.servers = [
+            await loop.create_server(
+                connection, sock=each, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=handshake_s
+            )
+            for each in sockets or ()
+        ]
+        self.started = True
+
     async def main_loop(self) -> None:
-        await self._ending.wait()
+        loop = asyncio.get_running_loop()
+        while not self._ending.is_set():
+            self._connections.expire(loop.time())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), _SWEEP_S)
 
     def end(self) -> None:
-        """Take nothing more, let out what is under way, and end."""
+        """Accept nothing more, answer what is under way, and end."""
         self.should_exit = True
         self._ending.set()

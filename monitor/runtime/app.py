@@ -241,8 +241,8 @@ class Monitor:
             otlp_socket.close()
             api_socket.close()
             raise
-        otlp = self.front.app(api, whole=self._one_audience)
-        self._servers = [HttpServer(otlp, otlp_socket, self.config.sources.otlp.tls), HttpServer(api, api_socket)]
+        otlp = self.front.http_server(api, otlp_socket, whole=self._one_audience)
+        self._servers = [otlp, HttpServer(api, api_socket)]
         for server in self._servers:
             await server.start()
         self._judging = asyncio.create_task(self._judge_what_is_due())

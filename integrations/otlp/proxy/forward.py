@@ -81,7 +81,7 @@ class Forward:
         try:
             self._receiver.admit(scope, headers)
         except Refusal as refusal:
-            self._receiver.note(refusal)
+            self._receiver.count_refusal(refusal.status, refusal.message)
             await refuse(send, refusal, media_type(headers))
             return
         await self.relay(scope, headers, receive, send)

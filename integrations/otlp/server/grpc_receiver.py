@@ -91,7 +91,7 @@ class GrpcReceiver:
             try:
                 return await self._take(signal, body, context)
             except Refusal as refusal:
-                self._receiver.note(refusal)
+                self._receiver.count_refusal(refusal.status, refusal.message)
                 code = CODES.get(refusal.status, 2)
                 status = next(status for status in grpc.StatusCode if status.value[0] == code)
                 await context.abort(status, refusal.message, details_of(refusal, code))

@@ -71,7 +71,7 @@ class OtlpReceiver:
             self.admit(scope, headers)
             body = await self.take(scope, headers, receive)
         except Refusal as refusal:
-            self.note(refusal)
+            self.count_refusal(refusal.status, refusal.message)
             await refuse(send, refusal, kind, allowed)
         except Disconnected:
             return
@@ -82,11 +82,11 @@ class OtlpReceiver:
         """Raise a refusal for a sender who may not send, or not so much."""
         self.gate.admit(headers.get(b"authorization", b""), peer_of(scope))
 
-    def note(self, refusal: Refusal) -> None:
-        """Count a refusal; the first of its kind is logged, the counter tells of the others."""
-        if not self.refused[refusal.status]:
-            _log.warning("refused a request", extra={"status": refusal.status, "cause": str(refusal)})
-        self.refused[refusal.status] += 1
+    def count_refusal(self, status: int, cause: str) -> None:
+        """Count a refused request by its status. The first of each status is logged; the counter has the others."""
+        if not self.refused[status]:
+            _log.warning("refused a request", extra={"status": status, "cause": cause})
+        self.refused[status] += 1
 
     async def take(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         """Take a request in and return the body of the answer. Raises a refusal, or ``Disconnected``."""

@@ -1,0 +1,283 @@
+"""Connections of the HTTP server, bounded in number, time and memory.
+
+uvicorn parses requests and runs the application. It sets no bound on pipelined requests, on the length of a head, or on
+the time that a head, a body or an unread response takes; those bounds are here. Deadlines are checked once a second for
+all connections of a server, because a timer for each request would cost more than the requests do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_log = logging.getLogger("sidejudge.http")
+
+_PIPELINED: Final = 64
+"""Requests that may wait for a response on one connection. No known exporter sends a second before the first's."""
+_HEAD_BYTES: Final = 1 << 16
+"""Bytes of a request's head, and of its trailers."""
+_OFFER: Final = (b"connection", b"upgrade", b"http2-settings")
+"""Headers of an offer to go on in another protocol."""
+_REASONS: Final = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """Bounds on the connections of one address; times in seconds.
+
+    ``idle_s`` is the longest wait for the next request, ``head_s`` the longest that a head may take, ``body_s`` the
+    longest that a body may take, and that a response may wait to be read. ``connections`` is the number of open ones.
+    """
+
+    idle_s: float = 60.0
+    head_s: float = 10.0
+    body_s: float = 60.0
+    connections: int = 1000
+
+
+def half_of_open_files() -> int:
+    """Connections for which this process has files; the other half is for the store, upstream and judges."""
+    if sys.platform == "win32":  # which has no such limit
+        return 1 << 31
+    import resource  # noqa: PLC0415  # Windows has none
+
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+
+
+class Connections:
+    """The open connections of one server. ``refused`` counts what was answered here, by status, 0 for no answer."""
+
+    def __init__(self, limits: ConnectionLimits, on_refused: Callable[[int, str], None] | None = None) -> None:
+        self.limits = limits
+        self.refused: Counter[int] = Counter()
+        self._on_refused = on_refused
+        self._open: dict[str, dict[HttpConnection, None]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, connection: HttpConnection, address: str) -> None:
+        """Admit a connection. Above the limit, the address with the most connections loses one."""
+        self._open.setdefault(address, {})[connection] = None
+        self._count += 1
+        if self._count > self.limits.connections:
+            self.note(0, "more connections than sources.otlp.max_connections")
+            crowd = max(self._open.values(), key=len)
+            self._least(crowd, connection).abort()
+
+    def _least(self, crowd: Iterable[HttpConnection], newest: HttpConnection) -> HttpConnection:
+        """The connection to close: the one that is idle longest, else one whose body is not whole, else the newest."""
+        for wanted in ("idle", "body"):
+            for each in crowd:
+                if each.awaits == wanted and each is not newest:
+                    return each
+        return newest
+
+    def remove(self, connection: HttpConnection, address: str) -> None:
+        """Forget a connection that is closed."""
+        mine = self._open.get(address, {})
+        if connection in mine:
+            del mine[connection]
+            self._count -= 1
+            if not mine:
+                del self._open[address]
+
+    def rests(self, connection: HttpConnection, address: str) -> None:
+        """Put a connection that waits for a request behind those that have waited longer."""
+        mine = self._open.get(address, {})
+        if connection in mine:
+            del mine[connection]
+            mine[connection] = None
+
+    def expire(self, now_s: float) -> None:
+        """Close what has passed a deadline; ``now_s`` is the event loop's time."""
+        for connection in [each for mine in self._open.values() for each in mine]:
+            connection.expire(now_s)
+
+    def note(self, status: int, cause: str) -> None:
+        """Count a refusal; the first of each status is logged, the counter has the others."""
+        if not self.refused[status]:
+            _log.warning("closed a connection; further ones are counted", extra={"status": status, "cause": cause})
+        self.refused[status] += 1
+        if status and self._on_refused is not None:
+            self._on_refused(status, cause)
+
+
+class _Unacceptable(Exception):  # noqa: N818  # it never leaves this file
+    """Stops the parser: the request is over a bound. ``status`` 0 keeps the responses that are still due."""
+
+    def __init__(self, status: int, cause: str) -> None:
+        super().__init__(cause)
+        self.status = status
+
+
+class HttpConnection(HttpToolsProtocol):
+    """One connection. After a refusal nothing more of it is parsed."""
+
+    def __init__(self, *args: Any, connections: Connections, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._connections = connections
+        self._limits = connections.limits
+        self._address = ""
+        self._refused = False
+        self._idle_since_s = self.loop.time()
+        self._head_since_s: float | None = None
+        self._body_since_s: float | None = None
+        self._unread_since_s: float | None = None
+        self._head_bytes = 0
+        self._unparsed = 0
+        """Bytes since the parser last reported something: an endless header, chunk extension or trailer."""
+
+    @property
+    def awaits(self) -> Literal["idle", "body", "response"]:
+        """What the connection waits for: a request, the rest of a body, or a response of the application."""
+        if self._body_since_s is not None:
+            return "body"
+        return "idle" if self._answered else "response"
+
+    @property
+    def _answered(self) -> bool:
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._address = self.client[0] if self.client else ""
+        self._connections.add(self, self._address)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.remove(self, self._address)
+        for cycle, _ in self.pipeline:
+            cycle.disconnected = True
+        self.pipeline.clear()
+        super().connection_lost(exc)
+
+    def abort(self) -> None:
+        """Close without a response."""
+        self._refused = True
+        self.transport.abort()
+
+    def expire(self, now_s: float) -> None:
+        """Close the connection if a deadline has passed."""
+        limits = self._limits
+        if self._unread_since_s is not None and now_s - self._unread_since_s > limits.body_s:
+            self._connections.note(0, "a response was not read in time")
+            self.abort()
+        elif self._head_since_s is not None:
+            if now_s - self._head_since_s > limits.head_s:
+                self._refuse(408, "the head of a request did not end in time")
+        elif self._body_since_s is not None:
+            if self.flow.read_paused:  # the body waits for us: this wait is not the sender's
+                self._body_since_s = now_s
+            elif now_s - self._body_since_s > limits.body_s:
+                self._refuse(408, "the body of a request did not end in time")
+        elif self._answered and now_s - self._idle_since_s > limits.idle_s:
+            self.transport.close()
+
+    # What the transport calls.
+
+    def data_received(self, data: bytes) -> None:
+        while data and not self._refused and self.parser is not None:
+            self._unset_keepalive_if_required()
+            self._unparsed += len(data)
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                # No other protocol is spoken here. The parser ends at an offer of one and ignores the body: the request
+                # is parsed again without the offer, as RFC 9110 §7.8 permits.
+                data = self._without_offer() + data[cast("int", upgrade.args[0]) :]
+                self.parser = httptools.HttpRequestParser(self)
+                continue
+            except httptools.HttpParserError as error:
+                cause = error.__context__
+                if isinstance(cause, _Unacceptable):
+                    self._refuse(cause.status, str(cause))
+                else:
+                    self._refuse(400, "a request that is not HTTP/1.1")
+            if self._unparsed > _HEAD_BYTES:
+                self._refuse(431, f"a head, trailer or chunk extension of more than {_HEAD_BYTES} bytes")
+            return
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread_since_s = self.loop.time()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unread_since_s = None
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_since_s = self.loop.time()
+        self._head_bytes = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._head_bytes += len(name) + len(value) + 4
+        if self._head_bytes > _HEAD_BYTES:
+            raise _Unacceptable(431, f"a head or trailers of more than {_HEAD_BYTES} bytes")
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._unparsed = 0
+        if self.parser.should_upgrade():
+            if self.parser.get_method() == b"CONNECT":
+                raise _Unacceptable(400, "CONNECT, which is for proxies")
+            return
+        if len(self.pipeline) >= _PIPELINED:
+            raise _Unacceptable(0, f"more than {_PIPELINED} requests without waiting for a response")
+        super().on_headers_complete()
+        self._head_since_s, self._body_since_s = None, self.loop.time()
+
+    def on_body(self, body: bytes) -> None:
+        self._unparsed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unparsed = 0
+        if self.parser.should_upgrade():
+            return
+        self._body_since_s = None
+        super().on_message_complete()
+
+    # What a response calls.
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._idle_since_s = self.loop.time()
+        self._connections.rests(self, self._address)
+
+    def _without_offer(self) -> bytes:
+        """The head that was just parsed, without what offers another protocol."""
+        lines = [b"%b %b HTTP/1.1" % (self.parser.get_method(), self.url)]
+        lines += [b"%b: %b" % header for header in self.headers if header[0] not in _OFFER]
+        return b"\r\n".join((*lines, b"", b""))
+
+    def _refuse(self, status: int, cause: str) -> None:
+        """Parse nothing more. Responses that are due are sent first; otherwise this one is, and the connection ends."""
+        if self._refused:
+            return
+        self._connections.note(status, cause)
+        self._refused = True
+        whole = self._body_since_s is None
+        self._head_since_s = self._body_since_s = None
+        if not self._answered and (whole or self.pipeline):
+            self.cycle.keep_alive = False
+            return
+        if not self._answered:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        early = self._answered and not whole  # the application has answered before the body ended
+        if status and not early and (self._answered or not self.cycle.response_started):
+            line = f"HTTP/1.1 {status} {_REASONS[status]}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            self.transport.write(line.encode())
+        self.transport.close()

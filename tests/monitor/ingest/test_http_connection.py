@@ -1,0 +1,254 @@
+"""Connections of the HTTP server: what a client on a real socket may do, for how long, and at whose cost."""
+
+# neither client nor server has an event for what is waited for
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+
+from monitor.ingest.http_connection import ConnectionLimits
+from monitor.ingest.server import HttpServer, bind
+from tests.waiting import until
+
+GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+BRIEF = ConnectionLimits(idle_s=0.4, head_s=0.4, body_s=0.4)
+
+
+class App:
+    """Reads the body of a request and answers ``ok``; ``go`` holds answers back."""
+
+    def __init__(self) -> None:
+        self.begun = self.left = 0
+        self.callers: list[str] = []
+        self.go = asyncio.Event()
+        self.go.set()
+        self.body = b"ok"
+        self.writers: list[asyncio.StreamWriter] = []
+
+    async def __call__(self, scope, receive, send):
+        self.begun += 1
+        self.callers.append(scope["client"][0])
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                self.left += 1
+                return
+            more = message["more_body"]
+        await self.go.wait()
+        length = str(len(self.body)).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+@asynccontextmanager
+async def serving(limits: ConnectionLimits | None = None):
+    app, listener = App(), bind("127.0.0.1:0", "api.listen")
+    server = HttpServer(app, listener, limits=limits)
+    await server.start()
+    app.port, app.connections = listener.getsockname()[1], server.connections
+    try:
+        yield app
+    finally:
+        app.go.set()
+        for writer in app.writers:
+            writer.transport.abort()
+        await server.stop()
+        listener.close()
+
+
+async def connect(app, address="127.0.0.1"):
+    reader, writer = await asyncio.open_connection("127.0.0.1", app.port, local_addr=(address, 0))
+    app.writers.append(writer)
+    return reader, writer
+
+
+async def rest(reader, seconds=5.0) -> bytes:
+    """All that comes until the server hangs up."""
+    parts = []
+    with contextlib.suppress(ConnectionResetError):
+        async with asyncio.timeout(seconds):
+            while part := await reader.read(1 << 16):
+                parts.append(part)
+    return b"".join(parts)
+
+
+async def trickle(writer, data: bytes, every_s: float = 0.05) -> None:
+    with contextlib.suppress(ConnectionError):
+        while not writer.is_closing():
+            writer.write(data)
+            await writer.drain()
+            await asyncio.sleep(every_s)
+
+
+async def test_requests_on_one_connection_that_nobody_waits_for_are_not_piled_up():
+    async with serving() as app:
+        app.go.clear()
+        reader, writer = await connect(app)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(30):
+                writer.write(GET * 2000)
+                async with asyncio.timeout(1):
+                    await writer.drain()
+        other = await connect(app)
+        begun = time.monotonic()
+        app.go.set()
+        other[1].write(GET)
+        assert await other[0].readexactly(len(OK)) == OK
+        assert time.monotonic() - begun < 1
+        answered = await rest(reader)
+        assert answered.count(b"200 OK") <= 65
+        assert app.begun <= 66
+        assert app.connections.refused == {0: 1}
+
+
+async def test_a_few_pipelined_requests_are_answered_in_order():
+    async with serving() as app:
+        reader, writer = await connect(app)
+        writer.write(GET * 20)
+        assert await reader.readexactly(20 * len(OK)) == OK * 20
+        writer.write(POST + b"0123456789" + GET)
+        assert await reader.readexactly(2 * len(OK)) == OK * 2
+
+
+@pytest.mark.parametrize("again", [b"", b"X-More: 1\r\n"])
+async def test_a_head_that_does_not_end_is_refused_in_time(again):
+    async with serving(BRIEF) as app:
+        reader, writer = await connect(app)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        sending = asyncio.create_task(trickle(writer, again))
+        assert (await rest(reader)).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+        sending.cancel()
+        assert (app.begun, app.connections.refused) == (0, {408: 1})
+
+
+@pytest.mark.parametrize("again", [b"", b"1"])
+async def test_a_body_that_does_not_end_is_refused_in_time_and_the_application_hears_of_it(again):
+    async with serving(BRIEF) as app:
+        reader, writer = await connect(app)
+        writer.write(POST.replace(b"10", b"1000"))
+        sending = asyncio.create_task(trickle(writer, again))
+        assert (await rest(reader)).startswith(b"HTTP/1.1 408 ")
+        sending.cancel()
+        assert (app.begun, app.left, len(app.connections)) == (1, 1, 0)
+
+
+async def test_a_request_that_is_answered_slowly_is_no_fault_of_the_sender():
+    async with serving(BRIEF) as app:
+        app.go.clear()
+        reader, writer = await connect(app)
+        writer.write(POST + b"0123456789")
+        await asyncio.sleep(2.2)
+        app.go.set()
+        assert await reader.readexactly(len(OK)) == OK
+
+
+@pytest.mark.parametrize("first", [b"", GET])
+@pytest.mark.parametrize("again", [b"", b"\r\n"])
+async def test_a_connection_without_requests_is_closed_in_time(first, again):
+    async with serving(BRIEF) as app:
+        reader, writer = await connect(app)
+        writer.write(first)
+        sending = asyncio.create_task(trickle(writer, again))
+        assert await rest(reader) == (OK if first else b"")
+        sending.cancel()
+        await until(lambda: not len(app.connections))
+
+
+async def test_of_too_many_connections_the_one_that_is_idle_longest_is_closed():
+    async with serving(ConnectionLimits(connections=3)) as app:
+        app.go.clear()
+        busy, idle, used = [await connect(app) for _ in range(3)]
+        busy[1].write(GET)
+        await until(lambda: app.begun == 1)
+        newest = await connect(app)
+        assert await rest(idle[0]) == b""
+        app.go.set()
+        for reader, writer in (busy, used, newest):
+            if reader is not busy[0]:
+                writer.write(GET)
+            assert await reader.readexactly(len(OK)) == OK
+
+
+async def test_an_address_with_many_connections_takes_none_from_others():
+    async with serving(ConnectionLimits(connections=10)) as app:
+        mine = await connect(app, "127.0.0.2")
+        stalled = [await connect(app) for _ in range(30)]
+        for _, writer in stalled:
+            writer.write(POST)
+        await asyncio.sleep(0.1)
+        late = await connect(app, "127.0.0.3")
+        for reader, writer in (mine, late):
+            writer.write(GET)
+            assert await reader.readexactly(len(OK)) == OK
+        assert len(app.connections) == 10
+
+
+@pytest.mark.parametrize(
+    ("begin", "again"),
+    [
+        (b"GET / HTTP/1.1\r\nX-Long: ", b"x" * 10_000),
+        (b"GET /", b"x" * 10_000),
+        (b"GET / HTTP/1.1\r\n", b"X-Many: 1\r\n" * 1000),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X-Trailer: 1\r\n" * 1000),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Long: ", b"x" * 10_000),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;ext=", b"x" * 10_000),
+    ],
+)
+async def test_what_a_request_holds_beside_its_body_is_bounded(begin, again):
+    async with serving() as app:
+        reader, writer = await connect(app)
+        writer.write(begin)
+        sending = asyncio.create_task(trickle(writer, again, 0.0))
+        answer = await rest(reader)
+        sending.cancel()
+        assert answer == b"" or answer.startswith((b"HTTP/1.1 431 ", b"HTTP/1.1 400 "))
+        assert app.connections.refused.total() == 1
+
+
+async def test_a_client_that_reads_no_response_loses_its_connection():
+    async with serving(BRIEF) as app:
+        app.body = bytes(20 << 20)
+        _, writer = await connect(app)
+        writer.write(GET)
+        await until(lambda: app.begun == 1)
+        await until(lambda: not len(app.connections))
+        assert app.connections.refused == {0: 1}
+
+
+async def test_requests_that_are_not_http_are_logged_once_and_counted(caplog):
+    async with serving() as app:
+        for _ in range(20):
+            reader, writer = await connect(app)
+            writer.write(b"\x16\x03\x01 what is this\r\n\r\n")
+            assert (await rest(reader)).startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert app.connections.refused == {400: 20}
+    assert len([line for line in caplog.records if line.levelname == "WARNING"]) == 1
+
+
+async def test_an_offer_of_another_protocol_is_ignored_and_its_connection_lives_on(caplog):
+    async with serving() as app:
+        reader, writer = await connect(app)
+        offer = POST.replace(b"\r\n\r\n", b"\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n")
+        for _ in range(3):
+            writer.write(offer + b"0123456789")
+            assert await reader.readexactly(len(OK)) == OK
+        writer.write(GET)
+        assert await reader.readexactly(len(OK)) == OK
+    assert not caplog.records
+
+
+async def test_a_caller_is_who_its_connection_comes_from_whatever_a_header_claims(monkeypatch):
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    async with serving() as app:
+        reader, writer = await connect(app, "127.0.0.9")
+        writer.write(GET.replace(b"\r\n\r\n", b"\r\nX-Forwarded-For: 127.0.0.1\r\nForwarded: for=127.0.0.1\r\n\r\n"))
+        assert await reader.readexactly(len(OK)) == OK
+        assert app.callers == ["127.0.0.9"]
