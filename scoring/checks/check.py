@@ -1,0 +1,75 @@
+"""Check: one rule by its name, with what it means, when it is undefined, and how its argument becomes a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import import_module
+from types import ModuleType
+from typing import TypeAlias
+
+from scoring.case.case import Case
+from scoring.questions.question import Begun
+from scoring.result.result import Method, Result
+from scoring.trace.span import Json
+
+Finding: TypeAlias = "bool | float | Result"
+"""What a test finds: whether the rule holds, to which degree in [0, 1], or a whole result with a reason of its own."""
+TextTest: TypeAlias = Callable[[str], Finding]
+ValueTest: TypeAlias = Callable[[Json], Finding]
+CaseTest: TypeAlias = Callable[[Case], Begun]
+PairTest: TypeAlias = Callable[[str, str], Finding]
+
+
+class Subject(StrEnum):
+    """What a check looks at."""
+
+    TEXT = "text"
+    """Each text of its target, by itself."""
+    VALUE = "value"
+    """Each value of its target, decoded where it is JSON."""
+    PAIR = "pair"
+    """Each text of its target beside a text to compare it with."""
+    CASE = "case"
+    """The whole case; ``on`` has no meaning."""
+
+
+class CheckError(ValueError):
+    """A declaration that cannot be used. ``path`` is the place below the check, empty for the check itself."""
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A rule. ``build`` reads its argument and returns the test; it raises ``CheckError``.
+
+    ``argument`` describes the argument in words. ``graded`` rules give a degree in [0, 1], the others 1 or 0.
+    ``holds`` completes "passes when …". ``extra`` names the extra of the package that the rule needs.
+    """
+
+    name: str
+    title: str
+    holds: str
+    argument: str
+    build: Callable[[Json], object]
+    subject: Subject = Subject.TEXT
+    graded: bool = False
+    method: Method = Method.EXACT
+    undefined: str = "its target is not known"
+    source: str = "promptfoo's assertion of this name"
+    extra: str | None = None
+
+
+def library(module: str, extra: str, check: str) -> ModuleType:
+    """An optional library; ``CheckError`` names the extra that brings it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError:
+        raise CheckError(
+            f"{check} needs the extra {extra!r} ({module.partition('.')[0]}), which is not installed; "
+            f"install it: pip install 'sidejudge[{extra}]'"
+        ) from None

@@ -1,0 +1,202 @@
+"""Checks of form: JSON (with a schema), XML, SQL."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Final
+from xml.parsers import expat
+
+import jsonschema_rs
+
+from scoring.case.case import parse_output
+from scoring.lexical.label import label
+from scoring.result.result import Scored, Unavailable
+from scoring.trace.span import Json
+
+from .arguments import flag, keys, text
+from .check import Check, CheckError, Finding, TextTest, library
+
+_MOST_TRIES: Final = 100
+"""Opening brackets of a text at which JSON is looked for."""
+_MOST_XML: Final = 1_000_000
+_MOST_SQL: Final = 20_000
+_MOST_REGEX: Final = 1_000_000
+_BEGINS: Final = re.compile(r"\s*\ufeff?\s*[\[{\"\d\-tfn`~]")
+"""How JSON, or a fence around it, begins: prose is seen at its first letter."""
+_DECODER: Final = json.JSONDecoder()
+
+
+def schema(value: Json, path: str = "schema") -> Callable[[Json], str | None]:
+    """What is wrong with a value by a JSON Schema (draft 2020-12 unless it says), None for nothing.
+
+    References to other documents are refused, for nothing is fetched; patterns run in linear time.
+    """
+    if not isinstance(value, dict):
+        raise CheckError("must be a JSON Schema, or the path of a file with one", path)
+
+    def refuse(uri: str) -> Json:
+        raise CheckError(f"refers to {label(uri)}, and nothing is fetched: put what it needs under $defs", path)
+
+    try:
+        options = jsonschema_rs.RegexOptions(size_limit=_MOST_REGEX, dfa_size_limit=_MOST_REGEX)
+        validator = jsonschema_rs.validator_for(value, retriever=refuse, pattern_options=options)
+    except CheckError:
+        raise
+    except ValueError as error:
+        raise CheckError(f"is not a JSON Schema that can be used: {label(str(error), 200)}", path) from None
+
+    def fault(found: Json) -> str | None:
+        try:
+            error = next(validator.iter_errors(found), None)
+        except (ValueError, RecursionError):
+            return "it is nested too deeply to be checked"
+        if error is None:
+            return None
+        # Where and which rule: the message would repeat what stands there.
+        where = "/".join(label(str(part), 40) for part in error.instance_path) or "the whole"
+        rule = "/".join(label(str(part), 40) for part in error.schema_path)
+        return f"at {where}: against {rule}"
+
+    return fault
+
+
+def _is_json(value: Json) -> TextTest:
+    if value is None or value is True:
+        return lambda found: _BEGINS.match(found) is not None and parse_output(found).error is None
+    fault = schema(keys(value, ("schema",)).get("schema"))
+
+    def test(found: str) -> Finding:
+        parsed = parse_output(found) if _BEGINS.match(found) else None
+        if parsed is None or parsed.error is not None:
+            return False
+        wrong = fault(parsed.value)
+        return True if wrong is None else Scored(value=0.0, reason=wrong)
+
+    return test
+
+
+def _contains_json(value: Json) -> TextTest:
+    fault = None
+    if value is not None and value is not True:
+        fault = schema(keys(value, ("schema",)).get("schema"))
+
+    def test(found: str) -> Finding:
+        tries, at = 0, 0
+        while tries < _MOST_TRIES:
+            starts = [place for place in (found.find("{", at), found.find("[", at)) if place >= 0]
+            if not starts:
+                return False
+            at, tries = min(starts), tries + 1
+            try:
+                inner, end = _DECODER.raw_decode(found, at)
+            except (ValueError, RecursionError):
+                at += 1
+                continue
+            if fault is None or fault(inner) is None:
+                return True
+            at = end
+        return Unavailable(f"more than {_MOST_TRIES} brackets open without JSON behind them")
+
+    return test
+
+
+def _is_xml(value: Json) -> TextTest:
+    flag(value)
+    return _well_formed
+
+
+def _well_formed(found: str) -> Finding:
+    if len(found) > _MOST_XML:
+        return Unavailable(f"longer than {_MOST_XML} characters")
+    parser = expat.ParserCreate()
+
+    def refuse(*_: object) -> None:
+        raise ValueError("a document type is not taken")  # where entities are declared that multiply
+
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(found.strip().encode(errors="surrogatepass"), True)
+    except (expat.ExpatError, ValueError):
+        return False
+    return True
+
+
+def _is_sql(value: Json) -> TextTest:
+    sqlglot = library("sqlglot", "checks", "is-sql")
+    given = keys(value if value is not True else None, ("dialect", "tables", "read_only"), short="dialect")
+    dialect = text(given["dialect"], "dialect") if given.get("dialect") is not None else None
+    known = sorted(each for each in sqlglot.Dialect.classes if each)
+    if dialect is not None and dialect not in known:
+        raise CheckError(f"is not a dialect: {dialect!r}; valid here: {', '.join(known)}", "dialect")
+    tables = given.get("tables")
+    if tables is not None and not (isinstance(tables, list) and all(isinstance(each, str) for each in tables)):
+        raise CheckError("must be a list of names of tables", "tables")
+    allowed = None if tables is None else {str(each).lower() for each in tables}
+    read_only = given.get("read_only") is True
+
+    def test(found: str) -> Finding:
+        if len(found) > _MOST_SQL:
+            return Unavailable(f"longer than {_MOST_SQL} characters")
+        try:
+            statements = [each for each in sqlglot.parse(_unfenced(found), read=dialect) if each is not None]
+        except (sqlglot.errors.SqlglotError, RecursionError):
+            return False
+        # A statement that the parser does not know is kept whole as a command, whatever it says.
+        if not statements or any(isinstance(each, sqlglot.exp.Command) for each in statements):
+            return False
+        if read_only and not all(isinstance(each, sqlglot.exp.Query) for each in statements):
+            return Scored(value=0.0, reason="a statement that is not a query")
+        used = {table.name.lower() for each in statements for table in each.find_all(sqlglot.exp.Table)}
+        ctes = {cte.alias.lower() for each in statements for cte in each.find_all(sqlglot.exp.CTE)}
+        strange = sorted(used - ctes - allowed) if allowed is not None else []
+        return Scored(value=0.0, reason=f"{len(strange)} tables that are not allowed") if strange else True
+
+    return test
+
+
+def _unfenced(found: str) -> str:
+    stripped = found.strip()
+    if not (stripped.startswith("```") and stripped.endswith("```") and len(stripped) > 6):
+        return stripped
+    _, _, body = stripped[:-3].partition("\n")
+    return body
+
+
+CHECKS: Final = (
+    Check(
+        name="is-json",
+        title="JSON",
+        holds="it is JSON, strictly (one code fence around it is taken off), and meets the schema where one is given",
+        argument="true, or {schema: a JSON Schema or the path of a file with one}",
+        build=_is_json,
+        source="promptfoo's assertion of this name; JSON Schema draft 2020-12",
+    ),
+    Check(
+        name="contains-json",
+        title="JSON in a text",
+        holds="a JSON object or list stands in it, which meets the schema where one is given",
+        argument="true, or {schema: …}",
+        build=_contains_json,
+        undefined="its target is not known, or has 100 opening brackets without JSON behind them",
+    ),
+    Check(
+        name="is-xml",
+        title="XML",
+        holds="it is well-formed XML without a document type",
+        argument="true",
+        build=_is_xml,
+        undefined="its target is not known, or longer than 1,000,000 characters",
+    ),
+    Check(
+        name="is-sql",
+        title="SQL",
+        holds="it parses as SQL of the dialect; with `tables` it names no others, with `read_only` it is queries alone",
+        argument="true, a dialect, or {dialect, tables, read_only}",
+        build=_is_sql,
+        undefined="its target is not known, or longer than 20,000 characters",
+        extra="checks",
+    ),
+)
+"""The checks of form."""

@@ -1,0 +1,133 @@
+"""Checks of language: which it is, how easily it reads, whether it refuses."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+import re2
+
+from scoring.result.result import Method, Scored, Unavailable
+from scoring.trace.span import Json
+
+from .arguments import flag, keys, number, texts, within
+from .check import Check, CheckError, Finding, TextTest, library
+
+_LEAST_LETTERS: Final = 20
+"""Letters below which a language cannot be made out."""
+_READ: Final = 20_000
+_SENTENCE: Final = re2.compile(r"[.!?]+(?:\s|$)")
+_WORD: Final = re2.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?")
+_VOWELS: Final = re2.compile(r"[aeiouy]+")
+_OPENING: Final = 500
+"""Characters at the beginning of an answer in which a refusal is looked for."""
+
+
+@cache
+def _identifier() -> Any:
+    """The model, read once: that takes a second."""
+    langid = library("py3langid.langid", "checks", "language")
+    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+
+
+def _language(value: Json) -> TextTest:
+    identifier = _identifier()
+    wanted = texts(value)
+    for code in wanted:
+        if code not in identifier.nb_classes:
+            raise CheckError(f"is not a language: {code!r}; use a code of ISO 639-1, such as en, de or hi")
+
+    def test(found: str) -> Finding:
+        if sum(map(str.isalpha, found[:_READ])) < _LEAST_LETTERS:
+            return Unavailable(f"fewer than {_LEAST_LETTERS} letters")
+        language, _ = identifier.classify(found[:_READ])
+        return Scored(value=float(language in wanted), method=Method.LEXICAL, reason=f"looks like {language}")
+
+    return test
+
+
+def reading_ease(text: str) -> float | None:
+    """Flesch's reading ease of an English text: 206.835 - 1.015 words/sentence - 84.6 syllables/word (Flesch 1948).
+
+    Syllables are groups of vowels, a silent e at the end aside. None without words.
+    """
+    words = [match.group(0).lower() for match in _WORD.finditer(text)]
+    if not words:
+        return None
+    sentences = max(1, len(list(_SENTENCE.finditer(text))))
+    syllables = sum(map(_syllables, words))
+    return 206.835 - 1.015 * len(words) / sentences - 84.6 * syllables / len(words)
+
+
+def _syllables(word: str) -> int:
+    groups = len(list(_VOWELS.finditer(word)))
+    silent = word.endswith("e") and not word.endswith("le") and groups > 1
+    return max(1, groups - silent)
+
+
+def _readability(value: Json) -> TextTest:
+    given = keys(value, ("min", "max"), short="min")
+    if not given:
+        raise CheckError("must be the least reading ease (60 is plain English), or {min, max}")
+    low, high = (
+        None if given.get(name) is None else number(given[name], name, least=-100.0, most=122.0)
+        for name in ("min", "max")
+    )
+
+    def test(found: str) -> Finding:
+        ease = reading_ease(found[:_READ])
+        if ease is None:
+            return Unavailable("no words in Latin letters")
+        return Scored(value=float(within(ease, low, high)), method=Method.LEXICAL, reason=f"reading ease {ease:.0f}")
+
+    return test
+
+
+@cache
+def _refusals() -> re2._Regexp[str]:
+    """One pattern of all lines of ``refusals.txt``."""
+    lines = files("scoring").joinpath("checks", "refusals.txt").read_text(encoding="utf-8").splitlines()
+    return re2.compile(f"(?i){'|'.join(f'(?:{line})' for line in lines if line and not line.startswith('#'))}")
+
+
+def _refusal(value: Json) -> TextTest:
+    flag(value)
+    search = _refusals().search
+    return lambda found: search(found[:_OPENING].replace("\u2019", "'")) is not None
+
+
+CHECKS: Final = (
+    Check(
+        name="language",
+        title="Language",
+        holds="it is written in this language (or one of these), as a model of byte n-grams sees it",
+        argument="codes of ISO 639-1",
+        build=_language,
+        method=Method.LEXICAL,
+        undefined="its target is not known, or has fewer than 20 letters",
+        source="langid.py (Lui and Baldwin 2012), as py3langid",
+        extra="checks",
+    ),
+    Check(
+        name="readability",
+        title="Reading ease",
+        holds="Flesch's reading ease of the English text lies within these limits (60 is plain English)",
+        argument="the least ease, or {min, max}",
+        build=_readability,
+        method=Method.LEXICAL,
+        undefined="its target is not known, or has no words in Latin letters",
+        source="Flesch 1948; syllables are groups of vowels",
+    ),
+    Check(
+        name="refusal",
+        title="Refusal",
+        holds="its first 500 characters decline the request in the usual phrases (of English; the plainest ones of "
+        "German, French and Spanish); mostly used as not-refusal",
+        argument="true",
+        build=_refusal,
+        method=Method.LEXICAL,
+        source="promptfoo's is-refusal",
+    ),
+)
+"""The checks of language."""

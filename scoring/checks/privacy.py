@@ -1,0 +1,103 @@
+"""Check of personal data and keys. What was found is named by its kind and number; no reason repeats it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import re2
+
+from scoring.result.result import Scored, Unavailable
+from scoring.trace.span import Json
+
+from .arguments import texts
+from .check import Check, CheckError, Finding, TextTest
+
+MAX_SCANNED: Final = 1_000_000
+"""Characters that are looked at."""
+_EMAIL: Final = re2.compile(r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b")
+_PHONE: Final = re2.compile(
+    r"(?:^|[^\w.+-])(\+[1-9][\d ()./-]{7,20}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4})(?:$|[^\w-])"
+)
+_IBAN: Final = re2.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
+_CARD: Final = re2.compile(r"\b\d(?:[ -]?\d){12,18}\b")
+_KEY: Final = re2.compile(
+    r"\b(?:sk-[A-Za-z0-9_-]{16,}|(?:gh[opusr]|github_pat)_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|"
+    r"AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}|glpat-[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{30,}|"
+    r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})|-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----"
+)
+_DIGITS: Final = range(8, 16)
+"""Digits of a telephone number, by E.164 at most 15."""
+
+
+def luhn(number: str) -> bool:
+    """Whether the last digit is the check digit of the others (ISO/IEC 7812-1, annex B).
+
+    >>> luhn("4111111111111111"), luhn("4111111111111112")
+    (True, False)
+    """
+    digits = [int(each) for each in reversed(number)]
+    doubled = [sum(divmod(2 * each, 10)) for each in digits[1::2]]
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
+
+
+def iban(text: str) -> bool:
+    """Whether the check digits are those of the rest (ISO 13616, ISO 7064 MOD 97-10).
+
+    >>> iban("DE89370400440532013000"), iban("DE89370400440532013001")
+    (True, False)
+    """
+    if not 15 <= len(text) <= 34:
+        return False
+    return int("".join(str(int(each, 36)) for each in text[4:] + text[:4])) % 97 == 1
+
+
+def _card(found: str) -> bool:
+    digits = "".join(each for each in found if each.isdigit())
+    return len(set(digits)) > 1 and luhn(digits)
+
+
+def _count(pattern: re2._Regexp[str], holds: Callable[[str], bool]) -> Callable[[str], int]:
+    return lambda text: sum(holds(match.group(match.re.groups)) for match in pattern.finditer(text))
+
+
+KINDS: Final[Mapping[str, Callable[[str], int]]] = {
+    "email": _count(_EMAIL, lambda _: True),
+    "phone": _count(_PHONE, lambda found: sum(map(str.isdigit, found)) in _DIGITS),
+    "iban": _count(_IBAN, lambda found: iban(found.replace(" ", ""))),
+    "card": _count(_CARD, _card),
+    "key": _count(_KEY, lambda _: True),
+}
+"""The kinds that are looked for, each with the function that counts them in a text."""
+
+
+def _pii(value: Json) -> TextTest:
+    wanted = tuple(KINDS) if value is None or value is True else texts(value)
+    for kind in wanted:
+        if kind not in KINDS:
+            raise CheckError(f"is not a kind: {kind!r}; valid here: {', '.join(KINDS)}")
+    counts = [(kind, KINDS[kind]) for kind in wanted]
+
+    def test(found: str) -> Finding:
+        if len(found) > MAX_SCANNED:
+            return Unavailable(f"longer than {MAX_SCANNED} characters")
+        numbers = [(kind, count(found)) for kind, count in counts]
+        named = ", ".join(f"{number} {kind}" for kind, number in numbers if number)
+        return Scored(value=1.0, reason=f"found: {named}") if named else False
+
+    return test
+
+
+CHECKS: Final = (
+    Check(
+        name="pii",
+        title="Personal data or keys",
+        holds="it holds an e-mail address, a telephone number, an IBAN or a card number (with valid check digits), or "
+        "a key of a known form; mostly used as not-pii",
+        argument="true, or kinds of email, phone, iban, card, key",
+        build=_pii,
+        undefined="its target is not known, or longer than 1,000,000 characters",
+        source="ISO/IEC 7812-1 (Luhn), ISO 13616 (IBAN), E.164; published forms of keys",
+    ),
+)
+"""The check of personal data."""

@@ -1,0 +1,178 @@
+"""Checks beside another text: edit distance, n-grams, word overlap, embeddings."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scoring.lexical.text import normalise
+from scoring.questions.question import Answer, Steps
+from scoring.questions.translation import SentenceSimilarity
+from scoring.result.result import Failed, Method, Scored, Unavailable
+from scoring.trace.span import Json
+
+from .arguments import EXPECTED, keys, number, text, whole
+from .check import Check, CheckError, Finding, Subject, library
+
+MAX_COMPARED: Final = 20_000
+"""Characters of a text that is compared: beyond it some measures take time that grows with the square."""
+TOO_LONG: Final = Unavailable(f"a text is longer than {MAX_COMPARED} characters")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a text is compared with (None: the case's expected outcome), and the measure (None: a cosine is asked for).
+
+    ``least`` is the cosine from which the check holds; None: the cosine itself is the value.
+    """
+
+    wanted: str | None
+    measure: Callable[[str, str], Finding] | None
+    least: float | None = None
+
+
+def _reader(
+    measure: Callable[[str, str], float], *,
+    more: Callable[[dict[str, Json]], Callable[[str, str], float]] | None = None, names: Sequence[str] = (),
+) -> Callable[[Json], Comparison]:  # fmt: skip
+    """From the argument (a text, or ``{to, threshold}``) to the comparison."""
+
+    def build(value: Json) -> Comparison:
+        given = keys(None if value is True else value, ("to", "threshold", *names), short="to")
+        chosen = more(given) if more is not None else measure
+        threshold = given.get("threshold")
+        least = None if threshold is None else number(threshold, "threshold", most=1.0)
+        return Comparison(_wanted(given.get("to")), _bounded(chosen, least))
+
+    return build
+
+
+def _wanted(to: Json) -> str | None:
+    return None if to is None or to in (EXPECTED, "expected") else text(to, "to")
+
+
+def _bounded(measure: Callable[[str, str], float], least: float | None) -> Callable[[str, str], Finding]:
+    def compare(found: str, wanted: str) -> Finding:
+        if len(found) > MAX_COMPARED or len(wanted) > MAX_COMPARED:
+            return TOO_LONG
+        value = min(1.0, max(0.0, round(measure(found, wanted), 12)))
+        if least is None:
+            return value
+        return Scored(value=float(value >= least), reason=f"{value:.3f}, at least {least:g} is asked for")
+
+    return compare
+
+
+def rouge_n(n: int, found: str, wanted: str) -> float:
+    """ROUGE-N, F1: shared n-grams of words over those of either text (Lin 2004).
+
+    >>> round(rouge_n(1, "the cat sat", "the cat lay down"), 3)
+    0.571
+    """
+    left, right = _ngrams(normalise(found).split(), n), _ngrams(normalise(wanted).split(), n)
+    shared = (left & right).total()
+    total = left.total() + right.total()
+    return 2 * shared / total if total else 0.0
+
+
+def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
+    return Counter(zip(*(words[at:] for at in range(n)), strict=False))
+
+
+def f_score(found: str, wanted: str) -> float:
+    """F1 of the words that two texts share (SQuAD's answer F1).
+
+    >>> f_score("in Paris, France", "Paris")
+    0.5
+    """
+    return rouge_n(1, found, wanted)
+
+
+def _rouge(given: dict[str, Json]) -> Callable[[str, str], float]:
+    n = whole(given.get("n", 1), "n", least=1)
+    if n > 9:
+        raise CheckError("must be at most 9", "n")
+    return lambda found, wanted: rouge_n(n, found, wanted)
+
+
+def _levenshtein(value: Json) -> Comparison:
+    distance = library("rapidfuzz.distance", "checks", "levenshtein").Levenshtein
+    given = keys(None if value is True else value, ("to", "threshold", "at_most"), short="to")
+    if given.get("at_most") is not None:
+        most = whole(given["at_most"], "at_most")
+
+        def within_edits(found: str, wanted: str) -> Finding:
+            if len(found) > MAX_COMPARED or len(wanted) > MAX_COMPARED:
+                return TOO_LONG
+            return bool(distance.distance(found, wanted, score_cutoff=most) <= most)
+
+        return Comparison(_wanted(given.get("to")), within_edits)
+    build = _reader(lambda found, wanted: float(distance.normalized_similarity(found, wanted)))
+    return build(given)
+
+
+def _bleu(value: Json) -> Comparison:
+    bleu = library("sacrebleu.metrics", "checks", "bleu").BLEU(effective_order=True)
+    return _reader(lambda found, wanted: float(bleu.sentence_score(found, [wanted]).score) / 100)(value)
+
+
+def _chrf(value: Json) -> Comparison:
+    chrf = library("sacrebleu.metrics", "checks", "chrf").CHRF()
+    return _reader(lambda found, wanted: float(chrf.sentence_score(found, [wanted]).score) / 100)(value)
+
+
+def _similar(value: Json) -> Comparison:
+    given = keys(None if value is True else value, ("to", "threshold"), short="to")
+    least = number(given["threshold"], "threshold", most=1.0) if given.get("threshold") is not None else None
+    return Comparison(_wanted(given.get("to")), None, least)
+
+
+def ask_similar(found: Sequence[str], wanted: str, least: float | None) -> Steps:
+    """The greatest cosine of several texts with one, in [0, 1]; asked of whoever has embeddings."""
+    replies = yield (SentenceSimilarity(tuple((each, wanted) for each in found)),)
+    (reply,) = replies
+    if not isinstance(reply, Answer):
+        return Failed(reply.reason) if reply.failed else Unavailable(reply.reason)
+    values = reply.value if isinstance(reply.value, tuple | list) else ()
+    numbers = [float(each) for each in values if isinstance(each, int | float) and math.isfinite(each)]
+    if not numbers:
+        return Failed("no cosine was returned")
+    value = min(1.0, max(0.0, *numbers))
+    if least is None:
+        return Scored(value=value, method=reply.method)
+    reason = f"cosine {value:.3f}, at least {least:g} is asked for"
+    return Scored(value=float(value >= least), method=reply.method, reason=reason)
+
+
+_COMPARED: Final = "a text, {to, threshold}, or true for the expected outcome"
+_UNDEFINED: Final = f"its target or the expected outcome is not known, or one is longer than {MAX_COMPARED} characters"
+
+
+def _check(
+    name: str, title: str, holds: str, build: Callable[[Json], Comparison], *, method: Method = Method.LEXICAL,
+    source: str, extra: str | None = "checks", argument: str = _COMPARED,
+) -> Check:  # fmt: skip
+    return Check(
+        name=name, title=title, holds=holds, argument=argument, build=build, subject=Subject.PAIR, graded=True,
+        method=method, undefined=_UNDEFINED, source=source, extra=extra,
+    )  # fmt: skip
+
+
+CHECKS: Final = (
+    _check("levenshtein", "Edit distance", "1 - edits / length of the longer text; with `at_most` at most so many of "
+           "them", _levenshtein, source="Levenshtein 1966; rapidfuzz", argument="a text, or {to, threshold | at_most}"),
+    _check("rouge-n", "ROUGE-N", "F1 of shared n-grams of words (n: 1 unless given)",
+           _reader(f_score, more=_rouge, names=("n",)), source="Lin 2004", extra=None,
+           argument="a text, or {to, n, threshold}"),
+    _check("f-score", "Word F1", "F1 of shared words", _reader(f_score),
+           source="Rajpurkar et al. 2016 (SQuAD)", extra=None),
+    _check("bleu", "BLEU", "BLEU of the sentence with effective order, in [0, 1]", _bleu,
+           source="Papineni et al. 2002; sacreBLEU (Post 2018)"),
+    _check("chrf", "chrF", "chrF2 of the sentence, in [0, 1]", _chrf, source="Popović 2015; sacreBLEU (Post 2018)"),
+    _check("similar", "Likeness in meaning", "the cosine of the two texts' embeddings, in [0, 1]", _similar,
+           method=Method.EMBEDDING, source="promptfoo's assertion of this name", extra=None),
+)  # fmt: skip
+"""The checks beside another text."""

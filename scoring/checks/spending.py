@@ -1,0 +1,113 @@
+"""Checks of what a case took: time, money, tokens, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from scoring.case.case import Case
+from scoring.lexical.label import label
+from scoring.result.result import Result, Scored, Unavailable
+from scoring.trace.span import Json, SpanKind
+
+from .arguments import keys, milliseconds, number, texts, whole
+from .check import CaseTest, Check, CheckError, Subject
+
+_STEPS: Final = frozenset({SpanKind.LLM, SpanKind.TOOL, SpanKind.RETRIEVER})
+
+_NO_REASON: Final = Unavailable("no model call says why it stopped")
+
+
+def limited(value: float | None, most: float, unknown: Unavailable, words: str) -> Result:
+    """1 where a value is at most its limit; ``words`` formats value and limit."""
+    if value is None:
+        return unknown
+    return Scored(value=float(value <= most), reason=words.format(value, most))
+
+
+def _latency(value: Json) -> CaseTest:
+    most = milliseconds(value)
+    unknown = Unavailable("the latency is not known")
+    return lambda case: limited(case.latency_e2e_ms, most, unknown, "{:.0f} ms, at most {:.0f} ms")
+
+
+def _cost(value: Json) -> CaseTest:
+    most = number(value)
+    unknown = Unavailable("the cost is not known")
+    return lambda case: limited(case.cost_usd, most, unknown, "${:.6g}, at most ${:.6g}")
+
+
+def _tokens(value: Json) -> CaseTest:
+    names = ("input", "output", "total")
+    given = keys(value, names, short="total")
+    if not given:
+        raise CheckError(f"must be a number, or a map with {', '.join(names)}")
+    limits = [(name, whole(most, name)) for name, most in given.items()]
+    unknown = Unavailable("the number of tokens is not known")
+
+    def test(case: Case) -> Result:
+        if case.input_tokens is None or case.output_tokens is None:
+            return unknown
+        used = {"input": case.input_tokens, "output": case.output_tokens}
+        used["total"] = used["input"] + used["output"]
+        over = [f"{used[name]} {name} tokens, at most {most}" for name, most in limits if used[name] > most]
+        return Scored(value=float(not over), reason="; ".join(over) or f"{used['total']} tokens")
+
+    return test
+
+
+def _max_steps(value: Json) -> CaseTest:
+    most = whole(value)
+    unknown = Unavailable("the steps are not known")
+
+    def test(case: Case) -> Result:
+        if case.trace is not None:
+            steps = sum(span.kind in _STEPS for span in case.trace.spans)
+        elif case.tools_used is not None:
+            steps = len(case.tools_used)
+        else:
+            return unknown
+        if steps <= most and not case.complete:
+            return Unavailable("the trace is incomplete: there may have been more steps")
+        return limited(steps, most, unknown, "{:.0f} steps, at most {:.0f}")
+
+    return test
+
+
+def _finish_reason(value: Json) -> CaseTest:
+    wanted = texts(value)
+
+    def test(case: Case) -> Result:
+        calls = case.trace.models if case.trace is not None else ()
+        stopped = [span for span in calls if span.finish_reason is not None]
+        if not stopped:
+            return _NO_REASON
+        last = max(stopped, key=lambda span: span.end_ns).finish_reason
+        return Scored(value=float(last in wanted), reason=f"stopped by {label(str(last), 40)}")
+
+    return test
+
+
+def _check(  # noqa: PLR0917  # rows of a table
+    name: str, title: str, holds: str, argument: str, build: Callable[[Json], CaseTest], undefined: str
+) -> Check:
+    return Check(
+        name=name, title=title, holds=holds, argument=argument, build=build, subject=Subject.CASE, undefined=undefined
+    )
+
+
+CHECKS: Final = (
+    _check("latency", "Latency", "the case took at most this long, from its first to its last moment",
+           "a duration with its unit (800ms, 3s)", _latency, "the latency is not known"),
+    _check("cost", "Cost", "the case cost at most this many US dollars", "a number of US dollars", _cost,
+           "the cost is not known"),
+    _check("tokens", "Tokens", "its model calls took at most so many tokens", "a number, or {input, output, total}",
+           _tokens, "the tokens are not known"),
+    _check("max-steps", "Steps", "it took at most so many steps: calls of models, tools and retrievers (of a case "
+           "without spans: of tools)", "a whole number", _max_steps,
+           "neither spans nor tools are known, or the trace is incomplete and within the limit"),
+    _check("finish-reason", "Why the model stopped", "the last model call stopped for this reason (or one of these): "
+           "stop, length, tool_calls, content_filter, error, else as it was sent", "a text, or several", _finish_reason,
+           "no model call of the case says why it stopped"),
+)  # fmt: skip
+"""The checks of what a case took."""

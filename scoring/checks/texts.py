@@ -1,0 +1,150 @@
+"""Checks of words: equal, contains, begins with, number of words, regular expressions (RE2: linear time)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import re2
+
+from scoring.scenario.json_schema import json_equal
+from scoring.trace.span import Json
+
+from .arguments import keys, limits, text, texts, whole, within
+from .check import Check, CheckError, Finding, Subject, TextTest, ValueTest
+
+_MOST_PROGRAM: Final = 1_000_000
+"""Bytes that a compiled pattern may take: a pattern such as ``(a{1000}){1000}`` is refused."""
+_MOST_PATTERN: Final = 2000
+
+
+def _equals(value: Json) -> ValueTest:
+    if value is None:
+        raise CheckError("must be the text or the JSON value to be equal to")
+    if isinstance(value, str):
+        wanted = value.strip()
+        return lambda found: isinstance(found, str) and found.strip() == wanted
+    return lambda found: json_equal(found, value)
+
+
+def _contains(value: Json) -> TextTest:
+    wanted = text(value)
+    return lambda found: wanted in found
+
+
+def _icontains(value: Json) -> TextTest:
+    wanted = text(value).casefold()
+    return lambda found: wanted in found.casefold()
+
+
+def _any(value: Json) -> TextTest:
+    wanted = texts(value)
+
+    def test(found: str) -> bool:
+        return any([each in found for each in wanted])  # noqa: C419  # a list is quicker than a generator
+
+    return test
+
+
+def _iany(value: Json) -> TextTest:
+    wanted = tuple(each.casefold() for each in texts(value))
+
+    def test(found: str) -> bool:
+        folded = found.casefold()
+        return any([each in folded for each in wanted])  # noqa: C419  # as above
+
+    return test
+
+
+def _all(value: Json) -> TextTest:
+    wanted = texts(value)
+    return lambda found: all([each in found for each in wanted])  # noqa: C419  # as above
+
+
+def _iall(value: Json) -> TextTest:
+    wanted = tuple(each.casefold() for each in texts(value))
+
+    def test(found: str) -> bool:
+        folded = found.casefold()
+        return all([each in folded for each in wanted])  # noqa: C419  # as above
+
+    return test
+
+
+def _starts_with(value: Json) -> TextTest:
+    wanted = texts(value)
+    return lambda found: found.lstrip().startswith(wanted)
+
+
+def _ends_with(value: Json) -> TextTest:
+    wanted = texts(value)
+    return lambda found: found.rstrip().endswith(wanted)
+
+
+def pattern(value: Json) -> TextTest:
+    """Whether a pattern of RE2's syntax matches somewhere, in time linear in the text whatever the pattern is."""
+    given = text(value)
+    if len(given) > _MOST_PATTERN:
+        raise CheckError(f"is a pattern of more than {_MOST_PATTERN} characters")
+    options = re2.Options()
+    options.max_mem = _MOST_PROGRAM
+    options.log_errors = False
+    try:
+        compiled = re2.compile(given.encode(errors="replace"), options)  # bytes: no offsets to be counted in characters
+    except re2.error as error:
+        said = error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else str(error)
+        raise CheckError(
+            f"is not a pattern that RE2 takes: {said} (no look-around, no back-references; syntax: RE2)"
+        ) from None
+    search = compiled.search
+    return lambda found: search(found.encode(errors="replace")) is not None
+
+
+def _word_count(value: Json) -> TextTest:
+    if type(value) is int:
+        exact = whole(value)
+        return lambda found: len(found.split()) == exact
+    low, high = limits(value)
+    return lambda found: within(len(found.split()), low, high)
+
+
+def _length(value: Json) -> TextTest:
+    low, high = limits(keys(value, ("min", "max")))
+    return lambda found: within(len(found), low, high)
+
+
+def _check(
+    name: str, title: str, holds: str, argument: str, build: Callable[[Json], Callable[[str], Finding]]
+) -> Check:
+    return Check(name=name, title=title, holds=holds, argument=argument, build=build)
+
+
+CHECKS: Final = (
+    Check(
+        name="equals",
+        title="Equal",
+        holds="it is this text (surrounding white space aside), or this JSON value",
+        argument="a text, or any JSON value",
+        build=_equals,
+        subject=Subject.VALUE,
+    ),
+    _check("contains", "Contains a text", "this text stands in it", "a text", _contains),
+    _check("icontains", "Contains a text, in any case", "this text stands in it, in upper or lower case", "a text",
+           _icontains),
+    _check("contains-any", "Contains one of several", "one of these texts stands in it", "texts", _any),
+    _check("icontains-any", "Contains one of several, in any case",
+           "one of these texts stands in it, in upper or lower case", "texts", _iany),
+    _check("contains-all", "Contains all", "all of these texts stand in it", "texts", _all),
+    _check("icontains-all", "Contains all, in any case", "all of these texts stand in it, in upper or lower case",
+           "texts", _iall),
+    _check("starts-with", "Begins with", "it begins with this text (or one of these), leading white space aside",
+           "a text, or several", _starts_with),
+    _check("ends-with", "Ends with", "it ends with this text (or one of these), trailing white space aside",
+           "a text, or several", _ends_with),
+    _check("regex", "Matches a pattern", "this pattern matches somewhere in it",
+           "a regular expression of RE2's syntax", pattern),
+    _check("word-count", "Number of words", "it has this many words, split at white space",
+           "a whole number, or {min, max}", _word_count),
+    _check("length", "Number of characters", "it has this many characters", "{min, max}", _length),
+)  # fmt: skip
+"""The checks of words."""

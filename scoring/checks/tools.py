@@ -1,0 +1,152 @@
+"""Checks of tools: which were called, in which order, with which arguments, and what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from scoring.case.case import Case
+from scoring.lexical.label import label
+from scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from scoring.trace.span import Json, ToolCall
+
+from .arguments import keys, texts, whole
+from .check import CaseTest, Check, CheckError, Subject
+from .documents import schema
+from .spending import limited
+
+_UNKNOWN: Final = Unavailable("the tool calls are not known")
+_INCOMPLETE: Final = Unavailable("the trace is incomplete: what was not seen may have been called")
+_NONE: Final = NotApplicable("none of these tools was called")
+_SHOWN: Final = 5
+
+
+def _names(case: Case) -> list[str] | None:
+    return None if case.tools_used is None else [call.name for call in case.tools_used]
+
+
+def _called(value: Json) -> CaseTest:
+    wanted = texts(value)
+
+    def test(case: Case) -> Result:
+        names = _names(case)
+        if names is None:
+            return _UNKNOWN
+        missing = [name for name in wanted if name not in names]
+        if missing and not case.complete:
+            return _INCOMPLETE
+        said = f"not called: {_listed(missing)}" if missing else f"called: {_listed(wanted)}"
+        return Scored(value=float(not missing), reason=said)
+
+    return test
+
+
+def _f1(value: Json) -> CaseTest:
+    wanted = set(texts(value))
+
+    def test(case: Case) -> Result:
+        names = _names(case)
+        if names is None:
+            return _UNKNOWN
+        if not case.complete:
+            return _INCOMPLETE
+        made = set(names)
+        shared = len(made & wanted)
+        faults = [f"not called: {_listed(sorted(wanted - made))}"] if wanted - made else []
+        faults += [f"not expected: {_listed(sorted(made - wanted))}"] if made - wanted else []
+        return Scored(value=2 * shared / (len(made) + len(wanted)), reason="; ".join(faults))
+
+    return test
+
+
+def _sequence(value: Json) -> CaseTest:
+    given = {"order": value} if isinstance(value, list | str) else keys(value, ("order", "exact"))
+    order, exact = texts(given.get("order")), given.get("exact", False)
+    if not isinstance(exact, bool):
+        raise CheckError("must be true or false", "exact")
+
+    def test(case: Case) -> Result:
+        names = _names(case)
+        if names is None:
+            return _UNKNOWN
+        rest = iter(names)
+        met = 0
+        for name in order:
+            if name not in rest:  # takes from the iterator up to where it stands
+                break
+            met += 1
+        holds = tuple(names) == order if exact else met == len(order)
+        if not holds and not case.complete:
+            return _INCOMPLETE
+        missing = f"{label(order[met])} does not come after what stands before it" if met < len(order) else ""
+        return Scored(value=float(holds), reason="" if holds else missing or "other tools were called as well")
+
+    return test
+
+
+def _args(value: Json) -> CaseTest:
+    if not isinstance(value, dict) or not value:
+        raise CheckError("must be a map from names of tools to JSON Schemas")
+    faults = {name: schema(each, name) for name, each in value.items()}
+
+    def wrong(calls: Sequence[ToolCall]) -> Iterator[str]:
+        for call in calls:
+            if (fault := faults[call.name](call.arguments)) is not None:
+                yield f"{label(call.name)}: {fault}"
+
+    def test(case: Case) -> Result:
+        if case.tools_used is None:
+            return _UNKNOWN
+        calls = [call for call in case.tools_used if call.name in faults]
+        if not calls:
+            return _NONE if case.complete else _INCOMPLETE
+        found = list(wrong(calls))
+        return Scored(value=1 - len(found) / len(calls), reason="; ".join(found[:_SHOWN]))
+
+    return test
+
+
+def _max_errors(value: Json) -> CaseTest:
+    most = whole(value)
+
+    def test(case: Case) -> Result:
+        if case.tools_used is None:
+            return _UNKNOWN
+        failed = sum(call.error is not None for call in case.tools_used)
+        if failed <= most and not case.complete:
+            return Unavailable("the trace is incomplete: more calls may have failed")
+        return limited(failed, most, _UNKNOWN, "{:.0f} tool calls failed, at most {:.0f}")
+
+    return test
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(label(name) for name in names[:_SHOWN])
+
+
+def _check(  # noqa: PLR0917  # rows of a table
+    name: str, title: str, holds: str, argument: str, build: Callable[[Json], CaseTest], undefined: str, *,
+    graded: bool = False,
+) -> Check:  # fmt: skip
+    return Check(
+        name=name, title=title, holds=holds, argument=argument, build=build, subject=Subject.CASE, undefined=undefined,
+        graded=graded,
+    )  # fmt: skip
+
+
+_MISSED: Final = "the tool calls are not known, or the trace is incomplete and the missing part could decide"
+
+CHECKS: Final = (
+    _check("tool-called", "Tool called", "this tool was called (of several: all of them)", "a name, or several",
+           _called, _MISSED),
+    _check("tool-call-f1", "F1 of the tools called", "F1 of the set of tools called against this set",
+           "names", _f1, "the tool calls are not known, or the trace is incomplete", graded=True),
+    _check("tool-sequence", "Order of tools", "these tools were called in this order, others between them or not; with "
+           "`exact: true` these calls and no others", "names, or {order, exact}", _sequence, _MISSED),
+    _check("tool-args", "Arguments of tools", "the share of calls of these tools whose arguments meet their schema",
+           "a map from names of tools to JSON Schemas", _args,
+           "the tool calls are not known; not applicable where none of the tools was called", graded=True),
+    _check("max-tool-errors", "Failed tool calls", "at most so many tool calls failed", "a whole number", _max_errors,
+           _MISSED),
+)  # fmt: skip
+"""The checks of tools."""
