@@ -1,4 +1,4 @@
-"""Evidence: what verdicts quote, found again in what was said.
+"""Evidence: what verdicts quote, found again in the conversation.
 
 Reasons quote in quotation marks, and grades name turns. A quotation is looked for as written, but for case and white
 space; what does not stand there is not marked. Cost is bounded: so many quotations, of so many characters.
@@ -15,7 +15,6 @@ from scoring.lexical.facts import quotes
 from scoring.trace.span import Json
 
 from .failing_metrics import scores_of
-from .html import prose
 
 MOST = 40
 """Quotations that are looked for."""
@@ -77,6 +76,15 @@ def _turns(score: Mapping[str, object]) -> Iterator[int]:
     yield from (turn for turn in named if type(turn) is int) if isinstance(named, list | tuple) else ()
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a text. One with ``numbers`` is quoted by that evidence; ``anchor``: links to this number lead here."""
+
+    text: str
+    numbers: Sequence[int] = ()
+    anchor: int | None = None
+
+
 class Marker:
     """Marks quotations in texts, and remembers which of them it found."""
 
@@ -88,18 +96,15 @@ class Marker:
             if each.quote.strip()
         ]
 
-    def mark(self, text: str, limit: int) -> str:
-        """The text as HTML, cut to ``limit`` characters, with what is quoted of it in ``<mark>``."""
-        shown, out, done = text[:limit], [], 0
+    def mark(self, text: str, limit: int) -> list[Piece]:
+        """The text, cut to ``limit`` characters, in pieces: those that are quoted and those between."""
+        shown, pieces, done = text[:limit], [], 0
         for start, end, numbers in self._places(shown):
-            ids = "".join(f' id="evidence-{n}"' for n in numbers[:1] if n not in self.found)
+            anchor = numbers[0] if numbers[0] not in self.found else None
             self.found.update(numbers)
-            signs = ", ".join(map(str, numbers))
-            out.append(prose(shown[done:start], limit))
-            out.append(f"<mark{ids}>{prose(shown[start:end], limit)}<sup>{signs}</sup></mark>")
+            pieces += [Piece(shown[done:start]), Piece(shown[start:end], numbers, anchor)]
             done = end
-        rest = prose(shown[done:], limit)
-        return "".join(out) + rest + ("…" if len(text) > limit else "")
+        return [*pieces, Piece(shown[done:] + ("…" if len(text) > limit else ""))]
 
     def _places(self, text: str) -> list[tuple[int, int, list[int]]]:
         """Where quotations stand, in order and apart; of two that overlap the one that begins first."""

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from .html import escape
-from .workflow_diff import workflow_diff
+from .workflow_diff import WorkflowDiff, workflow_diff
 
-_SHOWN = 6
-_UNTOLD = {"unavailable": "not available", "error": "failed"}
+_MISSING = {"unavailable": "not available", "error": "failed"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingMetrics:
+    """The scores that fail, block or have no value; ``listed`` are those that ``differences`` do not show already."""
+
+    failing: Sequence[Mapping[str, object]]
+    listed: Sequence[Mapping[str, object]]
+    differences: WorkflowDiff
 
 
 def scores_of(verdict: Mapping[str, object]) -> Sequence[Mapping[str, object]]:
@@ -23,34 +31,19 @@ def value_of(score: Mapping[str, object]) -> str:
     if isinstance(value, int | float):
         return f"{value:.4g}"
     status = str(score.get("status") or "unknown")
-    return _UNTOLD.get(status, status.replace("_", " "))
+    return _MISSING.get(status, status.replace("_", " "))
 
 
-def failing_metrics(verdict: Mapping[str, object]) -> str:
-    """The metrics that fail, block or could not be told, each with its reason; the verdict's own where none does.
-
-    A workflow verdict shows what was expected beside what was seen. All texts are escaped.
-    """
+def failing_metrics(verdict: Mapping[str, object]) -> FailingMetrics:
+    """What a row of verdicts shows of one in its JSON form."""
     scores = scores_of(verdict)
     failing = [score for score in scores if _fails(score)]
-    if not failing:
-        return escape(verdict.get("reason") or "")
-    diff = workflow_diff(scores) if verdict.get("rubric") == "workflow" else ""
-    told = [score for score in failing if not (diff and score.get("metric") in ("agents", "tools", "order"))]
-    items = "".join(_item(score) for score in told[:_SHOWN])
-    more = f'<li class="soft">and {len(told) - _SHOWN} more</li>' if len(told) > _SHOWN else ""
-    return diff + (f'<ul class="metrics">{items}{more}</ul>' if items else "")
+    differences = workflow_diff(scores if verdict.get("rubric") == "workflow" else ())
+    listed = [each for each in failing if not (differences and each.get("metric") in ("agents", "tools", "order"))]
+    return FailingMetrics(failing=failing, listed=listed, differences=differences)
 
 
 def _fails(score: Mapping[str, object]) -> bool:
     if score.get("rating") in ("fail", "blocker"):
         return True
-    return bool(score.get("weight")) and score.get("status") in _UNTOLD
-
-
-def _item(score: Mapping[str, object]) -> str:
-    reason = escape(score.get("reason") or "")
-    return (
-        f'<li><span class="metric">{escape(score.get("metric") or "", limit=60)}</span> '
-        f"<b>{escape(value_of(score))}</b>{': ' if reason else ''}{reason}</li>"
-    )
+    return bool(score.get("weight")) and score.get("status") in _MISSING

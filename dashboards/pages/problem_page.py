@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from .card import card
-from .html import escape, frame
+from .rendering import render
 
 
 def problem_page(cause: str, remedy: str) -> str:
     """The page as HTML: one line of cause, one of remedy."""
-    shown = f'<div class="empty">{escape(remedy, limit=600)}</div>'
-    body = f"<header><h1>Nothing to show</h1></header>{card('problem', cause[:300], shown)}"
-    return frame("Nothing to show · sidejudge", body)
+    return render("problem.html", title="Nothing to show · sidejudge", cause=cause, remedy=remedy)

@@ -2,39 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from scoring.case.grounds import written
 from scoring.trace.span import Span
 from scoring.trace.trace import Trace
 
-from .html import escape, prose
-
 MOST = 200
 """Spans that are shown, in the order of the tree."""
 _DEEPEST = 12
 _WIDTH = 160
-_LONG = 1500
 
 
-def span_tree(trace: Trace) -> str:
-    """The tree as HTML: nested lists, as deep as a page can show. Names come from traces: all is escaped."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanRow:
+    """One span. ``opens``: its list begins here; ``closes``: so many lists end before it.
+
+    ``x`` and ``length`` are when it ran, in the units of the drawing. ``call`` is what a tool was given and gave back.
+    """
+
+    span: Span
+    name: str
+    opens: bool
+    closes: int
+    took: str
+    x: float
+    length: float
+    call: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanTree:
+    """The rows in the order of the tree; ``depth`` lists are open at their end, ``more`` spans are left out."""
+
+    rows: Sequence[SpanRow]
+    depth: int
+    count: int
+    more: int
+    width: int = _WIDTH
+
+
+def span_tree(trace: Trace) -> SpanTree | None:
+    """The tree, as deep as a page can show; None without a span."""
+    if not trace.spans:
+        return None
     begin = min(span.start_ns for span in trace.spans)
-    length = max(max(span.end_ns for span in trace.spans) - begin, 1)
-    lines: list[str] = []
+    whole = max(max(span.end_ns for span in trace.spans) - begin, 1)
+    rows: list[SpanRow] = []
     depth = 0
-    for shown, (span, level) in enumerate(_walk(trace)):
-        if shown == MOST:
+    for span, level in _walk(trace):
+        if len(rows) == MOST:
             break
-        while depth > level:
-            lines.append("</li></ul>")
-            depth -= 1
-        lines.append("<ul>" if depth < level else "</li>")
+        x = min(_WIDTH - 2.0, (span.start_ns - begin) / whole * _WIDTH)
+        rows.append(
+            SpanRow(
+                span=span, name=_name(span), opens=depth < level, closes=max(0, depth - level), took=_took(span), x=x,
+                length=min(_WIDTH - x, max(2.0, (span.end_ns - span.start_ns) / whole * _WIDTH)), call=_call(span),
+            )
+        )  # fmt: skip
         depth = level
-        lines.append(f"<li>{_line(span, begin, length)}")
-    lines.append("</li></ul>" * depth)
-    more = f'<p class="rest">{len(trace.spans) - MOST:,} more spans</p>' if len(trace.spans) > MOST else ""
-    return f'<div class="spans">{"".join(lines)}</div>{more}'
+    return SpanTree(rows=rows, depth=depth, count=len(trace.spans), more=max(0, len(trace.spans) - MOST))
 
 
 def _walk(trace: Trace) -> Iterator[tuple[Span, int]]:
@@ -51,48 +79,19 @@ def _walk(trace: Trace) -> Iterator[tuple[Span, int]]:
     yield from ((span, 1) for span in trace.spans if span.span_id not in seen)
 
 
-def _line(span: Span, begin: int, length: int) -> str:
-    error = f'<div class="error">{escape(span.error)}</div>' if span.error else ""
-    model = f' <span class="soft">{escape(span.model, limit=60)}</span>' if span.model else ""
-    return (
-        f'<div class="span"><span class="kind">{span.kind.value}</span>'
-        f'<span class="name">{escape(_name(span), limit=80)}{model}</span>'
-        f'<span class="number">{_milliseconds(span)}</span>{_bar(span, begin, length)}</div>'
-        f"{error}{_call(span)}"
-    )
-
-
 def _name(span: Span) -> str:
-    """The name of the span, with the tool's or the agent's where it says something else."""
+    """The name of the span, with the tool's or the agent's where that is another."""
     of = span.tool.name if span.tool is not None else span.agent
     return span.name if not of or of in span.name else f"{span.name} · {of}"
 
 
-def _call(span: Span) -> str:
-    """What a tool was given and what it gave back, folded away."""
-    tool = span.tool
-    if tool is None:
-        return ""
-    told = [
-        (name, value)
-        for name, value in (("arguments", tool.arguments), ("result", tool.result), ("error", tool.error))
-        if value is not None
-    ]
-    shown = "".join(f"<dt>{name}</dt><dd><pre>{prose(written(value), _LONG)}</pre></dd>" for name, value in told)
-    return f'<details><summary>arguments and result</summary><dl class="call">{shown}</dl></details>' if shown else ""
+def _call(span: Span) -> list[tuple[str, str]]:
+    if (tool := span.tool) is None:
+        return []
+    fields = (("arguments", tool.arguments), ("result", tool.result), ("error", tool.error))
+    return [(name, written(value)) for name, value in fields if value is not None]
 
 
-def _milliseconds(span: Span) -> str:
+def _took(span: Span) -> str:
     took = (span.end_ns - span.start_ns) / 1e6
     return f"{took:,.0f} ms" if took >= 10 else f"{took:.2g} ms"
-
-
-def _bar(span: Span, begin: int, length: int) -> str:
-    x = min(_WIDTH - 2.0, (span.start_ns - begin) / length * _WIDTH)
-    width = min(_WIDTH - x, max(2.0, (span.end_ns - span.start_ns) / length * _WIDTH))
-    style = "critical" if span.error else "bar"
-    return (
-        f'<svg class="wait" viewBox="0 0 {_WIDTH} 10" aria-hidden="true">'
-        f'<rect class="track" x="0" y="4" width="{_WIDTH}" height="2"/>'
-        f'<rect class="{style}" x="{x:.1f}" y="1" width="{width:.1f}" height="8" rx="2"/></svg>'
-    )

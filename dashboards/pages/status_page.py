@@ -1,9 +1,9 @@
-"""Status page: what stands where, on one page that needs nothing but a browser."""
+"""Status page: where every service stands, on one page that needs nothing but a browser."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from scoring.alerts.board import Posted
@@ -16,29 +16,29 @@ from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Policy, Status
 from scoring.status.trend import Trend
 
-from .agreement_card import agreement_card
-from .alerts_card import alerts_card
-from .anomalies_card import ShownAnomaly, suspicions_card
-from .card import card
-from .export_card import export_card
-from .html import escape, frame
-from .instants import age, stamp
-from .judge_card import judge_card
-from .late_references_card import belated_card
-from .outcomes_card import ledger_card
-from .pills import NAMES, status_pill
-from .pull_card import pull_card
-from .services_card import standings_card
-from .traffic_card import traffic_card
-from .verdict_rows import verdict_table
+from .rendering import render
+from .trend import trend_drawing
 
 REFRESH_S = 10
+MOST = 100
+"""Services on the page, the worst first."""
+_ORDER = (Status.CRITICAL, Status.WARNING, Status.HEALTHY, Status.INSUFFICIENT_DATA)
 _ICONS = {
-    Status.HEALTHY: "#1a7f4b",
-    Status.WARNING: "#d98200",
-    Status.CRITICAL: "#c22b32",
-    Status.INSUFFICIENT_DATA: "#626c7c",
+    Status.HEALTHY: "1a7f4b",
+    Status.WARNING: "d98200",
+    Status.CRITICAL: "c22b32",
+    Status.INSUFFICIENT_DATA: "626c7c",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownAnomaly:
+    """An anomaly as it is shown: a few words, one line of cause, one of remedy; ``service`` None: all of them."""
+
+    kind: str
+    service: str | None
+    cause: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class StatusPage:
     """
 
     overall: Status
-    standings: Sequence[ServiceStatus]
+    services: Sequence[ServiceStatus]
     policy: Policy
     window_s: float
     seen: int
@@ -65,9 +65,9 @@ class StatusPage:
     judge: JudgeSnapshot | None = None
     agreement: AgreementSnapshot | None = None
     pull: PullSnapshot | None = None
-    belated: LateReferenceSnapshot | None = None
+    late: LateReferenceSnapshot | None = None
     exports: Sequence[ExportSnapshot] = ()
-    suspected: Sequence[ShownAnomaly] = ()
+    anomalies: Sequence[ShownAnomaly] = ()
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None
     alerts: Sequence[Posted] = ()
@@ -75,52 +75,22 @@ class StatusPage:
 
 def status_page(page: StatusPage) -> str:
     """The page as HTML. Every value is escaped: names of services and reasons come from traces."""
-    sections = (
-        _head(page), _tiles(page), alerts_card(page.alerts, page.now_ns), suspicions_card(page.suspected),
-        standings_card(page.standings, page.policy, page.window_s, page.trends), _failures(page),
-        judge_card(page.judge), agreement_card(page.agreement, page.now_ns), pull_card(page.pull, page.now_ns),
-        belated_card(page.belated, page.now_ns), export_card(page.exports, page.now_ns / 1e9),
-        ledger_card(page.seen, page.open, page.ended), traffic_card(page.receiving, page.forwarding), _links(page),
+    values = {each.name: getattr(page, each.name) for each in fields(page)}
+    ordered = sorted(page.services, key=_worst_first)
+    services = [
+        (each, trend_drawing(page.trends.get((each.service, each.environment, each.rubric)), each.thresholds))
+        for each in ordered[:MOST]
+    ]
+    return render(
+        "status.html",
+        **{
+            **values, "services": services, "more_services": max(0, len(ordered) - MOST),
+            "own_thresholds": any(each.thresholds != page.policy.thresholds for each in ordered),
+            "title": f"{page.overall.value.replace('_', ' ')} · sidejudge", "here": "/", "refresh_s": REFRESH_S,
+            "icon": _ICONS[page.overall],
+        },
     )  # fmt: skip
-    title = f"{NAMES[page.overall]} · sidejudge"
-    return frame(title, "\n".join(filter(None, sections)), here="/", refresh_s=REFRESH_S, icon=_ICONS[page.overall])
 
 
-def _head(page: StatusPage) -> str:
-    return (
-        f'<header id="head"><h1>Status</h1>{status_pill(page.overall)}<span class="soft" id="as-of">as of '
-        f"{stamp(page.now_ns)}<noscript> · reloads every {REFRESH_S} s</noscript></span></header>"
-    )
-
-
-def _tiles(page: StatusPage) -> str:
-    tiles = (
-        (f"{page.seen:,}", "traces seen"),
-        (f"{page.ended.get('scored', 0):,}", "traces scored"),
-        (f"{page.open:,}", "traces open"),
-        (f"{page.sampling_rate:.4g}", "base sampling rate"),
-    )
-    shown = "".join(f'<div class="tile"><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>' for value, name in tiles)
-    up = f'<div class="tile"><dd>{age(page.started_ns, page.now_ns, ago=False)}</dd><dt>up</dt></div>'
-    return f'<dl class="tiles" id="tiles">{shown}{up}</dl>'
-
-
-def _failures(page: StatusPage) -> str:
-    if not page.failures:
-        return ""
-    shown = verdict_table(page.failures, page.now_ns, "The latest failed verdicts, newest first")
-    return card("failures", "Latest failures", shown, note='<a href="/verdicts?passed=false">all failed verdicts</a>')
-
-
-def _links(page: StatusPage) -> str:
-    links = (
-        ("/v1/status", "status as JSON"),
-        ("/v1/alerts", "alerts"),
-        ("/v1/verdicts", "verdicts"),
-        ("/metrics", "metrics"),
-    )
-    shown = "".join(f'<a href="{path}">{name}</a>' for path, name in links)
-    return (
-        f'<div id="foot"><nav aria-label="For programs">{shown}</nav><p class="soft">version {escape(page.version)} · '
-        f'<a href="/configuration">configuration {escape(page.fingerprint)}</a></p></div>'
-    )
+def _worst_first(standing: ServiceStatus) -> tuple[int, int]:
+    return _ORDER.index(standing.appraisal.status), -standing.estimate.n if standing.estimate else 0

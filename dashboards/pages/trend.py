@@ -6,38 +6,64 @@ neighbours only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from scoring.statistics.estimate import Estimate
 from scoring.status.status import Thresholds
 from scoring.status.trend import Trend
 
-from .html import duration
+from .rendering import duration
 
 _WIDTH, _HEIGHT, _PAD = 168, 44, 4
 _LEAST_SPAN = 0.3
 """The scale reaches from 1 down to the least that is shown, but never less far than this."""
 
 
-def trend_drawing(trend: Trend | None, thresholds: Thresholds) -> str:
-    """The drawing as SVG with a title that says it in words; a dash where there is no verdict at all."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendPiece:
+    """Neighbours: ``line`` goes through the ratios, ``outline`` around their bounds; the last point and its bounds."""
+
+    outline: Sequence[str]
+    line: Sequence[str]
+    x: str
+    y: str
+    high: str
+    low: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendDrawing:
+    """A trend in the units of its drawing. ``bands`` are (style, y, height), ``thin`` where too little is known."""
+
+    words: str
+    bands: Sequence[tuple[str, str, str]]
+    pieces: Sequence[TrendPiece]
+    thin: Sequence[str]
+    width: int = _WIDTH
+    height: int = _HEIGHT
+    left: int = _PAD
+    right: int = _WIDTH - _PAD
+
+
+def trend_drawing(trend: Trend | None, thresholds: Thresholds) -> TrendDrawing | None:
+    """The drawing, with words that say the same; None where there is no verdict at all."""
     if trend is None or not any(trend.estimates):
-        return "–"
-    told = trend.told()
-    lowest = min([thresholds.critical, 1 - _LEAST_SPAN, *(each.lower for each in told if each is not None)])
-    scale = _Scale(len(told), lowest)
-    pieces = [
-        list(piece) for known, piece in groupby(enumerate(told), lambda item: item[1] is not None) if known
-    ]  # fmt: skip
-    drawn = "".join(_piece([(at, each) for at, each in piece if each is not None], scale) for piece in pieces)
-    thin = "".join(
-        f'<line class="thin" x1="{scale.x(at)}" x2="{scale.x(at)}" y1="{_HEIGHT - 4}" y2="{_HEIGHT - 1}"/>'
-        for at, (each, all_there_is) in enumerate(zip(told, trend.estimates, strict=True))
-        if each is None and all_there_is is not None
-    )
-    return (
-        f'<svg class="trend" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"><title>{_words(trend, told)}</title>'
-        f"{_bands(scale, thresholds)}{drawn}{thin}</svg>"
+        return None
+    known = trend.told()
+    lowest = min([thresholds.critical, 1 - _LEAST_SPAN, *(each.lower for each in known if each is not None)])
+    scale = _Scale(len(known), lowest)
+    runs = [list(run) for is_known, run in groupby(enumerate(known), lambda item: item[1] is not None) if is_known]
+    return TrendDrawing(
+        words=_words(trend, known),
+        bands=_bands(scale, thresholds),
+        pieces=[_piece([(at, each) for at, each in run if each is not None], scale) for run in runs],
+        thin=[
+            scale.x(at)
+            for at, (each, all_there_is) in enumerate(zip(known, trend.estimates, strict=True))
+            if each is None and all_there_is is not None
+        ],
     )
 
 
@@ -54,40 +80,30 @@ class _Scale:
         return f"{_PAD + (1 - ratio) / (1 - self._lowest) * (_HEIGHT - 2 * _PAD - 4):.1f}"
 
 
-def _bands(scale: _Scale, thresholds: Thresholds) -> str:
-    """Below the warning threshold and below the critical one; the lines between."""
-    top, bottom = scale.y(thresholds.warning), _HEIGHT - 4
-    middle = scale.y(thresholds.critical)
-    inner = _WIDTH - 2 * _PAD
-    heights = float(middle) - float(top), max(0.0, bottom - float(middle))
-    return (
-        f'<rect class="band warning" x="{_PAD}" y="{top}" width="{inner}" height="{heights[0]:.1f}"/>'
-        f'<rect class="band critical" x="{_PAD}" y="{middle}" width="{inner}" height="{heights[1]:.1f}"/>'
-        + "".join(f'<line class="mark" x1="{_PAD}" x2="{_WIDTH - _PAD}" y1="{y}" y2="{y}"/>' for y in (top, middle))
-    )
+def _bands(scale: _Scale, thresholds: Thresholds) -> list[tuple[str, str, str]]:
+    """Below the warning threshold and below the critical one."""
+    top, middle = scale.y(thresholds.warning), scale.y(thresholds.critical)
+    below = max(0.0, _HEIGHT - 4 - float(middle))
+    return [("warning", top, f"{float(middle) - float(top):.1f}"), ("critical", middle, f"{below:.1f}")]
 
 
-def _piece(points: list[tuple[int, Estimate]], scale: _Scale) -> str:
-    """Neighbours: a band between the bounds, a line, and a point where it ends."""
+def _piece(points: list[tuple[int, Estimate]], scale: _Scale) -> TrendPiece:
+    at, last = points[-1]
     upper = [f"{scale.x(at)},{scale.y(each.upper)}" for at, each in points]
     lower = [f"{scale.x(at)},{scale.y(each.lower)}" for at, each in reversed(points)]
-    line = " ".join(f"{scale.x(at)},{scale.y(each.pass_ratio)}" for at, each in points)
-    at, last = points[-1]
-    x = scale.x(at)
-    bounds = (
-        f'<polygon class="span" points="{" ".join(upper + lower)}"/><polyline class="line" points="{line}"/>'
-        if len(points) > 1
-        else f'<line class="bar" x1="{x}" x2="{x}" y1="{scale.y(last.upper)}" y2="{scale.y(last.lower)}"/>'
-    )
-    return f'{bounds}<circle class="point" cx="{x}" cy="{scale.y(last.pass_ratio)}" r="2.2"/>'
+    return TrendPiece(
+        outline=upper + lower,
+        line=[f"{scale.x(at)},{scale.y(each.pass_ratio)}" for at, each in points],
+        x=scale.x(at), y=scale.y(last.pass_ratio), high=scale.y(last.upper), low=scale.y(last.lower),
+    )  # fmt: skip
 
 
-def _words(trend: Trend, told: list[Estimate | None]) -> str:
-    ratios = [each.pass_ratio for each in told if each is not None]
-    span = f"last {duration(trend.step_ns * len(told) / 1e9)} in steps of {duration(trend.step_ns / 1e9)}"
+def _words(trend: Trend, known: list[Estimate | None]) -> str:
+    ratios = [each.pass_ratio for each in known if each is not None]
+    span = f"last {duration(trend.step_ns * len(known) / 1e9)} in steps of {duration(trend.step_ns / 1e9)}"
     if not ratios:
         return f"{span}: too few verdicts in each to tell"
-    gaps = len(told) - len(ratios)
-    without = f"; {gaps} of {len(told)} without enough verdicts" if gaps else ""
+    gaps = len(known) - len(ratios)
+    without = f"; {gaps} of {len(known)} without enough verdicts" if gaps else ""
     ends = f"from {ratios[0]:.1%} to {ratios[-1]:.1%}"
     return f"{span}: {ends}, lowest {min(ratios):.1%}, highest {max(ratios):.1%}{without}"

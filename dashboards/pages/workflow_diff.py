@@ -3,49 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-
-from .html import escape
+from dataclasses import dataclass
 
 _MOST = 30
 _SIDES = ("agents", "tools")
+_ORDERS = (("expected order", "expected"), ("called in", "called"))
 _KINDS = (("included", "had", "✓", "as expected"), ("missing", "missing", "−", "expected, not called"),
           ("unexpected", "extra", "+", "called, not expected"))  # fmt: skip
 
 
-def workflow_diff(scores: Iterable[Mapping[str, object]]) -> str:
-    """The agents and tools of a ``workflow`` verdict's scores, those that went well included; empty without any.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowDiff:
+    """``sides`` are (agents or tools, calls), a call is (style, sign, meaning, name); ``orders`` are (title, names)."""
 
-    What each sign means stands beside it in words. Where an order was expected and broken, both orders are shown.
+    sides: Sequence[tuple[str, Sequence[tuple[str, str, str, object]]]]
+    orders: Sequence[tuple[str, Sequence[object]]]
+
+    def __bool__(self) -> bool:
+        return bool(self.sides or self.orders)
+
+
+def workflow_diff(scores: Iterable[Mapping[str, object]]) -> WorkflowDiff:
+    """The agents and tools of a ``workflow`` verdict's scores, those that went well included.
+
+    Where an order was expected and broken, both orders are shown.
     """
-    shown = ""
+    sides, orders = [], []
     for score in scores:
         details = score.get("details")
         if not isinstance(details, Mapping):
             continue
         if score.get("metric") in _SIDES:
-            shown += _side(str(score["metric"]), details)
+            calls = [
+                (style, sign, meaning, name)
+                for kind, style, sign, meaning in _KINDS
+                for name in _names(details.get(kind))
+            ]
+            sides += [(str(score["metric"]), calls)] if calls else []
         elif score.get("metric") == "order" and score.get("value") == 0:
-            shown += _order(details)
-    return f'<div class="diff">{shown}</div>' if shown else ""
+            orders += [
+                ("expected order", _names(details.get("expected"))),
+                ("called in", _names(details.get("called"))),
+            ]
+    return WorkflowDiff(sides=sides, orders=orders)
 
 
-def _side(name: str, details: Mapping[str, object]) -> str:
-    items = "".join(
-        f'<li class="{style}"><span class="sign" aria-hidden="true">{sign}</span> {escape(each, limit=60)} '
-        f'<span class="{"unseen" if style == "had" else "said"}">{said}</span></li>'
-        for kind, style, sign, said in _KINDS
-        for each in _names(details.get(kind))
-    )
-    return f'<div><span class="side">{name}</span><ul>{items}</ul></div>' if items else ""
-
-
-def _order(details: Mapping[str, object]) -> str:
-    def row(title: str, names: Sequence[object]) -> str:
-        steps = " → ".join(escape(each, limit=60) for each in names) or "nothing"
-        return f'<div><span class="side">{title}</span><span class="steps">{steps}</span></div>'
-
-    return row("expected order", _names(details.get("expected"))) + row("called in", _names(details.get("called")))
-
-
-def _names(said: object) -> Sequence[object]:
-    return said[:_MOST] if isinstance(said, list | tuple) else ()
+def _names(value: object) -> Sequence[object]:
+    return value[:_MOST] if isinstance(value, list | tuple) else ()

@@ -41,11 +41,6 @@ def markdown(card: Scorecard, *, aligned: bool = False) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def template_row(row: ScorecardRow, models: int) -> str:
-    """The row as the seed's template has it, with nothing filled in."""
-    return _row(row, [""] * models, models)
-
-
 def inert(text: str) -> str:
     """Foreign text on one line, cut, with nothing in it that Markdown, HTML or a terminal would act upon."""
     text = "".join(c if c.isprintable() else " " for c in label(text, _MAX_NOTE))

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dashboards.pages.html import security_policy
+from dashboards.pages.rendering import security_policy
 
 
 class ProblemError(Exception):

@@ -13,13 +13,12 @@ from typing import Annotated, Protocol, cast, get_args
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from dashboards.pages.anomalies_card import ShownAnomaly
 from dashboards.pages.api_page import api_page
 from dashboards.pages.configuration_page import ConfigurationPage, configuration_page
-from dashboards.pages.instants import undated
 from dashboards.pages.problem_page import problem_page
-from dashboards.pages.status_page import StatusPage, status_page
-from dashboards.pages.trace_page import TracePage, story_page
+from dashboards.pages.rendering import undated
+from dashboards.pages.status_page import ShownAnomaly, StatusPage, status_page
+from dashboards.pages.trace_page import TracePage, trace_page
 from dashboards.pages.verdicts_page import VerdictsPage, verdicts_page
 from monitor.alerting.observation import Key
 from scoring.rubrics import RUBRICS
@@ -117,19 +116,19 @@ def _stories(app: FastAPI, view: PagesView) -> None:
         except ProblemError as problem:
             return _refused(problem)
         # in a thread: a trace may say a great deal, and nobody else is to wait for it
-        return _live(await asyncio.to_thread(story_page, found), found.now_ns, request)
+        return _live(await asyncio.to_thread(trace_page, found), found.now_ns, request)
 
 
 def _status(report: MonitorReport, failed: VerdictPage, trends: Mapping[Key, Trend]) -> StatusPage:
     return StatusPage(
-        overall=report.overall, standings=report.standings, policy=report.policy,
+        overall=report.overall, services=report.standings, policy=report.policy,
         window_s=report.window_ns / 1e9, seen=report.seen, open=report.open, ended=report.ended,
         sampling_rate=report.sampling_rate, version=report.version, fingerprint=report.fingerprint,
         now_ns=report.now_ns, started_ns=report.started_ns, failures=failed.verdicts,
         trends={(key.service, key.environment, key.rubric): each for key, each in trends.items()},
-        judge=report.judge, agreement=report.agreement, pull=report.pull, belated=report.belated,
+        judge=report.judge, agreement=report.agreement, pull=report.pull, late=report.belated,
         exports=report.exports,
-        suspected=[
+        anomalies=[
             ShownAnomaly(kind=each.kind.value, service=each.service, cause=each.cause, remedy=each.remedy)
             for each in report.suspicions
         ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -36,10 +35,6 @@ class TestSet:
         Equality is Python's, as in the seed: ``1`` equals ``1.0`` and true. Without criteria: all tests.
         """
         return [test for test in self.tests if all(test.get(key) == value for key, value in criteria.items())]
-
-    def complexity_distribution(self) -> dict[str, int]:
-        """How many tests there are of each complexity, in order of first appearance."""
-        return dict(Counter(complexity_of(test) for test in self.tests))
 
 
 def tags_of(test: Mapping[str, Json]) -> list[str]:

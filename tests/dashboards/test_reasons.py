@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from dashboards.pages.failing_metrics import failing_metrics
-from dashboards.pages.verdict_rows import elsewhere, verdict_table
-from dashboards.pages.workflow_diff import workflow_diff
+from dashboards.pages import workflow_diff as differences
+from tests.dashboards.pages.rendered import macro
 
 HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def workflow_diff(scores: list[dict]) -> str:
+    return macro("verdicts.html", "workflow_diff", differences.workflow_diff(scores))
+
+
+def failing_metrics(verdict: dict) -> str:
+    return macro("verdicts.html", "failing_metrics", verdict)
+
+
+def elsewhere(url: str | None) -> str:
+    return macro("components.html", "elsewhere", url)
 
 
 def score(metric, value=0.0, rating="fail", **more) -> dict:
@@ -87,6 +98,8 @@ def test_only_addresses_of_the_web_become_links():
 
 
 def test_a_session_stands_under_the_id_of_its_case():
-    shown = verdict_table([{"trace_id": None, "case_id": "ab" * 16, "passed": None}], 0, "all")
+    shown = macro(
+        "verdicts.html", "verdict_table", [{"trace_id": None, "case_id": "ab" * 16, "passed": None}], 0, "all"
+    )
     assert f'href="/traces/{"ab" * 16}"' in shown
     assert "incomplete" in shown

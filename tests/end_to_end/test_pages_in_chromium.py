@@ -181,7 +181,7 @@ def test_ten_thousand_verdicts_are_told_a_page_at_a_time(monitor: Running, brows
 def test_the_trend_shows_where_it_went_and_a_gap_where_too_little_is_known(monitor: Running, browser: Browser) -> None:
     browser.look()
     browser.open(monitor.api + "/")
-    row = "[...document.querySelectorAll('#standings tbody tr')].find((e) => e.textContent.includes('shop-0'))"
+    row = "[...document.querySelectorAll('#services tbody tr')].find((e) => e.textContent.includes('shop-0'))"
     title = browser.ask(f"{row}.querySelector('svg.trend title').textContent")
     assert re.fullmatch(
         r"last 1 d in steps of 1 h: from 9\d\.\d% to \d\d\.\d%, lowest \d\d\.\d%, highest \d+\.\d%; \d of 24 .*", title
@@ -355,4 +355,4 @@ def test_when_the_monitor_is_gone_the_page_says_that_it_is_old(
     monitor.stop()
     browser.ask("document.dispatchEvent(new Event('visibilitychange'))")
     browser.until("document.querySelector('.live').dataset.state === 'lost'")
-    assert "Pass ratio" in browser.ask("document.body.innerText")
+    assert "Services" in browser.ask("document.body.innerText")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dashboards.pages.agreement_card import agreement_card
 from scoring.result.result import Unavailable
 from scoring.runs.calibrated import Calibrated, ErrorRate
 from scoring.statistics.agreement import Confusion, Kappa
 from scoring.status.agreement_snapshot import AgreementSnapshot, AnnotationQueueSnapshot
+from tests.dashboards.pages.rendered import card
 
 HOSTILE = "<script>alert(1)</script>"
 NOW = 1_790_000_000 * 10**9
@@ -28,11 +28,11 @@ AGREEMENT = AgreementSnapshot(
 
 
 def test_where_nothing_is_read_there_is_no_card():
-    assert agreement_card(None, NOW) == ""
+    assert card("agreement", agreement=None) == ""
 
 
 def test_agreement_is_told_with_its_intervals_and_the_verdict_itself_first():
-    shown = agreement_card(AGREEMENT, NOW)
+    shown = card("agreement", agreement=AGREEMENT, now_ns=NOW)
     for said in (
         "87.5%", "80.0% – 92.0%", "0.71", "0.58 – 0.84", "1 min 30 s ago", "3, 2 of which had passed",
         "passed over, no verdict", "not found", "the hour is full",
@@ -44,7 +44,7 @@ def test_agreement_is_told_with_its_intervals_and_the_verdict_itself_first():
 
 
 def test_why_labels_cannot_be_read_is_said_and_without_labels_there_is_no_figure():
-    shown = agreement_card(AgreementSnapshot(source="Langfuse", reason=HOSTILE), NOW)
+    shown = card("agreement", agreement=AgreementSnapshot(source="Langfuse", reason=HOSTILE))
     assert "not read yet" in shown
     assert "No label" in shown
     assert "%" not in shown

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dashboards.pages.alerts_card import alerts_card
 from scoring.alerts.board import Posted, in_order
 from scoring.alerts.conditions import conditions
 from scoring.alerts.declaration import Declaration
 from scoring.alerts.finding import AlertFinding
 from scoring.alerts.lifecycle import Alert, Stage
+from tests.dashboards.pages.rendered import card
 
 CRITICAL, WARNING, CHANGE, *_ = conditions(Declaration())
 MINUTE_NS = 60 * 10**9
@@ -23,28 +23,32 @@ def posted(condition=CRITICAL, stage=Stage.FIRING, *, muted=False, service="shop
 
 
 def test_without_an_alert_there_is_no_section():
-    assert alerts_card([], 0) == ""
+    assert card("alerts", alerts=[], now_ns=0) == ""
 
 
 def test_an_alert_says_what_where_since_when_and_why():
-    card = alerts_card([posted(changed_ns=5 * MINUTE_NS), posted(WARNING, muted=True)], 90 * MINUTE_NS)
-    for shown in (
+    shown = card(
+        "alerts", alerts=[posted(changed_ns=5 * MINUTE_NS), posted(WARNING, muted=True)], now_ns=90 * MINUTE_NS
+    )
+    for text in (
         "Too few traces pass", "shop · prod · qa", "1 h 30 min", "pass ratio 0.5", ">1 h 25 min ago</time>",
         '<span class="pill critical">critical</span>', "firing, muted", "2 of 2 firing",
         "runbook <code>pass-rate-critical</code>",
     ):  # fmt: skip
-        assert shown in card, shown
+        assert text in shown, text
 
 
 def test_what_cannot_be_told_any_more_is_said():
-    assert "cannot be told now" in alerts_card([posted(stage=Stage.UNKNOWN)], MINUTE_NS)
+    assert "unknown for" in card("alerts", alerts=[posted(stage=Stage.UNKNOWN)], now_ns=MINUTE_NS)
 
 
 def test_nothing_from_a_trace_can_be_markup():
-    card = alerts_card([posted(service="<script>alert(1)</script>", said='"><img src=x onerror=alert(1)>')], 0)
-    assert "<script" not in card
-    assert "<img" not in card
-    assert "&lt;script&gt;" in card
+    shown = card(
+        "alerts", alerts=[posted(service="<script>alert(1)</script>", said='"><img src=x onerror=alert(1)>')], now_ns=0
+    )
+    assert "<script" not in shown
+    assert "<img" not in shown
+    assert "&lt;script&gt;" in shown
 
 
 def test_what_matters_most_comes_first():
@@ -55,5 +59,5 @@ def test_what_matters_most_comes_first():
 
 
 def test_an_alert_about_a_service_links_to_its_failed_verdicts():
-    card = alerts_card([posted(service="a&b")], 0)
-    assert 'href="/verdicts?service=a%26b&amp;environment=prod&amp;rubric=qa&amp;passed=false"' in card
+    shown = card("alerts", alerts=[posted(service="a&b")], now_ns=0)
+    assert 'href="/verdicts?service=a%26b&amp;environment=prod&amp;rubric=qa&amp;passed=false"' in shown

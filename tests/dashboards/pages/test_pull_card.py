@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dashboards.pages.pull_card import pull_card
 from scoring.status.pull_snapshot import PullSnapshot
+from tests.dashboards.pages.rendered import card
 
 HOSTILE = "<script>alert(1)</script>"
 NOW = 1_790_000_000 * 10**9
 
 
 def test_where_nothing_is_read_there_is_no_card():
-    assert pull_card(None, NOW) == ""
+    assert card("pull", pull=None) == ""
 
 
 def test_the_pull_says_how_far_it_has_come_and_why_it_rests():
@@ -18,7 +18,7 @@ def test_the_pull_says_how_far_it_has_come_and_why_it_rests():
         state="stopped", reason=HOSTILE, server="Langfuse 3", project="P", reads="legacy", pending=4, lag_s=90.0,
         read_s=NOW / 1e9 - 60, rows=1234, taken=56, errors=(("timeout", 2), ("refused", 0)),
     )  # fmt: skip
-    shown = pull_card(pull, NOW)
+    shown = card("pull", pull=pull, now_ns=NOW)
     for said in ('class="pill critical">stopped', "1,234", "56", "1 min 30 s", "1 min ago", "ended early, timeout"):
         assert said in shown, said
     assert "refused" not in shown

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.pages.html import escape, frame, security_policy
+from dashboards.pages.rendering import clip, render, security_policy
 from dashboards.pages.status_page import StatusPage, status_page
 from scoring.statistics.estimate import estimate
 from scoring.status.service_status import ServiceStatus
@@ -17,7 +17,6 @@ from scoring.status.status import Policy, Status, appraise
 
 NOW = 1_790_000_000 * 10**9
 VOID = {"meta", "link", "br", "line", "rect", "circle", "polygon", "polyline", "input"}
-OPTIONAL_END = {"td"}
 
 
 class Outline(HTMLParser):
@@ -31,7 +30,7 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
-        if tag not in VOID | OPTIONAL_END:
+        if tag not in VOID:
             self.open.append(tag)
         for name, value in attrs:
             assert not name.startswith("on"), (tag, name)
@@ -58,7 +57,7 @@ def standing(service="shop", environment="prod", rubric="qa", passes=20, failure
 
 def page(*standings: ServiceStatus, failures=(), **changes) -> str:
     fields = {
-        "overall": Status.WARNING, "standings": standings, "policy": Policy(), "window_s": 3600.0, "seen": 12345,
+        "overall": Status.WARNING, "services": standings, "policy": Policy(), "window_s": 3600.0, "seen": 12345,
         "open": 3, "ended": {"scored": 12, "sampled_out": 12330}, "sampling_rate": 0.01, "version": "1.2.3",
         "fingerprint": "0123456789ab", "now_ns": NOW, "started_ns": NOW - 93_784 * 10**9, "failures": failures,
     }  # fmt: skip
@@ -130,7 +129,7 @@ def test_no_text_from_a_trace_can_add_a_tag_an_attribute_or_a_link(service, envi
 
 @given(st.text(alphabet=st.characters(), max_size=500))
 def test_escaped_text_is_short_inert_and_on_one_line(text):
-    escaped = escape(text)
+    escaped = clip(text)
     assert not set(escaped) & set("<>\"'\n\r")
     escaped.encode()
     assert len(escaped) <= 300 * len("&quot;")
@@ -138,4 +137,4 @@ def test_escaped_text_is_short_inert_and_on_one_line(text):
 
 @pytest.mark.parametrize(("refresh", "present"), [(10, True), (None, False)])
 def test_a_page_reloads_itself_only_when_asked_to(refresh, present):
-    assert ('http-equiv="refresh"' in frame("t", "", refresh_s=refresh)) is present
+    assert ('http-equiv="refresh"' in render("page.html", title="t", refresh_s=refresh)) is present

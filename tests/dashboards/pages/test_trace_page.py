@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboards.pages.span_tree import MOST, span_tree
-from dashboards.pages.trace_page import TracePage, story_page
-from dashboards.pages.transcript import MOST_SAID, MOST_TURNS
+from dashboards.pages.rendering import render
+from dashboards.pages.span_tree import MOST
+from dashboards.pages.span_tree import span_tree as tree_of
+from dashboards.pages.trace_page import TracePage, trace_page
+from dashboards.pages.transcript import MOST_CHARACTERS, MOST_TURNS
 from scoring.case.case import Case, Utterance
 from scoring.trace.span import Span, SpanKind, ToolCall
 from scoring.trace.trace import Trace
@@ -30,6 +32,10 @@ def traced(*spans: Span) -> Trace:
     return Trace.of(TRACE, spans, "root_ended")
 
 
+def span_tree(trace: Trace) -> str:
+    return render("spans.html", tree=tree_of(trace))
+
+
 def verdict(**more) -> dict:
     return {
         "rubric": "agent", "rubric_version": "agent@1", "passed": False, "composite": 0.4, "pass_mark": 0.7,
@@ -44,7 +50,7 @@ def verdict(**more) -> dict:
 
 def page(**more) -> str:
     story = {"trace_id": TRACE, "name": "support", "reason": "scored", "verdicts": [verdict()], **more.pop("story", {})}
-    return story_page(TracePage(**{"story": story, "happened": ["it ended"], "now_ns": NOW, **more}))
+    return trace_page(TracePage(**{"story": story, "happened": ["it ended"], "now_ns": NOW, **more}))
 
 
 CASE = Case(case_id="1", model_output="sorry", transcript=(Utterance("Refund?", "user"), Utterance("No way!", "agent")))
@@ -100,7 +106,7 @@ def test_the_tree_stands_as_spans_called_each_other():
 def test_a_tools_call_is_folded_below_its_span():
     shown = span_tree(traced(span(1, tool=ToolCall(name="find", arguments={"q": "<b>"}, result="42"))))
     assert "step 1 · find" in shown
-    assert "{&quot;q&quot;: &quot;&lt;b&gt;&quot;}" in shown
+    assert "{&#34;q&#34;: &#34;&lt;b&gt;&#34;}" in shown
 
 
 def test_cycles_orphans_and_thousands_of_spans_are_shown_as_far_as_a_page_can():
@@ -149,7 +155,7 @@ def test_a_very_long_conversation_is_cut_and_the_rest_is_counted():
     assert "300 more turns" in shown
     long = tuple(Utterance("word " * 2000, "agent") for _ in range(150))
     shown = page(case=Case(case_id="1", model_output=None, transcript=long))
-    assert len(shown) < 2 * MOST_SAID
+    assert len(shown) < 2 * MOST_CHARACTERS
     assert "100 more turns" in shown
 
 

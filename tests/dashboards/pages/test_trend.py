@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
-from dashboards.pages.trend import trend_drawing
+from dashboards.pages import trend as drawings
 from scoring.statistics.estimate import estimate
 from scoring.status.status import Thresholds
 from scoring.status.trend import Trend
+from tests.dashboards.pages.rendered import macro
+
+
+def trend_drawing(found: Trend | None, thresholds: Thresholds) -> str:
+    return macro("drawings.html", "trend", drawings.trend_drawing(found, thresholds))
 
 
 def trend(*shares: tuple[int, int] | None, enough: float = 5) -> Trend:

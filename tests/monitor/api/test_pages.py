@@ -173,7 +173,7 @@ async def test_the_configuration_shows_what_was_given_and_no_secret(still):
     assert "set, not shown" in text
 
 
-async def test_suspicions_stand_on_the_page(still):
+async def test_anomalies_stand_on_the_page(still):
     s = still()
     from monitor.ingest.anomaly import Anomaly, AnomalyKind  # noqa: PLC0415
 
@@ -186,7 +186,7 @@ async def test_suspicions_stand_on_the_page(still):
         )
     ]
     text = (await s.get("/")).text
-    for said in ("Suspicions", "skewed sampling", "&lt;b&gt;shop", "low ids only", "sampling.randomness: hashed"):
+    for said in ("Anomalies", "skewed sampling", "&lt;b&gt;shop", "low ids only", "sampling.randomness: hashed"):
         assert said in text
 
 

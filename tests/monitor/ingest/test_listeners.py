@@ -11,7 +11,6 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dashboards.pages.traffic_card import traffic_card
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from integrations.prometheus.exporter import Exporter, KnownLabels
 from monitor.cli.doctor_checks import examine
@@ -21,6 +20,7 @@ from monitor.config.warnings import cautions
 from monitor.ingest.tls import CertificateError
 from monitor.runtime.app import Monitor
 from tests.certificates import make
+from tests.dashboards.pages.rendered import card
 from tests.fakes.upstream import OK, upstream
 from tests.otlp_requests import HIGH, S, request, span, trace
 
@@ -201,12 +201,12 @@ def test_the_card_shows_what_comes_in_and_what_goes_on_and_escapes_what_others_s
                           log_records=6, refused={413: 7}, dropped=0)  # fmt: skip
     forwarding = Forwarding(upstream="http://up", requests={"traces": 8}, answers={"2xx": 9}, failed={"reset": 1},
                             unjudged={"too_large": 2}, last_failure="<script>alert(1)</script>")  # fmt: skip
-    card = traffic_card(receiving, forwarding)
-    for shown in ("over HTTP and gRPC, encrypted, by credential", "1,234", "refused, 413", "not judged, too large"):
-        assert shown in card
-    assert "<script>" not in card
-    assert "Forwarding" not in traffic_card(receiving, None)
-    assert traffic_card(None, None) == ""
+    shown = card("traffic", receiving=receiving, forwarding=forwarding)
+    for text in ("over HTTP and gRPC, encrypted, by credential", "1,234", "refused, 413", "not judged, too large"):
+        assert text in shown
+    assert "<script>" not in shown
+    assert "Forwarding" not in card("traffic", receiving=receiving, forwarding=None)
+    assert card("traffic", receiving=None, forwarding=None) == ""
 
 
 def test_series_of_forwarding_are_zero_from_the_start_where_requests_go_on_and_absent_elsewhere():
