@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 import yaml
 
+from tests.needs import ALERTMANAGER
 from tests.running import free_port
-
-BINARY = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
 
 
 class RealAlertmanager:
@@ -32,8 +29,7 @@ class RealAlertmanager:
 
 @contextmanager
 def alertmanager(folder: Path, webhook: str = "http://127.0.0.1:1/") -> Iterator[RealAlertmanager]:
-    if BINARY is None:
-        pytest.skip("no Alertmanager on this machine (Debian package prometheus-alertmanager)")
+    binary = ALERTMANAGER.path()
     folder.mkdir(parents=True, exist_ok=True)
     config = {
         "route": {"receiver": "hook", "group_by": ["..."], "group_wait": "0s", "group_interval": "1s",
@@ -44,7 +40,7 @@ def alertmanager(folder: Path, webhook: str = "http://127.0.0.1:1/") -> Iterator
     url = f"http://127.0.0.1:{(port := free_port())}"
     log = (folder / "log").open("wb")
     process = subprocess.Popen(
-        [BINARY, f"--config.file={folder / 'alertmanager.yml'}", f"--storage.path={folder / 'data'}",
+        [binary, f"--config.file={folder / 'alertmanager.yml'}", f"--storage.path={folder / 'data'}",
          f"--web.listen-address=127.0.0.1:{port}", "--cluster.listen-address="],
         stdout=log, stderr=log,
     )  # fmt: skip

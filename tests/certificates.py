@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from tests.needs import OPENSSL
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +21,7 @@ class Made:
 
 def make(folder: Path) -> Made:
     """``ca``, ``ca_key``, ``server``, ``server_key``, ``client``, ``client_key``: paths of PEM files."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("openssl is not installed")
+    openssl = OPENSSL.path()
 
     def run(*arguments: str) -> None:
         subprocess.run([openssl, *arguments], cwd=folder, check=True, capture_output=True)

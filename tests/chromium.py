@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import queue
-import shutil
 import subprocess
 import sys
 import threading
@@ -14,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.needs import CHROMIUM
 
 _LAUNCH = """
 import fcntl, os, sys
@@ -26,19 +25,11 @@ os.execv(sys.argv[3], sys.argv[3:])
 _WAIT_S = 60
 
 
-def chromium() -> str:
-    """The browser's path; the test skips, and says so, where there is none."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        pytest.skip("no Chromium on this machine: the page is not laid out by a real browser")
-    return found
-
-
 class Browser:
     """One browser with one tab. ``said`` is what the console, the log and dialogs said, ``asked`` every address."""
 
     def __init__(self, folder: Path) -> None:
-        path = chromium()
+        path = CHROMIUM.path()
         reading, self._out = os.pipe()
         self._in, writing = os.pipe()
         self.said: list[str] = []

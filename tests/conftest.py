@@ -9,16 +9,20 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.needs import SENTENCE_TRANSFORMERS, print_table
 from tests.running import Running
 
 settings.register_profile("calm", deadline=None)  # how fast a test is depends on what else the machine does
 settings.load_profile("calm")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    print_table(terminalreporter)
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +33,7 @@ def shared() -> Path:
     """
     folder = Path(os.environ.get("SIDEJUDGE_SHARED", Path(__file__).parents[1] / ".." / "shared")).resolve()
     if not (folder / "corpus").is_dir():
-        pytest.skip(f"no recorded corpus at {folder} (set SIDEJUDGE_SHARED to run this test)")
+        pytest.skip("the recorded traffic is missing; set SIDEJUDGE_SHARED to its folder")
     return folder
 
 
@@ -52,8 +56,7 @@ def serving(tmp_path: Path) -> Iterator[Callable[..., Running]]:
 @pytest.fixture(scope="session")
 def embedding_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a small real embedding model, made with the library."""
-    if find_spec("sentence_transformers") is None:
-        pytest.skip("sentence-transformers is not installed (the extra `embeddings`)")
+    SENTENCE_TRANSFORMERS.path()
     from tests.fakes import sentence_model  # noqa: PLC0415  # loads nothing before it is needed
 
     return sentence_model.save(tmp_path_factory.mktemp("embedding") / "model")
@@ -99,6 +102,6 @@ def _make_image(root: Path, variant: str, kept: Path, target: Path) -> None:
         cwd=root, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if made.returncode and any(sign in made.stderr for sign in ("onnection", "Could not find a version", "timed out")):
-        pytest.skip(f"the image's dependencies cannot be had here: {made.stderr.strip().splitlines()[-1]}")
+        pytest.skip("the image's dependencies cannot be fetched; give pip an index that has them")
     assert made.returncode == 0, made.stderr
     (kept / "new").rename(target)

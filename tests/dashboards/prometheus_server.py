@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable
@@ -12,9 +11,8 @@ from typing import Any
 import httpx
 import yaml
 
+from tests.needs import PROMETHEUS
 from tests.running import free_port
-
-BINARY = shutil.which("prometheus")
 
 
 class Prometheus:
@@ -32,11 +30,11 @@ class Prometheus:
             told = {"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}
             config["alerting"] = {"alertmanagers": [told]}
         (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-        assert BINARY
         self._log = (folder / "prometheus.log").open("wb")
         self.process = subprocess.Popen(
             [
-                BINARY, f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}",
+                PROMETHEUS.path(), f"--config.file={folder / 'prometheus.yml'}",
+                f"--storage.tsdb.path={folder / 'data'}",
                 f"--web.listen-address=127.0.0.1:{port}", "--enable-feature=exemplar-storage",
             ],
             stdout=self._log, stderr=self._log,

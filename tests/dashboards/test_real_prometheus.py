@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -22,16 +21,17 @@ from monitor.demo.scene import CONFIG
 from monitor.demo.traffic import SampleTraffic
 from scoring.alerts.declaration import Declaration
 from scoring.status.hysteresis import Hysteresis
-from tests.dashboards.prometheus_server import BINARY, Prometheus
+from tests.dashboards.prometheus_server import Prometheus
 from tests.fakes.judge import judges
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.fakes.openai import Provider
+from tests.needs import LITELLM, PROMETHEUS
 from tests.otlp_requests import HIGH, S, request, span, trace
 from tests.running import Running
 
 pytestmark = [
-    pytest.mark.skipif(BINARY is None, reason="Prometheus is not installed (Debian package prometheus)"),
-    pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed"),
+    PROMETHEUS.mark,
+    LITELLM.mark,
     pytest.mark.timeout(300),
 ]
 # What a scrape, a look and a wait take is cut from minutes to seconds; nothing else differs from what is shipped.

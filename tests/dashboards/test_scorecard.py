@@ -6,7 +6,6 @@ import base64
 import hashlib
 import html
 import re
-import shutil
 import subprocess
 import threading
 from html.parser import HTMLParser
@@ -23,6 +22,7 @@ from scoring.rubrics import RUBRICS
 from scoring.runs.scorecard import Scorecard, empty_tally, scorecard
 from scoring.runs.template import ROWS, RowKind
 from scoring.runs.verdict_line import read_verdict
+from tests.needs import CHROMIUM
 from tests.verdict_lines import invalid_line, metric_line, verdict_line
 
 VOID = {"meta", "link", "br", "wbr"}
@@ -192,13 +192,6 @@ def test_inert_text_holds_nothing_that_markdown_would_act_upon(text) -> None:
     assert "www." not in left
 
 
-def chromium() -> str:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        pytest.skip("no Chromium on this machine: the page is not laid out by a real browser")
-    return found
-
-
 HARNESS = b"""<!DOCTYPE html><title>measuring</title><iframe id="page" src="/page" width="1280" height="900"></iframe>
 <script>
 document.getElementById("page").onload = (event) => {
@@ -214,7 +207,7 @@ document.getElementById("page").onload = (event) => {
 def test_a_real_browser_shows_it_without_sideways_scrolling_under_a_head_that_stays_and_asks_nobody(
     models: int, tmp_path: Path
 ) -> None:
-    browser = chromium()
+    browser = CHROMIUM.path()
     page = scorecard_page(card({f"provider/model-{n}@2026": full(0.9 + n / 100) for n in range(models)})).encode()
     asked: list[str] = []
 

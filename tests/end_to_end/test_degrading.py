@@ -10,23 +10,21 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from dashboards.rules.recordings import STATUS
 from scoring.alerts.condition import alert_name
-from tests.alertmanager import BINARY as ALERTMANAGER
-from tests.dashboards.prometheus_server import BINARY as PROMETHEUS
 from tests.end_to_end.degrading import A_TICK, ALERTS, CODES, Rehearsal, command, rehearsal
 from tests.fakes.judge import judges
 from tests.fakes.openai import error
+from tests.needs import ALERTMANAGER, LITELLM, PROMETHEUS
 
 pytestmark = [
-    pytest.mark.skipif(PROMETHEUS is None, reason="Prometheus is not installed (Debian package prometheus)"),
-    pytest.mark.skipif(ALERTMANAGER is None, reason="no Alertmanager (Debian package prometheus-alertmanager)"),
-    pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed"),
+    PROMETHEUS.mark,
+    ALERTMANAGER.mark,
+    LITELLM.mark,
     pytest.mark.timeout(400),
 ]
 LEVELS = ("pass_rate_warning", "pass_rate_critical")

@@ -6,13 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.fakes.openai import Provider, embeds, unauthorised
+from tests.needs import LITELLM, SENTENCE_TRANSFORMERS
 
 TRANSLATION = {
     "case_id": "translation",
@@ -59,7 +59,6 @@ HEADLINE = {
 
 
 REMOTE = {"remote": True, "model": "openai/text-embedding-3-small", "api_key": "sk-secret-1"}
-needs_litellm = pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed")
 
 
 def score(
@@ -125,6 +124,7 @@ def test_without_embeddings_none_of_it_has_a_value(tmp_path):
     assert scores(tmp_path)["sentence_meaning_accuracy"]["status"] == "unavailable"
 
 
+@SENTENCE_TRANSFORMERS.mark
 def test_a_run_whose_model_is_not_there_ends_before_it_says_anything(tmp_path):
     done = score(tmp_path, {"model": str(tmp_path / "nothing")}, TRANSLATION)
     assert done.returncode == 2
@@ -134,6 +134,7 @@ def test_a_run_whose_model_is_not_there_ends_before_it_says_anything(tmp_path):
     assert not (tmp_path / "v.jsonl").exists()
 
 
+@SENTENCE_TRANSFORMERS.mark
 def test_a_test_run_whose_model_cannot_be_loaded_asks_the_agent_nothing(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("no JSON")
@@ -159,7 +160,7 @@ def meaning_of(text: str) -> tuple[float, ...]:
     return (*(float(any(word in text.lower() for word in concept)) for concept in concepts), 0.1)
 
 
-@needs_litellm
+@LITELLM.mark
 def test_an_endpoint_answers_the_same_questions(tmp_path):
     with Provider(embeds(meaning_of)) as provider:
         remote = {**REMOTE, "api_base": provider.url}
@@ -172,7 +173,7 @@ def test_an_endpoint_answers_the_same_questions(tmp_path):
         )  # each text once
 
 
-@needs_litellm
+@LITELLM.mark
 def test_an_endpoint_that_refuses_leaves_an_error_and_no_number(tmp_path):
     with Provider(unauthorised()) as provider:
         remote = {**REMOTE, "api_base": provider.url}

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -16,9 +15,10 @@ import yaml
 
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider, error, says, unauthorised
+from tests.needs import LITELLM
 from tests.otlp_requests import HIGH, S, request, span, trace
 
-pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed")
+pytestmark = LITELLM.mark
 
 KEY = "sk-not-to-be-shown-1234567890"
 

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,9 @@ import yaml
 
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider, error, says, unauthorised
+from tests.needs import LITELLM
 
-pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed")
+pytestmark = LITELLM.mark
 
 KEY = "sk-not-to-be-shown-1234567890"
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,10 @@ from tests.fakes.collector import events, spans
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider, error, hangs, says
 from tests.fakes.receiver import Act, receiving
+from tests.needs import LITELLM
 from tests.otlp_requests import span, trace
 
-pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed")
+pytestmark = LITELLM.mark
 
 
 @pytest.fixture

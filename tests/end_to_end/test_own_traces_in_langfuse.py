@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from importlib.util import find_spec
 
 import pytest
 
@@ -13,9 +12,10 @@ from tests.fakes.judge import judges
 from tests.fakes.langfuse.otel import Otel
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
 from tests.fakes.openai import Provider
+from tests.needs import LITELLM
 from tests.otlp_requests import trace
 
-pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed")
+pytestmark = LITELLM.mark
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ import pytest
 from integrations.store.sqlite import FinishedTrace, Store
 from scoring.result.result import Scored
 from scoring.verdict.verdict import Score, State, Verdict
-from tests.chromium import Browser, chromium
+from tests.chromium import Browser
+from tests.needs import CHROMIUM
 from tests.otlp_requests import S, request, span, trace
 from tests.running import Running
 
@@ -86,7 +87,7 @@ async def fill(path: Path, now_ns: int) -> None:
 @pytest.fixture(scope="module")
 def monitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A monitor with ten thousand verdicts of the past, which took in one hostile trace of each kind."""
-    chromium()
+    CHROMIUM.path()
     folder = tmp_path_factory.mktemp("pages")
     asyncio.run(fill(folder / "state.sqlite", time.time_ns()))
     running = Running(folder, CONFIG).start()

@@ -12,6 +12,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from tests.needs import KUBERNETES_VALIDATE
+
 Object = dict[str, Any]
 RESTRICTED_VOLUMES = {
     "configMap",
@@ -128,7 +130,7 @@ def schema_errors(obj: Object, folder: Path, version: str) -> list[str]:
         return []
     if obj["apiVersion"].startswith("gateway."):
         return []
-    schemas = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed")
+    schemas = pytest.importorskip("kubernetes_validate", reason=KUBERNETES_VALIDATE.reason)
     try:
         schemas.validate(obj, version, strict=True)
     except schemas.ValidationError as error:

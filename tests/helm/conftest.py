@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,12 @@ import pytest
 from tests.helm.engine import Engine
 from tests.helm.generate import LIBRARY
 from tests.helm.readme import fenced
+from tests.needs import HELM_ENGINE
 
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
-    if find_spec("helm_sdkpy") is None:
-        pytest.skip(
-            "the Helm engine is not installed: pip install --ignore-requires-python -r tests/helm/engine.lock, and cffi"
-        )
+    HELM_ENGINE.path()
     started = Engine()
     yield started
     started.close()

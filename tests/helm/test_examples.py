@@ -6,13 +6,12 @@ import asyncio
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 
-import pytest
 import yaml
 
 from tests.fakes.upstream import upstream
 from tests.helm.generate import HELM
+from tests.needs import LANGFUSE_SDK, OTLP_EXPORTER
 from tests.running import Running
 
 
@@ -35,14 +34,14 @@ def judged(monitor: Running) -> list[tuple[str, str, bool]]:
     return [(verdict["rubric"], verdict["service"], verdict["passed"]) for verdict in monitor.verdicts()]
 
 
-@pytest.mark.skipif(find_spec("opentelemetry.exporter") is None, reason="the OpenTelemetry exporter is not installed")
+@OTLP_EXPORTER.mark
 def test_the_opentelemetry_example_is_judged_as_its_chart_says(serving):
     monitor = serving(**configured("otel-app"))
     run("otel-app", "assistant", OTEL_EXPORTER_OTLP_ENDPOINT=monitor.otlp)
     assert judged(monitor) == [("workflow", "assistant", True)]
 
 
-@pytest.mark.skipif(find_spec("langfuse") is None, reason="the Langfuse SDK is not installed")
+@LANGFUSE_SDK.mark
 async def test_the_langfuse_example_changes_its_base_url_and_reaches_langfuse_all_the_same(serving):
     said = configured("langfuse-app")
     async with upstream() as langfuse:

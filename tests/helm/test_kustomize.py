@@ -6,14 +6,12 @@ import json
 import shutil
 import subprocess
 
-import pytest
 import yaml
 
 from tests.helm.checks import beyond_schemas, not_restricted, pod_specs, schema_errors
 from tests.helm.engine import LATEST
 from tests.helm.generate import HELM
-
-needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+from tests.needs import KUBECTL
 
 
 def built(folder):
@@ -24,7 +22,7 @@ def built(folder):
     return list(yaml.safe_load_all(done.stdout))
 
 
-@needs_kubectl
+@KUBECTL.mark
 def test_the_component_reaches_what_is_labelled_and_nothing_else(shared):
     objects = {
         (obj["kind"], obj["metadata"]["name"].split("-")[0]): obj for obj in built(HELM / "kustomize" / "example")
@@ -43,7 +41,7 @@ def test_the_component_reaches_what_is_labelled_and_nothing_else(shared):
         assert (not_restricted(alone), beyond_schemas(alone)) == ([], [])
 
 
-@needs_kubectl
+@KUBECTL.mark
 def test_a_configuration_of_ones_own_rolls_the_pods(tmp_path):
     shutil.copytree(HELM / "kustomize", tmp_path / "kustomize")
     example = tmp_path / "kustomize" / "example"
@@ -62,7 +60,7 @@ def test_a_configuration_of_ones_own_rolls_the_pods(tmp_path):
     assert mounted() != before
 
 
-@needs_kubectl
+@KUBECTL.mark
 def test_what_the_policy_merges_into_a_pod_is_the_sidecar(shared, tmp_path):
     (policy,) = yaml.safe_load_all((HELM / "kyverno" / "inject.yaml").read_text())
     (rule,) = policy["spec"]["rules"]

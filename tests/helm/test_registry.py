@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tarfile
 import time
@@ -13,13 +12,13 @@ import pytest
 import yaml
 
 from tests.helm.generate import CHART, LIBRARY
+from tests.needs import DOCKER_REGISTRY
 from tests.running import free_port
 
 
 @pytest.fixture
 def registry(tmp_path):
-    if shutil.which("docker-registry") is None:
-        pytest.skip("docker-registry is not installed")
+    DOCKER_REGISTRY.path()
     address = f"127.0.0.1:{free_port()}"
     settings = {
         "version": 0.1, "log": {"level": "error"},

@@ -21,14 +21,14 @@ DEVICES = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/zero")
 def missing() -> str | None:
     """Why there can be no sandbox here; None when there can be one."""
     if os.geteuid() != 0:
-        return "a sandbox needs root, to change the root directory and the user"
+        return "a sandbox is not allowed to this user; run as root"
     for tool in ("unshare", "chroot", "setpriv"):
         if shutil.which(tool) is None:
-            return f"a sandbox needs {tool} (util-linux, coreutils)"
+            return f"{tool} is missing; apt-get install util-linux coreutils"
     tried = subprocess.run(
         ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
     )
-    return None if tried.returncode == 0 else "mounting is not allowed here"
+    return None if tried.returncode == 0 else "mounting is not allowed here; run as root with CAP_SYS_ADMIN"
 
 
 class Sandbox:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -22,9 +21,8 @@ from scoring.status.status import Policy
 from tests.dashboards.rules.mutations import mutants
 from tests.dashboards.rules.scenario import Scenario
 from tests.dashboards.rules.scenarios import scenarios
+from tests.needs import PROMTOOL
 
-PROMTOOL = shutil.which("promtool")
-needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian package prometheus)")
 RULES: list[dict[str, Any]] = [rule for group in rules(Declaration())["groups"] for rule in group["rules"]]
 SCENARIOS = list(scenarios())
 
@@ -34,9 +32,8 @@ def name_of(rule: dict[str, Any]) -> str:
 
 
 def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
-    assert PROMTOOL
     return subprocess.run(
-        [PROMTOOL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        [PROMTOOL.path(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
 
 
@@ -66,7 +63,7 @@ def test_a_generated_file_is_up_to_date(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == files()[path], "run: python -P -m dashboards"
 
 
-@needs_promtool
+@PROMTOOL.mark
 @pytest.mark.parametrize("mode", ["point", "bound", "sequence"])
 def test_promtool_has_nothing_to_object_to(tmp_path: Path, mode: Any) -> None:
     path = tmp_path / "rules.yaml"
@@ -94,7 +91,7 @@ def test_the_operators_form_holds_the_same_groups() -> None:
     assert said["spec"] == yaml.safe_load((FOLDER / "rules" / "sidejudge.rules.yaml").read_text())
 
 
-@needs_promtool
+@PROMTOOL.mark
 def test_the_rules_do_what_the_stories_say(tmp_path: Path) -> None:
     found = outcomes(tmp_path, [(scenario, scenario.needs(RULES)) for scenario in SCENARIOS])
     assert {scenario.name: said for scenario, said in zip(SCENARIOS, found, strict=True) if said} == {}
@@ -104,7 +101,7 @@ def test_every_rule_is_in_a_story() -> None:
     assert {name_of(rule) for rule in RULES} == {name for scenario in SCENARIOS for name in scenario.under}
 
 
-@needs_promtool
+@PROMTOOL.mark
 @pytest.mark.timeout(600)  # some 1,300 runs of promtool's evaluator: 35 s on two idle cores
 def test_every_small_mistake_in_a_rule_is_noticed(tmp_path: Path) -> None:
     stories = {

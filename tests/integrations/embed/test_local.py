@@ -9,18 +9,15 @@ import shutil
 import subprocess
 import sys
 import threading
-from importlib.util import find_spec
 
 import pytest
 
 from integrations.embed.errors import EmbeddingError
 from integrations.embed.local import REST_S, LocalModel
 from scoring.evaluators.vector import cosine, unit
+from tests.needs import SENTENCE_TRANSFORMERS
 
-pytestmark = pytest.mark.skipif(
-    find_spec("sentence_transformers") is None,
-    reason="sentence-transformers is not installed (the extra `embeddings`)",
-)
+pytestmark = SENTENCE_TRANSFORMERS.mark
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 
 import pytest
 
@@ -11,8 +10,9 @@ from integrations.embed.remote import RemoteModel
 from integrations.provider.errors import ProviderError, ProviderErrorKind
 from integrations.provider.library import LiteLLM
 from tests.fakes import openai
+from tests.needs import LITELLM
 
-pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="litellm is not installed (the extra `judge`)")
+pytestmark = LITELLM.mark
 
 
 @pytest.fixture

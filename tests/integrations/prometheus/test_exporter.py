@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from dataclasses import replace
@@ -34,6 +33,7 @@ from scoring.status.service_status import OTHER, ServiceStatus, StatusChange
 from scoring.status.status import Policy, Status, Thresholds, appraise
 from scoring.verdict.rubric import Criterion, Rubric
 from scoring.verdict.verdict import Score, State, Verdict
+from tests.needs import PROMTOOL
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
@@ -463,10 +463,8 @@ def test_every_declared_family_is_exported_with_exactly_its_labels():
     assert exported == declared
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian package prometheus)")
+@PROMTOOL.mark
 def test_promtool_has_nothing_to_object_to():
     text, _ = populated().expose()
-    checked = subprocess.run(
-        [shutil.which("promtool"), "check", "metrics"], input=text, capture_output=True, check=False
-    )
+    checked = subprocess.run([PROMTOOL.path(), "check", "metrics"], input=text, capture_output=True, check=False)
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")

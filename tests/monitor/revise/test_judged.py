@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from importlib.util import find_spec
 from typing import Any
-
-import pytest
 
 from monitor.revise.schedule import AGAIN_AFTER_S
 from tests.fakes.judge import judges
 from tests.fakes.openai import Provider, error
+from tests.needs import LITELLM
 
-pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="the extra 'judge' is not installed")
+pytestmark = LITELLM.mark
 
 
 def judged_by(provider: Provider) -> dict[str, Any]:

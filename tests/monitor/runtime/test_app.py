@@ -17,6 +17,7 @@ from integrations.store.sqlite import StoreError, StoreUnavailable
 from monitor.demo.traffic import SampleTraffic
 from monitor.ingest.server import AddressError, bind
 from monitor.runtime.app import Monitor
+from tests.needs import PROMTOOL
 from tests.otlp_requests import LOW, S, request, span, trace
 from tests.waiting import until
 
@@ -97,14 +98,14 @@ async def test_metrics_and_ledger_tell_the_same(started):
     assert total(found, "sidejudge_evaluation_lag_seconds_count") == len(verdicts)
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian package prometheus)")
+@PROMTOOL.mark
 async def test_promtool_has_nothing_to_object_to_in_a_running_monitor(started, tmp_path):
     app = await started(**DEMO, sinks={"jsonl": {"path": str(tmp_path / "v.jsonl")}})
     await played(app, 20)
     await app.settled(20)
     text = (await app.http.get(app.api + "/metrics")).content
     told = await asyncio.to_thread(
-        subprocess.run, [shutil.which("promtool"), "check", "metrics"], input=text, capture_output=True, check=False
+        subprocess.run, [PROMTOOL.path(), "check", "metrics"], input=text, capture_output=True, check=False
     )
     assert (told.returncode, told.stdout + told.stderr) == (0, b"")
 

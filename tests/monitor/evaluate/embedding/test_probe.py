@@ -8,6 +8,7 @@ import yaml
 from monitor.cli.doctor_checks import examine
 from monitor.config import resolve
 from tests.fakes import openai
+from tests.needs import LITELLM
 
 KEY = "sk-embed-0123456789"
 
@@ -39,7 +40,7 @@ def test_a_folder_that_is_not_there_is_told_with_the_remedy(found, embedding_mod
 
 
 def test_an_endpoint_is_asked_and_its_refusal_told_without_the_key(found):
-    pytest.importorskip("litellm", reason="the extra 'judge' is not installed")
+    pytest.importorskip("litellm", reason=LITELLM.reason)
     with openai.Provider(openai.embeds(lambda text: (float(len(text)), 1.0))) as provider:
         section = {"model": "openai/some", "remote": True, "api_base": provider.url, "api_key": KEY}
         assert (found(**section).grade, found(**section).found) == ("ok", "answers with 2 dimensions")

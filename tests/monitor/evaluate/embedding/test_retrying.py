@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
 
 from integrations.embed.errors import EmbeddingError
@@ -11,8 +9,9 @@ from integrations.embed.remote import RemoteModel
 from integrations.provider.library import LiteLLM
 from monitor.evaluate.embedding.retrying import RETRIES, Retrying
 from tests.fakes import openai
+from tests.needs import LITELLM
 
-pytestmark = pytest.mark.skipif(find_spec("litellm") is None, reason="litellm is not installed (the extra `judge`)")
+pytestmark = LITELLM.mark
 
 
 @pytest.fixture

@@ -1,0 +1,83 @@
+"""What single tests need beyond the development tools: whether it is on this machine, and how to have it.
+
+A reason to skip is ``what is missing; how to have it``: the table at the end of a run has a column for each.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Need:
+    """A program or a package. ``found`` is where it is; None where it is missing."""
+
+    what: str
+    remedy: str
+    found: str | None
+
+    @property
+    def reason(self) -> str:
+        return f"{self.what} is missing; {self.remedy}"
+
+    @property
+    def mark(self) -> pytest.MarkDecorator:
+        """Skips a test, or as ``pytestmark`` a file, where this is missing."""
+        return pytest.mark.skipif(self.found is None, reason=self.reason)
+
+    def path(self) -> str:
+        """Where it is; skips the test that asks where it is missing."""
+        if self.found is None:
+            pytest.skip(self.reason)
+        return self.found
+
+
+def _program(*names: str, package: str) -> Need:
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    return Need(names[0], f"apt-get install {package}", found)
+
+
+def _package(module: str, remedy: str) -> Need:
+    top = module.partition(".")[0]
+    return Need(module, remedy, module if find_spec(top) and find_spec(module) else None)
+
+
+PROMETHEUS = _program("prometheus", package="prometheus")
+PROMTOOL = _program("promtool", package="prometheus")
+ALERTMANAGER = _program("prometheus-alertmanager", "alertmanager", package="prometheus-alertmanager")
+CHROMIUM = _program("chromium", "chromium-browser", "google-chrome", package="chromium")
+DOCKER_REGISTRY = _program("docker-registry", package="docker-registry")
+OPENSSL = _program("openssl", package="openssl")
+KUBECTL = _program("kubectl", package="kubernetes-client")
+LITELLM = _package("litellm", "pip install 'sidejudge[judge]'")
+SENTENCE_TRANSFORMERS = _package("sentence_transformers", "pip install 'sidejudge[embeddings]'")
+HELM_ENGINE = _package(
+    "helm_sdkpy", "pip install --ignore-requires-python --no-deps -r tests/helm/engine.lock && pip install cffi"
+)
+KUBERNETES_VALIDATE = _package("kubernetes_validate", "make .venv/.dev")
+OTLP_EXPORTER = _package("opentelemetry.exporter", "make .venv/.dev")
+LANGFUSE_SDK = _package("langfuse", "make .venv/.dev")
+
+
+def table(reasons: Counter[str]) -> list[str]:
+    """Lines of a table of what was skipped: how many tests, what is missing, how to have it."""
+    rows = [("tests", "skipped because", "how to run them")]
+    for reason, count in sorted(reasons.items(), key=lambda each: (-each[1], each[0])):
+        what, _, remedy = reason.removeprefix("Skipped: ").partition("; ")
+        rows.append((str(count), what, remedy or "not on this machine"))
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return [f"{count:>{widths[0]}}  {what:{widths[1]}}  {remedy}" for count, what, remedy in rows]
+
+
+def print_table(reporter: pytest.TerminalReporter) -> None:
+    """The last thing that a run prints: one table of what it skipped."""
+    skipped = reporter.stats.get("skipped", [])
+    if skipped:
+        reporter.section("not run here")
+        for row in table(Counter(report.longrepr[2] for report in skipped)):
+            reporter.write_line(row)
