@@ -43,7 +43,7 @@ class JudgeMetrics:
                 self._counted.number(f.JUDGE_FLAGS, model, flag)
             counted.spread(f.JUDGE_DURATION, model)
 
-    def hearing(self, case: object) -> None:
+    def judging(self, case: object) -> None:
         """Which case a request is for is not counted."""
 
     def attempted(

@@ -95,7 +95,7 @@ class TraceDetails:
         """What is known of a trace that was drawn, open or ended."""
         wanted = bytes.fromhex(trace_id)
         told = await asyncio.to_thread(self.store.story, wanted)
-        if told is None and self.pipeline.docket.knows(wanted):
+        if told is None and self.pipeline.judge_queue.knows(wanted):
             told = {"trace_id": trace_id, "reason": None, "verdicts": [], "waits_for": "judge"}
         elif told is None and self.assembler.knows(wanted):
             told = {"trace_id": trace_id, "reason": None, "verdicts": []}

@@ -58,7 +58,7 @@ def score(
     """
     from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
     from monitor.config.rubrics import configured  # noqa: PLC0415
-    from monitor.evaluate.build import answering  # noqa: PLC0415
+    from monitor.evaluate.build import build_backends  # noqa: PLC0415
     from monitor.offline.score.append_file import AnotherRunError  # noqa: PLC0415
     from monitor.offline.score.expense import Expense  # noqa: PLC0415
     from monitor.offline.score.in_flight import JudgeOutError  # noqa: PLC0415
@@ -86,7 +86,7 @@ def score(
         with _opened(cases) as source, verdicts, progress(size, "bytes") as shown:
             batch = Batch(
                 rubrics=rubrics,
-                answering=answering(
+                backends=build_backends(
                     settings,
                     memory=memory,
                     vectors=TransientShelf(MOST_VECTORS),

@@ -63,7 +63,7 @@ def test(  # noqa: PLR0917  # click passes options by name
 
     from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
     from monitor.config.rubrics import configured  # noqa: PLC0415
-    from monitor.evaluate.build import answering  # noqa: PLC0415
+    from monitor.evaluate.build import build_backends  # noqa: PLC0415
     from monitor.offline.score.append_file import AnotherRunError  # noqa: PLC0415
     from monitor.offline.score.expense import Expense  # noqa: PLC0415
     from monitor.offline.score.in_flight import JudgeOutError  # noqa: PLC0415
@@ -96,7 +96,7 @@ def test(  # noqa: PLR0917  # click passes options by name
                         settings.routes,
                         settings.scenarios,
                         chosen,
-                        answering=answering(
+                        backends=build_backends(
                             settings,
                             memory=memory,
                             vectors=TransientShelf(MOST_VECTORS),

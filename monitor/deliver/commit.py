@@ -68,8 +68,8 @@ class Commit:
             reason=ending.reason.value,
             completion=ending.completion,
             revision=ending.revision,
-            story=ending.story if session is None else {**ending.story, "session": session.hex()},
-            verdicts=ending.said,
+            story=ending.details if session is None else {**ending.details, "session": session.hex()},
+            verdicts=ending.verdicts_json,
             closed_ns=ending.ended_ns if ending.place_ns is None else ending.place_ns,
             written_ns=ending.ended_ns,
             chunks=ending.chunks,
@@ -126,7 +126,7 @@ class Commit:
     def _write(self, ending: TraceResult) -> None:
         """Verdicts as JSON lines. The file is a copy for people; the store keeps the truth."""
         if self._lines and ending.changed:
-            said = zip(ending.verdicts, ending.said, strict=True)
+            said = zip(ending.verdicts, ending.verdicts_json, strict=True)
             failed = self._lines.write([told for verdict, told in said if verdict in ending.changed])
             self._exporter.exported("jsonl", len(ending.changed), at_s=None if failed else ending.ended_ns / 1e9)
             self._exporter.export_failed("jsonl", NOT_WRITTEN, failed)

@@ -1,7 +1,7 @@
-"""Answerers: who is asked what metrics ask, one after another.
+"""Backends: the evaluators that answer the metrics' questions, in a configured order.
 
-The first that answers wins. One that leaves a question out, or says that it cannot tell, passes it on to the next; one
-that tried and failed ends the matter, for an outage of the judge must not be papered over by another method.
+The first answer wins. A backend that omits a question, or replies with a ``NoAnswer`` that is not failed, passes it to
+the next one. A failed ``NoAnswer`` is final: another method must not hide an outage of the judge.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, cast
 
 from monitor.config.evaluators import Priority
 from scoring.case.case import Case
@@ -17,48 +17,66 @@ from scoring.questions.question import NoAnswer, Question, Reply
 
 
 class Backend(Protocol):
-    """Answers questions about a case, all of a round together. It never raises: what fails is a failed ``NoAnswer``."""
+    """Answers questions about a case, all of a round together. It never raises: a failure is a failed ``NoAnswer``."""
 
     async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
-        """Replies to those questions that it knows something of; the others are left out."""
+        """Replies by question; questions that are not for this backend are omitted."""
 
 
-class JudgeBackendProtocol(Backend, Protocol):
-    """An answerer that costs money and may be out of reach."""
+@dataclass(slots=True)
+class JudgeAccount:
+    """The cost record of one case. One object serves all rounds of questions about the case.
+
+    ``counted`` is set by the judge once the case is in the forecast of its ``priority``: what later rounds cost is
+    added to that case and not counted as another one.
+    """
+
+    priority: Priority = "normal"
+    counted: bool = False
+
+
+class JudgeBackendProtocol(Protocol):
+    """A backend that costs money and may be unreachable."""
 
     def can_answer(self, question: Question) -> bool:
-        """Whether it is a question for a judge at all."""
+        """Whether a judge can be asked this question."""
 
     @property
     def outage(self) -> str | None:
-        """Why it cannot be asked at the moment; None when it can."""
+        """Why the judge cannot be asked now; None when it can."""
 
     def share(self, priority: Priority) -> float:
-        """A case has come that needs it: the share in [0, 1] of such cases that its budget can pay for now.
+        """Count a case that needs the judge. Call it once a case.
 
-        Asked once a case, in the task that then has it answered.
+        Returns:
+            The share in [0, 1] of such cases that the budget can pay for now.
         """
+
+    async def answer(
+        self, case: Case, questions: Sequence[Question], account: JudgeAccount
+    ) -> Mapping[Question, Reply]:
+        """As ``Backend.answer``; the cost is recorded on ``account``."""
 
 
 OVER_BUDGET: Final = "over budget"
-"""How the reason of a failed ``NoAnswer`` begins where the budget of the judge is spent: the hard stop."""
+"""Prefix of the reason of a failed ``NoAnswer``: the judge's budget is spent (the hard stop)."""
 OUTAGE: Final = "judge unavailable"
-"""How the reason of a failed ``NoAnswer`` begins that says nothing of the case: asked later, it may be answered."""
+"""Prefix of the reason of a failed ``NoAnswer`` that does not depend on the case: a later attempt may succeed."""
 
 Admit: TypeAlias = Callable[[], NoAnswer | None]
-"""Asked before each round of questions to a judge.
+"""Called before each round of questions to a judge.
 
-None: go ahead. A ``NoAnswer`` is the reply to all of them in its stead. It may raise :class:`PostponedError`.
+Returns None to proceed, or a ``NoAnswer`` that replaces the judge's replies. It may raise :class:`PostponedError`.
 """
 
 
 class PostponedError(Exception):
-    """Not now: the judge cannot be asked, and what was begun is to be begun again later."""
+    """The judge cannot be asked now; the evaluation starts again later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Synchronous:
-    """A plain function as an answerer; it runs in a worker thread."""
+    """A plain function as a backend; it runs in the event loop's default thread pool."""
 
     answer_one: Callable[[Case, Question], Reply]
 
@@ -68,25 +86,42 @@ class Synchronous:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backends:
-    """The answerers in the order in which they are asked. ``judge`` is the one of them that is a judge, if any is."""
+    """The backends in the order in which they are asked. ``judge`` is the one of them that is a judge, or None."""
 
-    order: tuple[Backend, ...]
+    order: tuple[Backend | JudgeBackendProtocol, ...]
     judge: JudgeBackendProtocol | None = None
 
-    async def ask(self, case: Case, questions: Sequence[Question], admit: Admit) -> dict[Question, Reply]:
-        """Replies to as many questions as anybody said something of."""
+    async def ask(
+        self, case: Case, questions: Sequence[Question], admit: Admit, account: JudgeAccount
+    ) -> dict[Question, Reply]:
+        """Ask the backends in order until every question has an answer.
+
+        Args:
+            case: the case that the questions are about.
+            questions: all open questions of the round.
+            admit: called before the judge is asked.
+            account: what the judge costs is recorded here.
+
+        Returns:
+            Replies by question. A question that no backend replied to is omitted.
+        """
         final: dict[Question, Reply] = {}
         passed: dict[Question, Reply] = {}
-        for answerer in self.order:
+        for backend in self.order:
             left = [question for question in questions if question not in final]
-            if answerer is self.judge:
+            if backend is self.judge:
                 left = [question for question in left if self.judge.can_answer(question)]
             if not left:
                 continue
-            refusal = admit() if answerer is self.judge else None
-            said = dict.fromkeys(left, refusal) if refusal is not None else await answerer.answer(case, left)
+            replies: Mapping[Question, Reply]
+            if backend is not self.judge:
+                replies = await cast("Backend", backend).answer(case, left)
+            elif (refusal := admit()) is not None:
+                replies = dict.fromkeys(left, refusal)
+            else:
+                replies = await self.judge.answer(case, left, account)
             for question in left:
-                reply = said.get(question)
+                reply = replies.get(question)
                 if isinstance(reply, NoAnswer) and not reply.failed:
                     passed[question] = reply
                 elif reply is not None:

@@ -1,7 +1,7 @@
-"""In step: several pieces of work are carried on a stage at a time, so that like follows like.
+"""Batching: advances several traces one stage at a time, so that equal work runs back to back.
 
-What one stage needs of the program fits into a processor's caches, what a whole piece needs does not: piece after
-piece, each stage throws out what the next piece begins with. In step, judging takes a fifth less time.
+The code and data of one stage fit into a processor's caches; those of a whole evaluation do not. Stage by stage,
+judging takes a fifth less time.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 
 
 def in_step(walks: Iterable[Iterator[None]]) -> None:
-    """Carry each walk to its end. A walk yields where a stage of it is done; the others do theirs before it goes on.
+    """Run every walk to its end. A walk yields after each stage; it resumes when the others have done theirs.
 
-    What one of them raises is raised, and ends them all.
+    An exception of one walk ends all of them and is raised.
     """
     left = list(walks)
     while left:

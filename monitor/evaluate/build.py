@@ -1,4 +1,4 @@
-"""Answering: the configured answerers, put together. What is not configured is not imported."""
+"""Build: configuration in, evaluation backends out. A backend that is not configured is not imported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FLAGS = ("contradiction", "disagreement")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationBackends:
-    """Who answers: ``at_once`` without waiting, the ``others`` after that."""
+    """``at_once`` answers without waiting; the ``others`` are asked after it."""
 
     at_once: Callable[[Case, Question], Reply] | None
     others: Backends | None = None
@@ -47,24 +47,24 @@ class EvaluationBackends:
     library: LiteLLM | None = None
 
     async def warm(self) -> None:
-        """Load what is slow to load, before the first case needs it. What fails is told again when it is needed."""
+        """Load slow libraries before the first case needs them. A failure is logged and recurs when they are needed."""
         if self.judge is not None and self.library is not None:
             try:
                 await self.library.start()
             except ProviderError as error:
-                log.error("the judge cannot be loaded", extra={"cause": str(error)})  # noqa: TRY400  # the cause says all
+                log.error("the judge cannot be loaded", extra={"cause": str(error)})  # noqa: TRY400  # the traceback adds nothing to the cause
         if self.embedding is not None:
             await self.embedding.warm()
 
     async def close(self) -> None:
-        """End what was loaded."""
+        """Close what was loaded."""
         if self.embedding is not None:
             await self.embedding.close()
         if self.library is not None:
             await self.library.close()
 
 
-def answering(
+def build_backends(
     config: Config,
     *,
     memory: JudgeStorage,
@@ -73,9 +73,15 @@ def answering(
     embedding_observer: EmbeddingObserver | None = None,
     clock_ns: Callable[[], int],
 ) -> EvaluationBackends:
-    """The answerers of a configuration, in its order. Nothing is loaded and nobody asked yet.
+    """The backends of a configuration, in its order. Nothing is loaded and no endpoint asked yet.
 
-    ``memory`` is where the judge's answers and cost are kept, ``vectors`` where those of embedded texts are.
+    Args:
+        config: its section ``evaluators`` is read.
+        memory: keeps the judge's answers and costs.
+        vectors: keeps the vectors of embedded texts.
+        observer: is called with each request to a judge.
+        embedding_observer: the same for embeddings.
+        clock_ns: ns since the epoch.
     """
     section = config.answerers
     if section.judge is None and section.embedding is None:
@@ -87,13 +93,13 @@ def answering(
     if section.judge is not None:
         judge = _judge(section.judge, library, memory, observer, clock_ns)
     if section.embedding is not None:
-        from monitor.evaluate.embedding.build import embedding_answerer  # noqa: PLC0415
+        from monitor.evaluate.embedding.build import embedding_backend  # noqa: PLC0415
 
-        embedding = embedding_answerer(
-            section.embedding, library=library, shelf=vectors, clock_ns=clock_ns, observer=embedding_observer
+        embedding = embedding_backend(
+            section.embedding, library=library, storage=vectors, clock_ns=clock_ns, observer=embedding_observer
         )
     known = {"lexical": Synchronous(lexical.answer), "embedding": embedding, "judge": judge}
-    order = {name: answerer for name in section.order if (answerer := known[name]) is not None}
+    order = {name: backend for name in section.order if (backend := known[name]) is not None}
     first = next(iter(order)) == "lexical"
     return EvaluationBackends(
         at_once=lexical.answer if first else None,
@@ -117,16 +123,16 @@ def _judge(
 
     from .judge_log import JudgeLog  # noqa: PLC0415
 
-    watch = JudgeLog(observer or SilentJudgeObserver(), lambda: clock_ns() / 1e9)
+    judge_log = JudgeLog(observer or SilentJudgeObserver(), lambda: clock_ns() / 1e9)
     judge = JudgeBackend(
-        judge_settings(section), client=JudgeClient(library), memory=memory, observer=watch, clock_ns=clock_ns
+        judge_settings(section), client=JudgeClient(library), memory=memory, observer=judge_log, clock_ns=clock_ns
     )
-    watch.watch(judge)
+    judge_log.watch(judge)
     return judge
 
 
 def judge_settings(section: JudgeSection) -> JudgeSettings:
-    """The configured judge as the runtime knows it."""
+    """The settings of the configured judge."""
     from monitor.evaluate.judge.settings import JudgeSettings  # noqa: PLC0415
 
     return JudgeSettings(
@@ -144,7 +150,7 @@ def judge_settings(section: JudgeSection) -> JudgeSettings:
 
 
 def _model(name: str, section: JudgeSection) -> JudgeModel:
-    """One judge. Address, key and price are those of ``model``: a panel's members of other providers have their own."""
+    """One model. Address, key and price are those of ``model``; panel members of other providers have their own."""
     from integrations.judge.client import JudgeModel, TokenPrice  # noqa: PLC0415
 
     own = name.partition("/")[0] == section.model.partition("/")[0]
@@ -167,23 +173,23 @@ def _model(name: str, section: JudgeSection) -> JudgeModel:
 
 
 def known_judge(config: Config) -> KnownJudge | None:
-    """What metrics know of the judge before it is asked; None without one."""
+    """The label values of the judge's metrics, known before the first request; None without a judge."""
     section = config.answerers.judge
     if section is None:
         return None
     return KnownJudge(models=(section.model, *section.panel), failures=(*ProviderErrorKind, PARSE_ERROR), flags=FLAGS)
 
 
-def judge_standing(
-    config: Config, judge: JudgeBackend | None, docket: JudgeQueue, now_s: float
+def judge_snapshot(
+    config: Config, judge: JudgeBackend | None, judge_queue: JudgeQueue, now_s: float
 ) -> JudgeSnapshot | None:
-    """How the judge stands; None without one."""
+    """The state of the judge now; None without a judge."""
     section = config.answerers.judge
     if judge is None or section is None:
         return None
     from monitor.evaluate.judge.budget import DAY_S, HOUR_S  # noqa: PLC0415
 
-    oldest_ns = docket.backlog.oldest_ns
+    oldest_ns = judge_queue.deferred.oldest_ns
     return JudgeSnapshot(
         name=judge.name,
         models=tuple(
@@ -202,7 +208,7 @@ def judge_standing(
             Spending(period="day", spent_usd=judge.budget.spent(DAY_S, now_s), limit_usd=section.budget_usd_per_day),
         ),
         shares={priority: judge.budget.q(priority, now_s) for priority in ("high", "normal", "low")},
-        under_way=docket.under_way,
-        waiting=docket.waiting,
+        under_way=judge_queue.under_way,
+        waiting=judge_queue.waiting,
         oldest_s=oldest_ns / 1e9 if oldest_ns is not None else None,
     )

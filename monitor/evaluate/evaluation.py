@@ -1,6 +1,6 @@
-"""Hearing: one case before its rubrics, advanced as far as answers allow.
+"""Evaluation: the metrics of all rubrics of one case, advanced as far as the available answers allow.
 
-It does no I/O and waits for nothing; whoever drives it asks others what is ``open`` and gives it the replies.
+It does no I/O and waits for nothing. The caller asks the backends what is ``open`` and passes the replies to ``give``.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from scoring.verdict.verdict import Selection, Verdict, reach_verdict
 
 T = TypeVar("T")
 
-Spent: TypeAlias = Mapping[tuple[str, str], tuple[Judgement, ...]]
-"""What judges were asked, by rubric and metric."""
-NOBODY = NoAnswer("no answerer is configured for this question")
+JudgementsByMetric: TypeAlias = Mapping[tuple[str, str], tuple[Judgement, ...]]
+"""The judge requests made for a metric, by rubric id and metric id."""
+NOBODY = NoAnswer("no evaluator is configured for this question")
 
 
 class Evaluation:
-    """All metrics of all rubrics of a case, advanced together: what two of them ask, now or later, is asked once.
+    """All metrics of all rubrics of a case, advanced together: a question is asked once, whoever shares it.
 
-    ``at_once`` answers without waiting (None: nobody does); metrics are advanced as far as it carries them before
-    anybody else is asked, so that what is left travels together.
+    ``at_once`` answers without waiting (None: no evaluator does). Metrics advance as far as its answers allow before
+    the others are asked, so that the remaining questions travel in one request.
     """
 
     def __init__(
@@ -39,23 +39,23 @@ class Evaluation:
         self._known: dict[Question, Reply] = {}
         self._passed: dict[Question, NoAnswer] = {}
         self._probability: dict[str, float | None] = {}
-        self._earlier: Spent = {}
-        self._told: dict[str, dict[str, Result]] = {}
+        self._earlier: JudgementsByMetric = {}
+        self._results: dict[str, dict[str, Result]] = {}
         asking: dict[tuple[str, str], Steps] = {}
         for rubric in rubrics:
-            told = self._told[rubric.id] = {}
+            results = self._results[rubric.id] = {}
             for metric in rubric.metrics:
                 begun = metric.start(case)
                 if isinstance(begun, GeneratorType):
                     asking[rubric.id, metric.id] = begun
                 else:
-                    told[metric.id] = begun  # type: ignore[assignment]  # all steps are generators of Python's own
+                    results[metric.id] = begun  # type: ignore[assignment]  # all steps are generators of Python's own
         self._evaluation = PendingMetrics(asking)
         self._advance()
 
     @property
     def open(self) -> tuple[Question, ...]:
-        """What has to be asked now, each question once, in the order in which they were first asked."""
+        """The questions to be asked now, each once, in the order in which they arose."""
         asked = self._evaluation.questions
         return tuple([q for q in asked if q not in self._known]) if asked and not self.dropped else ()
 
@@ -67,22 +67,22 @@ class Evaluation:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Why those failed who were asked and failed."""
+        """The reasons of the failed replies."""
         return tuple(reply.reason for reply in self._known.values() if isinstance(reply, NoAnswer) and reply.failed)
 
     @property
     def asked_in_vain(self) -> bool:
-        """Whether a judge was sent anything of the case, and gave no answer."""
+        """Whether a judge received a request about the case and gave no answer."""
         return any(isinstance(reply, NoAnswer) and reply.judgement is not None for reply in self._known.values())
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """Ids of the rubrics that give no verdict, for the case was not drawn for them."""
+        """Ids of the rubrics without a verdict: the case was not drawn for them."""
         return tuple([rubric for rubric, probability in self._probability.items() if probability is None])
 
     @property
-    def spent(self) -> Spent:
-        """What judges were asked so far, by rubric and metric, that of earlier hearings included."""
+    def judgements(self) -> JudgementsByMetric:
+        """The judge requests so far, by rubric and metric, including those of interrupted evaluations."""
         now = self._evaluation.judgements
         if not now:
             return self._earlier
@@ -91,23 +91,23 @@ class Evaluation:
             for name in {**self._earlier, **now}
         }
 
-    def resume(self, earlier: Spent) -> None:
-        """Say what was ``spent`` on the case in a hearing that was broken off; its verdicts tell of that too."""
+    def resume(self, earlier: JudgementsByMetric) -> None:
+        """Take over the ``judgements`` of an evaluation of the case that was interrupted; the verdicts include them."""
         self._earlier = earlier
 
     def draw(self, probability: float | None) -> None:
-        """Say how likely the case was drawn for the rubrics that are undecided; None: it was not, they are dropped.
+        """Set the inclusion probability of the case for the undecided rubrics; None: not drawn, they are dropped.
 
-        What is decided already keeps the probability of the case.
+        Decided rubrics keep the probability of the case.
         """
         self._probability |= dict.fromkeys(self.undecided, probability)
 
     def withdraw(self) -> None:
-        """Drop after all what it was drawn for: it could not be paid for."""
+        """Drop the rubrics that it was drawn for: the budget could not pay for them."""
         self._probability = dict.fromkeys(self._probability)
 
     def give(self, replies: Mapping[Question, Reply]) -> None:
-        """Answer every open question. One without a reply counts as one that nobody could answer."""
+        """Answer every open question. A question without a reply has no answer."""
         for question in self.open:
             self._known[question] = replies.get(question) or self._passed.get(question, NOBODY)
         self._advance()
@@ -125,17 +125,23 @@ class Evaluation:
             moved = self._evaluation.advance(self._known)
 
     def verdicts(self, *, created_at: str, selection: Selection = "random", revision: int = 1) -> tuple[Verdict, ...]:
-        """A verdict for each rubric that was not dropped, in order. Nothing may be open."""
-        spent = _by_rubric(self.spent)
+        """A verdict for each rubric that was not dropped, in order. Nothing may be open.
+
+        Args:
+            created_at: the verdicts' time, ISO 8601.
+            selection: how the trace was drawn.
+            revision: of the verdicts, from 1.
+        """
+        judgements = _by_rubric(self.judgements)
         for (rubric_id, metric), result in self._evaluation.results.items():
-            self._told[rubric_id][metric] = result
+            self._results[rubric_id][metric] = result
         dropped = self.dropped
         return tuple([
             reach_verdict(
                 rubric,
                 self._as_drawn_for(rubric),
-                self._told[rubric.id],
-                judgements=spent.get(rubric.id),
+                self._results[rubric.id],
+                judgements=judgements.get(rubric.id),
                 created_at=created_at,
                 selection=selection,
                 revision=revision,
@@ -149,8 +155,8 @@ class Evaluation:
         return self.case if probability is None else replace(self.case, sampling_probability=probability)
 
 
-def _by_rubric(told: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:
+def _by_rubric(by_metric: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:
     found: dict[str, dict[str, T]] = {}
-    for (rubric, metric), each in told.items():
+    for (rubric, metric), each in by_metric.items():
         found.setdefault(rubric, {})[metric] = each
     return found

@@ -1,4 +1,4 @@
-"""Evaluator: a case and the rubrics chosen for it → verdicts."""
+"""Evaluator: a case and the names of its rubrics → verdicts."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from scoring.result.result import Failed
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Selection, Verdict, reach_verdict
 
-from .backends import Admit, Backends
+from .backends import Admit, Backends, JudgeAccount
 from .evaluation import Evaluation
 
 
 class Evaluator:
-    """Drives all metrics of all chosen rubrics of a case together, so that what two of them ask is asked once.
+    """Advances all metrics of all chosen rubrics of a case together: a question that two of them share is asked once.
 
-    ``at_once`` answers first and without waiting: by default the lexical answerer, which is pure and always there.
-    ``others`` are asked what it left open. What nobody can answer honestly stays unanswered, and the metric
-    *unavailable*.
+    ``at_once`` answers first and without waiting; by default it is the lexical evaluator, which is pure and always
+    available. ``others`` are asked what it leaves open. A metric whose question has no answer is *unavailable*.
     """
 
     def __init__(
@@ -35,40 +34,49 @@ class Evaluator:
         self.others = others
 
     def open(self, case: Case, names: Sequence[str]) -> Evaluation:
-        """Begin: everything that can be told without waiting. A rubric that is named twice speaks once.
+        """Start an evaluation and answer what ``at_once`` can. A rubric that is named twice is evaluated once.
 
-        Where nobody else is configured nothing is left open.
+        Without ``others`` nothing is left open.
         """
-        hearing = Evaluation(case, [self._rubrics[name] for name in dict.fromkeys(names)], self._at_once)
-        while self.others is None and hearing.open:
-            hearing.give({})
-        return hearing
+        evaluation = Evaluation(case, [self._rubrics[name] for name in dict.fromkeys(names)], self._at_once)
+        while self.others is None and evaluation.open:
+            evaluation.give({})
+        return evaluation
 
-    async def finish(self, hearing: Evaluation, admit: Admit = lambda: None) -> None:
-        """Ask the others, round after round, until nothing is open. Metrics are advanced in a worker thread."""
-        while self.others is not None and (questions := hearing.open):
-            replies = await self.others.ask(hearing.case, questions, admit)
-            if hearing.open:  # it may have been dropped when it was admitted
-                await asyncio.to_thread(hearing.give, replies)
+    async def finish(
+        self, evaluation: Evaluation, admit: Admit = lambda: None, account: JudgeAccount | None = None
+    ) -> None:
+        """Ask the others, round after round, until nothing is open. Metrics advance in the default thread pool.
+
+        Args:
+            evaluation: advanced in place.
+            admit: called before each round of the judge.
+            account: the judge's cost record of the case; None: a new one.
+        """
+        account = account or JudgeAccount()
+        while self.others is not None and (questions := evaluation.open):
+            replies = await self.others.ask(evaluation.case, questions, admit, account)
+            if evaluation.open:  # ``admit`` may have dropped it
+                await asyncio.to_thread(evaluation.give, replies)
 
     def evaluate(
         self, case: Case, names: Sequence[str], *, created_at: str, selection: Selection = "random", revision: int = 1
     ) -> tuple[Verdict, ...]:
-        """One verdict for each rubric named, in that order, by what can be told without waiting."""
-        hearing = self.open(case, names)
-        while hearing.open:
-            hearing.give({})
-        return hearing.verdicts(created_at=created_at, selection=selection, revision=revision)
+        """One verdict for each rubric named, in that order, from what ``at_once`` answers."""
+        evaluation = self.open(case, names)
+        while evaluation.open:
+            evaluation.give({})
+        return evaluation.verdicts(created_at=created_at, selection=selection, revision=revision)
 
     def verdicts(self, case: Case, names: Sequence[str], *, created_at: str) -> tuple[Verdict, ...]:
-        """As ``evaluate``; a bug in a metric costs this case its values, not the run that it is part of."""
+        """As ``evaluate``; a bug in a metric costs this case its values and does not end the run."""
         try:
             return self.evaluate(case, names, created_at=created_at)
-        except Exception as error:  # noqa: BLE001  # what it is stands in every verdict
+        except Exception as error:  # noqa: BLE001  # every verdict records it
             return self.failed(case, names, error, created_at=created_at)
 
     def failed(self, case: Case, names: Sequence[str], error: Exception, *, created_at: str) -> tuple[Verdict, ...]:
-        """The verdicts on a case that a bug of ours kept from being judged: every metric has failed."""
+        """The verdicts on a case whose evaluation raised: every metric has failed."""
         why = Failed(f"{type(error).__name__}: {error}")
         return tuple(
             reach_verdict(rubric, case, {c.metric.id: why for c in rubric.criteria}, created_at=created_at)

@@ -1,4 +1,4 @@
-"""Trial: one closed trace on its way to its ending, and what is known of it so far."""
+"""Job: the state of one closed trace between assembly and its result."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ log = logging.getLogger("sidejudge.pipeline")
 
 @dataclass(slots=True, kw_only=True)
 class EvaluationJob:
-    """What is known of a trace so far. ``reason`` is why it ends without a hearing; ``before`` what was said earlier.
+    """What is known of one trace so far. ``reason`` is why it ends unjudged; ``before`` is its stored earlier result.
 
-    ``chunks`` is how many of its parts were read; of a session, the number of the last turn. ``turn`` is what the trace
-    is to a session.
+    ``chunks`` counts the stored chunks that were read; of a session it is the number of the last turn. ``turn`` is the
+    turn that the trace adds to its session.
     """
 
     closing: Closing
     chunks: int = 0
-    story: dict[str, object] = field(default_factory=dict)
+    details: dict[str, object] = field(default_factory=dict)
     before: Mapping[str, Any] | None = None
     service: str | None = None
     scenario: str | None = None
     last_span_ns: int | None = None
     priority: Priority = "normal"
     decision: Decision | None = None
-    hearing: Evaluation | None = None
+    evaluation: Evaluation | None = None
     reason: Reason | None = None
     turn: SessionTurn | None = None
     lookups: tuple[tuple[bytes, bytes | None], ...] = ()
@@ -46,39 +46,42 @@ class EvaluationJob:
 
     @property
     def waits(self) -> bool:
-        """Whether somebody has to be asked."""
-        return self.hearing is not None and bool(self.hearing.open)
+        """Whether a backend has to be asked."""
+        return self.evaluation is not None and bool(self.evaluation.open)
 
     def draw(self, share: float) -> float:
-        """The third pass, for the rubrics that need the judge: the budget can pay for this share of such traces.
+        """The third sampling pass, for the rubrics that need the judge.
 
-        What was drawn once stays drawn at the share that was in force then, however often late spans reopen it; that
-        share is returned.
+        Args:
+            share: the share in [0, 1] of such traces that the budget can pay for.
+
+        Returns:
+            The share at which the trace is drawn: that of its first draw, however often late spans reopen it.
         """
-        sampled = (self.before or {}).get("sampling") or {}
-        told = sampled.get("judged_share")
-        share = min(1.0, max(0.0, share if told is None else float(told)))
-        if self.hearing is not None and self.decision is not None:
-            self.hearing.draw(self.decision.thinned(share))
-            self.story["sampling"] = {**self.sampled, "judged_share": share}
+        sampling = (self.before or {}).get("sampling") or {}
+        earlier = sampling.get("judged_share")
+        share = min(1.0, max(0.0, share if earlier is None else float(earlier)))
+        if self.evaluation is not None and self.decision is not None:
+            self.evaluation.draw(self.decision.thinned(share))
+            self.details["sampling"] = {**self.sampled, "judged_share": share}
         return share
 
     @property
     def sampled(self) -> dict[str, object]:
-        """What the story tells of how it was drawn."""
+        """How the trace was drawn, for its details."""
         decision = self.decision
         if decision is None:
             return {}
-        told: dict[str, object] = {
+        sampling: dict[str, object] = {
             "probability": decision.probability,
             "selection": decision.selection,
             "rule": decision.rule,
         }
-        return told if decision.upstream == 1.0 else {**told, "upstream": decision.upstream}
+        return sampling if decision.upstream == 1.0 else {**sampling, "upstream": decision.upstream}
 
 
-def fail(trial: EvaluationJob, error: Exception) -> None:
-    """A bug of ours: it is logged, and the trace ends as an error."""
-    log.error("could not judge a trace", extra={"trace_id": trial.trace_id.hex()}, exc_info=error)
-    trial.reason, trial.hearing = Reason.ERROR, None
-    trial.story["error"] = f"{type(error).__name__}: {error}"
+def fail(job: EvaluationJob, error: Exception) -> None:
+    """Log an exception of our own; the trace ends with the reason *error*."""
+    log.error("could not judge a trace", extra={"trace_id": job.trace_id.hex()}, exc_info=error)
+    job.reason, job.evaluation = Reason.ERROR, None
+    job.details["error"] = f"{type(error).__name__}: {error}"

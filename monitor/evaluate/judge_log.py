@@ -1,4 +1,4 @@
-"""Judge watch: passes on what judging does, and logs when a judge goes out of reach and when it is back."""
+"""Judge log: passes judge events on, and logs when a judge becomes unreachable and when it answers again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class JudgeLogObserver(Protocol):
 
 
 class JudgeLog:
-    """An observer before another one. ``watch`` says whose breakers are looked at after each attempt."""
+    """An observer in front of another one. ``watch`` sets whose breakers are read after each attempt."""
 
     def __init__(self, then: JudgeObserver, clock_s: Callable[[], float]) -> None:
         self._then = then
@@ -33,8 +33,8 @@ class JudgeLog:
     def watch(self, watched: JudgeLogObserver) -> None:
         self._watched = watched
 
-    def hearing(self, case: Case) -> None:
-        self._then.hearing(case)
+    def judging(self, case: Case) -> None:
+        self._then.judging(case)
 
     def attempted(
         self,
@@ -50,7 +50,7 @@ class JudgeLog:
             if state.circuit is Circuit.OPEN and name not in self._out:
                 self._out[name] = state.since
                 log.warning(
-                    "the judge is out of reach; what needs it waits", extra={"judge": name, "cause": state.reason}
+                    "the judge is unreachable; traces that need it wait", extra={"judge": name, "cause": state.reason}
                 )
             elif state.circuit is Circuit.CLOSED and name in self._out:
                 seconds = round(self._clock_s() - self._out.pop(name), 1)

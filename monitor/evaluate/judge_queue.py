@@ -1,8 +1,8 @@
-"""Docket: trials that wait for answers, those that are under way, and those that are through.
+"""Judge queue: jobs with open questions in, results out.
 
-A bounded number are under way at a time, as tasks of the event loop, each with its case in memory; the others wait in
-the backlog as ids. While the judge is out of reach what needs it waits, whatever else is judged. Once it is back,
-the oldest goes first and alone; when that has been answered the others follow.
+A bounded number of jobs run at a time, as tasks of the event loop, each with its case in memory; the others wait as ids
+(``deferred.py``). While the judge is unreachable only the traces that need it wait. When it is back, the oldest trace
+is asked about alone; once that is answered the others follow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 from monitor.ingest.assembler import Closing
 from scoring.questions.question import NoAnswer
 
-from .backends import OUTAGE, OVER_BUDGET, JudgeBackendProtocol, PostponedError
+from .backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
 from .deferred import DeferredPlace, DeferredTraces
 from .job import EvaluationJob, fail
 from .result import TraceResult
@@ -27,13 +27,13 @@ from .stages import EvaluationStages
 log = logging.getLogger("sidejudge.pipeline")
 
 _ATTEMPTS: Final = 3
-"""How often a trace is asked about while the judge fails and yet is not taken for out of reach."""
+"""Attempts per trace while the judge fails and no breaker is open."""
 _NOT_DRAWN: Final = NoAnswer("the judge's budget did not reach for it")
 
 
 @dataclass(frozen=True, slots=True)
 class _GivenUp:
-    """A trace beyond the bounds of the backlog, and the answer that it gets in the judge's stead."""
+    """A trace beyond the bounds of the deferred traces, and the reply that replaces the judge's."""
 
     closing: Closing
     place: DeferredPlace
@@ -41,85 +41,86 @@ class _GivenUp:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Way:
-    """A trial under way. ``resumed``: it has waited for its turn. ``asked``: the judge was asked."""
+class _Running:
+    """A job that runs. ``resumed``: it was deferred before. ``asked``: the judge was asked."""
 
-    trial: EvaluationJob
+    job: EvaluationJob
     place: DeferredPlace
     resumed: bool = False
     instead: NoAnswer | None = None
     asked: bool = False
+    account: JudgeAccount
 
 
 @dataclass(slots=True, kw_only=True)
 class JudgeQueue:
-    """``room`` is how many trials may be under way at a time. Everything here happens on the event loop."""
+    """Runs at most ``capacity`` jobs at a time. All of it runs on the event loop."""
 
-    trials: EvaluationStages
-    backlog: DeferredTraces
+    stages: EvaluationStages
+    deferred: DeferredTraces
     clock_ns: Callable[[], int]
-    room: int
-    through: dict[bytes, TraceResult] = field(default_factory=dict)
-    """Endings that are to be committed, by trace id."""
+    capacity: int
+    results: dict[bytes, TraceResult] = field(default_factory=dict)
+    """Results that are to be committed, by trace id."""
     progress: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set whenever a trial is through, or goes back to wait."""
+    """Set whenever a job ends or is deferred."""
     _given_up: deque[_GivenUp] = field(default_factory=deque)
     _under_way: dict[bytes, asyncio.Task[None]] = field(default_factory=dict)
-    _careful: bool = False  # the judge was out of reach, and has not answered since
+    _careful: bool = False  # the judge was unreachable and has not answered since
 
     @property
     def under_way(self) -> int:
-        """Trials that wait for somebody's answer now."""
+        """Jobs that wait for a backend's answer now."""
         return len(self._under_way)
 
     @property
     def waiting(self) -> int:
         """Traces that wait until the judge can be asked."""
-        return len(self.backlog) + len(self._given_up)
+        return len(self.deferred) + len(self._given_up)
 
     def knows(self, trace_id: bytes) -> bool:
-        """Whether this trace is here, and has not ended."""
-        return trace_id in self.backlog or self.holds(trace_id)
+        """Whether this trace is here and has not ended."""
+        return trace_id in self.deferred or self.holds(trace_id)
 
     def holds(self, trace_id: bytes) -> bool:
-        """Whether this trace is being judged as it was: a revision of it has to wait until that is committed."""
+        """Whether this trace is being judged: a revision of it has to wait until that result is committed."""
         return (
             trace_id in self._under_way
-            or trace_id in self.through
+            or trace_id in self.results
             or any(given_up.closing.trace_id == trace_id for given_up in self._given_up)
         )
 
-    def take(self, trial: EvaluationJob) -> None:
-        """A trial at which something is open: it begins if there is room, else it waits behind the others."""
-        place = self.backlog.place(self.clock_ns())
-        if self.under_way < self.room:
-            self._begin(trial, place)
+    def take(self, job: EvaluationJob) -> None:
+        """Start a job that has open questions if the capacity allows, else defer it behind the others."""
+        place = self.deferred.place(self.clock_ns())
+        if self.under_way < self.capacity:
+            self._begin(job, place)
         else:
-            self.backlog.park(trial.closing, place)
+            self.deferred.park(job.closing, place)
 
     async def resume(self) -> None:
-        """Begin what waits as far as there is room, oldest first, and give up what is beyond the bounds."""
-        for place, closing in self.backlog.overdue(self.clock_ns()):
+        """Start deferred traces as far as the capacity allows, oldest first, and give up those beyond the bounds."""
+        for place, closing in self.deferred.overdue(self.clock_ns()):
             why = self._outage or "more waits for it than it can answer"
             instead = NoAnswer(f"{OUTAGE}: it could not be asked in time: {why}", failed=True)
             self._given_up.append(_GivenUp(closing, place, instead))
-        while self._given_up and self.under_way < self.room:
+        while self._given_up and self.under_way < self.capacity:
             given_up = self._given_up.popleft()
             try:
                 await self._open(given_up.closing, given_up.place, given_up.instead)
             except BaseException:
                 self._given_up.appendleft(given_up)
                 raise
-        while self.backlog and self.under_way < self._room_now:
-            place, closing = self.backlog.next()
+        while self.deferred and self.under_way < self._capacity_now:
+            place, closing = self.deferred.next()
             try:
                 await self._open(closing, place, None)
             except BaseException:
-                self.backlog.park(closing, place)
+                self.deferred.park(closing, place)
                 raise
 
     async def close(self) -> None:
-        """End what is under way; it stays open in the store."""
+        """Cancel the running jobs; their traces stay open in the store."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
@@ -127,7 +128,7 @@ class JudgeQueue:
 
     @property
     def _judge(self) -> JudgeBackendProtocol | None:
-        others = self.trials.evaluator.others
+        others = self.stages.evaluator.others
         return others.judge if others is not None else None
 
     @property
@@ -135,79 +136,81 @@ class JudgeQueue:
         return self._judge.outage if self._judge is not None else None
 
     @property
-    def _room_now(self) -> int:
+    def _capacity_now(self) -> int:
         if self._outage is not None:
             return 0
-        return 1 if self._careful else self.room
+        return 1 if self._careful else self.capacity
 
     async def _open(self, closing: Closing, place: DeferredPlace, instead: NoAnswer | None) -> None:
-        trial = await asyncio.to_thread(self.trials.open, closing)
-        if trial.hearing is not None:
-            trial.hearing.resume(place.spent)
-        if trial.waits:
-            self._begin(trial, place, resumed=True, instead=instead)
+        job = await asyncio.to_thread(self.stages.open, closing)
+        if job.evaluation is not None:
+            job.evaluation.resume(place.judgements)
+        if job.waits:
+            self._begin(job, place, resumed=True, instead=instead)
         else:
-            self.through[trial.trace_id] = await asyncio.to_thread(self.trials.end, trial, self.clock_ns())
+            self.results[job.trace_id] = await asyncio.to_thread(self.stages.end, job, self.clock_ns())
             self.progress.set()
 
     def _begin(
-        self, trial: EvaluationJob, place: DeferredPlace, *, resumed: bool = False, instead: NoAnswer | None = None
+        self, job: EvaluationJob, place: DeferredPlace, *, resumed: bool = False, instead: NoAnswer | None = None
     ) -> None:
-        way = _Way(trial=trial, place=place, resumed=resumed, instead=instead)
-        self._under_way[trial.trace_id] = asyncio.create_task(self._go(way))
+        running = _Running(job=job, place=place, resumed=resumed, instead=instead, account=JudgeAccount(job.priority))
+        self._under_way[job.trace_id] = asyncio.create_task(self._run(running))
 
-    async def _go(self, way: _Way) -> None:
-        trial = way.trial
+    async def _run(self, running: _Running) -> None:
+        job = running.job
         try:
-            if await self._asked(way):
-                self.through[trial.trace_id] = await asyncio.to_thread(self.trials.end, trial, self.clock_ns())
+            if await self._ask(running):
+                self.results[job.trace_id] = await asyncio.to_thread(self.stages.end, job, self.clock_ns())
             else:
-                self.backlog.park(trial.closing, way.place)
+                self.deferred.park(job.closing, running.place)
         except Exception as error:  # noqa: BLE001
             log.warning("a verdict could not be reached; its trace waits", extra={"cause": str(error)})
-            self.backlog.park(trial.closing, way.place)
+            self.deferred.park(job.closing, running.place)
         finally:
-            del self._under_way[trial.trace_id]
+            del self._under_way[job.trace_id]
             self.progress.set()
 
-    async def _asked(self, way: _Way) -> bool:
-        """Ask until nothing is open; whether the trial is through, and not to be begun again later."""
-        hearing = way.trial.hearing
+    async def _ask(self, running: _Running) -> bool:
+        """Ask until nothing is open; False when the job is to be started again later."""
+        evaluation = running.job.evaluation
         try:
-            if hearing is not None:
-                await self.trials.evaluator.finish(hearing, partial(self._admit, way))
+            if evaluation is not None:
+                await self.stages.evaluator.finish(evaluation, partial(self._admit, running), running.account)
         except PostponedError:
-            way.place = replace(way.place, spent=hearing.spent if hearing is not None else {})
+            running.place = replace(running.place, judgements=evaluation.judgements if evaluation is not None else {})
             return False
-        except Exception as error:  # noqa: BLE001  # a bug must cost one trace its verdict, not the monitor its life
-            fail(way.trial, error)
+        except Exception as error:  # noqa: BLE001  # a bug costs one trace its verdict and must not end the monitor
+            fail(running.job, error)
             return True
-        if way.asked and hearing is not None and any(why.startswith(OUTAGE) for why in hearing.failures):
+        if running.asked and evaluation is not None and any(why.startswith(OUTAGE) for why in evaluation.failures):
             self._careful = self._outage is not None
-            # A provider that did not even greet was sent nothing of the trace: that says nothing of it.
-            attempts = way.place.attempts + (hearing.asked_in_vain or not self._careful)
-            way.place = replace(way.place, attempts=attempts, spent=hearing.spent)
-            return not self._careful and way.place.attempts >= _ATTEMPTS
-        if way.asked:
+            # A provider that failed the health probe received nothing of the trace, so the attempt does not count.
+            attempts = running.place.attempts + (evaluation.asked_in_vain or not self._careful)
+            running.place = replace(running.place, attempts=attempts, judgements=evaluation.judgements)
+            return not self._careful and running.place.attempts >= _ATTEMPTS
+        if running.asked:
             self._careful = False
-            if hearing is not None and any(why.startswith(OVER_BUDGET) for why in hearing.failures):
-                hearing.withdraw()
+            if evaluation is not None and any(why.startswith(OVER_BUDGET) for why in evaluation.failures):
+                evaluation.withdraw()
         return True
 
-    def _admit(self, way: _Way) -> NoAnswer | None:
-        if way.instead is not None:
-            return way.instead
+    def _admit(self, running: _Running) -> NoAnswer | None:
+        if running.instead is not None:
+            return running.instead
         if self._outage is not None:
             self._careful = True
             raise PostponedError
-        if not way.resumed and (self.backlog or self._careful):
+        if not running.resumed and (self.deferred or self._careful):
             raise PostponedError  # others are older
-        if not way.asked and self._judge is not None:
-            way.asked = True
-            self._draw(way, self._judge)
-        return None if way.trial.waits else _NOT_DRAWN
+        if not running.asked and self._judge is not None:
+            running.asked = True
+            self._draw(running, self._judge)
+        return None if running.job.waits else _NOT_DRAWN
 
-    def _draw(self, way: _Way, judge: JudgeBackendProtocol) -> None:
-        """The third pass. A trace that comes back was drawn already, and is paid for."""
-        priority, before = way.trial.priority, way.place.share
-        way.place = replace(way.place, share=way.trial.draw(judge.share(priority) if before is None else before))
+    def _draw(self, running: _Running, judge: JudgeBackendProtocol) -> None:
+        """The third sampling pass. A trace that comes back was drawn before and keeps its share."""
+        priority, before = running.job.priority, running.place.share
+        running.place = replace(
+            running.place, share=running.job.draw(judge.share(priority) if before is None else before)
+        )

@@ -1,8 +1,8 @@
-"""Pipeline: closed traces → verdicts. The sentence of the README as code, one line a stage.
+"""Pipeline: closed traces in, committed results out.
 
-A trace leaves in one transaction with its reason and its verdicts. Whatever happens before that leaves it open in the
-store, and a restart takes it up again: nothing is lost, nothing is judged twice. What needs an answer that has to be
-waited for goes by way of the docket, and nothing waits behind it.
+One transaction writes a trace's reason and its verdicts. Until then the trace is open in the store and a restart finds
+it again: nothing is lost and nothing is judged twice. Traces that need a slow backend pass through the judge queue; the
+others do not wait for them.
 """
 
 from __future__ import annotations
@@ -22,67 +22,67 @@ from .result import TraceResult
 from .stages import EvaluationStages
 
 Commit: TypeAlias = Callable[[Sequence[TraceResult]], Awaitable[Mapping[bytes, BaseException]]]
-"""Writes endings, each all of it or nothing; those that were refused and why, by trace id."""
+"""Writes results, each in a transaction of its own. Returns the refused ones with their errors, by trace id."""
 
 BATCH = 64
-"""Traces judged in one visit to the worker thread and written in one transaction, as a rule.
+"""Traces judged in one call of the thread pool and written in one transaction, as a rule.
 
 Enough to spread the cost of both, few enough to keep the order fair.
 """
 BATCH_BYTES = 1 << 20
-"""Bytes of kept spans above which no further trace is taken: all of a batch is in memory at once, decoded."""
-TOLD = 4
-"""Endings that are told in one go in the event loop, where requests wait meanwhile (0.05 ms each)."""
+"""Bytes of kept spans above which a batch takes no further trace: a whole batch is in memory at once, decoded."""
+LISTENER_BATCH = 4
+"""Results passed to the listeners between two turns of the event loop, where requests wait (0.05 ms each)."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Pipeline:
-    """Judges closed traces in a worker thread, commits each ending, then tells the listeners.
+    """Judges closed traces in the default thread pool, commits each result, then calls the listeners.
 
-    ``commit`` returns once the endings are on disk, each of them or not: those that were refused and why, by trace id.
-    ``listeners`` hear of the others after that, in the event loop: ledger, metrics, windows, sinks.
+    ``commit`` returns once the results are on disk or refused. ``listeners`` are called with those on disk, in the
+    event loop: outcomes, metrics, windows, sinks.
     """
 
-    trials: EvaluationStages
-    docket: JudgeQueue
+    stages: EvaluationStages
+    judge_queue: JudgeQueue
     commit: Commit
     clock_ns: Callable[[], int]
     listeners: list[Callable[[TraceResult], None]] = field(default_factory=list)
     waiting: deque[Closing] = field(default_factory=deque)
 
     async def drain(self) -> None:
-        """Judge everything that waits as far as it can be judged now, and commit what has been judged meanwhile."""
-        self.docket.progress.clear()
-        await self._commit_what_is_through()
+        """Judge what waits as far as possible now, and commit the results reached meanwhile."""
+        self.judge_queue.progress.clear()
+        await self._commit_results()
         held: list[Closing] = []
         try:
             while batch := self._next_batch(held):
                 await self._judge(batch)
         finally:
             self.waiting.extend(held)
-        await self.docket.resume()
-        await self._commit_what_is_through()
+        await self.judge_queue.resume()
+        await self._commit_results()
 
     async def pause(self, seconds: float) -> None:
-        """Until a trial of the docket is through, at most this long."""
+        """Wait until a job of the judge queue ends, at most this long."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self.docket.progress.wait()
+                await self.judge_queue.progress.wait()
 
     async def close(self) -> None:
-        """End what is under way, and commit what is through. What is not stays open in the store."""
-        await self.docket.close()
-        await self._commit_what_is_through()
+        """Cancel the running jobs and commit the results. Traces without a result stay open in the store."""
+        await self.judge_queue.close()
+        await self._commit_results()
 
     def _next_batch(self, held: list[Closing]) -> list[Closing]:
-        """The first that wait, each trace once: a revision is compared with what was said, so that must be on disk."""
+        """The first closings that wait, each trace once: a revision needs the earlier result on disk."""
         batch: dict[bytes, Closing] = {}
         size = 0
         while self.waiting and len(batch) < BATCH and size < BATCH_BYTES and self.waiting[0].trace_id not in batch:
             closing = self.waiting.popleft()
-            if closing.trace_id in self.docket.backlog:
-                self.docket.backlog.renew(closing)
-            elif self.docket.holds(closing.trace_id):
+            if closing.trace_id in self.judge_queue.deferred:
+                self.judge_queue.deferred.renew(closing)
+            elif self.judge_queue.holds(closing.trace_id):
                 held.append(closing)
             else:
                 batch[closing.trace_id] = closing
@@ -91,60 +91,60 @@ class Pipeline:
 
     async def _judge(self, batch: Sequence[Closing]) -> None:
         try:
-            waiting, through = await asyncio.to_thread(self._open_and_end, batch)
-            refused = await self.commit(through) if through else {}
+            waiting, results = await asyncio.to_thread(self._open_and_end, batch)
+            refused = await self.commit(results) if results else {}
         except BaseException:
             self.waiting.extendleft(reversed(batch))  # not ended: they stay open, here and in the store
             raise
-        for trial in waiting:
-            self.docket.take(trial)
+        for job in waiting:
+            self.judge_queue.take(job)
         self.waiting.extendleft(closing for closing in reversed(batch) if closing.trace_id in refused)
-        await self._tell(through, refused)
+        await self._notify(results, refused)
 
     def _open_and_end(self, batch: Sequence[Closing]) -> tuple[list[EvaluationJob], list[TraceResult]]:
-        """The trials that wait for answers, and the endings of the others."""
+        """The jobs with open questions, and the results of the others."""
         waiting: list[EvaluationJob] = []
-        through: list[EvaluationJob] = []
-        for trial in self.trials.open_all(batch):
-            (waiting if trial.waits else through).append(trial)
-        return waiting, self.trials.end_all(through, self.clock_ns)
+        decided: list[EvaluationJob] = []
+        for job in self.stages.open_all(batch):
+            (waiting if job.waits else decided).append(job)
+        return waiting, self.stages.end_all(decided, self.clock_ns)
 
-    async def _commit_what_is_through(self) -> None:
-        through = list(self.docket.through.values())
-        refused = await self.commit(through) if through else {}
-        for ending in through:
-            if ending.trace_id not in refused:
-                del self.docket.through[ending.trace_id]
-        await self._tell(through, refused)
+    async def _commit_results(self) -> None:
+        results = list(self.judge_queue.results.values())
+        refused = await self.commit(results) if results else {}
+        for result in results:
+            if result.trace_id not in refused:
+                del self.judge_queue.results[result.trace_id]
+        await self._notify(results, refused)
 
-    async def _tell(self, endings: Sequence[TraceResult], refused: Mapping[bytes, BaseException]) -> None:
-        """Tell of the endings that are on disk, then raise why one was refused.
+    async def _notify(self, results: Sequence[TraceResult], refused: Mapping[bytes, BaseException]) -> None:
+        """Call the listeners with the results on disk, then raise the first refusal.
 
-        A store may take some and refuse others: what it took is told now, for a retry would find nothing new. Whoever
-        cancels this has them told at once.
+        A store may accept some results and refuse others. The accepted ones are passed on now, because a retry finds
+        nothing new. A cancellation passes on the rest at once.
         """
-        left = deque(ending for ending in endings if ending.trace_id not in refused)
+        left = deque(result for result in results if result.trace_id not in refused)
         try:
             while left:
-                for _ in range(min(TOLD, len(left))):
-                    self._tell_of(left.popleft())
+                for _ in range(min(LISTENER_BATCH, len(left))):
+                    self._call_listeners(left.popleft())
                 await asyncio.sleep(0)
         finally:
             while left:
-                self._tell_of(left.popleft())
+                self._call_listeners(left.popleft())
         for error in refused.values():
             raise error
 
-    def _tell_of(self, ending: TraceResult) -> None:
+    def _call_listeners(self, result: TraceResult) -> None:
         for listener in self.listeners:
-            listener(ending)
+            listener(result)
 
 
 def one_by_one(commit: Callable[[TraceResult], Awaitable[None]]) -> Commit:
-    """To commit several endings with what commits one of them, and raises where it is refused."""
+    """Commit several results with a function that commits one, and raises where it is refused."""
 
-    async def each(endings: Sequence[TraceResult]) -> Mapping[bytes, BaseException]:
-        answers = await asyncio.gather(*map(commit, endings), return_exceptions=True)
-        return {ending.trace_id: error for ending, error in zip(endings, answers, strict=True) if error is not None}
+    async def each(results: Sequence[TraceResult]) -> Mapping[bytes, BaseException]:
+        answers = await asyncio.gather(*map(commit, results), return_exceptions=True)
+        return {result.trace_id: error for result, error in zip(results, answers, strict=True) if error is not None}
 
     return each

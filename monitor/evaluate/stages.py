@@ -1,7 +1,7 @@
-"""Trials: closed traces on their way to their endings.
+"""Stages: closed trace in, result out, in two halves that wait for nothing.
 
-``open`` and ``end`` are the two halves of judging that need no waiting: they run in a worker thread, for several traces
-in step. Between them lies whatever asking others takes; a trace that needs nobody's answer goes straight through.
+``open`` reads, draws, routes and starts the evaluation; ``end`` takes the verdicts. Both run in the default thread pool
+of the event loop, for several traces in step. Between them the judge queue asks slow backends where a trace needs one.
 """
 
 from __future__ import annotations
@@ -32,38 +32,38 @@ from .result import TraceResult, reason_of, revise
 
 
 class Archive(Protocol):
-    """What judging reads of a trace: its kept parts, and what was said of it before."""
+    """What judging reads of a trace: its stored chunks and its stored result."""
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
-        """Of each of these: the kept parts in order of arrival, and what was told when it ended, with its ``verdicts``.
+        """For each trace: its chunks in order of arrival, and its stored result with its ``verdicts``.
 
-        The latter is None where a trace has not ended yet.
+        The result is None for a trace that has not ended yet.
         """
 
     def turns(self, key: bytes) -> list[tuple[int, dict[str, Any]]]:
         """The turns of a session, numbered in order of writing."""
 
     def holds_judged(self, trace_id: bytes) -> bool:
-        """Whether parts that were judged when it ended are still held."""
+        """Whether chunks that were judged when the trace ended are still stored."""
 
 
 class Drawing(Protocol):
-    """What decides whether a whole trace is judged, and knows how likely that was: a sampler."""
+    """Decides whether a whole trace is judged, and with which probability: a sampler."""
 
     def decide(self, case: Case, admission: int, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision: ...
     def thinned_upstream(self, trace_id: bytes, trace_states: Iterable[str]) -> bool: ...
 
 
 def _go_on() -> None:
-    """Nothing is in more of a hurry."""
+    """The default of ``give_way``: no pause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationStages:
-    """Opens and ends trials: reading, drawing, routing, and what becomes of the verdicts. Safe in any one thread.
+    """Opens and ends evaluation jobs. Safe in any one thread.
 
-    ``conversations`` is None where sessions are not judged, ``references`` where they are in the traces alone.
-    ``give_way`` is called wherever judging may pause for what is in more of a hurry.
+    ``conversations`` is None where sessions are not judged, ``references`` where references come from the traces alone.
+    ``give_way`` is called wherever judging may pause for a request that waits.
     """
 
     archive: Archive
@@ -76,76 +76,76 @@ class EvaluationStages:
     give_way: Callable[[], None] = _go_on
 
     def open(self, closing: Closing) -> EvaluationJob:
-        """Everything between a closed trace and the first question to somebody who has to be waited for."""
+        """Run everything between a closed trace and the first question to a slow backend."""
         return self.open_all([closing])[0]
 
     def open_all(self, closings: Iterable[Closing]) -> list[EvaluationJob]:
         """Open several, each of another trace."""
-        trials = [EvaluationJob(closing=closing, service=closing.origin.service) for closing in closings]
+        stages = [EvaluationJob(closing=closing, service=closing.origin.service) for closing in closings]
         self.give_way()
-        read = self.archive.chunks_and_stories([trial.trace_id for trial in trials])
-        in_step([self._opening(trial, *of_it) for trial, of_it in zip(trials, read, strict=True)])
-        return trials
+        read = self.archive.chunks_and_stories([job.trace_id for job in stages])
+        in_step([self._opening(job, *of_it) for job, of_it in zip(stages, read, strict=True)])
+        return stages
 
-    def end(self, trial: EvaluationJob, now_ns: int) -> TraceResult:
-        """The ending of a trial at which nothing is open, without committing anything."""
-        return self._ending(trial, self._reached(trial, now_ns), now_ns)
+    def end(self, job: EvaluationJob, now_ns: int) -> TraceResult:
+        """The result of a job at which nothing is open. Nothing is committed."""
+        return self._result(job, self._verdicts_or_none(job, now_ns), now_ns)
 
-    def end_all(self, trials: Sequence[EvaluationJob], clock_ns: Callable[[], int]) -> list[TraceResult]:
+    def end_all(self, stages: Sequence[EvaluationJob], clock_ns: Callable[[], int]) -> list[TraceResult]:
         """End several."""
-        reached = [(trial, now_ns := clock_ns(), self._reached(trial, now_ns)) for trial in trials]
-        return [self._ending(trial, verdicts, now_ns) for trial, now_ns, verdicts in reached]
+        decided = [(job, now_ns := clock_ns(), self._verdicts_or_none(job, now_ns)) for job in stages]
+        return [self._result(job, verdicts, now_ns) for job, now_ns, verdicts in decided]
 
-    def _reached(self, trial: EvaluationJob, now_ns: int) -> tuple[Verdict, ...]:
+    def _verdicts_or_none(self, job: EvaluationJob, now_ns: int) -> tuple[Verdict, ...]:
         self.give_way()
         try:
-            if trial.hearing is not None:
-                return self._verdicts(trial, trial.hearing, now_ns)
-        except Exception as error:  # noqa: BLE001  # a bug must cost one trace its verdict, not the monitor its life
-            fail(trial, error)
+            if job.evaluation is not None:
+                return self._verdicts(job, job.evaluation, now_ns)
+        except Exception as error:  # noqa: BLE001  # a bug costs one trace its verdict and must not end the monitor
+            fail(job, error)
         return ()
 
-    def _ending(self, trial: EvaluationJob, verdicts: tuple[Verdict, ...], now_ns: int) -> TraceResult:
-        before = trial.before["verdicts"] if trial.before and trial.reason is not Reason.LATE else []
+    def _result(self, job: EvaluationJob, verdicts: tuple[Verdict, ...], now_ns: int) -> TraceResult:
+        before = job.before["verdicts"] if job.before and job.reason is not Reason.LATE else []
         current, changed = revise(verdicts, before)
         return TraceResult(
-            trace_id=trial.trace_id,
-            service=trial.service,
-            reason=trial.reason or Reason.ERROR,
-            completion=trial.closing.completion,
-            revision=trial.closing.revision,
-            chunks=trial.chunks,
+            trace_id=job.trace_id,
+            service=job.service,
+            reason=job.reason or Reason.ERROR,
+            completion=job.closing.completion,
+            revision=job.closing.revision,
+            chunks=job.chunks,
             ended_ns=now_ns,
-            story=trial.story,
+            details=job.details,
             verdicts=current,
             changed=changed,
-            withdrawn=tuple({str(said["rubric"]) for said in before} - {verdict.rubric for verdict in current}),
-            scenario=trial.scenario,
-            last_span_ns=trial.last_span_ns,
-            turn=trial.turn,
-            session=trial.closing.session,
-            lookups=trial.lookups if trial.hearing is not None else (),  # what is not judged needs none
-            root_span_id=trial.hearing.case.root_span_id if trial.hearing is not None else None,
-            said=tuple(verdict.to_json() for verdict in current),
+            withdrawn=tuple({str(stored["rubric"]) for stored in before} - {verdict.rubric for verdict in current}),
+            scenario=job.scenario,
+            last_span_ns=job.last_span_ns,
+            turn=job.turn,
+            session=job.closing.session,
+            lookups=job.lookups if job.evaluation is not None else (),  # an unjudged trace needs none
+            root_span_id=job.evaluation.case.root_span_id if job.evaluation is not None else None,
+            verdicts_json=tuple(verdict.to_json() for verdict in current),
         )
 
-    def _opening(self, trial: EvaluationJob, payloads: list[bytes], before: dict[str, Any] | None) -> Iterator[None]:
+    def _opening(self, job: EvaluationJob, payloads: list[bytes], before: dict[str, Any] | None) -> Iterator[None]:
         self.give_way()
-        closing = trial.closing
-        trial.chunks, trial.before = len(payloads), before
+        closing = job.closing
+        job.chunks, job.before = len(payloads), before
         try:
             if closing.session:
-                self._hear_session(trial)
-            elif trial.before is not None and not self.archive.holds_judged(closing.trace_id):
-                # What came is a fragment of a trace that was judged when it was whole: that stands.
-                trial.reason = Reason.LATE
+                self._open_session(job)
+            elif job.before is not None and not self.archive.holds_judged(closing.trace_id):
+                # These spans are a fragment of a trace that was judged when it was whole: that result stands.
+                job.reason = Reason.LATE
             else:
-                yield from self._hear(trial, payloads)
+                yield from self._open_trace(job, payloads)
         except Exception as error:  # noqa: BLE001  # as above
-            fail(trial, error)
+            fail(job, error)
 
-    def _hear(self, trial: EvaluationJob, payloads: Sequence[bytes]) -> Iterator[None]:
-        closing = trial.closing
+    def _open_trace(self, job: EvaluationJob, payloads: Sequence[bytes]) -> Iterator[None]:
+        closing = job.closing
         kept = decode_kept(payloads)
         yield
         spans = []
@@ -153,12 +153,12 @@ class EvaluationStages:
             self.give_way()
             spans.append(lift(raw))
         if not spans:
-            trial.story = {"spans": 0, "damaged_chunks": kept.damaged}
-            trial.reason = Reason.UNDECODABLE
+            job.details = {"spans": 0, "damaged_chunks": kept.damaged}
+            job.reason = Reason.UNDECODABLE
             return
         yield
         trace = Trace.of(closing.trace_id.hex(), spans, closing.completion)
-        trial.story = _assembled(trace, kept.damaged)
+        job.details = _assembled(trace, kept.damaged)
         yield
         self.give_way()
         case = extract(trace, reference_keys=self.reference_keys)
@@ -167,75 +167,75 @@ class EvaluationStages:
             found = self.references.find(case)
             if found.value is not case.expected_outcome:
                 case = replace(case, expected_outcome=found.value)
-            trial.lookups = found.lookups
-            trial.story["reference"] = found.where
-        trial.story |= _identity(case)
-        trial.service = case.service or trial.service
-        trial.last_span_ns = trace.end_ns
+            job.lookups = found.lookups
+            job.details["reference"] = found.where
+        job.details |= _identity(case)
+        job.service = case.service or job.service
+        job.last_span_ns = trace.end_ns
 
         states = [span.trace_state for span in trace.spans]
-        decision = self.sampler.decide(case, trial.closing.origin.threshold, trial.trace_id, states)
-        trial.decision = decision
-        trial.story["sampling"] = trial.sampled
+        decision = self.sampler.decide(case, job.closing.origin.threshold, job.trace_id, states)
+        job.decision = decision
+        job.details["sampling"] = job.sampled
         if self.conversations is not None:
-            trial.turn = self.conversations.turn(
+            job.turn = self.conversations.turn(
                 case,
                 started_ns=trace.start_ns,
-                ended_ns=trial.last_span_ns,
-                thinned=self.sampler.thinned_upstream(trial.trace_id, states),
-                before=trial.before,
+                ended_ns=job.last_span_ns,
+                thinned=self.sampler.thinned_upstream(job.trace_id, states),
+                before=job.before,
             )
         if decision.probability is None:
-            trial.reason = Reason.SAMPLED_OUT
+            job.reason = Reason.SAMPLED_OUT
             return
         yield
-        self._refer(trial, case, self.router, decision.probability)
+        self._evaluate(job, case, self.router, decision.probability)
 
-    def _hear_session(self, trial: EvaluationJob) -> None:
-        stored = self.archive.turns(trial.trace_id)
+    def _open_session(self, job: EvaluationJob) -> None:
+        stored = self.archive.turns(job.trace_id)
         if self.conversations is None or not stored:
-            trial.reason = Reason.LATE
+            job.reason = Reason.LATE
             return
-        trial.chunks = max(number for number, _ in stored)
+        job.chunks = max(number for number, _ in stored)
         case, decision, traces = self.conversations.case(
-            trial.trace_id, [turn for _, turn in stored], trial.closing.completion
+            job.trace_id, [turn for _, turn in stored], job.closing.completion
         )
-        trial.story = {"kind": "session", "turns": len(traces), "traces": traces, **_identity(case)}
-        trial.service, trial.decision = case.service, decision
-        trial.story["sampling"] = trial.sampled
+        job.details = {"kind": "session", "turns": len(traces), "traces": traces, **_identity(case)}
+        job.service, job.decision = case.service, decision
+        job.details["sampling"] = job.sampled
         if decision.kept:
-            self._refer(trial, case, self.conversations.router, case.sampling_probability)
+            self._evaluate(job, case, self.conversations.router, case.sampling_probability)
         else:
-            trial.reason = Reason.SAMPLED_OUT
+            job.reason = Reason.SAMPLED_OUT
 
-    def _refer(self, trial: EvaluationJob, case: Case, router: Router, probability: float) -> None:
-        """Put a case that was drawn with this probability before the rubrics that its route names."""
+    def _evaluate(self, job: EvaluationJob, case: Case, router: Router, probability: float) -> None:
+        """Start the evaluation of a case that was drawn with this probability by the rubrics of its route."""
         route = router.route(case)
         if isinstance(route, Excluded):
-            trial.story["excluded"] = route.reason
-            trial.reason = Reason.EXCLUDED
+            job.details["excluded"] = route.reason
+            job.reason = Reason.EXCLUDED
             return
         if route is None:
-            trial.reason = Reason.NO_RUBRIC
+            job.reason = Reason.NO_RUBRIC
             return
-        trial.story |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
-        trial.scenario, trial.priority = route.scenario_name, route.priority
+        job.details |= {"route": route.name, "rubrics": list(route.rubrics), "scenario": route.scenario_name}
+        job.scenario, job.priority = route.scenario_name, route.priority
         scenario = case.scenario if route.scenario is None else route.scenario
         case = case.drawn(probability, scenario)
         self.give_way()
-        trial.hearing = self.evaluator.open(case, route.rubrics)
+        job.evaluation = self.evaluator.open(case, route.rubrics)
 
-    def _verdicts(self, trial: EvaluationJob, hearing: Evaluation, now_ns: int) -> tuple[Verdict, ...]:
-        selection = trial.decision.selection if trial.decision is not None else "random"
-        verdicts = hearing.verdicts(created_at=written(now_ns), selection=selection)
-        if hearing.dropped:
-            trial.story["sampling"] = {**_told(trial.story.get("sampling")), "over_budget": list(hearing.dropped)}
-        told = any(verdict.state is not State.INCOMPLETE for verdict in verdicts)
-        trial.reason = Reason.OVER_BUDGET if hearing.dropped and not told else reason_of(hearing.case, verdicts)
+    def _verdicts(self, job: EvaluationJob, evaluation: Evaluation, now_ns: int) -> tuple[Verdict, ...]:
+        selection = job.decision.selection if job.decision is not None else "random"
+        verdicts = evaluation.verdicts(created_at=written(now_ns), selection=selection)
+        if evaluation.dropped:
+            job.details["sampling"] = {**_as_dict(job.details.get("sampling")), "over_budget": list(evaluation.dropped)}
+        decided = any(verdict.state is not State.INCOMPLETE for verdict in verdicts)
+        job.reason = Reason.OVER_BUDGET if evaluation.dropped and not decided else reason_of(evaluation.case, verdicts)
         return verdicts
 
 
-def _told(sampling: object) -> dict[str, object]:
+def _as_dict(sampling: object) -> dict[str, object]:
     return dict(sampling) if isinstance(sampling, dict) else {}
 
 
@@ -252,7 +252,7 @@ def _assembled(trace: Trace, damaged: int) -> dict[str, object]:
 
 
 def _identity(case: Case) -> dict[str, object]:
-    """What a reader of the story needs to recognise the trace, and nothing of its contents."""
+    """What a reader needs to recognise the trace, and none of its contents."""
     return {
         "name": case.name,
         "environment": case.environment,

@@ -47,11 +47,11 @@ def belated(
         still_owed=still_owed,
         langfuse=connections.to(project.access) if project is not None else None,
         rejudging=Reevaluation(
-            pipeline.trials, books=books, heard=pipeline.listeners, story=store.story, still_owed=still_owed,
+            pipeline.stages, books=books, heard=pipeline.listeners, story=store.story, still_owed=still_owed,
             randomness=config.sampling.randomness, clock_ns=clock_ns,
             max_wait_ns=judge.max_wait.ns if judge else _WAITS_NS,
         ),
-        busy=lambda: len(pipeline.waiting) + pipeline.docket.waiting > MOST_WAITING,
+        busy=lambda: len(pipeline.waiting) + pipeline.judge_queue.waiting > MOST_WAITING,
         clock_ns=clock_ns,
         patience=Backoff(random.random),
     )  # fmt: skip

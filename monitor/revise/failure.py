@@ -46,7 +46,7 @@ _AT_LEAST: Final = ("spans", "complete", "content_captured", "answered", "agents
 
 def worse(before: Mapping[str, Any], ending: TraceResult) -> RevisionFailure | None:
     """Why an ending must not replace what was said before; None when it may."""
-    story = ending.story
+    story = ending.details
     if ending.reason in (Reason.ERROR, Reason.UNDECODABLE):
         return RevisionFailure.ERROR
     if any(_number(before.get(key)) > _number(story.get(key)) for key in _AT_LEAST):

@@ -1,8 +1,8 @@
 """Rejudging: traces that were read once more, on their way to the revision of their verdicts.
 
-The same trials, router and answerers as live, with a docket of their own, so that nothing waits behind them. The spans
-are held in memory until the revision is on disk, so few traces are under way at a time; what a kill loses is still
-owed (``monitor/revise/schedule.py``).
+The same stages, router and backends as live, with a judge queue of their own: nothing else waits.
+The spans are held in memory until the revision is on disk, so few traces are judged at a time; what a kill loses is
+still owed (``monitor/revise/schedule.py``).
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class _Held:
 
 
 class Reevaluation:
-    """Judges what it is given. ``trials`` are those of the monitor; ``heard`` is told of what is committed.
+    """Judges what it is given. ``stages`` are those of the monitor; ``heard`` is told of what is committed.
 
     ``still_owed`` says whether a trace's references are others than those of its verdict, and nobody else judges it.
     """
 
     def __init__(
         self,
-        trials: EvaluationStages,
+        stages: EvaluationStages,
         *,
         books: ReevaluationReporter,
         heard: Sequence[Callable[[TraceResult], None]],
@@ -77,10 +77,10 @@ class Reevaluation:
         clock_ns: Callable[[], int],
         max_wait_ns: int,
     ) -> None:
-        own = replace(trials, archive=self, sampler=self, conversations=None)
+        own = replace(stages, archive=self, sampler=self, conversations=None)
         waiting = DeferredTraces(max_waiting=MOST_HELD, max_wait_ns=max_wait_ns)
         self._pipeline = Pipeline(
-            trials=own, docket=JudgeQueue(trials=own, backlog=waiting, clock_ns=clock_ns, room=1),
+            stages=own, judge_queue=JudgeQueue(stages=own, deferred=waiting, clock_ns=clock_ns, capacity=1),
             commit=one_by_one(self._commit),
             clock_ns=clock_ns,
         )  # fmt: skip
@@ -125,7 +125,7 @@ class Reevaluation:
         writes = failure is None and await asyncio.to_thread(self._as_expected, held)
         if writes:
             placed = replace(
-                ending, place_ns=int(held.before["closed_ns"]), chunks=0, story=_story(ending, held.before)
+                ending, place_ns=int(held.before["closed_ns"]), chunks=0, details=_details(ending, held.before)
             )
             for error in (await self._books.commit([placed])).values():
                 raise error
@@ -143,7 +143,7 @@ class Reevaluation:
         return same and self._still_owed(held.due.trace_id)
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
-        """What was read of traces, for their trials, and what was said of them before."""
+        """What was read of traces, for their stages, and what was said of them before."""
         held = map(self._held.__getitem__, trace_ids)
         return [([each.payload], dict(each.before)) for each in held]
 
@@ -164,7 +164,7 @@ class Reevaluation:
         return False
 
 
-def _story(ending: TraceResult, before: Mapping[str, Any]) -> dict[str, object]:
+def _details(ending: TraceResult, before: Mapping[str, Any]) -> dict[str, object]:
     """What the revision tells, and what only the first verdict could."""
     kept = {key: before[key] for key in ("session", "backfill") if key in before}
-    return {**ending.story, **kept, "read_again_at": written(ending.ended_ns)}
+    return {**ending.details, **kept, "read_again_at": written(ending.ended_ns)}

@@ -36,7 +36,7 @@ from monitor.config.rubrics import configured, reached
 from monitor.deliver.commit import Commit
 from monitor.deliver.langfuse.sink import ScoresOut
 from monitor.deliver.otel_events.build import observing, otel_events
-from monitor.evaluate.build import answering, judge_standing
+from monitor.evaluate.build import build_backends, judge_snapshot
 from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.pipeline import Pipeline
 from monitor.evaluate.references.build import references
@@ -60,7 +60,7 @@ from monitor.sessions.windows import SessionWindows
 from scoring.alerts.event import AlertEvent
 from scoring.status.export_snapshot import ExportSnapshot
 
-from .builders import conversations, docket, limits, session_limits
+from .builders import conversations, judge_queue, limits, session_limits
 from .metric_labels import NOT_DELIVERED, known
 from .periodic import Periodic
 from .retention import Retention
@@ -101,7 +101,7 @@ class Monitor:
         )
         self.traffic = TrafficAnomalies(skew=self.intake.skew)
         self.otel_events = otel_events(config, counted=self.exporter, clock_ns=clock_ns)
-        self.answering = answering(
+        self.backends = build_backends(
             config,
             memory=self.store.judged,
             vectors=self.store.vectors,
@@ -115,17 +115,17 @@ class Monitor:
             under_way=self._judges, belated=self.store.belated,
         )  # fmt: skip
         self._passing = passing = ActiveRequests()
-        trials = EvaluationStages(
+        stages = EvaluationStages(
             archive=self.store,
             sampler=self.sampler,
             router=Router(config.routes, config.scenarios, elsewhere=config.session_rubrics),
-            evaluator=Evaluator(configured(config), self.answering.at_once, self.answering.others),
+            evaluator=Evaluator(configured(config), self.backends.at_once, self.backends.others),
             reference_keys=config.reference_keys,
             conversations=conversations(config),
             references=self.references,
             give_way=YieldToRequests(passing),
         )
-        waiting = docket(config, trials, clock_ns)
+        waiting = judge_queue(config, stages, clock_ns)
         self.scores_out = _scores_out(config, self.langfuse, self.store, self.exporter, clock_ns)
         self.annotating = _annotating(config, self.scores_out, self.store, clock_ns)
         agreements = self.annotating.agreements if self.annotating else tuple
@@ -136,7 +136,7 @@ class Monitor:
             memory=self.store.kept,
             store=self.store,
             spool_bytes=lambda: self.store.size,
-            judge=lambda: judge_standing(config, self.answering.judge, waiting, clock_ns() / 1e9),
+            judge=lambda: judge_snapshot(config, self.backends.judge, waiting, clock_ns() / 1e9),
             agreements=agreements,
         )
         self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None
@@ -153,7 +153,11 @@ class Monitor:
             lines=self._lines,
         )
         self.pipeline = Pipeline(
-            trials=trials, docket=waiting, commit=self.books.commit, clock_ns=clock_ns, listeners=[self.books.record]
+            stages=stages,
+            judge_queue=waiting,
+            commit=self.books.commit,
+            clock_ns=clock_ns,
+            listeners=[self.books.record],
         )
         if self.otel_events:
             self.pipeline.listeners.append(self.otel_events.recorder.ended)
@@ -246,7 +250,7 @@ class Monitor:
         for server in self._servers:
             await server.start()
         self._judging = asyncio.create_task(self._judge_what_is_due())
-        self._warming = asyncio.create_task(self.answering.warm()) if self.answering.others else None
+        self._warming = asyncio.create_task(self.backends.warm()) if self.backends.others else None
         if self.scores_out:
             self.scores_out.start()
         if self.annotating:
@@ -308,7 +312,7 @@ class Monitor:
             await self.belated.close()
         if self._warming:
             await asyncio.gather(self._warming, return_exceptions=True)
-        await self.answering.close()
+        await self.backends.close()
         if self.annotating:
             await self.annotating.stop()
         if self.scores_out:
@@ -331,7 +335,7 @@ class Monitor:
 
     def _judges(self, trace_id: bytes) -> bool:
         """Whether a trace waits for the judge, or is before it, though the assembler has forgotten it."""
-        return self.pipeline.docket.knows(trace_id)
+        return self.pipeline.judge_queue.knows(trace_id)
 
     def due(self) -> list[Closing]:
         """Traces and sessions that are closed by now, each once."""

@@ -44,14 +44,14 @@ def conversations(config: Config) -> SessionTurns | None:
     return SessionTurns(rate=rate, router=Router(section.routes, config.scenarios))
 
 
-def docket(config: Config, trials: EvaluationStages, clock_ns: Callable[[], int]) -> JudgeQueue:
-    """The trials that wait for an answer: as many at once as the judge may be asked."""
+def judge_queue(config: Config, stages: EvaluationStages, clock_ns: Callable[[], int]) -> JudgeQueue:
+    """The stages that wait for an answer: as many at once as the judge may be asked."""
     judge = config.answerers.judge
     return JudgeQueue(
-        trials=trials,
-        backlog=DeferredTraces(
+        stages=stages,
+        deferred=DeferredTraces(
             max_waiting=judge.max_waiting if judge else BATCH, max_wait_ns=judge.max_wait.ns if judge else 10**9
         ),
         clock_ns=clock_ns,
-        room=judge.concurrency if judge else BATCH,
+        capacity=judge.concurrency if judge else BATCH,
     )

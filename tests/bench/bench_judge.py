@@ -107,7 +107,7 @@ class Counted:
         self.usd = 0.0
         self.failures: Counter[str] = Counter()
 
-    def hearing(self, case) -> None: ...
+    def judging(self, case) -> None: ...
     def attempted(self, model, *, duration_s, usage, failure, completion=None) -> None:
         self.calls += 1
         self.usd += usage.cost_usd or 0.0

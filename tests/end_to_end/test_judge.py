@@ -143,7 +143,7 @@ def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age(ser
     assert sorted(order) == list(range(12))
     assert all(abs(place - number) < 8 for place, number in enumerate(order)), "as far as eight at a time tell it"
     logged = [line["event"] for line in monitor.logged() if line.get("logger") == "sidejudge.judge"]
-    assert logged == ["the judge is out of reach; what needs it waits", "the judge answers again"]
+    assert logged == ["the judge is unreachable; traces that need it wait", "the judge answers again"]
 
 
 def test_killed_during_an_outage_and_started_again_each_trace_is_judged_once(serving, provider):

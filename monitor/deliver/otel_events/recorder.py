@@ -48,7 +48,7 @@ class Recorder:
         self._open: dict[str, OwnTrace] = {}
         self._heard: ContextVar[tuple[EvaluationSubject, int] | None] = ContextVar("sidejudge_heard", default=None)
 
-    def hearing(self, case: Case) -> None:
+    def judging(self, case: Case) -> None:
         judged = EvaluationSubject(
             case_id=case.case_id, trace_id=case.trace_id, root_span_id=case.root_span_id,
             session_id=case.session_id, service=case.service, environment=case.environment,

@@ -1,4 +1,4 @@
-"""The configured embeddings, put together. Nothing is loaded and no endpoint asked yet."""
+"""Build: the configuration of embeddings in, an embedding backend out. Nothing is loaded and no endpoint asked yet."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .observer import EmbeddingObserver
 from .vector_cache import VectorCache, VectorCacheStorage
 
 
-def embedding_answerer(
+def embedding_backend(
     section: EmbeddingSection,
     *,
     library: LiteLLM,
-    shelf: VectorCacheStorage,
+    storage: VectorCacheStorage,
     clock_ns: Callable[[], int],
     observer: EmbeddingObserver | None = None,
 ) -> EmbeddingBackend:
-    """An answerer by the model of the configuration; ``library`` serves a remote one, ``shelf`` keeps vectors."""
-    cache = VectorCache(shelf, model=section.model, entries=section.cache_entries, clock_ns=clock_ns)
+    """A backend for the configured model; ``library`` serves a remote model, ``storage`` keeps vectors."""
+    cache = VectorCache(storage, model=section.model, entries=section.cache_entries, clock_ns=clock_ns)
     return EmbeddingBackend(Embedder(embedding_model(section, library), cache, observer=observer))
 
 

@@ -19,14 +19,14 @@ class VectorCacheStorage(Protocol):
     """Where vectors lie: bytes by key, bounded."""
 
     def get(self, keys: Sequence[str], now_ns: int) -> dict[str, bytes]: ...
-    async def put(self, things: Mapping[str, bytes], now_ns: int, most: int) -> None: ...
+    async def put(self, vectors: Mapping[str, bytes], now_ns: int, most: int) -> None: ...
 
 
 class VectorCache:
     """Vectors by model and text. A store that fails costs time, not answers."""
 
-    def __init__(self, shelf: VectorCacheStorage, *, model: str, entries: int, clock_ns: Callable[[], int]) -> None:
-        self._shelf = shelf
+    def __init__(self, storage: VectorCacheStorage, *, model: str, entries: int, clock_ns: Callable[[], int]) -> None:
+        self._storage = storage
         self._model = model
         self._entries = entries
         self._clock_ns = clock_ns
@@ -45,15 +45,15 @@ class VectorCache:
         """Keep packed vectors by text."""
         if not packed or not self._entries:
             return
-        things = {self._key(text): vector for text, vector in packed.items()}
+        vectors = {self._key(text): vector for text, vector in packed.items()}
         try:
-            await self._shelf.put(things, self._clock_ns(), self._entries)
+            await self._storage.put(vectors, self._clock_ns(), self._entries)
         except StoreError as error:
             log.warning("could not keep vectors", extra={"cause": str(error)})
 
     def _get(self, texts: Sequence[str]) -> dict[str, Vector]:
         by_key = {self._key(text): text for text in texts}
-        found = self._shelf.get(list(by_key), self._clock_ns())
+        found = self._storage.get(list(by_key), self._clock_ns())
         return {by_key[key]: unpack(vector) for key, vector in found.items()}
 
     def _key(self, text: str) -> str:

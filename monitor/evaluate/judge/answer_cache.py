@@ -1,4 +1,4 @@
-"""Cache of judged answers: what was paid for once is not asked again, not even after a restart."""
+"""Cache of judged answers: an answer that was paid for is not requested again, not even after a restart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger("sidejudge.judge")
 
 
 class AnswerCacheStorage(Protocol):
-    """Where the cache lies: JSON by key, bounded."""
+    """The storage of the cache: JSON by key, bounded in number."""
 
     def get(self, keys: Sequence[str], now_ns: int) -> dict[str, str]: ...
     async def put(self, answers: Mapping[str, str], now_ns: int, most: int) -> None: ...
@@ -37,41 +37,41 @@ class CachedAnswer:
     @classmethod
     def from_json(cls, text: str) -> CachedAnswer:
         value, reason, prompt_version, flags = json.loads(text)
-        # Several answers to one question are a tuple; JSON does not know these.
+        # JSON has no tuples: a list is an answer of several parts.
         value = tuple(value) if isinstance(value, list) else value
         return cls(value=value, reason=reason, prompt_version=prompt_version, flags=tuple(flags))
 
 
 class AnswerCache:
-    """Answers by question and by who was asked. A store that fails costs money, not answers."""
+    """Answers by question and model. A store that fails costs money, not answers."""
 
-    def __init__(self, shelf: AnswerCacheStorage, *, entries: int, clock_ns: Callable[[], int]) -> None:
-        self._shelf = shelf
+    def __init__(self, storage: AnswerCacheStorage, *, entries: int, clock_ns: Callable[[], int]) -> None:
+        self._storage = storage
         self._entries = entries
         self._clock_ns = clock_ns
 
     async def get(self, keys: Sequence[str]) -> dict[str, CachedAnswer]:
-        """What is known, by key."""
+        """The known answers by key."""
         if not keys or not self._entries:
             return {}
         try:
-            found = await asyncio.to_thread(self._shelf.get, keys, self._clock_ns())
+            found = await asyncio.to_thread(self._storage.get, keys, self._clock_ns())
         except StoreError as error:
             log.warning("could not read judged answers; they are asked for again", extra={"cause": str(error)})
             return {}
         return {key: CachedAnswer.from_json(text) for key, text in found.items()}
 
     async def put(self, answers: Mapping[str, CachedAnswer]) -> None:
-        """Keep what was answered."""
+        """Store answers by key."""
         if not answers or not self._entries:
             return
         texts = {key: kept.to_json() for key, kept in answers.items()}
         try:
-            await self._shelf.put(texts, self._clock_ns(), self._entries)
+            await self._storage.put(texts, self._clock_ns(), self._entries)
         except StoreError as error:
             log.warning("could not keep judged answers", extra={"cause": str(error)})
 
 
-def key(who: str, asked: str) -> str:
-    """The key of an answer by ``who`` (model, or panel) to what ``asked`` is the hash of."""
-    return hashlib.sha256(f"{who}\0{asked}".encode()).hexdigest()
+def key(model: str, question: str) -> str:
+    """The key of an answer by ``model`` (or the name of a panel) to ``question``, the hash of a question."""
+    return hashlib.sha256(f"{model}\0{question}".encode()).hexdigest()

@@ -13,7 +13,7 @@ _SCHEMA: Mapping[str, object] = {
 }
 
 
-class _Greeting:
+class _HealthProbe:
     """The request: what the client needs to know of one."""
 
     messages: Final[tuple[Mapping[str, str], ...]] = (
@@ -25,5 +25,5 @@ class _Greeting:
     answer_tokens: Final = 64
 
 
-GREETING: Final = _Greeting()
+HEALTH_PROBE: Final = _HealthProbe()
 """It holds nothing of any trace: what comes of it says something of the provider alone."""

@@ -1,7 +1,7 @@
-"""JudgeAnswerer: questions about a case → answers of a judge, with their reason and their price.
+"""Judge backend: questions about a case in, answers of a judge with reason and cost out.
 
-From the cache first; what is open in as few requests as fit the judge's context; each to every member of the panel. It
-never raises: what fails is a failed ``NoAnswer`` with its reason, and never a number.
+The cache answers first. The rest goes out in as few requests as fit the judge's context, each to every panel member. It
+never raises: a failure is a failed ``NoAnswer`` with its reason, never a number.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 from integrations.provider.errors import ProviderError, ProviderErrorKind
 from integrations.store.errors import StoreError
+from monitor.evaluate.backends import JudgeAccount
 from scoring.case.case import Case
 from scoring.judging.check import contradiction
 from scoring.judging.request import JudgeRequest, cache_key, can_judge, requests
@@ -38,25 +38,14 @@ log = logging.getLogger("sidejudge.judge")
 
 
 class JudgeStorage(AnswerCacheStorage, Protocol):
-    """The part of the store that a judge uses: answers, and what they cost by the hour."""
+    """The part of the store that a judge uses: answers, and dollars spent by the hour."""
 
     async def spend(self, hour_s: int, usd: float) -> None: ...
     def spent_since(self, since_s: int) -> dict[int, float]: ...
 
 
-@dataclass(slots=True)
-class _Hearing:
-    """The case that the running task is about to have judged."""
-
-    priority: Priority = "normal"
-    counted: bool = False
-
-
-_hearing: Final[ContextVar[_Hearing | None]] = ContextVar("sidejudge_hearing", default=None)
-
-
 class JudgeBackend:
-    """Judges, as an answerer, in one event loop. Making it reads what was spent, and asks nobody."""
+    """A judge or a panel as a backend, in one event loop. Creating it reads what was spent and sends nothing."""
 
     def __init__(
         self,
@@ -79,7 +68,7 @@ class JudgeBackend:
             per_day=settings.budget_usd_per_day,
             spent=memory.spent_since(int(self._clock()) - DAY_S),
         )
-        self._jury = JudgePanel(
+        self._panel = JudgePanel(
             settings,
             client=client,
             budget=self.budget,
@@ -88,54 +77,58 @@ class JudgeBackend:
             clock=self._clock,
             jitter=jitter,
         )
-        self.name: Final = self._jury.name
-        """The model, or the panel, as it stands in verdicts."""
+        self.name: Final = self._panel.name
+        """The model or the panel, as verdicts name it."""
         self._context_tokens = settings.context_tokens
 
     def _clock(self) -> float:
         return self._clock_ns() / 1e9
 
     def can_answer(self, question: Question) -> bool:
-        """Whether it is a question for a judge at all."""
+        """Whether a judge can be asked this question."""
         return can_judge(question)
 
     def states(self) -> dict[str, BreakerState]:
         """The circuit breaker of each model."""
-        return self._jury.states()
+        return self._panel.states()
 
     @property
     def outage(self) -> str | None:
-        """Why no answer can be had now; None when one can."""
-        return self._jury.outage
+        """Why no answer is possible now; None when one is."""
+        return self._panel.outage
 
     def share(self, priority: Priority) -> float:
-        """The share in [0, 1] of such cases that the budget pays for.
-
-        To be asked once a case, in the task that then has it answered: so its cost is known as one of its priority.
-        """
-        _hearing.set(_Hearing(priority))
+        """Count a case that needs the judge; the share in [0, 1] of such cases that the budget pays for."""
         return self.budget.arrive(priority, self._clock())
 
-    async def answer(self, case: Case, questions: Sequence[Question]) -> Mapping[Question, Reply]:
-        """Replies to the questions that a judge can be asked; the others are left out."""
+    async def answer(
+        self, case: Case, questions: Sequence[Question], account: JudgeAccount | None = None
+    ) -> Mapping[Question, Reply]:
+        """Replies to the questions that a judge can answer; the others are omitted.
+
+        Args:
+            case: the case that the questions are about.
+            questions: of one round.
+            account: the cost record of the case, shared by its rounds; None: a new one.
+        """
+        account = account or JudgeAccount()
         asked = tuple(filter(can_judge, dict.fromkeys(questions)))
-        self._observer.hearing(case)
+        self._observer.judging(case)
         bill = JudgeBill()
         replies: Mapping[Question, Reply] = {}
         try:
             replies = await self._answer(case, asked, bill) if asked else {}
         except ProviderError as error:
             return dict.fromkeys(asked, NoAnswer(f"{OUTAGE}: {error}", failed=True))
-        except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may hold what a trace said
-            log.error("could not judge", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
+        except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may quote a trace
+            log.error("could not judge", extra={"cause": type(error).__name__})  # noqa: TRY400  # the same
             paid = self._paid(bill, "", uuid.uuid4().hex)
             return dict.fromkeys(asked, NoAnswer(f"judge error: {type(error).__name__}", failed=True, judgement=paid))
         finally:
-            # An outage costs nothing, and says nothing of what judging costs.
+            # An outage costs nothing and is no sample of what judging costs.
             if bill.usd or any(isinstance(reply, Answer) for reply in replies.values()):
-                hearing = _hearing.get() or _Hearing()
-                self.budget.judged(hearing.priority, bill.usd, again=hearing.counted)
-                hearing.counted = True
+                self.budget.judged(account.priority, bill.usd, again=account.counted)
+                account.counted = True
         return replies
 
     async def _answer(self, case: Case, asked: Sequence[Question], bill: JudgeBill) -> Mapping[Question, Reply]:
@@ -153,45 +146,45 @@ class JudgeBackend:
             context_tokens = await self._context()
             made, refused = await asyncio.to_thread(requests, case, left, context_tokens=context_tokens)
             replies |= refused
-            for heard in await asyncio.gather(*(self._hear(case, request, keys, bill) for request in made)):
-                replies |= heard
+            for answered in await asyncio.gather(*(self._ask(case, request, keys, bill) for request in made)):
+                replies |= answered
         return replies
 
-    async def _hear(
+    async def _ask(
         self, case: Case, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill
     ) -> dict[Question, Reply]:
-        """One request put to every member, and what they agree upon."""
+        """Send one request to every panel member and combine their answers."""
         call, own = uuid.uuid4().hex, JudgeBill()
         try:
-            said = await self._jury.ask(request, own)
+            answers = await self._panel.ask(request, own)
         except UnansweredError as error:
             paid = self._paid(own, request.prompt_version, call)
             failed = NoAnswer(label(str(error), MAX_REASON), failed=True, judgement=paid)
             smaller: dict[Question, Reply] = {}
             if len(request.questions) > 1 and error.kind is ProviderErrorKind.CONTEXT_OVERFLOW:
-                smaller = await self._hear_apart(case, request, keys, bill)
+                smaller = await self._ask_apart(case, request, keys, bill)
             return {question: smaller.get(question, failed) for question in request.questions}
         finally:
             bill.take(own)
         replies: dict[Question, Reply] = {}
-        for question, answer in said.items():
+        for question, answer in answers.items():
             if isinstance(answer, NoAnswer):
                 replies[question] = replace(answer, judgement=self._paid(own, request.prompt_version, call))
             else:
                 judgement = self._paid(own, answer.prompt_version, call) or Judgement(self.name, answer.prompt_version)
                 replies[question] = await self._reply(case, question, answer, judgement)
-        await self._cache.put({keys[q]: answer for q, answer in said.items() if isinstance(answer, CachedAnswer)})
+        await self._cache.put({keys[q]: answer for q, answer in answers.items() if isinstance(answer, CachedAnswer)})
         return replies
 
-    async def _hear_apart(
+    async def _ask_apart(
         self, case: Case, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill
     ) -> dict[Question, Reply]:
-        """The questions of a request that was too long after all, as far as they fit into requests half as long."""
+        """Send the questions of a request that was too long, as far as they fit into requests of half its length."""
         half = (request.prompt_tokens + request.answer_tokens) // 2
         made, _ = await asyncio.to_thread(requests, case, request.questions, context_tokens=half)
         replies: dict[Question, Reply] = {}
-        for heard in await asyncio.gather(*(self._hear(case, each, keys, bill) for each in made)):
-            replies |= heard
+        for answered in await asyncio.gather(*(self._ask(case, each, keys, bill) for each in made)):
+            replies |= answered
         return replies
 
     async def _reply(self, case: Case, question: Question, kept: CachedAnswer, judgement: Judgement) -> Answer:
@@ -204,7 +197,7 @@ class JudgeBackend:
         )
 
     def _paid(self, bill: JudgeBill, prompt_version: str, call: str) -> Judgement | None:
-        """What a call came to; None where nothing was sent."""
+        """The cost of a call; None where nothing was sent."""
         if not bill.requests:
             return None
         return Judgement(
@@ -227,4 +220,4 @@ class JudgeBackend:
         try:
             await self._memory.spend(int(now // HOUR_S) * HOUR_S, usd)
         except StoreError as error:
-            log.warning("could not note what judging cost; a restart will not know of it", extra={"cause": str(error)})
+            log.warning("could not record the cost of judging; it is lost with a restart", extra={"cause": str(error)})

@@ -14,7 +14,7 @@ Flag = Literal["contradiction", "disagreement"]
 class JudgeObserver(Protocol):
     """All methods are called in the event loop and must return at once."""
 
-    def hearing(self, case: Case) -> None:
+    def judging(self, case: Case) -> None:
         """The running task has this case judged: what it and the tasks that it starts attempt from now on is for it."""
 
     def attempted(
@@ -41,7 +41,7 @@ class JudgeObserver(Protocol):
 class SilentJudgeObserver:
     """Nobody looks."""
 
-    def hearing(self, case: Case) -> None: ...
+    def judging(self, case: Case) -> None: ...
     def attempted(
         self,
         model: str,
@@ -61,9 +61,9 @@ class JudgeObservers:
     def __init__(self, *each: JudgeObserver) -> None:
         self._each = each
 
-    def hearing(self, case: Case) -> None:
+    def judging(self, case: Case) -> None:
         for observer in self._each:
-            observer.hearing(case)
+            observer.judging(case)
 
     def attempted(
         self,

@@ -23,7 +23,7 @@ from scoring.questions.question import Question
 from .breaker import Breaker, BreakerState, Circuit, Permit
 from .budget import JudgeBudget
 from .failure_policy import REACTIONS, pause
-from .health_probe import GREETING
+from .health_probe import HEALTH_PROBE
 from .observer import JudgeObserver
 from .rate_limits import RateLimits
 
@@ -128,10 +128,10 @@ class PanelMember:
             answers = await asyncio.to_thread(request.read, completion.text)
             failure = None
         finally:
-            self._heard(completion, failure)
+            self._report(completion, failure)
         return answers
 
-    def _heard(self, completion: Completion, failure: str | None) -> None:
+    def _report(self, completion: Completion, failure: str | None) -> None:
         self.observer.attempted(
             self.model.name,
             duration_s=completion.duration_s,
@@ -159,7 +159,7 @@ class PanelMember:
         expected = ProviderUsage(input_tokens=request.prompt_tokens, output_tokens=round(allowed * self._written))
         async with self.limits.slot(expected.input_tokens + expected.output_tokens) as slot:
             while (permit := await self._permit()).probe:
-                await self._greet(permit, price)
+                await self._probe_health(permit, price)
             # Given up, it may have been paid for all the same: budget and limits take it as expected.
             usage = expected
             try:
@@ -176,12 +176,12 @@ class PanelMember:
                 slot.used(usage.input_tokens + usage.output_tokens)
             return completion
 
-    async def _greet(self, permit: Permit, price: TokenPrice | None) -> None:
+    async def _probe_health(self, permit: Permit, price: TokenPrice | None) -> None:
         """The probe of a breaker that is half open, which hears what comes of it."""
-        expected = ProviderUsage(input_tokens=GREETING.prompt_tokens, output_tokens=GREETING.answer_tokens)
+        expected = ProviderUsage(input_tokens=HEALTH_PROBE.prompt_tokens, output_tokens=HEALTH_PROBE.answer_tokens)
         with suppress(ProviderError):
-            completion = await self._paid(GREETING, permit, expected, price, JudgeBill())
-            self._heard(completion, failure=None)
+            completion = await self._paid(HEALTH_PROBE, permit, expected, price, JudgeBill())
+            self._report(completion, failure=None)
 
     async def _paid(
         self, request: JudgeCall, permit: Permit, expected: ProviderUsage, price: TokenPrice | None, bill: JudgeBill

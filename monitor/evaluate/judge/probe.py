@@ -8,7 +8,7 @@ from integrations.judge.client import JudgeClient, JudgeModel
 from integrations.provider.errors import ProviderError
 from integrations.provider.library import LiteLLM
 
-from .health_probe import GREETING
+from .health_probe import HEALTH_PROBE
 
 
 def try_model(model: JudgeModel) -> str | None:
@@ -19,7 +19,7 @@ def try_model(model: JudgeModel) -> str | None:
 async def _try(model: JudgeModel) -> str | None:
     library = LiteLLM()
     try:
-        completion = await JudgeClient(library).complete(GREETING, model)
+        completion = await JudgeClient(library).complete(HEALTH_PROBE, model)
     except ProviderError as error:
         return str(error)
     finally:

@@ -43,7 +43,7 @@ def traces_in(
     most_open = config.assembly.max_open_traces // 2
 
     def busy() -> bool:
-        waiting = len(pipeline.waiting) + len(pipeline.docket.backlog)
+        waiting = len(pipeline.waiting) + len(pipeline.judge_queue.deferred)
         return waiting > MOST_WAITING or assembler.open_traces > most_open
 
     return Pull(

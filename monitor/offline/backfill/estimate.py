@@ -63,8 +63,8 @@ async def estimate_work(
         if not isinstance(route, Route):
             continue
         judged += 1
-        hearing = Evaluation(case, [rubrics[name] for name in route.rubrics], who.at_once)
-        asked = [question for question in hearing.open if can_judge(question)]
+        evaluation = Evaluation(case, [rubrics[name] for name in route.rubrics], who.at_once)
+        asked = [question for question in evaluation.open if can_judge(question)]
         if who.judge is None or not asked:
             continue
         questions += len(asked)

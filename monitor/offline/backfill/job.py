@@ -20,7 +20,7 @@ from monitor.config.langfuse import LangfuseProject, LangfuseSink
 from monitor.config.match import MatchSection
 from monitor.config.rubrics import configured
 from monitor.config.units import Duration
-from monitor.evaluate.build import EvaluationBackends, answering
+from monitor.evaluate.build import EvaluationBackends, build_backends
 from monitor.evaluate.references.build import references
 from monitor.evaluate.references.lookup import References
 from monitor.ingest.assembler import Assembler
@@ -93,7 +93,7 @@ class Job:
             lambda: list_traces(langfuse, server, self.window, sampler, self.wanted), most=MOST_ATTEMPTS
         )
         known = await self._references()
-        who = answering(
+        who = build_backends(
             self.config, memory=self.store.judged, vectors=self.store.vectors, observer=None, clock_ns=self.clock_ns
         )
         try:

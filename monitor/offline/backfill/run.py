@@ -37,7 +37,7 @@ from monitor.ingest.assembler import Closing
 from monitor.ingest.langfuse.listed_trace import ListedTrace
 from monitor.ingest.sampler import Sampler
 from monitor.route.router import Router
-from monitor.runtime.builders import conversations, docket, session_limits
+from monitor.runtime.builders import conversations, judge_queue, session_limits
 from monitor.sessions.turns import SessionTurn
 from monitor.sessions.windows import SessionLimits
 from scoring.case.case import Case
@@ -138,7 +138,7 @@ class Backfill:
             sink, langfuse=langfuse, store=store, rubrics=rubrics, counted=SilentScoreCounters(), clock_ns=clock_ns,
             overtaken=self.numbering.overtaken_by if self.numbering else None,
         )  # fmt: skip
-        trials = EvaluationStages(
+        stages = EvaluationStages(
             archive=self,
             sampler=sampler,
             router=Router(config.routes, config.scenarios, elsewhere=config.session_rubrics),
@@ -148,7 +148,10 @@ class Backfill:
             references=references,
         )
         self._pipeline = Pipeline(
-            trials=trials, docket=docket(config, trials, clock_ns), commit=one_by_one(self._commit), clock_ns=clock_ns
+            stages=stages,
+            judge_queue=judge_queue(config, stages, clock_ns),
+            commit=one_by_one(self._commit),
+            clock_ns=clock_ns,
         )
         self.progress = Progress()
 
@@ -240,7 +243,7 @@ class Backfill:
         await self._store.finish(
             FinishedTrace(
                 trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value,
-                completion=ending.completion, revision=ending.revision, story={**ending.story, "backfill": self._job},
+                completion=ending.completion, revision=ending.revision, story={**ending.details, "backfill": self._job},
                 verdicts=[verdict.to_json() for verdict in verdicts], closed_ns=ending.ended_ns,
                 scores=[score for each in numbered for score in each.scores], turn=_turn(ending.turn),
             )
@@ -280,7 +283,7 @@ class Backfill:
         return told is not None and told.get("backfill") == self._job
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
-        """What is held of traces, for their trials, and what an earlier job said of them."""
+        """What is held of traces, for their stages, and what an earlier job said of them."""
         held = ((trace_id, self._held.get(trace_id)) for trace_id in trace_ids)
         return [([] if payload is None else [payload], self._store.story(trace_id)) for trace_id, payload in held]
 

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TypeVar
 
-from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, JudgeBackendProtocol, PostponedError
-from monitor.evaluate.evaluation import Evaluation, Spent
+from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, JudgeAccount, JudgeBackendProtocol, PostponedError
+from monitor.evaluate.evaluation import Evaluation, JudgementsByMetric
 from monitor.evaluate.evaluator import Evaluator
 from scoring.questions.question import NoAnswer
 
@@ -56,32 +56,33 @@ def _next(items: Iterator[T]) -> tuple[T] | None:
 
 
 async def finish(evaluator: Evaluator, begin: Callable[[], Evaluation], *, max_wait_s: float) -> Evaluation:
-    """A hearing at which nothing is open. While the judge is out of reach it waits, at most ``max_wait_s``.
+    """An evaluation at which nothing is open. While the judge is unreachable it waits, at most ``max_wait_s``.
 
     Raises ``JudgeOutError`` when the outage lasts, or the budget is spent.
     """
     judge = evaluator.others.judge if evaluator.others is not None else None
     waits_until = time.monotonic() + max_wait_s
     attempt = 0
-    spent: Spent = {}
+    judgements: JudgementsByMetric = {}
+    account = JudgeAccount()
     while True:
-        hearing = await asyncio.to_thread(begin)
-        hearing.resume(spent)
+        evaluation = await asyncio.to_thread(begin)
+        evaluation.resume(judgements)
         try:
-            await evaluator.finish(hearing, lambda: _admitted(judge))
+            await evaluator.finish(evaluation, lambda: _admitted(judge), account)
         except PostponedError:
-            spent = hearing.spent
+            judgements = evaluation.judgements
             await _until_back(judge, waits_until)
             continue
-        over_budget = next((why for why in hearing.failures if why.startswith(OVER_BUDGET)), None)
+        over_budget = next((why for why in evaluation.failures if why.startswith(OVER_BUDGET)), None)
         if over_budget is not None:
             raise JudgeOutError(over_budget)
-        if not any(why.startswith(OUTAGE) for why in hearing.failures):
-            return hearing
+        if not any(why.startswith(OUTAGE) for why in evaluation.failures):
+            return evaluation
         attempt += judge is None or judge.outage is None  # an outage is waited for, and not counted
         if attempt >= _ATTEMPTS:
-            return hearing
-        spent = hearing.spent
+            return evaluation
+        judgements = evaluation.judgements
         await _until_back(judge, waits_until)
 
 

@@ -56,7 +56,7 @@ class Batch:
     input that gives no verdict though it should, and one for the first case id that stands twice.
     ``repeat`` judges each case that often, and each verdict then says in which ``run``. ``keep_outputs`` has each
     verdict carry the ``model_output`` that it is about, for audits.
-    ``answering`` is who answers (default: by words alone). Where somebody has to be waited for, ``at_most`` cases are
+    ``backends`` is who answers (default: by words alone). Where somebody has to be waited for, ``at_most`` cases are
     judged at a time, and a judge that is out of reach is waited for, ``max_wait_s`` at most.
     """
 
@@ -68,7 +68,7 @@ class Batch:
     by_task: bool
     repeat: int | None = None
     keep_outputs: bool = False
-    answering: EvaluationBackends | None = None
+    backends: EvaluationBackends | None = None
     at_most: int = 1
     max_wait_s: float = 0.0
     tally: ScoreTally = field(default_factory=ScoreTally)
@@ -77,7 +77,7 @@ class Batch:
     _duplicates: Duplicates = field(default_factory=Duplicates)
 
     def __post_init__(self) -> None:
-        who = self.answering
+        who = self.backends
         self._evaluator = Evaluator(self.rubrics, who.at_once, who.others) if who else Evaluator(self.rubrics)
         self._versions = {name: rubric.version for name, rubric in self.rubrics.items()}
 
@@ -108,12 +108,12 @@ class Batch:
             progress(line.read)
 
         try:
-            if self.answering is not None and self.answering.embedding is not None:
-                await self.answering.embedding.start()  # a model that is not there costs no verdict
+            if self.backends is not None and self.backends.embedding is not None:
+                await self.backends.embedding.start()  # a model that is not there costs no verdict
             await in_order(source, lambda line: judged(self._tasks(line, verdicts)), done, self.at_most)
         finally:
-            if self.answering is not None:
-                await self.answering.close()
+            if self.backends is not None:
+                await self.backends.close()
 
     def _tasks(self, line: NumberedLine, verdicts: Verdicts) -> list[_Task]:
         """What is to be judged of a line: the verdicts that stand already are only counted."""
@@ -180,8 +180,8 @@ class Batch:
     async def _judge_waiting(self, task: _Task) -> tuple[Verdict, ...]:
         begin = partial(self._evaluator.open, task.case, task.names)
         try:
-            hearing = await finish(self._evaluator, begin, max_wait_s=self.max_wait_s)
-            return hearing.verdicts(created_at=written(time.time_ns()))
+            evaluation = await finish(self._evaluator, begin, max_wait_s=self.max_wait_s)
+            return evaluation.verdicts(created_at=written(time.time_ns()))
         except JudgeOutError:
             raise
         except Exception as error:  # noqa: BLE001  # a bug must cost one case its value, not a million cases their run

@@ -30,7 +30,7 @@ class RunJudge:
 
     A test whose task names no rubric is judged by ``dimensions``, as the seed has it, and one with a scenario by
     ``workflow`` too. What a route excludes is judged likewise: a test in the set is there to be judged.
-    ``answering`` is who answers (default: by words alone); a judge that is out of reach is waited for, ``max_wait_s``
+    ``backends`` is who answers (default: by words alone); a judge that is out of reach is waited for, ``max_wait_s``
     at most.
     """
 
@@ -41,7 +41,7 @@ class RunJudge:
         scenarios: Mapping[str, dict[str, Json]],
         chosen: Sequence[str],
         *,
-        answering: EvaluationBackends | None = None,
+        backends: EvaluationBackends | None = None,
         max_wait_s: float = 0.0,
     ) -> None:
         self._rubrics = rubrics
@@ -49,19 +49,19 @@ class RunJudge:
         self._chosen = tuple(dict.fromkeys(chosen))
         self._routed = Router(routes, scenarios) if routes else None
         self._by_task = Router((), scenarios)
-        self._answering = answering
+        self._backends = backends
         self._max_wait_s = max_wait_s
-        self._evaluator = Evaluator(rubrics, answering.at_once, answering.others) if answering else Evaluator(rubrics)
+        self._evaluator = Evaluator(rubrics, backends.at_once, backends.others) if backends else Evaluator(rubrics)
 
     async def start(self) -> None:
         """Load the model of embeddings, where one is configured. Raises ``EmbeddingError``."""
-        if self._answering is not None and self._answering.embedding is not None:
-            await self._answering.embedding.start()
+        if self._backends is not None and self._backends.embedding is not None:
+            await self._backends.embedding.start()
 
     async def close(self) -> None:
         """End what was loaded to answer."""
-        if self._answering is not None:
-            await self._answering.close()
+        if self._backends is not None:
+            await self._backends.close()
 
     async def verdicts(
         self, fields: Mapping[str, Json], standing: Sequence[Mapping[str, object]]
@@ -92,8 +92,8 @@ class RunJudge:
             return await asyncio.to_thread(self._evaluator.verdicts, case, names, created_at=now)
         begin = partial(self._evaluator.open, case, names)
         try:
-            hearing = await finish(self._evaluator, begin, max_wait_s=self._max_wait_s)
-            return await asyncio.to_thread(hearing.verdicts, created_at=written(time.time_ns()))
+            evaluation = await finish(self._evaluator, begin, max_wait_s=self._max_wait_s)
+            return await asyncio.to_thread(evaluation.verdicts, created_at=written(time.time_ns()))
         except JudgeOutError:
             raise
         except Exception as error:  # noqa: BLE001  # a bug must cost one test its value, not all tests their run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.evaluate.backends import Backends, PostponedError, Synchronous
+from monitor.evaluate.backends import Backends, JudgeAccount, PostponedError, Synchronous
 from scoring.case.case import Case
 from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
 from scoring.result.result import Method
@@ -25,7 +25,7 @@ class Scripted:
     def __init__(self, replies, judges=(CitesTranscript, BorneOut)):
         self.replies, self.judges, self.asked = replies, judges, []
 
-    async def answer(self, case, questions):
+    async def answer(self, case, questions, account=None):
         assert case is CASE
         self.asked.append(tuple(questions))
         return {q: self.replies[q] for q in questions if q in self.replies}
@@ -38,7 +38,7 @@ class Scripted:
 
 
 async def ask(*order, judge=None, admit=lambda: None):
-    return await Backends(order=order, judge=judge).ask(CASE, (ONE, TWO, THREE), admit)
+    return await Backends(order=order, judge=judge).ask(CASE, (ONE, TWO, THREE), admit, JudgeAccount())
 
 
 async def test_the_first_that_answers_wins_and_the_next_is_asked_the_rest_together():

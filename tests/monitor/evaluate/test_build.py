@@ -10,7 +10,7 @@ import yaml
 
 from monitor.config import resolve
 from monitor.evaluate.backends import OUTAGE, OVER_BUDGET, Synchronous
-from monitor.evaluate.build import answering, judge_settings
+from monitor.evaluate.build import build_backends, judge_settings
 from monitor.evaluate.judge import panel_member as member
 from monitor.offline.score.transient import Transient, TransientShelf
 from scoring.evaluators import lexical
@@ -26,7 +26,7 @@ def config(tmp_path, **answerers):
 
 def put_together(tmp_path, **answerers):
     made = config(tmp_path, **answerers)
-    return answering(made, memory=Transient(), vectors=TransientShelf(), observer=None, clock_ns=lambda: 0)
+    return build_backends(made, memory=Transient(), vectors=TransientShelf(), observer=None, clock_ns=lambda: 0)
 
 
 def test_without_a_judge_words_answer_at_once_and_nobody_is_waited_for(tmp_path):
@@ -56,12 +56,12 @@ def test_embeddings_are_asked_between_words_and_the_judge_unless_the_order_says_
 def test_embeddings_that_are_configured_load_nothing_before_they_are_asked(tmp_path):
     program = """
 import json, sys, threading
-from monitor.evaluate.build import answering
+from monitor.evaluate.build import build_backends
 from monitor.offline.score.transient import Transient, TransientShelf
 from monitor.config import Config
 from monitor.config.evaluators import EmbeddingSection, EvaluatorsSection
 config = Config(answerers=EvaluatorsSection(embedding=EmbeddingSection()))
-answering(config, memory=Transient(), vectors=TransientShelf(), observer=None, clock_ns=lambda: 0)
+build_backends(config, memory=Transient(), vectors=TransientShelf(), observer=None, clock_ns=lambda: 0)
 heavy = ("litellm", "sentence_transformers", "torch", "transformers", "numpy", "monitor.evaluate.judge.judge_backend")
 print(json.dumps([[n for n in sys.modules if n.startswith(heavy)], [t.name for t in threading.enumerate()]]))
 """
@@ -95,7 +95,7 @@ from monitor.config import Config
 from monitor.config.model import StoreSection
 monitor = Monitor(Config(store=StoreSection(path={str(state)!r})))
 heavy = (
-    "litellm", "openai", "monitor.evaluate.judge.", "integrations.judge", "scoring.judging", "sentence_transformers"
+    "litellm", "openai", "monitor.evaluate.judge", "integrations.judge", "scoring.judging", "sentence_transformers"
 )
 print(json.dumps([[n for n in sys.modules if n.startswith(heavy)], [t.name for t in threading.enumerate()]]))
 monitor.store.close()

@@ -43,18 +43,18 @@ def knows_the_easy_one(case, question):
 
 
 def test_what_can_be_told_at_once_is_told_before_anybody_is_asked():
-    hearing = Evaluation(CASE, [asking((EASY,), (LATER,)), asking((HARD,))], knows_the_easy_one)
-    assert hearing.open == (HARD, LATER), "both travel in one call although one is a second round"
-    hearing.give({HARD: YES, LATER: YES})
-    assert hearing.open == ()
-    assert [verdict.passed for verdict in hearing.verdicts(created_at=AT)] == [True, True]
+    evaluation = Evaluation(CASE, [asking((EASY,), (LATER,)), asking((HARD,))], knows_the_easy_one)
+    assert evaluation.open == (HARD, LATER), "both travel in one call although one is a second round"
+    evaluation.give({HARD: YES, LATER: YES})
+    assert evaluation.open == ()
+    assert [verdict.passed for verdict in evaluation.verdicts(created_at=AT)] == [True, True]
 
 
 def test_what_was_answered_is_not_asked_again_in_a_later_round():
-    hearing = Evaluation(CASE, [asking((HARD,)), asking((LATER,), (HARD,))], None)
-    assert hearing.open == (HARD, LATER)
-    hearing.give({HARD: YES, LATER: YES})
-    assert hearing.open == ()
+    evaluation = Evaluation(CASE, [asking((HARD,)), asking((LATER,), (HARD,))], None)
+    assert evaluation.open == (HARD, LATER)
+    evaluation.give({HARD: YES, LATER: YES})
+    assert evaluation.open == ()
 
 
 def test_what_nobody_answers_says_why_the_last_one_could_not():
@@ -63,27 +63,27 @@ def test_what_nobody_answers_says_why_the_last_one_could_not():
         ({HARD: NoAnswer("no vector")}, Unavailable, "no vector"),
         ({HARD: NoAnswer("timed out", failed=True)}, Failed, "timed out"),
     ):
-        hearing = Evaluation(CASE, [asking((HARD,))], knows_the_easy_one)
-        hearing.give(replies)
-        (verdict,) = hearing.verdicts(created_at=AT)
+        evaluation = Evaluation(CASE, [asking((HARD,))], knows_the_easy_one)
+        evaluation.give(replies)
+        (verdict,) = evaluation.verdicts(created_at=AT)
         assert (type(verdict.scores[0].result), verdict.scores[0].result.reason) == (kind, reason)
-        assert hearing.failures == (() if kind is Unavailable else (reason,))
+        assert evaluation.failures == (() if kind is Unavailable else (reason,))
 
 
 def test_a_failure_at_once_is_final():
-    hearing = Evaluation(CASE, [asking((HARD,))], lambda *_: NoAnswer("broken", failed=True))
-    assert (hearing.open, hearing.failures) == ((), ("broken",))
+    evaluation = Evaluation(CASE, [asking((HARD,))], lambda *_: NoAnswer("broken", failed=True))
+    assert (evaluation.open, evaluation.failures) == ((), ("broken",))
 
 
 @pytest.mark.parametrize("probability", [0.25, None])
 def test_drawing_concerns_only_the_rubrics_that_are_undecided(probability):
-    hearing = Evaluation(CASE, [asking((EASY,)), asking((HARD,))], knows_the_easy_one)
-    assert hearing.undecided == ("hard",)
-    hearing.draw(probability)
+    evaluation = Evaluation(CASE, [asking((EASY,)), asking((HARD,))], knows_the_easy_one)
+    assert evaluation.undecided == ("hard",)
+    evaluation.draw(probability)
     if probability is None:
-        assert (hearing.open, hearing.dropped) == ((), ("hard",))
+        assert (evaluation.open, evaluation.dropped) == ((), ("hard",))
     else:
-        assert (hearing.open, hearing.dropped) == ((HARD,), ())
-        hearing.give({HARD: YES})
-    told = {verdict.rubric: verdict.sampling_probability for verdict in hearing.verdicts(created_at=AT)}
+        assert (evaluation.open, evaluation.dropped) == ((HARD,), ())
+        evaluation.give({HARD: YES})
+    told = {verdict.rubric: verdict.sampling_probability for verdict in evaluation.verdicts(created_at=AT)}
     assert told == ({"easy": 0.5} if probability is None else {"easy": 0.5, "hard": 0.25})

@@ -65,7 +65,7 @@ class Scripted:
         self.most = self.now = 0
         self.came: Counter = Counter()
 
-    async def answer(self, case, questions):
+    async def answer(self, case, questions, account):
         self.asked.append(case.trace_id)
         self.now += 1
         self.most = max(self.most, self.now)
@@ -88,17 +88,17 @@ class Bench:
     def __init__(self, path, routes=({"rubrics": ["answer"]},), room=4, rate=1.0, **bounds):
         self.now, self.told, self.judge = NOW, [], Scripted()
         self.store = Store(path)
-        trials = EvaluationStages(
+        stages = EvaluationStages(
             archive=self.store, sampler=Sampler(SamplingSection(rate=rate)),
             router=Router([RouteSection.model_validate(route) for route in routes], {}),
             evaluator=Evaluator(RUBRICS, others=Backends(order=(self.judge,), judge=self.judge)),
             reference_keys=("expected_outcome",),
         )  # fmt: skip
         backlog = DeferredTraces(**{"max_waiting": 1000, "max_wait_ns": 3600 * SECOND, **bounds})
-        self.docket = JudgeQueue(trials=trials, backlog=backlog, clock_ns=self.clock, room=room)
+        self.judge_queue = JudgeQueue(stages=stages, deferred=backlog, clock_ns=self.clock, capacity=room)
         self.pipeline = Pipeline(
-            trials=trials,
-            docket=self.docket,
+            stages=stages,
+            judge_queue=self.judge_queue,
             commit=one_by_one(self.commit),
             clock_ns=self.clock,
             listeners=[self.told.append],
@@ -110,7 +110,7 @@ class Bench:
     async def commit(self, ending):
         await self.store.finish(FinishedTrace(
             trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value, closed_ns=ending.ended_ns,
-            completion=ending.completion, revision=ending.revision, story=ending.story, chunks=ending.chunks,
+            completion=ending.completion, revision=ending.revision, story=ending.details, chunks=ending.chunks,
             verdicts=[verdict.to_json() for verdict in ending.verdicts],
         ))  # fmt: skip
 
@@ -150,7 +150,7 @@ async def bench(tmp_path):
 
     yield make
     for one in made:
-        await one.docket.close()
+        await one.judge_queue.close()
         one.store.close()
 
 
@@ -162,8 +162,8 @@ async def test_what_needs_the_judge_is_judged_and_told_like_all_else(bench):
     assert (ending.reason, ending.verdicts[0].passed, ending.verdicts[0].scores[0].result.method) == (
         Reason.SCORED, True, Method.JUDGE,
     )  # fmt: skip
-    story = b.store.story(trace(1))
-    assert (story["reason"], story["sampling"]["judged_share"], b.store.open_traces()) == ("scored", 1.0, set())
+    details = b.store.story(trace(1))
+    assert (details["reason"], details["sampling"]["judged_share"], b.store.open_traces()) == ("scored", 1.0, set())
 
 
 async def test_what_needs_no_judge_does_not_wait_behind_what_does(bench):
@@ -172,7 +172,7 @@ async def test_what_needs_no_judge_does_not_wait_behind_what_does(bench):
     await b.close(1)
     await b.close(2, name="plain")
     await b.drained()
-    assert (b.numbers(), b.docket.under_way, b.docket.knows(trace(1))) == ([2], 1, True)
+    assert (b.numbers(), b.judge_queue.under_way, b.judge_queue.knows(trace(1))) == ([2], 1, True)
     b.judge.gate.set()
     await b.ended(2)
     assert b.numbers() == [2, 1]
@@ -184,10 +184,10 @@ async def test_no_more_are_under_way_than_there_is_room_for_and_the_others_follo
     for number in range(10):
         await b.close(number)
     await b.drained()
-    assert (b.docket.under_way, b.docket.waiting, b.asked()) == (3, 7, [0, 1, 2])
+    assert (b.judge_queue.under_way, b.judge_queue.waiting, b.asked()) == (3, 7, [0, 1, 2])
     b.judge.gate.set()
     await b.ended(10)
-    assert (b.asked(), b.judge.most, b.docket.waiting) == (list(range(10)), 3, 0)
+    assert (b.asked(), b.judge.most, b.judge_queue.waiting) == (list(range(10)), 3, 0)
 
 
 async def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age(bench):
@@ -197,7 +197,7 @@ async def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_a
         await b.close(number)
         await b.drained(1)
         b.now += SECOND
-    assert (b.told, b.judge.asked, b.docket.waiting, b.docket.backlog.oldest_ns) == ([], [], 6, NOW)
+    assert (b.told, b.judge.asked, b.judge_queue.waiting, b.judge_queue.deferred.oldest_ns) == ([], [], 6, NOW)
     assert len(b.store.open_traces()) == 6
     b.judge.outage = None
     await b.close(6)
@@ -230,7 +230,7 @@ async def test_what_was_being_asked_when_the_outage_began_is_asked_again_and_sta
     b.judge.outage, b.judge.reply = "overloaded", NoAnswer(f"{OUTAGE}: overloaded", failed=True)
     b.judge.gate.set()
     await b.drained()
-    assert (b.told, b.docket.waiting) == ([], 4)
+    assert (b.told, b.judge_queue.waiting) == ([], 4)
     b.judge.outage, b.judge.reply = None, YES
     await b.ended(4)
     assert b.asked() == [0, 1, 0, 1, 2, 3]
@@ -264,7 +264,7 @@ async def test_what_waited_too_long_is_judged_without_the_judge(bench):
     (ending,) = b.told
     assert (ending.trace_id, ending.reason, ending.verdicts[0].passed) == (trace(1), Reason.JUDGE_FAILED, None)
     assert "could not be asked in time: credit exhausted" in ending.verdicts[0].reason
-    assert (b.judge.asked, b.docket.waiting) == ([], 1)
+    assert (b.judge.asked, b.judge_queue.waiting) == ([], 1)
 
 
 async def test_of_too_many_the_oldest_waits_no_longer(bench):
@@ -274,7 +274,7 @@ async def test_of_too_many_the_oldest_waits_no_longer(bench):
         await b.close(number)
     await b.ended(3)
     await b.drained()
-    assert (sorted(b.numbers()), b.docket.waiting) == ([0, 1, 2], 2)
+    assert (sorted(b.numbers()), b.judge_queue.waiting) == ([0, 1, 2], 2)
     assert {ending.reason for ending in b.told} == {Reason.JUDGE_FAILED}
 
 
@@ -333,7 +333,7 @@ async def test_ending_politely_leaves_what_is_under_way_open_and_commits_what_is
     b.judge.gate.clear()
     await b.close(2)
     await b.pipeline.drain()
-    await until(lambda: bool(b.docket.through) or bool(b.told))
+    await until(lambda: bool(b.judge_queue.results) or bool(b.told))
     await b.pipeline.close()
     assert (b.numbers(), b.store.open_traces()) == ([1], {trace(2)})
 
@@ -369,7 +369,7 @@ async def test_the_budget_thins_what_needs_the_judge_consistently_and_says_how_l
         assert [verdict.sampling_probability for verdict in ending.verdicts] == ([0.25] if drawn else [])
     assert sum(1 / v.sampling_probability for ending in b.told for v in ending.verdicts) == 64, "weights count them all"
     over = next(ending for ending in b.told if ending.reason is Reason.OVER_BUDGET)
-    assert over.story["sampling"] == {
+    assert over.details["sampling"] == {
         "probability": 0.5, "selection": "random", "rule": None, "judged_share": 0.5, "over_budget": ["answer"],
     }  # fmt: skip
 
@@ -383,7 +383,7 @@ async def test_rubrics_that_need_no_judge_are_not_thinned(bench):
     assert (ending.reason, [(v.rubric, v.sampling_probability) for v in ending.verdicts]) == (
         Reason.SCORED, [("workflow", 1.0)],
     )  # fmt: skip
-    assert (ending.story["sampling"]["over_budget"], b.judge.asked) == (["answer"], [])
+    assert (ending.details["sampling"]["over_budget"], b.judge.asked) == (["answer"], [])
 
 
 async def test_the_route_says_whose_traces_go_first(bench):
@@ -442,8 +442,8 @@ async def test_a_provider_that_does_not_greet_is_no_failure_of_the_trace(bench):
     for _ in range(5):
         b.judge.outage, b.judge.reply = None, lambda _: (setattr(b.judge, "outage", "overloaded"), out)[1]
         await b.drained(2)
-    assert (b.asked(), b.docket.waiting) == ([1] * 5, 1)
-    (place, _) = b.docket.backlog._closings[trace(1)]
+    assert (b.asked(), b.judge_queue.waiting) == ([1] * 5, 1)
+    (place, _) = b.judge_queue.deferred._closings[trace(1)]
     assert place.attempts == 0
     b.judge.outage, b.judge.reply = None, NoAnswer(f"{OUTAGE}: timeout", failed=True, judgement=PAID)
     await b.ended(1)
@@ -471,4 +471,4 @@ async def test_what_was_drawn_and_could_not_be_paid_for_after_all_is_over_budget
     told = {ending.trace_id: ending for ending in b.told}
     assert (told[trace(1)].reason, told[trace(1)].verdicts) == (Reason.OVER_BUDGET, ())
     assert [verdict.rubric for verdict in told[trace(2)].verdicts] == ["workflow"]
-    assert told[trace(2)].story["sampling"]["over_budget"] == ["answer"]
+    assert told[trace(2)].details["sampling"]["over_budget"] == ["answer"]

@@ -57,18 +57,18 @@ class Bench:
         self.store = Store(path)
         self.told = []
         sampler = Sampler(SamplingSection(**{"rate": 1.0, **sampling}))
-        trials = EvaluationStages(
+        stages = EvaluationStages(
             archive=self.store, sampler=sampler,
             router=Router([RouteSection.model_validate(route) for route in routes], {}),
             evaluator=Evaluator(RUBRICS), reference_keys=("expected_outcome",),
         )  # fmt: skip
         clock_ns = lambda: self.now  # noqa: E731
-        docket = JudgeQueue(
-            trials=trials, backlog=DeferredTraces(max_waiting=10, max_wait_ns=10**9), clock_ns=clock_ns, room=4,
+        judge_queue = JudgeQueue(
+            stages=stages, deferred=DeferredTraces(max_waiting=10, max_wait_ns=10**9), clock_ns=clock_ns, capacity=4,
         )  # fmt: skip
         self.pipeline = Pipeline(
-            trials=trials,
-            docket=docket,
+            stages=stages,
+            judge_queue=judge_queue,
             commit=one_by_one(self.commit),
             clock_ns=clock_ns,
             listeners=[self.told.append],
@@ -77,7 +77,7 @@ class Bench:
     async def commit(self, ending):
         await self.store.finish(FinishedTrace(
             trace_id=ending.trace_id, service=ending.service, reason=ending.reason.value, closed_ns=ending.ended_ns,
-            completion=ending.completion, revision=ending.revision, story=ending.story, chunks=ending.chunks,
+            completion=ending.completion, revision=ending.revision, story=ending.details, chunks=ending.chunks,
             verdicts=[verdict.to_json() for verdict in ending.verdicts],
         ))  # fmt: skip
 
@@ -120,10 +120,15 @@ async def test_a_closed_trace_is_judged_committed_and_then_told(bench):
     assert (ending.ended_ns, ending.last_span_ns, ending.completion) == (NOW, 2_000, "root_ended")
     assert ending.verdicts == ending.changed
     assert ending.changed[0].created_at == "2026-09-21T14:13:20.000Z"
-    (story,) = on_disk
-    assert (story["reason"], story["spans"], story["route"], story["rubrics"]) == ("scored", 1, "routes[0]", ["qa"])
-    assert story["sampling"] == {"probability": 1.0, "selection": "random", "rule": None}
-    assert [verdict["passed"] for verdict in story["verdicts"]] == [True]
+    (details,) = on_disk
+    assert (details["reason"], details["spans"], details["route"], details["rubrics"]) == (
+        "scored",
+        1,
+        "routes[0]",
+        ["qa"],
+    )
+    assert details["sampling"] == {"probability": 1.0, "selection": "random", "rule": None}
+    assert [verdict["passed"] for verdict in details["verdicts"]] == [True]
     assert (b.waiting(), b.store.open_traces()) == ([], set())
 
 
@@ -270,7 +275,7 @@ async def test_a_chunk_that_cannot_be_read_is_told_and_the_others_are_judged(ben
     await b.pipeline.drain()
     assert [ending.reason for ending in b.told] == [Reason.SCORED, Reason.UNDECODABLE, Reason.UNDECODABLE]
     stories = [b.store.story(trace(n)) for n in (1, 2, 3)]
-    assert [(story["spans"], story["damaged_chunks"]) for story in stories] == [(1, 1), (0, 1), (0, 0)]
+    assert [(details["spans"], details["damaged_chunks"]) for details in stories] == [(1, 1), (0, 1), (0, 0)]
     assert b.told[1].service == "shop", "its resource was read before"
 
 
@@ -301,8 +306,8 @@ async def test_what_a_rule_on_content_might_have_drawn_and_did_not_is_sampled_ou
         Reason.SCORED, "forced", 1.0,
     )  # fmt: skip
     assert (out.reason, out.verdicts) == (Reason.SAMPLED_OUT, ())
-    story = b.store.story(trace(2, LOW))
-    assert (story["sampling"]["probability"], story["name"]) == (None, "browse")
+    details = b.store.story(trace(2, LOW))
+    assert (details["sampling"]["probability"], details["name"]) == (None, "browse")
 
 
 async def test_late_spans_that_change_the_route_withdraw_what_no_longer_judges(bench):

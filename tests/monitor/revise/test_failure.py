@@ -33,7 +33,7 @@ def before(**more: Any) -> dict[str, Any]:
 
 
 def ending(**more: Any) -> TraceResult:
-    said: dict[str, Any] = {"story": SEEN, "reason": Reason.SCORED, "verdicts": (), **more}
+    said: dict[str, Any] = {"details": SEEN, "reason": Reason.SCORED, "verdicts": (), **more}
     return TraceResult(
         trace_id=TRACE, service=None, completion="idle", revision=2, chunks=1, ended_ns=1, **said
     )  # fmt: skip
@@ -48,16 +48,16 @@ def test_what_saw_as_much_and_failed_nowhere_may_replace_what_was_said():
 @pytest.mark.parametrize("key", SEEN)
 def test_what_saw_less_may_not(key):
     less = SEEN[key] - 1 if isinstance(SEEN[key], int) and not isinstance(SEEN[key], bool) else False
-    assert worse(before(), ending(story={**SEEN, key: less})) is RevisionFailure.INCOMPLETE
+    assert worse(before(), ending(details={**SEEN, key: less})) is RevisionFailure.INCOMPLETE
     assert (
-        worse(before(), ending(story={name: told for name, told in SEEN.items() if name != key}))
+        worse(before(), ending(details={name: told for name, told in SEEN.items() if name != key}))
         is RevisionFailure.INCOMPLETE
     )
 
 
 def test_nor_what_other_rubrics_would_judge_or_what_we_could_not_judge():
     assert worse(before(), ending(withdrawn=("entity",))) is RevisionFailure.OTHER_RUBRICS
-    assert worse(before(), ending(reason=Reason.ERROR, story={})) is RevisionFailure.ERROR
+    assert worse(before(), ending(reason=Reason.ERROR, details={})) is RevisionFailure.ERROR
     assert worse(before(), ending(reason=Reason.UNDECODABLE)) is RevisionFailure.ERROR
 
 
@@ -67,8 +67,8 @@ def test_nor_one_that_a_judge_left_undecided_where_it_was_decided():
     undecided = before(verdicts=[{"rubric": "entity", "passed": None}])
     assert worse(undecided, ending(verdicts=failed)) is None, "it was no better before"
     over = {**SEEN, "sampling": {"over_budget": ["entity"]}}
-    assert worse(before(), ending(story=over, withdrawn=("entity",))) is RevisionFailure.JUDGE_FAILED
-    assert worse(before(sampling={"over_budget": ["entity"]}), ending(story=over)) is None
+    assert worse(before(), ending(details=over, withdrawn=("entity",))) is RevisionFailure.JUDGE_FAILED
+    assert worse(before(sampling={"over_budget": ["entity"]}), ending(details=over)) is None
 
 
 def test_a_trace_is_drawn_with_the_chance_that_it_had():

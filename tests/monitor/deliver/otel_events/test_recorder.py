@@ -44,7 +44,7 @@ class Bench:
         verdict = reach_verdict(RUBRIC, case, results, created_at="2026-11-20T00:00:00.000Z", revision=revision)
         self.recorder.ended(TraceResult(
             trace_id=trace(number), service="shop", reason=Reason.SCORED, completion="root_ended", revision=revision,
-            chunks=1, ended_ns=self.clock(), story={}, verdicts=(verdict,), changed=(verdict,),
+            chunks=1, ended_ns=self.clock(), details={}, verdicts=(verdict,), changed=(verdict,),
             root_span_id=case.root_span_id,
         ))  # fmt: skip
 
@@ -63,7 +63,7 @@ async def test_what_is_judged_at_the_same_time_is_told_apart():
     bench = Bench()
 
     async def judge(number):
-        bench.recorder.hearing(case_of(number))
+        bench.recorder.judging(case_of(number))
         await asyncio.sleep(0)
 
         async def member(model):
@@ -90,7 +90,7 @@ async def test_a_revision_is_a_judging_of_its_own_and_several_rounds_are_one():
     bench = Bench()
     for revision in (1, 2):
         for _ in range(3):
-            bench.recorder.hearing(case_of(1))
+            bench.recorder.judging(case_of(1))
             bench.attempt()
         bench.end(1, revision=revision)
     spans = bench.spans()
@@ -105,7 +105,7 @@ async def test_a_revision_is_a_judging_of_its_own_and_several_rounds_are_one():
 
 async def test_what_no_model_was_asked_about_has_events_and_no_trace():
     bench = Bench()
-    bench.recorder.hearing(case_of(1))
+    bench.recorder.judging(case_of(1))
     bench.recorder.looked_up(hits=3, misses=0)
     bench.end(1)
     assert bench.spans() == []
@@ -117,7 +117,7 @@ async def test_what_no_model_was_asked_about_has_events_and_no_trace():
 @pytest.mark.parametrize(("traces", "events"), [(True, False), (False, True)])
 async def test_only_the_signals_that_are_wanted_are_written(traces, events):
     bench = Bench(traces=traces, events=events)
-    bench.recorder.hearing(case_of(1))
+    bench.recorder.judging(case_of(1))
     bench.attempt()
     bench.end(1)
     assert (bool(bench.spans()), bool(bench.events())) == (traces, events)
@@ -133,7 +133,7 @@ async def test_what_never_ends_is_bounded_and_closed_at_the_end(monkeypatch):
     monkeypatch.setattr(under_test, "MOST_OPEN", 3)
     bench = Bench()
     for number in range(5):
-        bench.recorder.hearing(case_of(number))
+        bench.recorder.judging(case_of(number))
         bench.attempt(failure="timeout")
     assert [s.attributes["sidejudge.judged.trace_id"] for s in bench.spans() if s.name == "evaluate"] == [
         trace(0).hex(), trace(1).hex(),

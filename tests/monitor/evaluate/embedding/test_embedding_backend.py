@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from integrations.embed.errors import EmbeddingError
-from monitor.evaluate.backends import Backends
+from monitor.evaluate.backends import Backends, JudgeAccount
 from monitor.evaluate.embedding.embedder import Embedder
 from monitor.evaluate.embedding.embedding_backend import EmbeddingBackend
 from monitor.evaluate.embedding.vector_cache import VectorCache
@@ -118,10 +118,10 @@ async def test_what_embeddings_leave_open_a_judge_is_asked():
     open_one = SameFact("Refund initiated", "A repayment of $49")
 
     class Judge:
-        async def answer(self, case, questions):
+        async def answer(self, case, questions, account=None):
             return {question: Answer(value=True, method=Method.JUDGE) for question in questions}
 
     model = Model(**dict.fromkeys((open_one.expected, open_one.found), (1.0, 0.0)))
     chain = Backends(order=(answerer(model), Judge()))
-    told = await chain.ask(CASE, [open_one], lambda: None)
+    told = await chain.ask(CASE, [open_one], lambda: None, JudgeAccount())
     assert told[open_one].method is Method.JUDGE

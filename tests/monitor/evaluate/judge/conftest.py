@@ -33,7 +33,7 @@ class Watched:
     flags: Counter[str] = field(default_factory=Counter)
     cost_usd: float = 0.0
 
-    def hearing(self, case: Case) -> None:
+    def judging(self, case: Case) -> None:
         self.cases.append(case.case_id)
 
     def attempted(

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from integrations.judge.client import JudgeClient, JudgeModel, TokenPrice
+from monitor.evaluate.backends import JudgeAccount
 from monitor.evaluate.judge.breaker import Circuit
 from monitor.evaluate.judge.judge_backend import JudgeBackend
 from monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
@@ -420,8 +421,9 @@ async def test_what_a_case_cost_is_known_as_one_of_its_priority(made, provider):
 
     async def heard(priority, questions):
         judge.share(priority)
-        await judge.answer(CASE, questions)
-        await judge.answer(CASE, questions)  # a second round of the same case
+        account = JudgeAccount(priority)
+        await judge.answer(CASE, questions, account)
+        await judge.answer(CASE, questions, account)  # a second round of the same case
 
     await asyncio.gather(heard("high", [INTENT]), heard("low", [INTENT, HIGHLIGHT, SUPPORTED, GRADE]))
     now = judge._clock()

@@ -20,7 +20,7 @@ from integrations.store.sqlite import Store
 from monitor.config import Config
 from monitor.config.match import MatchSection
 from monitor.demo.traffic import SampleTraffic
-from monitor.evaluate.build import answering
+from monitor.evaluate.build import build_backends
 from monitor.evaluate.references.lookup import References
 from monitor.offline.backfill.listing import list_traces
 from monitor.offline.backfill.reading import Reader
@@ -70,7 +70,9 @@ class Scene:
             )
             sampler = sampler_of(config, wanted)
             found = await reader.patiently(lambda: list_traces(self.langfuse, server, window, sampler, wanted))
-            who = answering(config, memory=store.judged, vectors=store.vectors, observer=None, clock_ns=self.clock_ns)
+            who = build_backends(
+                config, memory=store.judged, vectors=store.vectors, observer=None, clock_ns=self.clock_ns
+            )
             run = Backfill(
                 config, job=job, wanted=wanted, sink=config.sinks.langfuse, langfuse=self.langfuse,
                 server=server, reader=reader,

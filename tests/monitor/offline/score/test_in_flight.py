@@ -32,7 +32,7 @@ class FailsTwice:
     def __init__(self):
         self.calls = 0
 
-    async def answer(self, case, questions):
+    async def answer(self, case, questions, account):
         self.calls += 1
         paid = Judgement("m", "p", 0.25, call=str(self.calls))
         if self.calls <= 2:
@@ -49,7 +49,7 @@ class FailsTwice:
 async def test_the_attempts_that_failed_are_part_of_what_the_verdict_cost():
     judge = FailsTwice()
     evaluator = Evaluator({"r": RUBRIC}, None, Backends(order=(judge,), judge=judge))
-    hearing = await finish(evaluator, lambda: evaluator.open(CASE, ["r"]), max_wait_s=1.0)
-    (verdict,) = hearing.verdicts(created_at="2026-01-01T00:00:00Z")
+    evaluation = await finish(evaluator, lambda: evaluator.open(CASE, ["r"]), max_wait_s=1.0)
+    (verdict,) = evaluation.verdicts(created_at="2026-01-01T00:00:00Z")
     told = verdict.to_json()["judge"]
     assert (verdict.passed, told["cost_usd"], told["calls"]) == (True, 0.75, 3)
