@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 from scoring.lexical.label import label
 from scoring.lexical.text import normalise, pieces, tokens
+from scoring.trace.json_kind import kind
 from scoring.trace.span import Json
 
-from .structure import kind, match_by_id, strict_key
+from .structure import match_by_id, strict_key
 
 _MOST_WORDS = 3
 _MOST_KEYS = 50

@@ -6,9 +6,10 @@ from scoring.case.case import Case
 from scoring.lexical.label import label
 from scoring.lexical.text import normalise
 from scoring.result.result import Result, Scored, Unavailable
+from scoring.trace.json_kind import kind
 from scoring.trace.span import Json
 
-from .structure import kind, reference, shown
+from .structure import reference, shown
 
 _DIGITS = 9
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from scoring.case.case import Case
 from scoring.lexical.text import normalise
 from scoring.result.result import Result, Scored, Unavailable
+from scoring.trace.json_kind import kind
 from scoring.trace.span import Json
 
-from .structure import Matched, items, kind, match_by_id, reference, shown, strict_key
+from .structure import Matched, items, match_by_id, reference, shown, strict_key
 
 CLASSES = ("positive", "neutral", "negative")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .structure import kind
+from scoring.trace.json_kind import kind
 
 _SLACK = 1e-6
 

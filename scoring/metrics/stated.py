@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from scoring.lexical.text import tokens
+from scoring.trace.json_kind import kind
 from scoring.trace.span import Json
 
 from .closed_form import is_closed, is_id
-from .structure import kind
 from .summary import SummaryField, is_filled, read_summary
 
 ECHOES = frozenset(("sentiment", "source_text"))

@@ -7,7 +7,6 @@ without being equal to it; the work on those is bounded (``MAX_STEPS``).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -17,6 +16,7 @@ from scoring.case.case import Case, ParsedOutput
 from scoring.lexical.label import label
 from scoring.result.bands import must_be_one
 from scoring.result.result import Result, Scored, Unavailable
+from scoring.trace.json_kind import kind
 from scoring.trace.span import Json
 
 from .metric import Metric
@@ -138,27 +138,6 @@ def _label(value: object) -> str | int | float:
     if isinstance(value, int | float) and kind(value) == "number" and abs(value) < _EXACT:
         return value
     return kind(value)
-
-
-def kind(value: object) -> str:
-    """The JSON kind of a value; NaN and infinities are of none."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "number"
-        case float():
-            return "number" if math.isfinite(value) else "not JSON"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case dict():
-            return "object"
-        case _:
-            return "not JSON"
 
 
 class _Check:

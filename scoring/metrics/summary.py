@@ -11,10 +11,11 @@ from scoring.lexical.text import normalise, same
 from scoring.questions.question import Answer, NoAnswer, Reply, Steps
 from scoring.questions.text import SameIntent, SummaryClaims, Supported
 from scoring.result.result import Failed, Result, Scored, Unavailable
+from scoring.trace.json_kind import kind
 from scoring.trace.span import Json
 
 from .settle import judgements_of, least_certain, methods_of, settle, truth
-from .structure import items, kind, reference, shown
+from .structure import items, reference, shown
 
 MAX_FACTS = 500
 """Facts of one summary that are looked up."""

@@ -9,9 +9,10 @@ from scoring.case.case import Case
 from scoring.lexical.mention import Mentions
 from scoring.lexical.text import normalise, same
 from scoring.result.result import Unavailable
+from scoring.trace.json_kind import kind
 from scoring.trace.span import Json
 
-from .structure import Matched, items, kind, match_by_id, reference, shown, strict_key
+from .structure import Matched, items, match_by_id, reference, shown, strict_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ from scoring.metrics.settle import settle, truth
 from scoring.metrics.structure import (
     Matched,
     items,
-    kind,
     match_by_id,
     reference,
     shown,
@@ -22,6 +21,7 @@ from scoring.metrics.structure import (
 from scoring.questions.question import BorneOut, CitesTranscript, Steps
 from scoring.result.bands import Blocker, Effect, at_least, at_most
 from scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
+from scoring.trace.json_kind import kind
 from scoring.trace.span import Json
 from scoring.verdict.rubric import Criterion, Rubric, derived_pass_mark
 

@@ -12,8 +12,8 @@ from scoring.lexical.label import label, labels
 from scoring.metrics.metric import Metric
 from scoring.metrics.result_use import unused_results
 from scoring.result.bands import must_be_one
-from scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
-from scoring.scenario.scenario import ALL_CALLS, Scenario, Side
+from scoring.result.result import Failed, Method, NotApplicable, Result, Scored, Unavailable
+from scoring.scenario.scenario import ALL_CALLS, MAX_WORK, Scenario, Side
 from scoring.trace.jsontext import decoded
 from scoring.trace.span import Json, ToolCall
 from scoring.verdict.rubric import Criterion, Rubric
@@ -140,18 +140,30 @@ def _arguments(case: Case, scenario: Scenario) -> Result:
     concerned = [call for call in calls if scenario.arguments.get(call.name)]
     if not concerned:
         return NotApplicable("no tool with expected arguments was called")
+    work = sum(_work(call, scenario) for call in concerned)
+    if work > MAX_WORK:
+        return Failed(f"checking the arguments may take {work:,} steps, at most {MAX_WORK:,}; write smaller patterns")
     broken = [breach for call in concerned for breach in _breaches(call, scenario)]
     if not broken and any(call.arguments is None for call in concerned):
         return Unavailable("the arguments of a call are not known")
     return Scored(value=float(not broken), reason="; ".join(broken[:3]), details={"violations": broken[:20]})
 
 
+def _given(call: ToolCall) -> Mapping[str, Json]:
+    """A call's arguments by name; some clients record them as the JSON text that the model wrote."""
+    arguments = decoded(call.arguments)
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _work(call: ToolCall, scenario: Scenario) -> int:
+    given = _given(call)
+    return sum(one.work(given[name]) for name, one in scenario.arguments[call.name].items() if name in given)
+
+
 def _breaches(call: ToolCall, scenario: Scenario) -> list[str]:
     if call.arguments is None:
         return []
-    # Some clients record arguments as the JSON text that the model wrote.
-    arguments = decoded(call.arguments)
-    given: Mapping[str, Json] = arguments if isinstance(arguments, dict) else {}
+    given = _given(call)
     found = []
     for name, expected in scenario.arguments[call.name].items():
         fault = expected.violation(given[name]) if name in given else "missing"

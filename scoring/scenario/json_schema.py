@@ -1,110 +1,79 @@
-"""The part of JSON Schema that scenarios may use for a tool's argument; everything else is refused when read.
+"""The JSON Schema (draft 2020-12) of a tool's argument: without references to elsewhere, bounded, with strict numbers.
 
 Numbers are strict (rubrics §1.8): ``2.0`` is no ``integer``, ``true`` is no number, and a ``const`` 2 is not 2.0.
+Patterns are those of ``scoring/scenario/pattern.py``. A ``$ref`` names an entry of the schema's own ``$defs``. What
+applies one part of a schema again and again (references that come back to themselves, ``unevaluated…``) is refused,
+so that the work of a check is in proportion to ``Schema.steps`` and the size of the argument.
 """
 
 from __future__ import annotations
 
-import difflib
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, Final
 
-from scoring.metrics.structure import kind
+import jsonschema_rs
+
+from scoring.lexical.nearest import nearest
+from scoring.trace.json_kind import kind
 from scoring.trace.span import Json
 
-from .pattern import Pattern, PatternError, compile_pattern
+from .pattern import PatternError, compile_pattern
 
-TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
-KEYWORDS = (
-    "type", "enum", "const", "properties", "required", "items", "minimum", "maximum", "minLength", "maxLength",
-    "pattern",
+_ONE: Final = ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else")
+_SEVERAL: Final = ("anyOf", "allOf", "oneOf", "prefixItems")
+_NAMED: Final = ("properties", "$defs", "definitions")
+_PLAIN: Final = (
+    "type", "enum", "const", "required", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+    "minLength", "maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "minContains", "maxContains",
+    "minProperties", "maxProperties", "dependentRequired", "title", "description", "default", "examples", "deprecated",
+    "readOnly", "writeOnly", "$comment", "$ref",
 )  # fmt: skip
-_MAX_DEPTH = 50
+KEYWORDS: Final = (*_PLAIN, *_ONE, *_SEVERAL, *_NAMED)
+_REFERENCES: Final = ("#/$defs/", "#/definitions/")
+MAX_STEPS: Final = 10_000
+"""Keywords and listed values of a schema, each reference counted as what it stands for, and its patterns' steps."""
+_MAX_DEPTH: Final = 50
 
-T = TypeVar("T")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema that was read without problems.
+    """A schema that was read without problems. ``steps`` bounds what is done for each value and byte."""
 
-    As in the standard, keywords for one type say nothing of values of another.
-    """
-
-    types: tuple[str, ...] = ()
-    enum: tuple[Json, ...] | None = None
-    properties: Mapping[str, Schema] = field(default_factory=dict)
-    required: tuple[str, ...] = ()
-    items: Schema | None = None
-    minimum: float = -math.inf
-    maximum: float = math.inf
-    min_length: int = 0
-    max_length: float = math.inf
-    pattern: Pattern | None = None
+    source: Json
+    steps: int = field(default=1, compare=False)
+    _validator: jsonschema_rs.Draft202012Validator | None = field(default=None, repr=False, compare=False)
 
     def violations(self, value: Json, path: str = "value") -> Iterator[str]:
         """What the value breaks, with the path of each breach; nothing when it conforms."""
-        if self.types and not any(_is_of(value, wanted) for wanted in self.types):
-            yield f"{path} is {kind(value)}, expected {' or '.join(self.types)}"
-        if self.enum is not None and not any(json_equal(value, allowed) for allowed in self.enum):
-            yield f"{path} is none of the allowed values"
-        if isinstance(value, str):
-            yield from self._of_string(value, path)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            if not self.minimum <= value <= self.maximum:
-                yield f"{path} is not between {self.minimum:g} and {self.maximum:g}"
-        elif isinstance(value, dict):
-            yield from self._of_object(value, path)
-        elif isinstance(value, list) and self.items is not None:
-            for index, item in enumerate(value):
-                yield from self.items.violations(item, f"{path}[{index}]")
-
-    def _of_object(self, value: Mapping[str, Json], path: str) -> Iterator[str]:
-        yield from (f"{path}.{name} is missing" for name in self.required if name not in value)
-        for name, schema in self.properties.items():
-            if name in value:
-                yield from schema.violations(value[name], f"{path}.{name}")
-
-    def _of_string(self, value: str, path: str) -> Iterator[str]:
-        if not self.min_length <= len(value) <= self.max_length:
-            yield f"{path} has {len(value)} characters"
-        if self.pattern is not None and not self.pattern.search(value):
-            yield f"{path} does not match {self.pattern.source}"
+        if self._validator is None:
+            return
+        try:
+            for error in self._validator.iter_errors(value):
+                yield _breach(error, path)
+        except ValueError:
+            yield f"{path} is nested too deep, or is not JSON"
 
 
-def parse_schema(data: Json, path: str, problems: list[str], depth: int = 0) -> Schema:
+def parse_schema(data: Json, path: str, problems: list[str]) -> Schema:
     """Read a schema; every fault is added to ``problems`` as ``path: what is wrong``."""
-    if not isinstance(data, dict) or depth > _MAX_DEPTH:
-        problems.append(
-            f"{path}: a JSON Schema must be an object" if depth <= _MAX_DEPTH else f"{path}: nested too deep"
+    if not isinstance(data, dict):
+        problems.append(f"{path}: a JSON Schema must be an object")
+        return Schema(data)
+    known = len(problems)
+    steps = _Size(data, problems).of(data, path)
+    if steps > MAX_STEPS:
+        problems.append(f"{path}: needs {steps:,} steps, at most {MAX_STEPS:,}; write a smaller schema")
+    if len(problems) > known:
+        return Schema(data)
+    try:
+        validator = jsonschema_rs.Draft202012Validator(
+            data, keywords=_STRICT, validate_formats=True, ignore_unknown_formats=False, offline=True
         )
-        return Schema()
-    for key in data:
-        if key not in KEYWORDS:
-            near = difflib.get_close_matches(key, KEYWORDS, 1)
-            problems.append(f"{path}.{key[:60]}: not supported" + (f"; did you mean {near[0]}?" if near else ""))
-    read = _Reader(data, path, problems)
-    enum = read.of_kind("enum", list)
-    if "const" in data:
-        enum = [data["const"]] if enum is None or any(json_equal(data["const"], one) for one in enum) else []
-    properties = read.of_kind("properties", dict) or {}
-    return Schema(
-        types=read.types(),
-        enum=None if enum is None else tuple(enum),
-        properties={
-            name: parse_schema(inner, f"{path}.properties.{name}", problems, depth + 1)
-            for name, inner in properties.items()
-        },
-        required=read.names("required"),
-        items=parse_schema(data["items"], f"{path}.items", problems, depth + 1) if "items" in data else None,
-        minimum=read.number("minimum", -math.inf),
-        maximum=read.number("maximum", math.inf),
-        min_length=int(read.number("minLength", 0, whole=True)),
-        max_length=read.number("maxLength", math.inf, whole=True),
-        pattern=read.pattern("pattern"),
-    )
+    except jsonschema_rs.ValidationError as error:
+        problems.append(f"{_joined(path, error.instance_path)}: {error.message[:200]}")
+        return Schema(data)
+    return Schema(data, steps, validator)
 
 
 def json_equal(found: Json, wanted: Json) -> bool:
@@ -120,55 +89,124 @@ def json_equal(found: Json, wanted: Json) -> bool:
     return type(found) is type(wanted) and found == wanted
 
 
+class _Size:
+    """The steps of a schema: each keyword counts, each listed value, and a reference as what it stands for."""
+
+    def __init__(self, root: Mapping[str, Json], problems: list[str]) -> None:
+        self._root = root
+        self._problems = problems
+        self._of_reference: dict[str, int | None] = {}
+
+    def of(self, schema: Json, path: str, depth: int = 0) -> int:
+        if not isinstance(schema, dict):
+            return 1  # true and false are schemas; the library refuses what is none
+        if depth > _MAX_DEPTH:
+            self._problems.append(f"{path}: nested too deep")
+            return 1
+        steps = 1
+        for key, value in schema.items():
+            if key not in KEYWORDS:
+                self._problems.append(f"{path}.{key[:60]}: not supported{nearest(key, KEYWORDS)}")
+            elif key == "$ref":
+                steps += self._referred(value, f"{path}.$ref", depth)
+            elif key in _ONE:
+                steps += self.of(value, f"{path}.{key}", depth + 1)
+            elif key in _SEVERAL and isinstance(value, list):
+                steps += sum(self.of(one, f"{path}.{key}[{at}]", depth + 1) for at, one in enumerate(value))
+            elif key in _NAMED and isinstance(value, dict):
+                below = {name: self.of(one, f"{path}.{key}.{name[:60]}", depth + 1) for name, one in value.items()}
+                steps += sum(below.values()) if key == "properties" else 0
+            else:
+                steps += self._plain(key, value, f"{path}.{key}")
+        return steps
+
+    def _plain(self, key: str, value: Json, path: str) -> int:
+        if key == "pattern" and isinstance(value, str):
+            try:
+                return compile_pattern(value).steps
+            except PatternError as error:
+                self._problems.append(f"{path}: {error}")
+        return _values(value)
+
+    def _referred(self, value: Json, path: str, depth: int) -> int:
+        start = next((one for one in _REFERENCES if isinstance(value, str) and value.startswith(one)), None)
+        entries = self._root.get(start[2:-1]) if start is not None else None
+        if start is None or not isinstance(value, str) or not isinstance(entries, dict):
+            self._problems.append(f"{path}: must be {_REFERENCES[0]}NAME, an entry of the schema itself")
+            return 1
+        if value not in self._of_reference:
+            self._of_reference[value] = None
+            steps = self.of(entries.get(value.removeprefix(start)), path, depth + 1)
+            self._of_reference[value] = min(steps, MAX_STEPS + 1)
+        known = self._of_reference[value]
+        if known is None:
+            self._problems.append(f"{path}: {value[:60]} refers to itself; write out the levels that are needed")
+        return known or 1
+
+
+def _values(value: Json) -> int:
+    """Values in a keyword's operand, itself included."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(_values, inner))
+
+
+class _Strict:
+    """A keyword whose meaning is stricter here than in the standard; ``ValueError`` says what a value breaks."""
+
+    def __init__(self, _parent: dict[str, Any], value: Any, _path: list[str | int]) -> None:  # the library's types
+        self._operand: Json = value
+
+
+class _Type(_Strict):
+    def validate(self, instance: Any) -> None:
+        wanted = self._operand if isinstance(self._operand, list) else [self._operand]
+        if not any(_is_of(instance, str(one)) for one in wanted):
+            raise ValueError(f"is {kind(instance)}, expected {' or '.join(map(str, wanted))}")
+
+
+class _Enum(_Strict):
+    def validate(self, instance: Any) -> None:
+        allowed = self._operand if isinstance(self._operand, list) else []
+        if not any(json_equal(instance, one) for one in allowed):
+            raise ValueError("is none of the allowed values")
+
+
+class _Const(_Strict):
+    def validate(self, instance: Any) -> None:
+        if not json_equal(instance, self._operand):
+            raise ValueError("is none of the allowed values")
+
+
+class _Pattern(_Strict):
+    def validate(self, instance: Any) -> None:
+        if isinstance(instance, str) and not compile_pattern(str(self._operand)).search(instance):
+            raise ValueError(f"does not match {self._operand}")
+
+
+_STRICT: Final[dict[str, type[jsonschema_rs.KeywordValidator]]] = {
+    "type": _Type, "enum": _Enum, "const": _Const, "pattern": _Pattern,
+}  # fmt: skip
+
+
 def _is_of(value: Json, wanted: str) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) if wanted == "integer" else kind(value) == wanted
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    data: Mapping[str, Json]
-    path: str
-    problems: list[str]
+def _breach(error: jsonschema_rs.ValidationError, path: str) -> str:
+    """What a value breaks, in words without anything of the value: a verdict's reason may be seen by more people."""
+    path = _joined(path, error.instance_path)
+    kinds = jsonschema_rs.ValidationErrorKind
+    match error.kind:
+        case kinds.Custom():
+            return f"{path} {error.message}"
+        case kinds.Required() as required:
+            return f"{path}.{required.property} is missing"
+        case kinds.Minimum() | kinds.Maximum() as bound:
+            return f"{path} is {'below' if isinstance(bound, kinds.Minimum) else 'above'} {bound.limit:g}"
+        case kinds.MinLength() | kinds.MaxLength():
+            return f"{path} has {len(str(error.instance))} characters"
+    return f"{path} breaks {error.kind.name}"
 
-    def fault(self, key: str, message: str) -> None:
-        self.problems.append(f"{self.path}.{key}: {message}")
 
-    def of_kind(self, key: str, wanted: type[T]) -> T | None:
-        value = self.data.get(key)
-        if key in self.data and not isinstance(value, wanted):
-            self.fault(key, "must be a list" if wanted is list else "must be an object")
-        return value if isinstance(value, wanted) else None
-
-    def types(self) -> tuple[str, ...]:
-        value = self.data.get("type", [])
-        listed = value if isinstance(value, list) else [value]
-        for one in listed:
-            if one not in TYPES:
-                self.fault("type", f"must be one of {', '.join(TYPES)}")
-        return tuple(one for one in listed if isinstance(one, str))
-
-    def names(self, key: str) -> tuple[str, ...]:
-        listed: list[Json] = self.of_kind(key, list) or []
-        if not all(isinstance(one, str) for one in listed):
-            self.fault(key, "must be a list of strings")
-        return tuple(one for one in listed if isinstance(one, str))
-
-    def number(self, key: str, default: float, *, whole: bool = False) -> float:
-        value = self.data.get(key, default)
-        fits = kind(value) == "number" and not (whole and (not isinstance(value, int) or value < 0))
-        if key in self.data and not fits:
-            self.fault(key, "must be a whole number of at least 0" if whole else "must be a number")
-        return value if isinstance(value, int | float) and (fits or key not in self.data) else default
-
-    def pattern(self, key: str) -> Pattern | None:
-        value = self.data.get(key)
-        if key not in self.data:
-            return None
-        if not isinstance(value, str):
-            self.fault(key, "must be a string")
-            return None
-        try:
-            return compile_pattern(value)
-        except PatternError as error:
-            self.fault(key, str(error))
-            return None
+def _joined(path: str, below: list[str | int]) -> str:
+    return path + "".join(f"[{one}]" if isinstance(one, int) else f".{one[:60]}" for one in below)

@@ -12,11 +12,14 @@ max_calls: {pdf_retrieval: 2, "*": 5}    # per tool, and "*" for all calls toget
 arguments:                               # every call of the tool must meet all of them
   pdf_retrieval:
     language: en                         # exactly this value
-    query: {matches: "(?i)sql"}          # a pattern (see scoring/scenario/pattern.py), searched in a string
+    query: {matches: "(?i)sql"}          # a pattern in RE2's syntax (scoring/scenario/pattern.py), searched in a string
     top_k: {schema: {type: integer, maximum: 20}}
     filter: {equals: {matches: x}}       # an exact value that would read as one of the above
 result_use: [pdf_retrieval]              # tools whose result must show in the output
 expected_answer_criteria: …              # text for the judge
+
+A scenario may come with a trace. So it is bounded: by ``MAX_VALUES`` values, ``MAX_CHARACTERS`` characters and
+``MAX_PATTERNS`` patterns; and the work of holding a case's calls against it by ``MAX_WORK``.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ import difflib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from scoring.lexical.nearest import nearest
 from scoring.trace.span import Json
@@ -41,6 +44,18 @@ FIELDS = (
     "expected_answer_criteria",
 )  # fmt: skip
 _OPERATORS = ("equals", "matches", "schema")
+MAX_VALUES: Final = 5_000
+"""Values in a scenario: names, numbers, texts, lists and objects."""
+MAX_CHARACTERS: Final = 200_000
+"""Characters of all its texts and keys together."""
+MAX_PATTERNS: Final = 200
+"""Patterns and schemas in a scenario."""
+MAX_WORK: Final = 25_000_000
+"""Steps that checking the arguments of all calls of a case may take: some 0.15 s at worst. A pattern of 20 characters
+takes some 3,000 on a text of 100."""
+_MAX_DEPTH: Final = 100
+_STEPS_OF_A_VALUE: Final = 60
+"""Comparing a value with one that a schema lists takes as long as so many steps of a pattern."""
 
 
 class ScenarioError(ValueError):
@@ -58,6 +73,9 @@ class Exactly:
 
     value: Json
 
+    def work(self, found: Json) -> int:  # noqa: ARG002  # as the others; a comparison ends with the shorter side
+        return 1
+
     def violation(self, found: Json) -> str | None:
         return None if json_equal(found, self.value) else "not the expected value"
 
@@ -67,6 +85,10 @@ class Matches:
     """The argument must be a string, of at most ``MAX_TEXT`` characters, in which the pattern is found."""
 
     pattern: Pattern
+
+    def work(self, found: Json) -> int:
+        """The most steps that ``violation`` takes."""
+        return self.pattern.steps * 4 * len(found) if isinstance(found, str) and len(found) <= MAX_TEXT else 1
 
     def violation(self, found: Json) -> str | None:
         if not isinstance(found, str):
@@ -81,6 +103,11 @@ class Conforms:
     """The argument must conform to a JSON Schema."""
 
     schema: Schema
+
+    def work(self, found: Json) -> int:
+        """The most steps that ``violation`` takes."""
+        values, characters = _size(found)
+        return self.schema.steps * (_STEPS_OF_A_VALUE * values + 4 * characters)
 
     def violation(self, found: Json) -> str | None:
         return "; ".join(islice(self.schema.violations(found), 3)) or None
@@ -105,12 +132,14 @@ class Side:
 
     def missing(self, called: Collection[str]) -> list[str]:
         """Expected names that were not called."""
-        return [name for name in self.include if name not in called and name not in self.always]
+        always = set(self.always)
+        return [name for name in self.include if name not in called and name not in always]
 
     def unexpected(self, called: Iterable[str]) -> list[str]:
         """Called names that are excluded or, on a closed side, not expected."""
         if not self.closed:
-            return [name for name in called if name in self.exclude]
+            excluded = set(self.exclude)
+            return [name for name in called if name in excluded]
         allowed = {*self.include, *self.always}.difference(self.exclude)
         return [name for name in called if name not in allowed]
 
@@ -134,6 +163,9 @@ def parse_scenario(name: str, data: Json) -> Scenario:
     """Read a scenario; ``ScenarioError`` lists every problem at once, with its path and the nearest valid key."""
     if not isinstance(data, dict):
         raise ScenarioError(name, ["must be an object with expectations, such as tools_should_include"])
+    values, characters = _size(data)
+    if values > MAX_VALUES or characters > MAX_CHARACTERS:
+        raise ScenarioError(name, [_TOO_LARGE])
     problems = [f"{key[:60]}: unknown key{nearest(key, FIELDS)}" for key in data if key not in FIELDS]
     read = _Reader(data, problems)
     scenario = Scenario(
@@ -150,6 +182,28 @@ def parse_scenario(name: str, data: Json) -> Scenario:
     if problems:
         raise ScenarioError(name, problems)
     return scenario
+
+
+_TOO_LARGE: Final = (
+    f"the scenario has more than {MAX_VALUES:,} values or {MAX_CHARACTERS:,} characters, or nests deeper than "
+    f"{_MAX_DEPTH}; split it by task"
+)
+
+
+def _size(value: Json) -> tuple[int, int]:
+    """Values in ``value``, itself included, and the characters of its texts and keys; beyond bounds when too deep."""
+    values = characters = depth = 0
+    level = [value]
+    while level:
+        depth += 1
+        values += len(level)
+        characters += sum(len(one) for one in level if isinstance(one, str))
+        characters += sum(len(key) for one in level if isinstance(one, dict) for key in one)
+        below = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [inner for one in below for inner in one]
+        if depth > _MAX_DEPTH:
+            return MAX_WORK, MAX_WORK
+    return values, characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,18 +229,19 @@ class _Reader:
 
     def side(self, side: str) -> Side:
         include, exclude = self.names(f"{side}_should_include"), self.names(f"{side}_should_exclude")
-        both = [name for name in include if name in exclude]
+        excluded = set(exclude)
+        both = [name for name in include if name in excluded]
         if both:
             self.problems.append(f"{side}_should_exclude: {both[0]!r} also stands in {side}_should_include")
         always = DEFAULT_ALWAYS_EXPECTED
         if self.data.get("always_expected") is not None:
             # Both sides read it; only one reports its faults.
             always = (self if side == "tools" else _Reader(self.data, [])).names("always_expected")
-            clash = [name for name in always if name in exclude]
+            clash = [name for name in always if name in excluded]
             if clash:
                 self.problems.append(f"{side}_should_exclude: {clash[0]!r} also stands in always_expected")
         # An explicit exclusion outweighs the default that nobody wrote.
-        always = tuple(name for name in always if name not in exclude)
+        always = tuple(name for name in always if name not in excluded)
         return Side(include=include, exclude=exclude, always=always, closed=self.closed(side, default=bool(include)))
 
     def closed(self, side: str, *, default: bool) -> bool:
@@ -235,6 +290,11 @@ class _Reader:
                 found[tool] = {name: self.expectation(one, f"{path}.{name[:60]}") for name, one in expected.items()}
             else:
                 self.problems.append(f"arguments.{tool[:60]}: must be an object, argument → expectation")
+        patterns = sum(not isinstance(one, Exactly) for expected in found.values() for one in expected.values())
+        if patterns > MAX_PATTERNS:
+            self.problems.append(
+                f"arguments: {patterns} patterns and schemas, at most {MAX_PATTERNS}; join those of one argument"
+            )
         return found
 
     def expectation(self, value: Json, path: str) -> Expectation:

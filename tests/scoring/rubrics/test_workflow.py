@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -147,6 +149,25 @@ def test_call_budgets_hold_per_tool_and_for_all(limits, good):
 def test_arguments_are_held_against_value_pattern_or_schema(expected, given, good):
     about = case({"arguments": {"t": expected}}, tools=[call("t", arguments=given), call("other", arguments={})])
     assert outcome("arguments", about) == ("scored", good)
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        {"matches": "(x{0,30}){0,30}y"},
+        {"schema": {"pattern": "(x{0,30}){0,30}y"}},
+        {"schema": {"items": {"enum": list(range(400))}}},
+    ],
+)
+def test_arguments_that_would_take_too_long_to_check_are_not_checked(expected):
+    argument = [4_000] * 8_000 if "items" in expected.get("schema", {}) else "x" * 4_000
+    tools = [call("t", arguments={f"a{n}": argument for n in range(10)}) for _ in range(20)]
+    about = case({"arguments": {"t": {f"a{n}": expected for n in range(10)}}}, tools=tools)
+    before = time.process_time()
+    found = {line.metric: line.result for line in verdict(about).scores}["arguments"]
+    assert found.status == "error"
+    assert "steps, at most" in found.reason
+    assert time.process_time() - before < 10  # unbounded the last takes minutes
 
 
 def test_every_call_of_a_tool_must_have_its_arguments():

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.scenario.scenario import Conforms, Exactly, Matches, ScenarioError, parse_scenario
+from scoring.scenario.scenario import (
+    MAX_CHARACTERS,
+    MAX_PATTERNS,
+    MAX_VALUES,
+    Conforms,
+    Exactly,
+    Matches,
+    ScenarioError,
+    parse_scenario,
+)
 
 
 def test_an_empty_scenario_is_open_on_both_sides_and_expects_the_orchestrator():
@@ -90,3 +99,28 @@ def test_a_name_cannot_be_both_included_and_excluded():
 
 def test_excluding_the_orchestrator_outweighs_the_default():
     assert parse_scenario("s", {"agents_should_exclude": ["orchestrator"]}).agents.always == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ({"tools_should_include": [f"t{n}" for n in range(MAX_VALUES)]}, "more than 5,000 values"),
+        ({"description": "x" * (MAX_CHARACTERS + 1)}, "200,000 characters"),
+        ({"x" * (MAX_CHARACTERS + 1): 1}, "200,000 characters"),
+        (
+            {"arguments": {"t": {f"a{n}": {"matches": f"x{n}"} for n in range(MAX_PATTERNS + 1)}}},
+            "arguments: 201 patterns and schemas, at most 200",
+        ),
+    ],
+)
+def test_a_scenario_is_bounded(data, problem):
+    with pytest.raises(ScenarioError, match=problem):
+        parse_scenario("s", data)
+
+
+def test_a_scenario_that_nests_too_deep_is_refused():
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(ScenarioError, match="nests deeper"):
+        parse_scenario("s", {"arguments": {"t": {"a": deep}}})
