@@ -34,9 +34,9 @@ _ENVIRONMENT: Final = {
 }
 _SIGNS: Final = ("modules.json", "config.json")
 """What the library looks for in a folder."""
-_ANOTHER_FOLDER: Final = "set answerers.embedding.model to a folder that holds a sentence-transformers model"
+_ANOTHER_FOLDER: Final = "set evaluators.embedding.model to a folder that holds a sentence-transformers model"
 _NO_HUB: Final = (
-    "copy the model into a folder and set answerers.embedding.model to it, or let this machine reach the hub"
+    "copy the model into a folder and set evaluators.embedding.model to it, or let this machine reach the hub"
 )
 
 T = TypeVar("T")

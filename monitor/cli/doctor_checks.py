@@ -62,12 +62,12 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
     if loaded.config.forward is not None:
         yield _upstream(loaded.config.forward.url)
     yield from _store(loaded.config.store.path)
-    if loaded.config.answerers.judge is not None:
-        yield from _judge(loaded.config.answerers.judge)
+    if loaded.config.evaluators.judge is not None:
+        yield from _judge(loaded.config.evaluators.judge)
     if loaded.config.sources.langfuse is not None:
         yield _langfuse("sources.langfuse", loaded.config.sources.langfuse)
-    if loaded.config.answerers.embedding is not None:
-        yield from _embedding(loaded.config.answerers.embedding)
+    if loaded.config.evaluators.embedding is not None:
+        yield from _embedding(loaded.config.evaluators.embedding)
     if loaded.config.sinks.langfuse is not None:
         yield _langfuse("sinks.langfuse", loaded.config.sinks.langfuse)
     if loaded.config.sinks.otel_events is not None:
@@ -235,7 +235,7 @@ def _judge(section: JudgeSection) -> Iterator[CheckResult]:
         if why is None:
             yield CheckResult(f"judge {model.name}", "ok", "answers")
         else:
-            yield CheckResult(f"judge {model.name}", "fail", why, "check answerers.judge: model, api_base and api_key")
+            yield CheckResult(f"judge {model.name}", "fail", why, "check evaluators.judge: model, api_base and api_key")
 
 
 def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
@@ -249,7 +249,8 @@ def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
     try:
         yield CheckResult(subject, "ok", f"answers with {try_embedding(section)} dimensions")
     except EmbeddingError as error:
-        yield CheckResult(subject, "fail", error.cause, error.remedy or "check answerers.embedding: model and api_base")
+        remedy = error.remedy or "check evaluators.embedding: model and api_base"
+        yield CheckResult(subject, "fail", error.cause, remedy)
 
 
 def _langfuse(key: str, project: LangfuseProject) -> CheckResult:

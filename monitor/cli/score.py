@@ -77,7 +77,7 @@ def score(
         raise CommandError(f"--out: {out} is the file of cases itself", "name another file")
     if overwrite and out.is_file():
         out.write_bytes(b"")
-    judge, expense = settings.answerers.judge, Expense()
+    judge, expense = settings.evaluators.judge, Expense()
     # What is judged again, to see how much the judge varies, must not come out of the cache.
     memory = Transient(forgetful=repeat is not None)
     size = cases.stat().st_size if cases.is_file() else None
@@ -106,9 +106,9 @@ def score(
             tally = batch.run(lines(source), verdicts, lambda read: shown.step(read, lambda: batch.tally.counts))
     except JudgeOutError as error:
         again = "mend it and call again: what was judged stands, and the run goes on from there"
-        raise CommandError(f"answerers.judge: {error}", again, DATA) from None
+        raise CommandError(f"evaluators.judge: {error}", again, DATA) from None
     except EmbeddingError as error:
-        raise CommandError(f"answerers.embedding: {error.cause}", error.remedy) from None
+        raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy) from None
     except AnotherRunError as error:
         raise CommandError(str(error), "name another --out, or begin anew with --overwrite") from None
     _report(tally, verdicts.resumed)

@@ -33,13 +33,17 @@ def loaded(path: Path | None) -> Loaded:
     from monitor.config import ConfigError, resolve  # noqa: PLC0415  # pydantic is slow to import
 
     try:
-        return resolve(path, os.environ)
+        found = resolve(path, os.environ)
     except ConfigError as error:
         many = len(error.problems) > 1
         remedy = f"mend {'all of these' if many else 'it'}; monitor/CONFIG.md lists every key with its default"
         if all(problem.unreadable for problem in error.problems):
             remedy = "check the path and the permissions"
         raise CommandError(str(error), remedy) from error
+    for old, new in found.renamed:
+        warning = click.style("warning:", fg="yellow")
+        click.echo(f"{warning} {old} is the old name of {new}; the next version does not read it", err=True)
+    return found
 
 
 def runnable(path: Path | None) -> Loaded:

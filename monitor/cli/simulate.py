@@ -98,7 +98,7 @@ def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replaye
     from monitor.offline.simulate.cost import Costs  # noqa: PLC0415
     from monitor.offline.simulate.replay import Replay  # noqa: PLC0415
 
-    declared, judge = declaration(settings), settings.answerers.judge
+    declared, judge = declaration(settings), settings.evaluators.judge
     costs = Costs(
         rate=settings.sampling.rate,
         hour_usd=judge.budget_usd_per_hour if judge else None,
@@ -152,7 +152,7 @@ def _bill(told: Judging, settings: Config) -> str:
         f"about ${told.whole_usd:.2f} for all traffic, ${told.at_rate_usd:.2f} at the base rate {told.rate:g} "
         "(what rules keep comes on top)"
     )
-    judge = settings.answerers.judge
+    judge = settings.evaluators.judge
     for period, dearest, budget in (
         ("hour", told.dearest_hour_usd, judge.budget_usd_per_hour if judge else None),
         ("day", told.dearest_day_usd, judge.budget_usd_per_day if judge else None),

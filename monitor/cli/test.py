@@ -77,7 +77,7 @@ def test(  # noqa: PLR0917  # click passes options by name
     seconds = _seconds(timeout)
     settings = runnable(config).config
     rubrics = configured(settings)
-    section, memory, expense = settings.answerers.judge, Transient(forgetful=repeat > 1), Expense()
+    section, memory, expense = settings.evaluators.judge, Transient(forgetful=repeat > 1), Expense()
     for name in chosen:
         if name not in rubrics:
             raise CommandError(f"--rubric: there is no rubric {name!r}", f"choose from {', '.join(rubrics)}")
@@ -113,9 +113,9 @@ def test(  # noqa: PLR0917  # click passes options by name
                 found = asyncio.run(runner.run(tests.tests, repeat))
         except JudgeOutError as error:
             again = "mend it and call again: what was judged stands in --out, and the run goes on from there"
-            raise CommandError(f"answerers.judge: {error}", again, DATA) from None
+            raise CommandError(f"evaluators.judge: {error}", again, DATA) from None
         except EmbeddingError as error:
-            raise CommandError(f"answerers.embedding: {error.cause}", error.remedy) from None
+            raise CommandError(f"evaluators.embedding: {error.cause}", error.remedy) from None
         except AnotherRunError as error:
             raise CommandError(str(error), "name another --out, or move the file away") from None
         except AgentUnreachableError as error:

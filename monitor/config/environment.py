@@ -19,6 +19,7 @@ from scoring.trace.span import Json
 from .document import Document, read_document
 from .errors import Problem, nearest
 from .model import Config
+from .renamed import RENAMED
 from .shape import bare, item_of, walk
 from .units import Address, Duration
 
@@ -40,6 +41,8 @@ class Overrides:
     values: dict[tuple[str, ...], Json] = field(default_factory=dict)
     names: dict[tuple[str, ...], str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    renamed: list[tuple[str, str]] = field(default_factory=list)
+    """Variables with an old name, each with the variable that replaces it."""
 
 
 def name_of(path: tuple[str, ...]) -> str:
@@ -54,6 +57,13 @@ def read_environment(environ: Mapping[str, str]) -> Overrides:
         if not name.startswith(PREFIX) or name in NOT_KEYS or _SERVICE_LINK.fullmatch(name):
             continue
         path = tuple(part.lower() for part in name[len(PREFIX) :].split("__"))
+        if (new := RENAMED.get(path[0])) is not None:
+            path = (new, *path[1:])
+            found.renamed.append((name, name_of(path)))
+        if path in found.names:
+            message = f"sets the same key as {found.names[path]}; unset the one with the old name"
+            found.problems.append(Problem(path=name, message=message, source=name))
+            continue
         target = _target(name, path)
         if isinstance(target, Problem):
             found.problems.append(target)

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 from .section import GIVEN_AS_LIST, Section
 from .units import PositiveDuration, parse_duration
 
-AnswererName: TypeAlias = Literal["lexical", "embedding", "judge"]
+EvaluatorName: TypeAlias = Literal["lexical", "embedding", "judge"]
 Priority: TypeAlias = Literal["high", "normal", "low"]
 """Whose judging goes first when the judge's budget does not reach for all."""
 
@@ -121,7 +121,7 @@ class JudgeSection(Section):
 class EvaluatorsSection(Section):
     """Who answers the questions that metrics ask, and in which order. The first that answers wins."""
 
-    order: Annotated[tuple[AnswererName, ...], GIVEN_AS_LIST] = Field(
+    order: Annotated[tuple[EvaluatorName, ...], GIVEN_AS_LIST] = Field(
         default=("lexical", "embedding", "judge"),
         description="who is asked first; one that is not configured is passed over",
     )

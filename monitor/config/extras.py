@@ -49,11 +49,11 @@ def needed(config: Config) -> Iterator[tuple[str, Extra]]:
         yield "sources.otlp.grpc", GRPC
     if config.sinks.otel_events is not None:
         yield "sinks.otel_events", OTEL
-    answerers = config.answerers
-    if answerers.judge is not None:
-        yield "answerers.judge", JUDGE
-    if answerers.embedding is not None:
-        yield "answerers.embedding", JUDGE if answerers.embedding.remote else EMBEDDINGS
+    evaluators = config.evaluators
+    if evaluators.judge is not None:
+        yield "evaluators.judge", JUDGE
+    if evaluators.embedding is not None:
+        yield "evaluators.embedding", JUDGE if evaluators.embedding.remote else EMBEDDINGS
 
 
 def missing(config: Config, has: Callable[[Extra], bool] = installed) -> Iterator[tuple[str, str]]:
@@ -61,9 +61,9 @@ def missing(config: Config, has: Callable[[Extra], bool] = installed) -> Iterato
     for key, extra in needed(config):
         if not has(extra):
             yield f"{key}: needs the extra {extra.name!r} ({extra.module}), which is not installed", extra.remedy
-    embedding = config.answerers.embedding
+    embedding = config.evaluators.embedding
     if embedding is not None and not embedding.remote:
         try:
             look(embedding.model)
         except EmbeddingError as error:
-            yield f"answerers.embedding.model: {error.cause}", error.remedy
+            yield f"evaluators.embedding.model: {error.cause}", error.remedy

@@ -15,6 +15,7 @@ from .document import Document, Location, read_document
 from .environment import Overrides, read_environment
 from .errors import UNREADABLE, ConfigError, Problem
 from .model import Config
+from .renamed import RENAMED, rename_keys
 from .scenarios import read_scenarios
 from .validation_messages import problem_of, told_once
 
@@ -29,6 +30,8 @@ class Loaded:
     file: Path | None
     lines: Mapping[Location, int]
     variables: Mapping[tuple[str, ...], str]
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Old names that were read, each with the name that replaces it."""
 
     def origin(self, path: Sequence[str]) -> str:
         """Where the value at a path comes from: ``default``, a variable's name, or ``line N`` of the file."""
@@ -51,6 +54,7 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
 def resolve(path: Path | None, environ: Mapping[str, str]) -> Loaded:
     """Like ``load``, and tells where each value comes from."""
     document = _read_file(path, environ) if path is not None else Document()
+    renamed = [(old, RENAMED[old]) for old in rename_keys(document, str(path))]
     overrides = read_environment(environ)
     problems = [*document.problems, *overrides.problems]
     data = _merged(document, overrides, problems, path)
@@ -67,7 +71,13 @@ def resolve(path: Path | None, environ: Mapping[str, str]) -> Loaded:
         problems += told_once(refused, problems)
     if problems or config is None:
         raise ConfigError(problems)
-    return Loaded(config=config, file=path, lines=document.lines, variables=overrides.names)
+    return Loaded(
+        config=config,
+        file=path,
+        lines=document.lines,
+        variables=overrides.names,
+        renamed=(*renamed, *overrides.renamed),
+    )
 
 
 def _read_file(path: Path, environ: Mapping[str, str]) -> Document:

@@ -274,7 +274,7 @@ class Config(Section):
         default=(ReferenceSection(metadata="expected_outcome"),),
         description="where expected outcomes stand; the first found wins",
     )
-    answerers: EvaluatorsSection = EvaluatorsSection()
+    evaluators: EvaluatorsSection = EvaluatorsSection()
     rubrics: Mapping[RubricName, RubricSection] = Field(
         default_factory=dict, description="changes to rubrics, by rubric id"
     )

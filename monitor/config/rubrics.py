@@ -105,7 +105,7 @@ def cards(rubrics: Mapping[str, Rubric] = RUBRICS) -> list[Card]:
 
 def configured(config: Config) -> dict[str, Rubric]:
     """The rubrics with what the configuration changes in them."""
-    changes, embedding = config.rubrics, config.answerers.embedding
+    changes, embedding = config.rubrics, config.evaluators.embedding
     rubrics = {
         name: _as_selected(rubric, changes[name]).with_overrides(
             pass_mark=changes[name].pass_mark, min_coverage=changes[name].min_coverage

@@ -14,7 +14,7 @@ from . import Config
 _PINNED = re.compile(r"\d{4}-?\d{2}-?\d{2}|\d{2}-\d{4}|sha256:[0-9a-f]{8}|[-@]\d{3,4}\b|-v\d+:\d+\b|:[^:/]*\d+b\b")
 """What pins a model: a date, a digest, a numbered release, or the size of an open model."""
 _LANGFUSE_OTLP = "/api/public/otel"
-_NAMES = {Method.JUDGE: ("a judge", "answerers.judge"), Method.EMBEDDING: ("embeddings", "answerers.embedding")}
+_NAMES = {Method.JUDGE: ("a judge", "evaluators.judge"), Method.EMBEDDING: ("embeddings", "evaluators.embedding")}
 
 
 def cautions(config: Config) -> Iterator[tuple[str, str]]:
@@ -29,18 +29,18 @@ def cautions(config: Config) -> Iterator[tuple[str, str]]:
     yield from _unheard(config)
     yield from _unread(config)
     yield from _own_telemetry(config)
-    judge = config.answerers.judge
+    judge = config.evaluators.judge
     if judge is None:
         return
     for key, model in (("model", judge.model), *((f"panel[{n}]", model) for n, model in enumerate(judge.panel))):
         if not _PINNED.search(model.rpartition("/")[2]):
             yield (
-                f"answerers.judge.{key}: {model} names no version, so that the provider may change the judge unseen",
+                f"evaluators.judge.{key}: {model} names no version, so that the provider may change the judge unseen",
                 "name a dated version of the model",
             )
     if judge.budget_usd_per_hour is None and judge.budget_usd_per_day is None:
         yield (
-            "answerers.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
+            "evaluators.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
             "set budget_usd_per_hour or budget_usd_per_day",
         )
 
@@ -117,17 +117,17 @@ def _own_telemetry(config: Config) -> Iterator[tuple[str, str]]:
             "sinks.otel_events.signals: Langfuse takes no logs, so that scores told as events are refused there",
             "set signals: [traces]; sinks.langfuse writes the scores",
         )
-    if section.signals == ("traces",) and config.answerers.judge is None:
+    if section.signals == ("traces",) and config.evaluators.judge is None:
         yield (
             "sinks.otel_events.signals: there are no own traces without a judge, and nothing else is told",
-            "add logs to signals, or answerers.judge, or take the sink out",
+            "add logs to signals, or evaluators.judge, or take the sink out",
         )
 
 
 def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:
     """Weighed metrics of a rubric that nobody who is configured can tell."""
-    answerers = config.answerers
-    sections = {Method.JUDGE: answerers.judge, Method.EMBEDDING: answerers.embedding}
+    evaluators = config.evaluators
+    sections = {Method.JUDGE: evaluators.judge, Method.EMBEDDING: evaluators.embedding}
     absent = [method for method, section in sections.items() if section is None]
     untold = [c.metric for c in RUBRICS[name].criteria if c.weight and set(c.metric.methods) <= set(absent)]
     if untold:

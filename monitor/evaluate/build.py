@@ -83,7 +83,7 @@ def build_backends(
         embedding_observer: the same for embeddings.
         clock_ns: ns since the epoch.
     """
-    section = config.answerers
+    section = config.evaluators
     if section.judge is None and section.embedding is None:
         return EvaluationBackends(at_once=lexical.answer if "lexical" in section.order else None)
     from integrations.provider.library import LiteLLM  # noqa: PLC0415
@@ -174,7 +174,7 @@ def _model(name: str, section: JudgeSection) -> JudgeModel:
 
 def known_judge(config: Config) -> KnownJudge | None:
     """The label values of the judge's metrics, known before the first request; None without a judge."""
-    section = config.answerers.judge
+    section = config.evaluators.judge
     if section is None:
         return None
     return KnownJudge(models=(section.model, *section.panel), failures=(*ProviderErrorKind, PARSE_ERROR), flags=FLAGS)
@@ -184,7 +184,7 @@ def judge_snapshot(
     config: Config, judge: JudgeBackend | None, judge_queue: JudgeQueue, now_s: float
 ) -> JudgeSnapshot | None:
     """The state of the judge now; None without a judge."""
-    section = config.answerers.judge
+    section = config.evaluators.judge
     if judge is None or section is None:
         return None
     from monitor.evaluate.judge.budget import DAY_S, HOUR_S  # noqa: PLC0415

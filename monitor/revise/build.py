@@ -36,7 +36,7 @@ def belated(
     """What revises verdicts after their spans were let go; None where references are in the traces alone."""
     if references is None:
         return None
-    judge, project = config.answerers.judge, config.langfuse
+    judge, project = config.evaluators.judge, config.langfuse
 
     def still_owed(trace_id: bytes) -> bool:
         return not under_way(trace_id) and references.wanted(trace_id) is not None

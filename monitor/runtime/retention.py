@@ -56,7 +56,7 @@ class Retention:
 
 
 def _terms(config: Config, store: Store) -> RetentionTerms:
-    judge, embedding, sessions = config.answerers.judge, config.answerers.embedding, config.sessions
+    judge, embedding, sessions = config.evaluators.judge, config.evaluators.embedding, config.sessions
     # A cache that is configured no more holds what nobody will ask for.
     caches: list[tuple[ShrinkableCache, int]] = [
         (store.judged, judge.cache_entries if judge is not None else 0),

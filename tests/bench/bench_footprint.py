@@ -212,13 +212,13 @@ def main() -> None:
         if has(args.python, "litellm"):
             provider = stack.enter_context(Provider(judges()))
             judge = {"model": "openai/gpt-4o-mini", "api_base": provider.url, "api_key": "none", "cache_entries": 0}
-            judged = {"routes": [{"rubrics": ["quality"]}], "answerers": {"judge": judge}}
+            judged = {"routes": [{"rubrics": ["quality"]}], "evaluators": {"judge": judge}}
             ways.append(Way("all judged by a judge", {"sampling": {"rate": 1.0}, **judged}, share=0.1))
         if has(args.python, "sentence_transformers") and has(sys.executable, "sentence_transformers"):
             from tests.fakes import sentence_model  # noqa: PLC0415  # loads nothing before it is needed
 
             model = sentence_model.save(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "model")
-            embedded = {"routes": [{"rubrics": ["answer"]}], "answerers": {"embedding": {"model": str(model)}}}
+            embedded = {"routes": [{"rubrics": ["answer"]}], "evaluators": {"embedding": {"model": str(model)}}}
             ways.append(Way("a small embedding model", {"sampling": {"rate": 1.0}, **embedded}, share=0.1))
         for way in ways:
             measure(way, args.python, args.traces)

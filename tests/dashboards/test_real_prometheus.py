@@ -62,7 +62,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
             "price": {"input_usd_per_million": 1, "output_usd_per_million": 4}, "budget_usd_per_hour": 10,
         }  # fmt: skip
         settings = {
-            "routes": [*demo["routes"], QUALITY], "scenarios": demo["scenarios"], "answerers": {"judge": judge},
+            "routes": [*demo["routes"], QUALITY], "scenarios": demo["scenarios"], "evaluators": {"judge": judge},
             "sampling": {"rate": 0.7, "rules": [{"name": "calls", "match": {"metadata.task": "qa"}, "rate": 1.0}]},
             "alerts": {"look": "1s", "hysteresis": {"needed": 3, "looks": 4}},
             "sinks": {

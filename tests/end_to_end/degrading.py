@@ -196,7 +196,7 @@ def configuration(provider: Provider, hook: FakeReceiver, manager: RealAlertmana
             {"match": {}, "rubrics": ["workflow"], "scenario": "orders"},
         ],
         "scenarios": {"orders": {"tools_should_include": [USED]}},
-        "answerers": {"judge": judge},
+        "evaluators": {"judge": judge},
         "alerts": {
             **ALERTS,
             "notify": [

@@ -64,7 +64,7 @@ REMOTE = {"remote": True, "model": "openai/text-embedding-3-small", "api_key": "
 def score(
     folder: Path, embedding: dict | None, *cases: dict, rubric: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    (folder / "c.yaml").write_text(yaml.safe_dump({"answerers": {"embedding": embedding}} if embedding else {}))
+    (folder / "c.yaml").write_text(yaml.safe_dump({"evaluators": {"embedding": embedding}} if embedding else {}))
     (folder / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases))
     environ = {k: v for k, v in os.environ.items() if not k.startswith("SIDEJUDGE_")} | {"HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-P", "-m", "monitor", "score", "cases.jsonl", "--out", "v.jsonl", "--overwrite"]
@@ -129,8 +129,8 @@ def test_a_run_whose_model_is_not_there_ends_before_it_says_anything(tmp_path):
     done = score(tmp_path, {"model": str(tmp_path / "nothing")}, TRANSLATION)
     assert done.returncode == 2
     cause, remedy = done.stderr.strip().splitlines()[-2:]
-    assert cause.startswith("error: answerers.embedding.model: there is no folder")
-    assert "answerers.embedding.model" in remedy
+    assert cause.startswith("error: evaluators.embedding.model: there is no folder")
+    assert "evaluators.embedding.model" in remedy
     assert not (tmp_path / "v.jsonl").exists()
 
 
@@ -138,7 +138,7 @@ def test_a_run_whose_model_is_not_there_ends_before_it_says_anything(tmp_path):
 def test_a_test_run_whose_model_cannot_be_loaded_asks_the_agent_nothing(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("no JSON")
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"answerers": {"embedding": {"model": str(tmp_path / "model")}}}))
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"evaluators": {"embedding": {"model": str(tmp_path / "model")}}}))
     (tmp_path / "tests.yaml").write_text(yaml.safe_dump({"tests": [{"id": "one", "input": "Hello?"}]}))
     (tmp_path / "agent.py").write_text(
         "import pathlib\ndef ask(said):\n    pathlib.Path('asked').touch()\n    return said\n"
@@ -150,7 +150,7 @@ def test_a_test_run_whose_model_cannot_be_loaded_asks_the_agent_nothing(tmp_path
         env=environ | {"PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}{os.pathsep}{tmp_path}"}, timeout=110,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "error: answerers.embedding: the embedding model" in done.stderr
+    assert "error: evaluators.embedding: the embedding model" in done.stderr
     assert not (tmp_path / "asked").exists()
 
 

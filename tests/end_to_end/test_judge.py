@@ -49,7 +49,7 @@ def judged_by(provider: Provider, rubrics=("quality",), **judge: Any) -> dict[st
         "model": MODEL, "api_base": provider.url, "api_key": KEY, "retries": 0,
         "timeout": "5s", **judge,
     }  # fmt: skip
-    return {"routes": [{"rubrics": list(rubrics)}], "answerers": {"judge": section}}
+    return {"routes": [{"rubrics": list(rubrics)}], "evaluators": {"judge": section}}
 
 
 def samples(monitor) -> dict[str, float]:

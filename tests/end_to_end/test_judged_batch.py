@@ -30,7 +30,7 @@ def provider():
 
 def score(folder: Path, provider: Provider, cases: int, *options: str, **judge) -> subprocess.CompletedProcess[str]:
     section = {"model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": KEY, "retries": 0}
-    config = {"answerers": {"judge": {**section, **judge}}}
+    config = {"evaluators": {"judge": {**section, **judge}}}
     (folder / "c.yaml").write_text(yaml.safe_dump(config))
     lines = [
         {
@@ -82,7 +82,7 @@ def test_a_run_that_an_outage_ended_goes_on_where_it_stopped(tmp_path, provider)
     told = score(tmp_path, provider, 20, concurrency=1)
     assert told.returncode == 1
     cause, remedy = told.stderr.strip().splitlines()[-2:]
-    assert cause.startswith("error: answerers.judge: authentication failed")
+    assert cause.startswith("error: evaluators.judge: authentication failed")
     assert remedy.startswith("remedy: mend it and call again")
     assert KEY not in told.stdout + told.stderr
     assert len(verdicts(tmp_path)) == 10

@@ -23,7 +23,7 @@ def counted(monitor) -> dict[str, float]:
 def test_traces_are_scored_by_the_model_and_each_text_is_embedded_once_even_across_a_restart(serving, embedding_model):
     monitor = serving(
         routes=[{"rubrics": ["benchmarks"]}],
-        answerers={"embedding": {"model": str(embedding_model), "device": "cpu"}},
+        evaluators={"embedding": {"model": str(embedding_model), "device": "cpu"}},
     )
     monitor.post(asked(1))
     monitor.settled(1)

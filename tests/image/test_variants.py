@@ -32,7 +32,7 @@ def provider():
 def container(tmp_path, installed_judge, provider):
     made = Container(tmp_path, installed_judge)
     judge = {"model": "openai/gpt-4o-mini", "api_base": provider.url, "api_key": "none"}
-    made.configure({"answerers": {"judge": judge}, "routes": [{"rubrics": ["quality"]}]})
+    made.configure({"evaluators": {"judge": judge}, "routes": [{"rubrics": ["quality"]}]})
     yield made
     if made.process is not None and made.process.poll() is None:
         made.process.kill()

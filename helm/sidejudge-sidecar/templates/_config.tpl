@@ -18,10 +18,10 @@ Refuses what cannot work, in a sentence.
 {{- if ge (include "sidejudge-sidecar.bytes" $effective.store.max_bytes | int64) $limit -}}
 {{- fail (printf "%s.store.max_bytes (%v) must be less than state.sizeLimit (%s): a Pod whose volume is over its limit is evicted, with everything in it; leave it out for half the limit" .key $effective.store.max_bytes $settings.state.sizeLimit) -}}
 {{- end -}}
-{{- $embedding := ($effective.answerers | default dict).embedding | default dict -}}
+{{- $embedding := ($effective.evaluators | default $effective.answerers | default dict).embedding | default dict -}}
 {{- $memory := ($settings.resources.limits | default dict).memory -}}
 {{- if and $embedding $memory (not $embedding.remote) (lt (include "sidejudge-sidecar.bytes" $memory | int64) 805306368) -}}
-{{- fail (printf "%s.answerers.embedding loads a model into the monitor, which takes 500 MB before the model's own size: a memory limit of %v would end it; set resources.limits.memory to 1Gi or more, or let an endpoint do it (remote: true)" .key $memory) -}}
+{{- fail (printf "%s.evaluators.embedding loads a model into the monitor, which takes 500 MB before the model's own size: a memory limit of %v would end it; set resources.limits.memory to 1Gi or more, or let an endpoint do it (remote: true)" .key $memory) -}}
 {{- end -}}
 {{- $_ = set . "effective" $effective -}}
 {{- $_ = set . "foreign" $foreign -}}

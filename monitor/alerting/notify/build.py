@@ -147,6 +147,6 @@ def _daily(
         watched={name: WatchedWindow.of(rubric) for name, rubric in configured(config).items()},
         standings=watch.standings,
         posted=watch.posted,
-        judged=store.judged if config.answerers.judge is not None else None,
+        judged=store.judged if config.evaluators.judge is not None else None,
         agreements=agreements,
     )

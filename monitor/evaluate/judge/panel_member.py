@@ -249,7 +249,7 @@ class PanelMember:
         if price is None and self.budget.limited:
             raise UnansweredError(
                 f"{OVER_BUDGET}: no price is known of {self.model.name}, so no budget can be kept; set "
-                "answerers.judge.price"
+                "evaluators.judge.price"
             )
         return price
 

@@ -11,7 +11,7 @@ from .vote import Rule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
-    """What is configured under ``answerers.judge``. ``models`` are the judge and the other members of its panel.
+    """What is configured under ``evaluators.judge``. ``models`` are the judge and the other members of its panel.
 
     ``retries`` are further attempts after the first. ``concurrency``, ``requests_per_minute`` and ``tokens_per_minute``
     are for each provider. ``context_tokens`` None: the least that is known of the models.

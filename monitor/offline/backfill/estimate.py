@@ -79,7 +79,7 @@ async def estimate_work(
 async def _cost(config: Config, case: Case, asked: Sequence[Question], who: EvaluationBackends) -> float | None:
     from integrations.judge.client import JudgeClient  # noqa: PLC0415  # only with a judge
 
-    section = config.answerers.judge
+    section = config.evaluators.judge
     if section is None or who.library is None:
         return 0.0
     client, settings, usd = JudgeClient(who.library), judge_settings(section), 0.0

@@ -51,9 +51,9 @@ class Gaps:
             yield f"… and {len(metrics) - _MOST_TOLD} more reasons"
         if any(name in only_judged(rubric) and _JUDGE_WANTED in reason for rubric, name, reason in self._times):
             without = ", ".join(name for name in RUBRICS if not only_judged(name))
-            yield f"remedy: configure a judge (answerers.judge); rubrics that need none (--rubric NAME) are {without}"
+            yield f"remedy: configure a judge (evaluators.judge); rubrics that need none (--rubric NAME) are {without}"
         if any(_EMBEDDINGS_WANTED in reason for _, _, reason in self._times):
-            yield "remedy: configure embeddings (answerers.embedding)"
+            yield "remedy: configure embeddings (evaluators.embedding)"
 
 
 def _matters(rubric: str, metric: str) -> bool:

@@ -94,7 +94,7 @@ async def test_a_folder_that_is_not_there_is_named_with_what_to_do(name):
     model = LocalModel(name)
     with pytest.raises(EmbeddingError, match="there is no folder") as told:
         await model.start()
-    assert "answerers.embedding.model" in told.value.remedy
+    assert "evaluators.embedding.model" in told.value.remedy
     await model.close()
 
 
@@ -158,7 +158,7 @@ asyncio.run(main())
     done = subprocess.run([sys.executable, "-c", code], env=offline, capture_output=True, text=True, check=True)
     cause, remedy = json.loads(done.stdout.splitlines()[-1])
     assert "somebody/model-that-is-nowhere cannot be loaded" in cause
-    assert "answerers.embedding.model" in remedy
+    assert "evaluators.embedding.model" in remedy
 
 
 def test_making_a_model_imports_neither_torch_nor_the_library():

@@ -44,7 +44,7 @@ def config(tmp_path, fake):
 
 
 def judge(**more):
-    return {"answerers": {"judge": {"model": "openai/nobody-knows-it", "context_tokens": 32_000, **more}}}
+    return {"evaluators": {"judge": {"model": "openai/nobody-knows-it", "context_tokens": 32_000, **more}}}
 
 
 def number(text: str, name: str) -> float:

@@ -133,49 +133,49 @@ def test_check_warns_of_a_route_whose_rubric_needs_a_judge(call, tmp_path: Path)
 def test_check_says_of_a_judge_what_will_drift_and_what_has_no_limit_and_never_its_key(call, tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     judge = "model: openai/gpt-4.1, api_key: sk-very-secret"
-    path.write_text(f"routes: [{{rubrics: [qa, answer]}}]\nanswerers: {{judge: {{{judge}}}}}")
+    path.write_text(f"routes: [{{rubrics: [qa, answer]}}]\nevaluators: {{judge: {{{judge}}}}}")
     told = call("check", path)
     assert told.exit_code == 0
     assert [line for line in told.stderr.splitlines() if line.startswith("warning: ")] == [
         (
-            "warning: answerers.judge.model: openai/gpt-4.1 names no version, "
+            "warning: evaluators.judge.model: openai/gpt-4.1 names no version, "
             "so that the provider may change the judge unseen"
         ),
-        "warning: answerers.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
+        "warning: evaluators.judge: no budget is set, so that whatever is sampled is judged, whatever it costs",
     ]
     assert "sk-very-secret" not in told.stdout + told.stderr
     assert "set, not shown" in told.stdout
-    path.write_text("answerers: {judge: {model: openai/gpt-4.1-2025-04-14, budget_usd_per_day: 1}}")
+    path.write_text("evaluators: {judge: {model: openai/gpt-4.1-2025-04-14, budget_usd_per_day: 1}}")
     assert call("check", path).stderr == ""
 
 
 def test_check_refuses_what_needs_a_part_that_is_not_installed(call, tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
-    path.write_text("answerers: {judge: {model: openai/gpt-4.1-2025-04-14}, embedding: {}}")
+    path.write_text("evaluators: {judge: {model: openai/gpt-4.1-2025-04-14}, embedding: {}}")
     config = resolve(path, {}).config
     assert list(missing(config, has=lambda _: True)) == []
     assert list(missing(config, has=lambda extra: extra.name != "judge")) == [
         (
-            "answerers.judge: needs the extra 'judge' (litellm), which is not installed",
+            "evaluators.judge: needs the extra 'judge' (litellm), which is not installed",
             "install it: pip install 'sidejudge[judge]'",
         )
     ]
-    remote = config.answerers.model_copy(
+    remote = config.evaluators.model_copy(
         update={"judge": None, "embedding": EmbeddingSection(remote=True, model="a/b")}
     )
     ((cause, _),) = missing(
-        config.model_copy(update={"answerers": remote}), has=lambda extra: extra.name == "embeddings"
+        config.model_copy(update={"evaluators": remote}), has=lambda extra: extra.name == "embeddings"
     )
-    assert cause.startswith("answerers.embedding: needs the extra 'judge'")
+    assert cause.startswith("evaluators.embedding: needs the extra 'judge'")
 
 
 def test_check_refuses_a_folder_in_which_there_is_no_model(call, tmp_path: Path) -> None:
     path, folder = tmp_path / "c.yaml", tmp_path / "model"
-    path.write_text(f"answerers: {{embedding: {{model: {folder}}}}}")
+    path.write_text(f"evaluators: {{embedding: {{model: {folder}}}}}")
     for cause in ("there is no folder", "the folder"):
         ((found, remedy),) = missing(resolve(path, {}).config, has=lambda _: True)
-        assert found.startswith(f"answerers.embedding.model: {cause} {folder}")
-        assert remedy.startswith("set answerers.embedding.model to a folder")
+        assert found.startswith(f"evaluators.embedding.model: {cause} {folder}")
+        assert remedy.startswith("set evaluators.embedding.model to a folder")
         folder.mkdir(exist_ok=True)
     (folder / "modules.json").write_text("[]")
     assert list(missing(resolve(path, {}).config, has=lambda _: True)) == []

@@ -14,7 +14,7 @@ CONFIG = """
 sampling: {rate: 0.1}
 routes: [{rubrics: [qa, text]}]
 alerts: {window: 30m, hysteresis: {needed: 2, looks: 3, hold: 5m}}
-answerers: {judge: {model: openai/gpt-4.1-mini-2025-04-14, budget_usd_per_hour: 10}}
+evaluators: {judge: {model: openai/gpt-4.1-mini-2025-04-14, budget_usd_per_hour: 10}}
 """
 
 

@@ -109,7 +109,7 @@ def test_without_a_judge_it_is_said_plainly_with_a_remedy(folder: Path) -> None:
     assert done.returncode == 1
     assert ["dimensions", "1", "0", "0", "1", "-"] in cells(done.stdout)
     assert "needs a judge" in done.stdout
-    assert "remedy: configure a judge (answerers.judge); rubrics that need none (--rubric NAME) are qa, " in done.stdout
+    assert "remedy: configure a judge (evaluators.judge); rubrics that need none (--rubric NAME) are qa," in done.stdout
 
 
 def test_three_repeats_tell_mean_and_standard_deviation(folder: Path) -> None:

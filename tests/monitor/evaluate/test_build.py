@@ -18,14 +18,14 @@ from scoring.evaluators import lexical
 JUDGE = {"model": "openai/gpt-4.1-mini-2025-04-14"}
 
 
-def config(tmp_path, **answerers):
+def config(tmp_path, **evaluators):
     path = tmp_path / "c.yaml"
-    path.write_text(yaml.safe_dump({"answerers": answerers}))
+    path.write_text(yaml.safe_dump({"evaluators": evaluators}))
     return resolve(path, {}).config
 
 
-def put_together(tmp_path, **answerers):
-    made = config(tmp_path, **answerers)
+def put_together(tmp_path, **evaluators):
+    made = config(tmp_path, **evaluators)
     return build_backends(made, memory=Transient(), vectors=TransientShelf(), observer=None, clock_ns=lambda: 0)
 
 
@@ -60,7 +60,7 @@ from monitor.evaluate.build import build_backends
 from monitor.offline.score.transient import Transient, TransientShelf
 from monitor.config import Config
 from monitor.config.evaluators import EmbeddingSection, EvaluatorsSection
-config = Config(answerers=EvaluatorsSection(embedding=EmbeddingSection()))
+config = Config(evaluators=EvaluatorsSection(embedding=EmbeddingSection()))
 build_backends(config, memory=Transient(), vectors=TransientShelf(), observer=None, clock_ns=lambda: 0)
 heavy = ("litellm", "sentence_transformers", "torch", "transformers", "numpy", "monitor.evaluate.judge.judge_backend")
 print(json.dumps([[n for n in sys.modules if n.startswith(heavy)], [t.name for t in threading.enumerate()]]))
@@ -75,7 +75,7 @@ def test_address_and_key_are_the_judges_and_not_those_of_other_providers_on_its_
         "panel": ["openai/o-2025-01-01", "anthropic/c-20250101"],
         "price": {"input_usd_per_million": 1, "output_usd_per_million": 2},
     }  # fmt: skip
-    own, sister, other = judge_settings(config(tmp_path, judge=given).answerers.judge).models
+    own, sister, other = judge_settings(config(tmp_path, judge=given).evaluators.judge).models
     assert [model.api_key for model in (own, sister, other)] == ["sk-1", "sk-1", None]
     assert [model.api_base for model in (own, sister, other)] == ["http://here/v1", "http://here/v1", None]
     assert [model.price is not None for model in (own, sister, other)] == [True, False, False]
@@ -95,7 +95,7 @@ from monitor.config import Config
 from monitor.config.model import StoreSection
 monitor = Monitor(Config(store=StoreSection(path={str(state)!r})))
 heavy = (
-    "litellm", "openai", "monitor.evaluate.judge", "integrations.judge", "scoring.judging", "sentence_transformers"
+    "litellm", "openai", "monitor.evaluate.judge.", "integrations.judge", "scoring.judging", "sentence_transformers"
 )
 print(json.dumps([[n for n in sys.modules if n.startswith(heavy)], [t.name for t in threading.enumerate()]]))
 monitor.store.close()

@@ -18,7 +18,7 @@ def judged_by(provider: Provider) -> dict[str, Any]:
         "model": "openai/gpt-4.1-mini-2025-04-14", "api_base": provider.url, "api_key": "sk-none", "retries": 0,
         "timeout": "5s", "max_wait": "10m",
     }  # fmt: skip
-    return {"routes": [{"rubrics": ["answer"]}], "answerers": {"judge": judge}}
+    return {"routes": [{"rubrics": ["answer"]}], "evaluators": {"judge": judge}}
 
 
 async def test_while_the_judge_is_away_the_verdict_stands_and_once_it_is_back_it_is_revised(opened):

@@ -15,11 +15,11 @@ KEY = "sk-embed-0123456789"
 
 @pytest.fixture
 def found(tmp_path):
-    """What doctor finds of a section ``answerers.embedding``."""
+    """What doctor finds of a section ``evaluators.embedding``."""
 
     def ask(**section):
         path = tmp_path / "c.yaml"
-        said = {"answerers": {"embedding": section}, "store": {"path": str(tmp_path / "s.sqlite")}}
+        said = {"evaluators": {"embedding": section}, "store": {"path": str(tmp_path / "s.sqlite")}}
         path.write_text(yaml.safe_dump(said))
         (finding,) = (f for f in examine(resolve(path, {}), None) if f.subject == f"embeddings {section['model']}")
         return finding
@@ -36,7 +36,7 @@ def test_a_folder_that_is_not_there_is_told_with_the_remedy(found, embedding_mod
     finding = found(model=str(embedding_model) + "-not")
     assert finding.grade == "fail"
     assert "there is no folder" in finding.found
-    assert "answerers.embedding.model" in finding.remedy
+    assert "evaluators.embedding.model" in finding.remedy
 
 
 def test_an_endpoint_is_asked_and_its_refusal_told_without_the_key(found):

@@ -279,7 +279,7 @@ async def test_a_budget_without_a_price_judges_nothing_and_says_what_to_set(made
     judge = made(names=["openai/ours"], budget_usd_per_day=1.0)
     reply = (await judge.answer(CASE, [INTENT]))[INTENT]
     assert reply.failed
-    assert "answerers.judge.price" in reply.reason
+    assert "evaluators.judge.price" in reply.reason
     assert not provider.seen
 
 

@@ -34,7 +34,7 @@ def test_who_is_said_to_be_needed_is_who_can_tell():
     lists = {"domain_terms_handled": [], "named_entities_handled": []}
     sentences = {"full_translation": "Kunde", "sentence_translations": [sentence], **lists}
     told_of = worded("translation", expected_outcome=sentences, config={"target_language": "hi"})
-    assert "remedy: configure embeddings (answerers.embedding)" in told_of
+    assert "remedy: configure embeddings (evaluators.embedding)" in told_of
 
 
 def worded(rubric, **about):

@@ -1,0 +1,44 @@
+"""Renamed keys: configuration with old top-level keys in, the same configuration with their new names out.
+
+An old key is read for one version. Every command warns about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from .document import Document, Location
+from .errors import Problem
+
+RENAMED: Final[Mapping[str, str]] = {"answerers": "evaluators"}
+"""Old key → new key, both at the top of the configuration."""
+
+
+def rename_keys(document: Document, source: str) -> tuple[str, ...]:
+    """Rename old keys of a document in place, values and line numbers alike.
+
+    Args:
+        document: a problem is added where it holds both the old and the new key.
+        source: the file's name, for problems.
+
+    Returns:
+        The old keys that were found.
+    """
+    if not isinstance(document.value, dict):
+        return ()
+    found = tuple(old for old in RENAMED if old in document.value)
+    for old in found:
+        new, line = RENAMED[old], document.lines.get((old,))
+        if new in document.value:
+            message = f"is the old name of {new}, which is set too; keep {new} alone"
+            document.problems.append(Problem(path=old, message=message, source=source, line=line))
+            del document.value[old]
+            continue
+        document.value = {new if key == old else key: value for key, value in document.value.items()}
+        document.lines = {_renamed(at, old, new): number for at, number in document.lines.items()}
+    return found
+
+
+def _renamed(at: Location, old: str, new: str) -> Location:
+    return (new, *at[1:]) if at[:1] == (old,) else at

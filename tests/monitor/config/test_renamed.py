@@ -1,0 +1,43 @@
+"""Renamed keys: an old name configures what the new one does, once, with a warning."""
+
+from __future__ import annotations
+
+import pytest
+
+from monitor.config import ConfigError, resolve
+
+MODEL = "openai/gpt-4.1-mini-2025-04-14"
+
+
+def test_the_old_key_of_a_file_configures_the_new_section(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(f"routes: [{{rubrics: [qa]}}]\nanswerers: {{judge: {{model: {MODEL}}}}}\n")
+    loaded = resolve(path, {})
+    assert loaded.config.evaluators.judge.model == MODEL
+    assert loaded.origin(("evaluators", "judge", "model")) == "line 2"
+    assert loaded.renamed == (("answerers", "evaluators"),)
+
+
+def test_the_old_variables_set_the_new_keys():
+    loaded = resolve(None, {"SIDEJUDGE_ANSWERERS__JUDGE__MODEL": MODEL})
+    assert loaded.config.evaluators.judge.model == MODEL
+    assert loaded.origin(("evaluators", "judge", "model")) == "SIDEJUDGE_ANSWERERS__JUDGE__MODEL"
+    assert loaded.renamed == (("SIDEJUDGE_ANSWERERS__JUDGE__MODEL", "SIDEJUDGE_EVALUATORS__JUDGE__MODEL"),)
+
+
+def test_a_new_variable_reaches_into_an_old_section(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(f"answerers: {{judge: {{model: {MODEL}, retries: 1}}}}\n")
+    judge = resolve(path, {"SIDEJUDGE_EVALUATORS__JUDGE__RETRIES": "2"}).config.evaluators.judge
+    assert (judge.model, judge.retries) == (MODEL, 2)
+
+
+def test_two_variables_for_one_key_are_refused():
+    both = {f"SIDEJUDGE_{name}__JUDGE__MODEL": MODEL for name in ("ANSWERERS", "EVALUATORS")}
+    with pytest.raises(ConfigError) as refused:
+        resolve(None, both)
+    assert "sets the same key as SIDEJUDGE_ANSWERERS__JUDGE__MODEL" in str(refused.value)
+
+
+def test_the_new_names_need_no_warning():
+    assert resolve(None, {"SIDEJUDGE_EVALUATORS__JUDGE__MODEL": MODEL}).renamed == ()
