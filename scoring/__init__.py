@@ -1,0 +1,1 @@
+"""Scoring, pure: cases come in, results, verdicts, statuses and notices go out; no I/O, clock or randomness."""

@@ -25,7 +25,10 @@ def test_the_table_counts_each_reason_once_and_says_how_to_have_it() -> None:
 
 
 def test_a_run_ends_with_the_table_and_one_that_skips_nothing_has_none(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest("from tests.needs import print_table as pytest_terminal_summary")
+    pytester.makeconftest(
+        "from tests.needs import print_table\n"
+        "def pytest_terminal_summary(terminalreporter): print_table(terminalreporter)"
+    )
     pytester.makepyfile(
         """
         import pytest

@@ -1,0 +1,1 @@
+"""Embedding models: texts come in, unit vectors go out, from a model in this process or from an endpoint."""

@@ -1,0 +1,1 @@
+"""OpenTelemetry events and spans about evaluations: verdicts come in, OTLP requests go out."""

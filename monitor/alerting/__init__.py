@@ -1,0 +1,1 @@
+"""Alerting: verdicts come in, service statuses and alert events go out."""

@@ -51,7 +51,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        from difflib import get_close_matches  # noqa: PLC0415  # only needed on the way out
+        from difflib import get_close_matches  # only needed on the way out
 
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = get_close_matches(args[0], COMMANDS, n=1)
@@ -117,7 +117,7 @@ def _say(error: Exception) -> int:
 
 def _version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:  # noqa: FBT001  # click's signature
     if wanted:
-        from importlib.metadata import version  # noqa: PLC0415  # reading the metadata takes longer than the rest
+        from importlib.metadata import version  # reading the metadata takes longer than the rest
 
         click.echo(f"sidejudge {version('sidejudge')}")
         ctx.exit()
@@ -131,7 +131,7 @@ def main(debug: bool) -> None:  # noqa: FBT001, ARG001  # taken before parsing, 
 
     Exit codes: 0 done and good, 1 done and something is wrong with the data, 2 the call or the configuration is wrong.
     """
-    from monitor.runtime.package_check import shadowed  # noqa: PLC0415
+    from monitor.runtime.package_check import shadowed
 
     for name, folder in shadowed().items():
         raise CommandError(

@@ -53,7 +53,7 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     Sessions are judged too where they are configured, but not with --filter; one that goes on outside the time is not
     complete. The exit code is 1 when scores were given up, or traces could not be read.
     """
-    import asyncio  # noqa: PLC0415  # not for --help
+    import asyncio  # not for --help
 
     settings = runnable(config).config
     if rate is not None:
@@ -65,11 +65,11 @@ def backfill(  # noqa: PLR0917  # click passes options by name
 
 
 async def _run(config: Config, window: Window, wanted: MatchSection, path: Path, *, dry_run: bool, yes: bool) -> int:
-    from integrations.langfuse.connections import Connections  # noqa: PLC0415
-    from integrations.langfuse.errors import LangfuseError  # noqa: PLC0415
-    from integrations.store.sqlite import Store, StoreError  # noqa: PLC0415
-    from monitor.offline.backfill.job import Job, NoReferencesError  # noqa: PLC0415
-    from monitor.offline.backfill.run import StoppedError  # noqa: PLC0415
+    from integrations.langfuse.connections import Connections
+    from integrations.langfuse.errors import LangfuseError
+    from integrations.store.sqlite import Store, StoreError
+    from monitor.offline.backfill.job import Job, NoReferencesError
+    from monitor.offline.backfill.run import StoppedError
 
     sink = config.sinks.langfuse
     if sink is None:
@@ -100,7 +100,7 @@ async def _run(config: Config, window: Window, wanted: MatchSection, path: Path,
 
 
 async def _judged(job: Job, *, dry_run: bool, yes: bool) -> int:
-    from .progress import progress  # noqa: PLC0415
+    from .progress import progress
 
     async with job.begun() as begun:
         _tell(begun.found, await begun.estimate_work(), job.source.requests_per_minute)
@@ -154,7 +154,7 @@ def _outcome(at: Progress, dead: int, path: Path) -> int:
 
 
 def _window(since: str, until: str | None) -> Window:
-    from integrations.langfuse.observations import Window  # noqa: PLC0415
+    from integrations.langfuse.observations import Window
 
     from_ns = _instant("--from", since)
     to_ns = time.time_ns() - _WHOLE_NS if until is None else _instant("--to", until)
@@ -164,7 +164,7 @@ def _window(since: str, until: str | None) -> Window:
 
 
 def _instant(option: str, text: str) -> int:
-    from integrations.langfuse.observations import instant_ns  # noqa: PLC0415
+    from integrations.langfuse.observations import instant_ns
 
     found = instant_ns(text)
     if found is None:
@@ -173,9 +173,9 @@ def _instant(option: str, text: str) -> int:
 
 
 def _match(where: tuple[str, ...]) -> MatchSection:
-    from pydantic import ValidationError  # noqa: PLC0415
+    from pydantic import ValidationError
 
-    from monitor.config.match import MatchSection  # noqa: PLC0415
+    from monitor.config.match import MatchSection
 
     said: dict[str, Any] = {}
     for text in where:

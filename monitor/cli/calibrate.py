@@ -31,7 +31,7 @@ def calibrate(labels: Path, verdicts: Path | None, form: str) -> int:
     true-negative rate with 95 % intervals, the confusion table, and the pass rate, raw and corrected for the judge's
     errors. What is unknown is a dash with its reason. Bad lines are reported, and the exit code is 1.
     """
-    from scoring.runs.calibration import Calibration  # noqa: PLC0415
+    from scoring.runs.calibration import Calibration
 
     for name, file in (("LABELS", labels), ("--verdicts", verdicts)):
         if file is not None and not file.is_file():
@@ -41,7 +41,7 @@ def calibrate(labels: Path, verdicts: Path | None, form: str) -> int:
     clean = _read(labels, verdicts, calibration)
     found = calibration.report()
     if form == "json":
-        import json  # noqa: PLC0415
+        import json
 
         click.echo(json.dumps([each.to_json() for each in found], indent=2, ensure_ascii=False, allow_nan=False))
     else:
@@ -52,7 +52,7 @@ def calibrate(labels: Path, verdicts: Path | None, form: str) -> int:
 
 def _read(labels: Path, verdicts: Path | None, calibration: Calibration) -> bool:
     """Have labels and verdicts compared; whether every line was one."""
-    from monitor.offline.score.label_source import read_labels  # noqa: PLC0415
+    from monitor.offline.score.label_source import read_labels
 
     total = None if verdicts is None else _READINGS * verdicts.stat().st_size
     with progress(total, "bytes") as shown:
@@ -81,7 +81,7 @@ def _read(labels: Path, verdicts: Path | None, calibration: Calibration) -> bool
 
 
 def _read_verdicts(verdicts: Path, calibration: Calibration, shown: ProgressDisplay) -> int:
-    from monitor.offline.score.verdict_source import VerdictSource  # noqa: PLC0415
+    from monitor.offline.score.verdict_source import VerdictSource
 
     source = VerdictSource(path=verdicts, complain=lambda text: shown.say(f"{verdicts}, {text}"))
     source.read_into(calibration, lambda read: shown.step(read, None))
@@ -89,10 +89,10 @@ def _read_verdicts(verdicts: Path, calibration: Calibration, shown: ProgressDisp
 
 
 def _show(found: Calibrated) -> None:
-    from scoring.lexical.label import label  # noqa: PLC0415
-    from scoring.statistics.agreement import Confusion  # noqa: PLC0415
+    from scoring.lexical.label import label
+    from scoring.statistics.agreement import Confusion
 
-    from .table import table, visible  # noqa: PLC0415
+    from .table import table, visible
 
     about = f"{label(found.rubric)} · {label(found.metric)}"
     undecided = f", {found.undecided} without a value of ours" if found.undecided else ""
@@ -113,8 +113,8 @@ def _name(category: Said | bool) -> str:  # noqa: FBT001  # a category, not a sw
 
 
 def _cells(figure: Figure) -> tuple[str, str, str, str]:
-    from scoring.result.result import Unavailable  # noqa: PLC0415
-    from scoring.statistics.rogan_gladen import Corrected  # noqa: PLC0415
+    from scoring.result.result import Unavailable
+    from scoring.statistics.rogan_gladen import Corrected
 
     if isinstance(figure, Unavailable):
         return "-", "-", "-", figure.reason

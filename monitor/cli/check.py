@@ -19,11 +19,11 @@ def check(file: Path | None, config: Path | None) -> None:
     Exit 2 with every mistake at once. What is valid but will disappoint is a warning. Without FILE the
     embedded defaults and the environment are checked.
     """
-    from monitor.alerting.condition_table import WATCHED, watched  # noqa: PLC0415
-    from monitor.config.summary import summary  # noqa: PLC0415
-    from monitor.config.warnings import cautions  # noqa: PLC0415
+    from monitor.alerting.condition_table import WATCHED, watched
+    from monitor.config.summary import summary
+    from monitor.config.warnings import cautions
 
-    from .table import table  # noqa: PLC0415
+    from .table import table
 
     resolved = runnable(file or config)
     click.echo(table(("key", "value", "from"), summary(resolved)))

@@ -26,14 +26,14 @@ def demo(otlp: str, api: str, seconds: float | None) -> None:
 
     The state is thrown away at the end.
     """
-    import os  # noqa: PLC0415
-    import tempfile  # noqa: PLC0415
-    from pathlib import Path  # noqa: PLC0415
+    import os
+    import tempfile
+    from pathlib import Path
 
-    from monitor.config import load  # noqa: PLC0415
-    from monitor.demo.scene import CONFIG, Scene  # noqa: PLC0415
+    from monitor.config import load
+    from monitor.demo.scene import CONFIG, Scene
 
-    from .serve import run  # noqa: PLC0415
+    from .serve import run
 
     with tempfile.TemporaryDirectory(prefix="sidejudge-demo-") as folder:
         own = {

@@ -16,10 +16,10 @@ from .settings import config_option
 @click.option("--notify", is_flag=True, help="Send a test notice to everybody whom alerts.notify names.")
 def doctor(config: Path | None, *, notify: bool) -> int:
     """Examine the installation, the configuration, ports, store, disk and clock. Exit 1 when something fails."""
-    from monitor.config import ConfigError, Loaded, resolve  # noqa: PLC0415
+    from monitor.config import ConfigError, Loaded, resolve
 
-    from .doctor_checks import examine  # noqa: PLC0415
-    from .table import table  # noqa: PLC0415
+    from .doctor_checks import examine
+    from .table import table
 
     loaded: Loaded | None = None
     refused: ConfigError | None = None

@@ -97,8 +97,8 @@ def _clock() -> CheckResult:
 
 
 def _protobuf() -> CheckResult:
-    from google.protobuf import __version__  # noqa: PLC0415
-    from google.protobuf.internal import api_implementation  # noqa: PLC0415
+    from google.protobuf import __version__
+    from google.protobuf.internal import api_implementation
 
     kind = api_implementation.Type()  # type: ignore[no-untyped-call,unused-ignore]  # untyped in some stubs
     if kind != "upb":
@@ -225,8 +225,8 @@ def _store(path: Path) -> Iterator[CheckResult]:
 
 def _judge(section: JudgeSection) -> Iterator[CheckResult]:
     """Whether the judge answers: one short question is put to each model."""
-    from monitor.evaluate.build import judge_settings  # noqa: PLC0415
-    from monitor.evaluate.judge.probe import try_model  # noqa: PLC0415
+    from monitor.evaluate.build import judge_settings
+    from monitor.evaluate.judge.probe import try_model
 
     if not installed(JUDGE):
         return
@@ -240,8 +240,8 @@ def _judge(section: JudgeSection) -> Iterator[CheckResult]:
 
 def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
     """Whether the model of embeddings can be loaded, or its endpoint answers: one short text is embedded."""
-    from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
-    from monitor.evaluate.embedding.probe import try_embedding  # noqa: PLC0415
+    from integrations.embed.errors import EmbeddingError
+    from monitor.evaluate.embedding.probe import try_embedding
 
     if not installed(JUDGE if section.remote else EMBEDDINGS):
         return
@@ -255,7 +255,7 @@ def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
 
 def _langfuse(key: str, project: LangfuseProject) -> CheckResult:
     """Whether Langfuse answers, what it is, and whose the keys are. Nothing is written there."""
-    from monitor.deliver.langfuse.probe import introduction  # noqa: PLC0415
+    from monitor.deliver.langfuse.probe import introduction
 
     found, remedy = introduction(key, project)
     return CheckResult(key, "fail" if remedy else "ok", found, remedy)
@@ -263,14 +263,14 @@ def _langfuse(key: str, project: LangfuseProject) -> CheckResult:
 
 def _otel_events(section: OtelEventsSink) -> CheckResult:
     """Whether the endpoint answers and takes what is meant for it. Nothing is told there."""
-    from monitor.deliver.otel_events.probe import try_endpoint  # noqa: PLC0415
+    from monitor.deliver.otel_events.probe import try_endpoint
 
     found, remedy = try_endpoint(section)
     return CheckResult("sinks.otel_events", "fail" if remedy else "ok", found, remedy)
 
 
 def _not_notified(config: Config) -> Iterator[CheckResult]:
-    from monitor.config.notify import names  # noqa: PLC0415
+    from monitor.config.notify import names
 
     for name in names(config.alerts.notify):
         yield CheckResult(f"notify {name}", "ok", "configured, not tried; --notify sends it a test")
@@ -278,7 +278,7 @@ def _not_notified(config: Config) -> Iterator[CheckResult]:
 
 def _notified(config: Config) -> Iterator[CheckResult]:
     """Whether those who would be told of alerts take a test notice."""
-    from monitor.alerting.notify.probe import try_receivers  # noqa: PLC0415
+    from monitor.alerting.notify.probe import try_receivers
 
     if not config.alerts.notify:
         yield CheckResult("alerts.notify", "warn", "names nobody", "add a receiver to alerts.notify")

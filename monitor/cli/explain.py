@@ -33,8 +33,8 @@ def explain(what: str, store: Path | None, url: str, config: Path | None) -> int
     """
     if _TRACE_ID.fullmatch(what):
         return _trace(what.lower(), store, url, config)
-    from monitor.config.rubrics import cards  # noqa: PLC0415
-    from scoring.runs.scores import FINAL, RUN_SCORES  # noqa: PLC0415
+    from monitor.config.rubrics import cards
+    from scoring.runs.scores import FINAL, RUN_SCORES
 
     found = [_card(card) for card in cards() if card.id == what]
     found += [_run_score(score) for score in RUN_SCORES if what in (score.id, FINAL)]
@@ -45,9 +45,9 @@ def explain(what: str, store: Path | None, url: str, config: Path | None) -> int
 
 
 def _trace(trace_id: str, store: Path | None, url: str, config: Path | None) -> int:
-    from monitor.api.explain import sampling_forecast, told  # noqa: PLC0415
+    from monitor.api.explain import sampling_forecast, told
 
-    from .table import visible  # noqa: PLC0415
+    from .table import visible
 
     story = _from_store(store, trace_id) if store is not None else ask(url, f"/v1/traces/{trace_id}")
     if story is not None:
@@ -64,8 +64,8 @@ def _trace(trace_id: str, store: Path | None, url: str, config: Path | None) -> 
 
 
 def _from_store(store: Path, trace_id: str) -> dict[str, Any] | None:
-    from integrations.store.archive import read_story  # noqa: PLC0415
-    from integrations.store.errors import StoreError  # noqa: PLC0415
+    from integrations.store.archive import read_story
+    from integrations.store.errors import StoreError
 
     try:
         return read_story(store, trace_id)
@@ -74,20 +74,20 @@ def _from_store(store: Path, trace_id: str) -> dict[str, Any] | None:
 
 
 def _near(what: str) -> str:
-    from scoring.rubrics import RUBRICS  # noqa: PLC0415
+    from scoring.rubrics import RUBRICS
 
     if what in RUBRICS:
         return f"it is a rubric: 'sidejudge metrics --rubric {what}' shows its metrics"
-    from monitor.config.errors import nearest  # noqa: PLC0415
-    from monitor.config.rubrics import cards  # noqa: PLC0415
-    from scoring.runs.scores import FINAL, RUN_SCORES  # noqa: PLC0415
+    from monitor.config.errors import nearest
+    from monitor.config.rubrics import cards
+    from scoring.runs.scores import FINAL, RUN_SCORES
 
     near = nearest(what, [*(card.id for card in cards()), FINAL, *(score.id for score in RUN_SCORES)])
     return f"did you mean {near!r}?" if near else "'sidejudge metrics' lists every metric"
 
 
 def _card(card: Card) -> Iterator[str]:
-    from .table import paragraph  # noqa: PLC0415
+    from .table import paragraph
 
     metric = card.criterion.metric
     yield click.style(f"{metric.id}", bold=True) + f" · {metric.title}"
@@ -109,9 +109,9 @@ def _card(card: Card) -> Iterator[str]:
 
 
 def _run_score(score: RunScore) -> Iterator[str]:
-    from monitor.config.rubrics import range_text  # noqa: PLC0415
+    from monitor.config.rubrics import range_text
 
-    from .table import paragraph  # noqa: PLC0415
+    from .table import paragraph
 
     yield click.style(score.id, bold=True) + f" · {score.title}"
     yield paragraph(f"  {score.meaning}", 2)

@@ -42,9 +42,9 @@ def _store_option(command: _Command) -> _Command:
 @_store_option
 def dead(form: str, store: Path | None, config: Path | None) -> int:
     """List scores that were given up, the oldest first, each with the reason. Exit 1 when there are any."""
-    from integrations.store.archive import read_dead  # noqa: PLC0415
+    from integrations.store.archive import read_dead
 
-    from .table import table  # noqa: PLC0415
+    from .table import table
 
     found = _from(store, config, read_dead)
     if form == "json":
@@ -65,7 +65,7 @@ def dead(form: str, store: Path | None, config: Path | None) -> int:
 @_store_option
 def replay(ids: tuple[str, ...], every: bool, store: Path | None, config: Path | None) -> int:  # noqa: FBT001  # click's signature
     """Send scores again that were given up: these, or --all. A running monitor takes them up within seconds."""
-    from integrations.store.archive import replay_dead  # noqa: PLC0415
+    from integrations.store.archive import replay_dead
 
     if bool(ids) == every:
         raise CommandError("which scores?", "name them, or give --all; 'sidejudge export dead' lists them", CALL)
@@ -75,7 +75,7 @@ def replay(ids: tuple[str, ...], every: bool, store: Path | None, config: Path |
 
 
 def _from(store: Path | None, config: Path | None, use: Callable[[Path], Any]) -> Any:
-    from integrations.store.errors import StoreError  # noqa: PLC0415
+    from integrations.store.errors import StoreError
 
     try:
         return use(store or loaded(config).config.store.path)

@@ -27,8 +27,8 @@ _folder = click.option(
 @config_option
 def rules(form: str, runbooks: str | None, config: Path | None) -> None:
     """Print recording and alerting rules with the guards, windows and mode of the configuration."""
-    from dashboards.rules.forms import inhibit_rules, prometheus_rule, rule_file  # noqa: PLC0415
-    from monitor.alerting.build import declaration  # noqa: PLC0415
+    from dashboards.rules.forms import inhibit_rules, prometheus_rule, rule_file
+    from monitor.alerting.build import declaration
 
     declared = declaration(loaded(config).config)
     if form == "inhibit":
@@ -46,8 +46,8 @@ def dashboards(folder: Path, config: Path | None) -> None:
 
     They ask for what the rules under the same configuration record: window and thresholds are those of --config.
     """
-    from dashboards.grafana import forms  # noqa: PLC0415
-    from monitor.alerting.build import declaration  # noqa: PLC0415
+    from dashboards.grafana import forms
+    from monitor.alerting.build import declaration
 
     declared = declaration(loaded(config).config)
     more = {
@@ -64,8 +64,8 @@ def dashboards(folder: Path, config: Path | None) -> None:
 @config_option
 def mixin(folder: Path, runbooks: str | None, config: Path | None) -> None:
     """Write rules and dashboards as a mixin for jsonnet."""
-    from dashboards.mixin import mixin as files  # noqa: PLC0415
-    from monitor.alerting.build import declaration  # noqa: PLC0415
+    from dashboards.mixin import mixin as files
+    from monitor.alerting.build import declaration
 
     _write(folder, files(declaration(loaded(config).config), runbooks))
 

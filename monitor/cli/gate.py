@@ -41,8 +41,8 @@ def gate(
     run must meet every gate. From three runs on, mean and standard deviation are told. What cannot be computed meets no
     gate. Exit 0 when release-ready, 1 when not, 2 when the input is unusable.
     """
-    from monitor.offline.score.runs import Runs  # noqa: PLC0415
-    from scoring.runs.release import decide  # noqa: PLC0415
+    from monitor.offline.score.runs import Runs
+    from scoring.runs.release import decide
 
     runs = Runs()
     if metadata_template:
@@ -59,7 +59,7 @@ def gate(
     _read(runs, verdicts)
     decision = decide(runs.aggregates(), report, strict=release, remarks=runs.remarks())
     if form == "json":
-        import json  # noqa: PLC0415
+        import json
 
         click.echo(json.dumps(decision.to_json(), indent=2, ensure_ascii=False))
     else:
@@ -68,8 +68,8 @@ def gate(
 
 
 def _read(runs: Runs, files: tuple[Path, ...]) -> None:
-    from monitor.offline.score.lines import lines  # noqa: PLC0415
-    from monitor.offline.score.runs import UnusableError  # noqa: PLC0415
+    from monitor.offline.score.lines import lines
+    from monitor.offline.score.runs import UnusableError
 
     known: set[Path] = set()
     for path in files:
@@ -84,8 +84,8 @@ def _read(runs: Runs, files: tuple[Path, ...]) -> None:
 
 
 def _metadata(path: Path) -> MetadataReport:
-    from monitor.offline.score.run_metadata import MetadataError, read_metadata  # noqa: PLC0415
-    from scoring.runs.metadata import check_metadata  # noqa: PLC0415
+    from monitor.offline.score.run_metadata import MetadataError, read_metadata
+    from scoring.runs.metadata import check_metadata
 
     try:
         return check_metadata(read_metadata(path, os.environ))
@@ -96,7 +96,7 @@ def _metadata(path: Path) -> MetadataReport:
 
 
 def _template(runs: Runs) -> str:
-    from scoring.runs.metadata import template  # noqa: PLC0415
+    from scoring.runs.metadata import template
 
     first = runs.first or {}
     judge = first.get("judge")
@@ -109,7 +109,7 @@ def _template(runs: Runs) -> str:
 
 
 def _show(decision: Release) -> None:
-    from .table import table, visible  # noqa: PLC0415
+    from .table import table, visible
 
     runs = [(f"run {number}", run) for number, run in enumerate(decision.runs, 1)]
     for label, run in runs:
@@ -144,7 +144,7 @@ def _figures(runs: Sequence[tuple[str, RunReport]]) -> tuple[tuple[str, ...], li
 
 
 def _spread(figure: str, found: MeanAndDeviation | Unavailable) -> tuple[str, ...]:
-    from scoring.result.result import Unavailable  # noqa: PLC0415
+    from scoring.result.result import Unavailable
 
     if isinstance(found, Unavailable):
         return figure, "-", "-", found.reason

@@ -29,8 +29,8 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
     order; contents that travel in log records are shown with their spans. With --format json, one JSON object a line,
     in the case format, which 'score' reads.
     """
-    from integrations.otlp.wire.recording import RecordingError, read_files  # noqa: PLC0415
-    from monitor.api.inspect import inspect_spans  # noqa: PLC0415
+    from integrations.otlp.wire.recording import RecordingError, read_files
+    from monitor.api.inspect import inspect_spans
 
     if any(str(file) == "-" for file in files):
         raise CommandError("-: standard input is not read", "name the files, each with one OTLP export request")
@@ -63,11 +63,11 @@ def inspect(files: tuple[Path, ...], form: str | None, verbose: bool) -> int:  #
                 "see their provenance (-v --format json) and report it",
             )
         if as_json:
-            import orjson  # noqa: PLC0415
+            import orjson
 
             click.echo(orjson.dumps(found.to_json(provenance=verbose)).decode())
         else:
-            from rich.console import Console  # noqa: PLC0415
+            from rich.console import Console
 
             Console(highlight=False).print(_tree(found, verbose=verbose))
     return DATA if problems else 0
@@ -83,8 +83,8 @@ def _warn(cause: str, remedy: str) -> None:
 
 def _tree(found: Inspected, *, verbose: bool) -> Tree:
     """One trace for people: what was asked and answered, the agents, the tools, then what it cost and who asked."""
-    from rich.text import Text  # noqa: PLC0415
-    from rich.tree import Tree  # noqa: PLC0415
+    from rich.text import Text
+    from rich.tree import Tree
 
     def add(to: Tree, label: str, value: object) -> Tree:
         return to.add(Text.assemble((f"{label}  ", "red" if label == "error" else "cyan"), _short(value)))
@@ -120,7 +120,7 @@ def _contents(case: Case) -> Iterator[tuple[str, object]]:
 
 
 def _circumstances(found: Inspected) -> Iterator[tuple[str, object]]:
-    from monitor.api.inspect import SHOWN, UNREAD  # noqa: PLC0415
+    from monitor.api.inspect import SHOWN, UNREAD
 
     case = found.case
     tokens = "unknown" if case.input_tokens is None else f"{case.input_tokens} in, {case.output_tokens} out"
@@ -142,9 +142,9 @@ def _circumstances(found: Inspected) -> Iterator[tuple[str, object]]:
 
 def _short(value: object, longest: int = 400) -> str:
     """A value on one line, cut at 400 characters, terminal escapes made harmless."""
-    import json  # noqa: PLC0415
+    import json
 
-    from .table import visible  # noqa: PLC0415
+    from .table import visible
 
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = " ".join(text[: 4 * longest].split())

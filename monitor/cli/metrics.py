@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def metrics(only: str | None, form: str) -> None:
     """List every metric by rubric: weight, who decides it, bands, blocker. 'explain METRIC' shows one in full."""
-    from monitor.config.rubrics import cards, run_score_json  # noqa: PLC0415
-    from scoring.rubrics import RUBRICS  # noqa: PLC0415
-    from scoring.runs.scores import FINAL, RUN_SCORES  # noqa: PLC0415
+    from monitor.config.rubrics import cards, run_score_json
+    from scoring.rubrics import RUBRICS
+    from scoring.runs.scores import FINAL, RUN_SCORES
 
-    from .errors import CommandError  # noqa: PLC0415
+    from .errors import CommandError
 
     names = (*RUBRICS, FINAL)
     if only is not None and only not in names:
@@ -28,7 +28,7 @@ def metrics(only: str | None, form: str) -> None:
     of_run = RUN_SCORES if only in (None, FINAL) else ()
     found = [card for card in cards() if only in (None, card.rubric.id)]
     if form == "json":
-        import json  # noqa: PLC0415
+        import json
 
         click.echo(
             json.dumps(
@@ -40,7 +40,7 @@ def metrics(only: str | None, form: str) -> None:
         for line in _section([card for card in found if card.rubric.id == rubric]):
             click.echo(line)
     if of_run:
-        from .table import table  # noqa: PLC0415
+        from .table import table
 
         click.echo(_title(FINAL, "computed over a run, by 'sidejudge scorecard'"))
         click.echo(table(("score", "formula", "source"), [(one.id, one.formula, one.source) for one in of_run]))
@@ -48,9 +48,9 @@ def metrics(only: str | None, form: str) -> None:
 
 def _section(cards: list[Card]) -> Iterator[str]:
     """One rubric: what it is and when a case passes, then its metrics."""
-    from monitor.config.rubrics import weight_text  # noqa: PLC0415
+    from monitor.config.rubrics import weight_text
 
-    from .table import table  # noqa: PLC0415
+    from .table import table
 
     rubric = cards[0].rubric
     passes = "its own conditions" if rubric.pass_mark is None else f"composite >= {rubric.pass_mark:g}"
@@ -70,7 +70,7 @@ def _section(cards: list[Card]) -> Iterator[str]:
 
 def _title(name: str, *more: str) -> str:
     """The name and what is said of it, no wider than the terminal."""
-    from .table import paragraph  # noqa: PLC0415
+    from .table import paragraph
 
     plain = paragraph(" · ".join((name, *more)), 2)
     return click.style(name, bold=True, fg="cyan") + plain.removeprefix(name)

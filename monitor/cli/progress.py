@@ -31,8 +31,8 @@ def progress(total: int | None, unit: Literal["bytes", "tests", "looks"]) -> Ite
     if total is None or not sys.stderr.isatty():
         yield ProgressDisplay(lambda _done, _counts: None, lambda text: click.echo(visible(text), err=True))
         return
-    from rich.console import Console  # noqa: PLC0415  # only where there is someone to see it
-    from rich.progress import (  # noqa: PLC0415
+    from rich.console import Console  # only where there is someone to see it
+    from rich.progress import (
         BarColumn,
         DownloadColumn,
         MofNCompleteColumn,

@@ -10,6 +10,6 @@ import click
 @click.command()
 def schema() -> None:
     """Print the JSON Schema of the configuration, for editors and charts."""
-    from monitor.config.summary import json_schema  # noqa: PLC0415
+    from monitor.config.summary import json_schema
 
     click.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))

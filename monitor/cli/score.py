@@ -56,17 +56,17 @@ def score(
     --repeat shows how much the judge varies on the same outputs. To see how much the model varies, run it several times
     and score each run's cases to a file of its own: 'gate' takes both.
     """
-    from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
-    from monitor.config.rubrics import configured  # noqa: PLC0415
-    from monitor.evaluate.build import build_backends  # noqa: PLC0415
-    from monitor.offline.score.append_file import AnotherRunError  # noqa: PLC0415
-    from monitor.offline.score.expense import Expense  # noqa: PLC0415
-    from monitor.offline.score.in_flight import JudgeOutError  # noqa: PLC0415
-    from monitor.offline.score.lines import lines  # noqa: PLC0415
-    from monitor.offline.score.run import Batch  # noqa: PLC0415
-    from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf  # noqa: PLC0415
-    from monitor.offline.score.verdict_file import VerdictFile, VerdictStream  # noqa: PLC0415
-    from monitor.route.router import Router  # noqa: PLC0415
+    from integrations.embed.errors import EmbeddingError
+    from monitor.config.rubrics import configured
+    from monitor.evaluate.build import build_backends
+    from monitor.offline.score.append_file import AnotherRunError
+    from monitor.offline.score.expense import Expense
+    from monitor.offline.score.in_flight import JudgeOutError
+    from monitor.offline.score.lines import lines
+    from monitor.offline.score.run import Batch
+    from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf
+    from monitor.offline.score.verdict_file import VerdictFile, VerdictStream
+    from monitor.route.router import Router
 
     settings = runnable(config).config
     rubrics = configured(settings)
@@ -151,7 +151,7 @@ def _opened(cases: Path) -> Iterator[BinaryIO]:
 
 
 def _report(tally: ScoreTally, resumed: int) -> None:
-    from .table import number, paragraph, share, table, visible  # noqa: PLC0415
+    from .table import number, paragraph, share, table, visible
 
     head = ("rubric", "n", "passed", "failed", "incomplete", "pass rate", "mean composite")
     rows = [

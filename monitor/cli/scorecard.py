@@ -53,9 +53,9 @@ def scorecard(
         if out is not None and out.exists() and out.samefile(file):
             raise CommandError(f"--out: {out} is the verdicts of {name}", "name another file")
 
-    from scoring.runs.scorecard import scorecard as filled  # noqa: PLC0415
+    from scoring.runs.scorecard import scorecard as filled
 
-    from .table import visible  # noqa: PLC0415
+    from .table import visible
 
     tallies, clean = _read(files)
     card = filled(tallies, costs=told, options=options)
@@ -108,7 +108,7 @@ def _share(name: str, text: str) -> float:
 
 
 def _options(split: Mapping[str, float]) -> tuple[Option, Option]:
-    from scoring.runs.final import OPTION_A, OPTION_B, TASKS, with_split  # noqa: PLC0415
+    from scoring.runs.final import OPTION_A, OPTION_B, TASKS, with_split
 
     if not split:
         return OPTION_A, OPTION_B
@@ -120,7 +120,7 @@ def _options(split: Mapping[str, float]) -> tuple[Option, Option]:
 
 def _read(files: Mapping[str, Path]) -> tuple[dict[str, ModelTally], bool]:
     """The tally of each model, and whether every line was a verdict."""
-    from scoring.runs.scorecard import empty_tally  # noqa: PLC0415
+    from scoring.runs.scorecard import empty_tally
 
     tallies, clean, before = {}, True, 0
     sizes = {name: _READINGS * file.stat().st_size for name, file in files.items()}
@@ -133,9 +133,9 @@ def _read(files: Mapping[str, Path]) -> tuple[dict[str, ModelTally], bool]:
 
 
 def _read_one(name: str, file: Path, tally: ModelTally, shown: ProgressDisplay, before: int) -> bool:
-    from monitor.offline.score.verdict_source import VerdictSource  # noqa: PLC0415
+    from monitor.offline.score.verdict_source import VerdictSource
 
-    from .table import visible  # noqa: PLC0415
+    from .table import visible
 
     source = VerdictSource(path=file, complain=lambda text: shown.say(f"{name}: {file}, {text}"))
     source.read_into(tally, lambda read: shown.step(before + read, None))
@@ -162,13 +162,13 @@ def _say(text: str) -> None:
 
 def _rendered(card: Scorecard, form: str, *, aligned: bool) -> str:
     if form == "json":
-        import json  # noqa: PLC0415
+        import json
 
         return json.dumps(card.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if form == "html":
-        from dashboards.scorecard.page import scorecard_page  # noqa: PLC0415
+        from dashboards.scorecard.page import scorecard_page
 
         return scorecard_page(card)
-    from dashboards.scorecard.markdown import markdown  # noqa: PLC0415
+    from dashboards.scorecard.markdown import markdown
 
     return markdown(card, aligned=aligned)

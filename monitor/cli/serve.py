@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 @config_option
 def serve(config: Path | None) -> None:
     """Take traces in, judge a sample of them, and say how the applications do. Runs until SIGTERM or Ctrl-C."""
-    import asyncio  # noqa: PLC0415 - what runs is imported here and not before
+    import asyncio
 
-    from monitor.runtime.app import Monitor  # noqa: PLC0415
+    from monitor.runtime.app import Monitor
+    from monitor.runtime.process import address_lines
 
     async def announce(_: Monitor, addresses: Mapping[str, str]) -> None:
-        for line in where_to_look(addresses):
+        for line in address_lines(addresses):
             click.echo(line)
         await asyncio.Event().wait()
 
@@ -34,11 +35,11 @@ def serve(config: Path | None) -> None:
 
 def run(config: Config, beside: Companion) -> None:
     """Run a monitor in this process; what keeps it from starting is an error with its remedy."""
-    from integrations.jsonl import SinkError  # noqa: PLC0415
-    from integrations.store.sqlite import StoreError  # noqa: PLC0415
-    from monitor.ingest.server import AddressError  # noqa: PLC0415
-    from monitor.ingest.tls import CertificateError  # noqa: PLC0415
-    from monitor.runtime.process import run_until_signal  # noqa: PLC0415
+    from integrations.jsonl import SinkError
+    from integrations.store.sqlite import StoreError
+    from monitor.ingest.server import AddressError
+    from monitor.ingest.tls import CertificateError
+    from monitor.runtime.process import run_until_signal
 
     try:
         run_until_signal(config, beside)
@@ -51,16 +52,3 @@ def run(config: Config, beside: Companion) -> None:
     except StoreError as error:
         cause, _, remedy = str(error).partition("\n")
         raise CommandError(cause, remedy or "check the path and its permissions, or set store.path") from error
-
-
-def where_to_look(addresses: Mapping[str, str]) -> list[str]:
-    """The addresses of a running monitor, one a line."""
-    api = addresses["api"]
-    grpc = [f"  gRPC     {addresses['grpc']}"] if "grpc" in addresses else []
-    return [
-        f"  OTLP     {addresses['otlp']}/v1/traces",
-        *grpc,
-        f"  status   {api}/",
-        f"  metrics  {api}/metrics",
-        f"  API      {api}/docs",
-    ]

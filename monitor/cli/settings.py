@@ -30,7 +30,7 @@ def config_option(function: Function) -> Function:
 
 def loaded(path: Path | None) -> Loaded:
     """The configuration in force, or a refusal that lists everything that is wrong with it."""
-    from monitor.config import ConfigError, resolve  # noqa: PLC0415  # pydantic is slow to import
+    from monitor.config import ConfigError, resolve  # pydantic is slow to import
 
     try:
         found = resolve(path, os.environ)
@@ -48,7 +48,7 @@ def loaded(path: Path | None) -> Loaded:
 
 def runnable(path: Path | None) -> Loaded:
     """The same for a command that judges: refused as well when a part that it needs is not installed."""
-    from monitor.config.extras import missing  # noqa: PLC0415
+    from monitor.config.extras import missing
 
     found = loaded(path)
     for cause, remedy in missing(found.config):

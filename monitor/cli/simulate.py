@@ -35,7 +35,7 @@ def simulate(*, config: Path | None, since: str, store: Path | None, verdicts: P
     samples or routes otherwise is not in them. A store is played until now, a file until its last verdict. Of the
     monitor's own troubles only those are told that verdicts show. Exit 1 when lines of --verdicts were no verdicts.
     """
-    from integrations.store.errors import StoreError  # noqa: PLC0415
+    from integrations.store.errors import StoreError
 
     if store is not None and verdicts is not None:
         raise CommandError("--store and --verdicts: one past at a time", "name one of them")
@@ -55,7 +55,7 @@ def simulate(*, config: Path | None, since: str, store: Path | None, verdicts: P
     except StoreError as error:
         raise CommandError(str(error), "name the file of a monitor's store with --store, or --verdicts") from None
     if as_json:
-        import json  # noqa: PLC0415
+        import json
 
         click.echo(json.dumps(_record(replayed), indent=2, ensure_ascii=False, allow_nan=False))
     else:
@@ -64,7 +64,7 @@ def simulate(*, config: Path | None, since: str, store: Path | None, verdicts: P
 
 
 def _length(since: str) -> int:
-    from monitor.config.units import parse_duration  # noqa: PLC0415
+    from monitor.config.units import parse_duration
 
     try:
         length = parse_duration(since)
@@ -76,7 +76,7 @@ def _length(since: str) -> int:
 
 
 def _filed(path: Path) -> Any:
-    from monitor.offline.simulate.past import FiledPast  # noqa: PLC0415
+    from monitor.offline.simulate.past import FiledPast
 
     if not path.is_file():
         cause = "is no regular file" if path.exists() else "does not exist"
@@ -86,17 +86,17 @@ def _filed(path: Path) -> Any:
 
 
 def _stored(path: Path) -> Any:
-    from monitor.offline.simulate.past import StoredPast  # noqa: PLC0415
+    from monitor.offline.simulate.past import StoredPast
 
     return StoredPast(path)
 
 
 def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replayed:
-    from monitor.alerting.build import declaration  # noqa: PLC0415
-    from monitor.alerting.details import WatchedWindow  # noqa: PLC0415
-    from monitor.config.rubrics import configured  # noqa: PLC0415
-    from monitor.offline.simulate.cost import Costs  # noqa: PLC0415
-    from monitor.offline.simulate.replay import Replay  # noqa: PLC0415
+    from monitor.alerting.build import declaration
+    from monitor.alerting.details import WatchedWindow
+    from monitor.config.rubrics import configured
+    from monitor.offline.simulate.cost import Costs
+    from monitor.offline.simulate.replay import Replay
 
     declared, judge = declaration(settings), settings.evaluators.judge
     costs = Costs(
@@ -111,10 +111,10 @@ def _played(settings: Config, past: Past, begin_ns: int, end_ns: int) -> Replaye
 
 
 def _show(replayed: Replayed, settings: Config) -> None:
-    from monitor.config.rubrics import configured  # noqa: PLC0415
-    from scoring.status.status import Status  # noqa: PLC0415
+    from monitor.config.rubrics import configured
+    from scoring.status.status import Status
 
-    from .table import share, table, visible  # noqa: PLC0415
+    from .table import share, table, visible
 
     head = ("alert", "severity", "where", "began", "lasted", "raised on")
     rows = [
@@ -163,7 +163,7 @@ def _bill(told: Judging, settings: Config) -> str:
 
 
 def _lasted(incident: Incident, end_ns: int) -> str:
-    from monitor.config.units import Duration  # noqa: PLC0415
+    from monitor.config.units import Duration
 
     until_ns = end_ns if incident.ended_ns is None else incident.ended_ns
     seconds = (until_ns - incident.began_ns) // 10**9
@@ -172,7 +172,7 @@ def _lasted(incident: Incident, end_ns: int) -> str:
 
 
 def _record(replayed: Replayed) -> dict[str, Any]:
-    from dataclasses import asdict  # noqa: PLC0415
+    from dataclasses import asdict
 
     return {
         "begin_ns": replayed.begin_ns,

@@ -24,7 +24,7 @@ def status(address: str | None, url: str, form: str, *, any_state: bool) -> int:
     The exit code is for scripts. 0: healthy; 1: the worst that is known is a warning; 3: it is critical; 4: there is
     too little data to tell of any service; 2: no monitor answers, or the call is wrong.
     """
-    from .errors import CommandError  # noqa: PLC0415
+    from .errors import CommandError
 
     url = address or url
     answer = ask(url, "/v1/status")
@@ -32,7 +32,7 @@ def status(address: str | None, url: str, form: str, *, any_state: bool) -> int:
         raise CommandError(f"{url}/v1/status does not answer as a monitor does", "name a monitor's address with --url")
     code = 0 if any_state else EXIT_CODES[answer["status"]]
     if form == "json":
-        import json  # noqa: PLC0415
+        import json
 
         click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
         return code
@@ -47,7 +47,7 @@ def status(address: str | None, url: str, form: str, *, any_state: bool) -> int:
 
 
 def _show(answer: Mapping[str, Any]) -> None:
-    from .table import number, table, visible  # noqa: PLC0415
+    from .table import number, table, visible
 
     head = ("status", "service", "environment", "rubric", "pass ratio", "lower", "upper", "n", "failed", "incomplete")
     rows = [
@@ -97,7 +97,7 @@ def _show(answer: Mapping[str, Any]) -> None:
 
 
 def _show_pull(pull: Mapping[str, Any]) -> None:
-    from .table import visible  # noqa: PLC0415
+    from .table import visible
 
     told = f"reading from {pull['server'] or 'Langfuse'}: {pull['state']}" + (
         f" ({pull['reason']})" if pull["reason"] else ""
@@ -107,7 +107,7 @@ def _show_pull(pull: Mapping[str, Any]) -> None:
 
 
 def _show_belated(belated: Mapping[str, Any]) -> None:
-    from .table import visible  # noqa: PLC0415
+    from .table import visible
 
     if not (belated["waiting"] or belated["given_up"] or belated["failures"]):
         return
@@ -118,7 +118,7 @@ def _show_belated(belated: Mapping[str, Any]) -> None:
 
 
 def _show_judge(judge: Mapping[str, Any]) -> None:
-    from .table import visible  # noqa: PLC0415
+    from .table import visible
 
     spent = ", ".join(
         f"${each['spent_usd']:.2f} this {each['period']}"

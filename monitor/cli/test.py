@@ -59,20 +59,20 @@ def test(  # noqa: PLR0917  # click passes options by name
     'workflow' where a test has a scenario). Called again with the same --out, tests that were answered and have not
     changed are not put to the agent again. The exit code is 1 unless every test passed.
     """
-    import asyncio  # noqa: PLC0415  # not for --help
+    import asyncio  # not for --help
 
-    from integrations.embed.errors import EmbeddingError  # noqa: PLC0415
-    from monitor.config.rubrics import configured  # noqa: PLC0415
-    from monitor.evaluate.build import build_backends  # noqa: PLC0415
-    from monitor.offline.score.append_file import AnotherRunError  # noqa: PLC0415
-    from monitor.offline.score.expense import Expense  # noqa: PLC0415
-    from monitor.offline.score.in_flight import JudgeOutError  # noqa: PLC0415
-    from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf  # noqa: PLC0415
-    from monitor.offline.test.judge import RunJudge  # noqa: PLC0415
-    from monitor.offline.test.run import AgentUnreachableError, Runner  # noqa: PLC0415
-    from scoring.runs.summary import repeats, summarize  # noqa: PLC0415
+    from integrations.embed.errors import EmbeddingError
+    from monitor.config.rubrics import configured
+    from monitor.evaluate.build import build_backends
+    from monitor.offline.score.append_file import AnotherRunError
+    from monitor.offline.score.expense import Expense
+    from monitor.offline.score.in_flight import JudgeOutError
+    from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf
+    from monitor.offline.test.judge import RunJudge
+    from monitor.offline.test.run import AgentUnreachableError, Runner
+    from scoring.runs.summary import repeats, summarize
 
-    from .test_report import report  # noqa: PLC0415
+    from .test_report import report
 
     seconds = _seconds(timeout)
     settings = runnable(config).config
@@ -134,8 +134,8 @@ def test(  # noqa: PLR0917  # click passes options by name
 
 
 def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Sequence[str]) -> TestSet:
-    from monitor.offline.test.select import SelectionError, selected  # noqa: PLC0415
-    from monitor.offline.test.test_file import TestSetError, read_test_set  # noqa: PLC0415
+    from monitor.offline.test.select import SelectionError, selected
+    from monitor.offline.test.test_file import TestSetError, read_test_set
 
     pairs = []
     for text in where:
@@ -160,15 +160,15 @@ def _tests(path: Path, scenarios: Sequence[str], tags: Sequence[str], where: Seq
 
 
 def _agent(spec: str, concurrency: int) -> Agent:
-    from integrations.agents.reply import NoSuchAgentError  # noqa: PLC0415
+    from integrations.agents.reply import NoSuchAgentError
 
     try:
         if spec.startswith(("http://", "https://")):
-            from integrations.agents.http import HttpAgent  # noqa: PLC0415  # a client is only needed where it asks
+            from integrations.agents.http import HttpAgent  # a client is only needed where it asks
 
             return HttpAgent(spec, concurrency)
         if spec.startswith("python:"):
-            from integrations.agents.python import PythonAgent  # noqa: PLC0415
+            from integrations.agents.python import PythonAgent
 
             return PythonAgent(spec)
     except NoSuchAgentError as error:
@@ -177,7 +177,7 @@ def _agent(spec: str, concurrency: int) -> Agent:
 
 
 def _seconds(text: str) -> float:
-    from monitor.config.units import parse_duration  # noqa: PLC0415
+    from monitor.config.units import parse_duration
 
     try:
         seconds = parse_duration(text).seconds
@@ -190,7 +190,7 @@ def _seconds(text: str) -> float:
 
 @contextlib.contextmanager
 def _results(out: Path | None, agent: str) -> Iterator[Results]:
-    from monitor.offline.test.results_file import NoResults, ResultsFile  # noqa: PLC0415
+    from monitor.offline.test.results_file import NoResults, ResultsFile
 
     if out is None:
         yield NoResults()

@@ -159,7 +159,7 @@ def _metadata(metadata: Mapping[str, Json], key: str) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _fed_back(wanted: Literal["negative", "positive", "any"], complaint: bool | None) -> bool:  # noqa: FBT001
+def _fed_back(wanted: Literal["negative", "positive", "any"], complaint: bool | None) -> bool:  # noqa: FBT001  # the one argument, named by the function
     if complaint is None:
         return False
     return wanted == "any" or complaint == (wanted == "negative")

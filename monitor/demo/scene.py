@@ -23,6 +23,7 @@ from rich.table import Table
 
 from monitor.api.report import MonitorReport
 from monitor.evaluate.result import TraceResult
+from monitor.runtime.process import address_lines
 from scoring.status.service_status import ServiceStatus
 from scoring.status.status import Status
 
@@ -60,10 +61,8 @@ class Scene:
 
     async def play(self, monitor: Monitor, addresses: Mapping[str, str]) -> None:
         """Send, listen and tell, until cancelled or the time is up."""
-        from monitor.cli.serve import where_to_look  # noqa: PLC0415 - the command imports this module
-
         self._say("[bold]sidejudge demo[/bold]: real recorded traces, replayed with fresh ids; Ctrl-C ends it")
-        for line in where_to_look(addresses):
+        for line in address_lines(addresses):
             self._say(line)
         monitor.pipeline.listeners.append(self._hear)
         sending = asyncio.create_task(self._send(addresses["otlp"]))

@@ -1,0 +1,1 @@
+"""Evaluation: closed traces come in, results with their verdicts go out."""

@@ -86,14 +86,14 @@ def build_backends(
     section = config.evaluators
     if section.judge is None and section.embedding is None:
         return EvaluationBackends(at_once=lexical.answer if "lexical" in section.order else None)
-    from integrations.provider.library import LiteLLM  # noqa: PLC0415
+    from integrations.provider.library import LiteLLM  # noqa: PLC0415  # imported only where it is configured
 
     library = LiteLLM()
     judge = embedding = None
     if section.judge is not None:
         judge = _judge(section.judge, library, memory, observer, clock_ns)
     if section.embedding is not None:
-        from monitor.evaluate.embedding.build import embedding_backend  # noqa: PLC0415
+        from monitor.evaluate.embedding.build import embedding_backend  # noqa: PLC0415  # imported only where it is configured
 
         embedding = embedding_backend(
             section.embedding, library=library, storage=vectors, clock_ns=clock_ns, observer=embedding_observer
@@ -117,11 +117,11 @@ def _judge(
     observer: JudgeObserver | None,
     clock_ns: Callable[[], int],
 ) -> JudgeBackend:
-    from integrations.judge.client import JudgeClient  # noqa: PLC0415
-    from monitor.evaluate.judge.judge_backend import JudgeBackend  # noqa: PLC0415
-    from monitor.evaluate.judge.observer import SilentJudgeObserver  # noqa: PLC0415
+    from integrations.judge.client import JudgeClient  # noqa: PLC0415  # imported only where it is configured
+    from monitor.evaluate.judge.judge_backend import JudgeBackend  # noqa: PLC0415  # imported only where it is configured
+    from monitor.evaluate.judge.observer import SilentJudgeObserver  # noqa: PLC0415  # imported only where it is configured
 
-    from .judge_log import JudgeLog  # noqa: PLC0415
+    from .judge_log import JudgeLog  # noqa: PLC0415  # imported only where it is configured
 
     judge_log = JudgeLog(observer or SilentJudgeObserver(), lambda: clock_ns() / 1e9)
     judge = JudgeBackend(
@@ -133,7 +133,7 @@ def _judge(
 
 def judge_settings(section: JudgeSection) -> JudgeSettings:
     """The settings of the configured judge."""
-    from monitor.evaluate.judge.settings import JudgeSettings  # noqa: PLC0415
+    from monitor.evaluate.judge.settings import JudgeSettings  # noqa: PLC0415  # imported only where it is configured
 
     return JudgeSettings(
         models=tuple(_model(name, section) for name in (section.model, *section.panel)),
@@ -151,7 +151,7 @@ def judge_settings(section: JudgeSection) -> JudgeSettings:
 
 def _model(name: str, section: JudgeSection) -> JudgeModel:
     """One model. Address, key and price are those of ``model``; panel members of other providers have their own."""
-    from integrations.judge.client import JudgeModel, TokenPrice  # noqa: PLC0415
+    from integrations.judge.client import JudgeModel, TokenPrice  # noqa: PLC0415  # imported only where it is configured
 
     own = name.partition("/")[0] == section.model.partition("/")[0]
     price = section.price
@@ -187,7 +187,7 @@ def judge_snapshot(
     section = config.evaluators.judge
     if judge is None or section is None:
         return None
-    from monitor.evaluate.judge.budget import DAY_S, HOUR_S  # noqa: PLC0415
+    from monitor.evaluate.judge.budget import DAY_S, HOUR_S  # noqa: PLC0415  # imported only where it is configured
 
     oldest_ns = judge_queue.deferred.oldest_ns
     return JudgeSnapshot(

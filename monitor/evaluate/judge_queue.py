@@ -164,7 +164,7 @@ class JudgeQueue:
                 self.results[job.trace_id] = await asyncio.to_thread(self.stages.end, job, self.clock_ns())
             else:
                 self.deferred.park(job.closing, running.place)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001  # whatever fails is one trace, not the queue
             log.warning("a verdict could not be reached; its trace waits", extra={"cause": str(error)})
             self.deferred.park(job.closing, running.place)
         finally:

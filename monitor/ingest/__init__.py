@@ -1,0 +1,1 @@
+"""Ingest: bytes of export requests come in, sampled, committed spans and closed traces go out."""

@@ -52,7 +52,7 @@ def half_of_open_files() -> int:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 
 
-class Connections:
+class OpenConnections:
     """The open connections of one server. ``refused`` counts what was answered here, by status, 0 for no answer."""
 
     def __init__(self, limits: ConnectionLimits, on_refused: Callable[[int, str], None] | None = None) -> None:
@@ -123,7 +123,7 @@ class _Unacceptable(Exception):  # noqa: N818  # it never leaves this file
 class HttpConnection(HttpToolsProtocol):
     """One connection. After a refusal nothing more of it is parsed."""
 
-    def __init__(self, *args: Any, connections: Connections, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, connections: OpenConnections, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._connections = connections
         self._limits = connections.limits
@@ -148,7 +148,7 @@ class HttpConnection(HttpToolsProtocol):
     def _answered(self) -> bool:
         return self.cycle is None or bool(self.cycle.response_complete)
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # a TCP server has no other transport
         super().connection_made(transport)
         self._address = self.client[0] if self.client else ""
         self._connections.add(self, self._address)

@@ -14,7 +14,7 @@ import uvicorn
 
 from monitor.config.sources import TlsSection
 
-from .http_connection import ConnectionLimits, Connections, HttpConnection
+from .http_connection import ConnectionLimits, HttpConnection, OpenConnections
 
 DRAIN_S: Final = 1
 """Seconds that open requests get when the monitor ends; a sidecar has about two in all."""
@@ -66,7 +66,7 @@ class HttpServer:
         on_refused: Callable[[int, str], None] | None = None,
     ) -> None:
         limits = limits or ConnectionLimits()
-        self.connections = Connections(limits, on_refused)
+        self.connections = OpenConnections(limits, on_refused)
         config = uvicorn.Config(
             app,
             http="httptools",
@@ -111,7 +111,7 @@ class _Server(uvicorn.Server):
     uvicorn's own loop wakes ten times a second to update headers that are not sent here; this one wakes once.
     """
 
-    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
+    def __init__(self, config: uvicorn.Config, connections: OpenConnections) -> None:
         super().__init__(config)
         self._connections = connections
         self._ending = asyncio.Event()

@@ -29,6 +29,19 @@ def run_until_signal(config: Config, beside: Companion) -> None:
     _runner().run(_run(config, beside))
 
 
+def address_lines(addresses: Mapping[str, str]) -> list[str]:
+    """Where a running monitor can be reached, for a terminal: one address a line."""
+    api = addresses["api"]
+    grpc = [f"  gRPC     {addresses['grpc']}"] if "grpc" in addresses else []
+    return [
+        f"  OTLP     {addresses['otlp']}/v1/traces",
+        *grpc,
+        f"  status   {api}/",
+        f"  metrics  {api}/metrics",
+        f"  API      {api}/docs",
+    ]
+
+
 def _runner() -> asyncio.Runner:
     if sys.platform == "win32":
         return asyncio.Runner()

@@ -1,0 +1,1 @@
+"""Sessions: committed turns come in, conversations that have ended go out."""

@@ -143,7 +143,7 @@ def _once(values: tuple[T, ...] | None) -> tuple[T, ...] | None:
 
 
 def _sum(values: Sequence[T | None]) -> T | None:
-    return None if any(value is None for value in values) else sum(values)  # type: ignore[arg-type,return-value]
+    return None if any(value is None for value in values) else sum(values)  # type: ignore[arg-type,return-value]  # none is None here
 
 
 def _tool(call: ToolCall) -> Json:

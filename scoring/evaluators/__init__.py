@@ -1,0 +1,1 @@
+"""Evaluators without a network: questions come in, answers by words or by vectors go out."""

@@ -1,0 +1,1 @@
+"""Words: texts come in, normalised words, numbers, dates, claims and matches go out."""

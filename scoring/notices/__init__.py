@@ -1,0 +1,1 @@
+"""Notices: alert events and reports come in, texts for people and machines go out."""

@@ -1,0 +1,1 @@
+"""Scenarios: workflow contracts and JSON Schemas come in, checked contracts go out."""

@@ -1,0 +1,1 @@
+"""Statistics: observations come in, estimates, intervals and evidence go out."""

@@ -84,7 +84,7 @@ def test_opentelemetry_over_http(receiving, compression):
 
 @pytest.mark.parametrize("gzip", [False, True])
 def test_opentelemetry_over_grpc(receiving, gzip):
-    import grpc  # noqa: PLC0415
+    import grpc  # noqa: PLC0415  # only this test needs it
 
     monitor, _, address = receiving(**AUTH)
     compression = grpc.Compression.Gzip if gzip else grpc.Compression.NoCompression

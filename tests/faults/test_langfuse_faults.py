@@ -12,7 +12,7 @@ TRACES = 2_500
 NAMES = ("qa_score", "qa_a", "qa_b", "qa_c")
 
 
-async def test_ten_thousand_scores_through_faults_of_every_kind_are_each_stored_once(bench):  # noqa: F811
+async def test_ten_thousand_scores_through_faults_of_every_kind_are_each_stored_once(bench):  # noqa: F811  # the fixture of that name
     dice = random.Random(6)
     bench.fake.mode = Mode.NEW
     bench.langfuse._timeout_s = 2.0

@@ -126,7 +126,7 @@ class _Worker:
         self._kubeconfigs: dict[tuple[str, bool], str] = {}
 
     def _configuration(self, kube: str, namespace: str, *, crds: bool) -> Any:
-        from tests.helm.cluster import Cluster  # noqa: PLC0415
+        from tests.helm.cluster import Cluster  # noqa: PLC0415  # only this test needs it
 
         if (kube, crds) not in self._kubeconfigs:
             file = self._folder / f"{kube}-{crds}.json"

@@ -15,7 +15,7 @@ CHAT = RawSpan(
 
 def _record(event: str, time_ns: int, body: object) -> RawLogRecord:
     return RawLogRecord(
-        trace_id=CHAT.trace_id, span_id=CHAT.span_id, time_ns=time_ns, event=event, body=body,  # type: ignore[arg-type]
+        trace_id=CHAT.trace_id, span_id=CHAT.span_id, time_ns=time_ns, event=event, body=body,
         attributes={"gen_ai.system": "openai"},
     )  # fmt: skip
 

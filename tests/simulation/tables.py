@@ -12,8 +12,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
-import numpy as np  # noqa: E402
-from simulated import (  # noqa: E402
+import numpy as np  # noqa: E402  # the path is set first
+from simulated import (  # noqa: E402  # the path is set first
     BOUND,
     HOUR_NS,
     MODES,
@@ -26,10 +26,10 @@ from simulated import (  # noqa: E402
     statuses,
 )
 
-from scoring.statistics.cusum import Cusum, average_run_length, design  # noqa: E402
-from scoring.statistics.interval import Z_95_TWO_SIDED, wilson  # noqa: E402
-from scoring.statistics.sequence import ConfidenceSequence  # noqa: E402
-from scoring.status.status import Status  # noqa: E402
+from scoring.statistics.cusum import Cusum, average_run_length, design  # noqa: E402  # the path is set first
+from scoring.statistics.interval import Z_95_TWO_SIDED, wilson  # noqa: E402  # the path is set first
+from scoring.statistics.sequence import ConfidenceSequence  # noqa: E402  # the path is set first
+from scoring.status.status import Status  # noqa: E402  # the path is set first
 
 PAGE = HERE.parents[1] / "monitor" / "STATUS.md"
 RATES = (30, 120, 1200)

@@ -140,7 +140,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._write(b"0\r\n\r\n")
         self._sent = True
 
-    def _hold(self, held: bool) -> None:  # noqa: FBT001
+    def _hold(self, held: bool) -> None:  # noqa: FBT001  # the one argument, named by the function
         """Let upstream wait with the rest of its answer, or no longer."""
         if held is not self._held and self._transport is not None and not self._transport.is_closing():
             self._held = held

@@ -101,7 +101,7 @@ def _classes(package: str, opaque: AbstractSet[tuple[str, str]]) -> dict[str, ty
             field = declared.field.add(name=name, number=number)
             field.label = _Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
             if isinstance(kind, int):
-                field.type = kind  # type: ignore[assignment]
+                field.type = kind  # type: ignore[assignment]  # an enum of the stubs, an int at run time
             elif (message, name) in opaque:
                 field.type = _BYTES
             else:

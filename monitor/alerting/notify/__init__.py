@@ -1,0 +1,1 @@
+"""Notifications: alert events come in, notices queued for each receiver go out."""

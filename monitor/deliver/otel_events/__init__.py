@@ -1,0 +1,1 @@
+"""The OpenTelemetry sink: committed verdicts and judge calls come in, events and spans go out."""

@@ -23,9 +23,9 @@ def otel_events(config: Config, *, counted: SignalCounters, clock_ns: Callable[[
     section = config.sinks.otel_events
     if section is None:
         return None
-    from integrations.otel_events.providers import DisabledError  # noqa: PLC0415
+    from integrations.otel_events.providers import DisabledError  # noqa: PLC0415  # imported only where it is configured
 
-    from .sink import OtelEvents  # noqa: PLC0415
+    from .sink import OtelEvents  # noqa: PLC0415  # imported only where it is configured
 
     try:
         return OtelEvents(section, rubrics=configured(config), counted=counted, clock_ns=clock_ns)
@@ -38,6 +38,6 @@ def observing(counting: JudgeObserver | None, own: OtelEvents | None) -> JudgeOb
     """Who is told what judging does: who counts it, and who writes it down. None without a judge."""
     if own is None or counting is None:
         return counting
-    from monitor.evaluate.judge.observer import JudgeObservers  # noqa: PLC0415
+    from monitor.evaluate.judge.observer import JudgeObservers  # noqa: PLC0415  # imported only where it is configured
 
     return JudgeObservers(counting, own.recorder)

@@ -1,0 +1,1 @@
+"""The embedding evaluator: questions about meaning come in, answers by cosine similarity go out."""

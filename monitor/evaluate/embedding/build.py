@@ -29,12 +29,12 @@ def embedding_backend(
 def embedding_model(section: EmbeddingSection, library: LiteLLM) -> EmbeddingModel:
     """The model alone, in this process or at its endpoint."""
     if not section.remote:
-        from integrations.embed.local import LocalModel  # noqa: PLC0415
+        from integrations.embed.local import LocalModel  # noqa: PLC0415  # imported only where it is configured
 
         return LocalModel(section.model, device=section.device, batch_size=section.batch_size)
-    from integrations.embed.remote import RemoteModel  # noqa: PLC0415
+    from integrations.embed.remote import RemoteModel  # noqa: PLC0415  # imported only where it is configured
 
-    from .retrying import Retrying  # noqa: PLC0415
+    from .retrying import Retrying  # noqa: PLC0415  # imported only where it is configured
 
     key = section.api_key.get_secret_value() if section.api_key is not None else None
     return Retrying(

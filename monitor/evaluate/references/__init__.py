@@ -1,0 +1,1 @@
+"""References from elsewhere: a case comes in, what a dataset, correction or file expects goes out."""

@@ -113,7 +113,7 @@ class VerdictStream:
     def __exit__(self, *_: object) -> None:
         self.flush()
 
-    def standing(self, wanted: Wanted) -> Mapping[str, object] | None:  # noqa: ARG002
+    def standing(self, wanted: Wanted) -> Mapping[str, object] | None:  # noqa: ARG002  # the signature of the other output
         return None
 
     def all_walked(self) -> None:

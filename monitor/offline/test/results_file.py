@@ -84,8 +84,8 @@ class ResultsFile:
 class NoResults:
     """Where results are not kept: nothing stands, and nothing is written."""
 
-    def standing(self, test_id: str, run: int, digest: str) -> None:  # noqa: ARG002
+    def standing(self, test_id: str, run: int, digest: str) -> None:  # noqa: ARG002  # the signature of the other output
         return None
 
-    def append(self, result: Mapping[str, object]) -> None:  # noqa: ARG002
+    def append(self, result: Mapping[str, object]) -> None:  # noqa: ARG002  # the signature of the other output
         return

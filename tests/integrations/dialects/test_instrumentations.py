@@ -240,7 +240,7 @@ def test_openllmetry_s_mcp_puts_the_request_of_a_tool_around_its_arguments(given
     span = lift(_raw("look_up.tool", "opentelemetry.instrumentation.mcp.instrumentation", attributes={
         "traceloop.span.kind": "tool", "traceloop.entity.name": "look_up", "traceloop.entity.input": json.dumps(given),
     }))  # fmt: skip
-    assert span.tool == ToolCall(name="look_up", arguments=wanted)  # type: ignore[arg-type]
+    assert span.tool == ToolCall(name="look_up", arguments=wanted)
 
 
 def test_a_workflow_s_state_in_its_message_is_unwrapped_and_what_a_person_said_is_not() -> None:
@@ -307,7 +307,7 @@ def test_adk_s_requests_and_answers_of_tools_are_unwrapped_in_openinference() ->
             "openinference.span.kind": "TOOL", "tool.name": "look_up", "output.value": json.dumps(answer),
             "gen_ai.tool.call.arguments": "{}",
         }))  # fmt: skip
-        assert span.tool == ToolCall(name="look_up", arguments={}, result=wanted)  # type: ignore[arg-type]
+        assert span.tool == ToolCall(name="look_up", arguments={}, result=wanted)
 
 
 def test_what_adk_puts_together_of_tools_side_by_side_is_no_tool() -> None:

@@ -117,7 +117,7 @@ def test_what_is_remembered_of_names_changes_nothing(raw: RawSpan) -> None:
 @example([], "batch")
 def test_no_trace_whatever_its_shape_stops_the_extraction(raws: list[RawSpan], completion: str) -> None:
     spans = [lift(raw) for raw in raws]
-    case = extract(Trace.of("1" * 32, spans, completion))  # type: ignore[arg-type]
+    case = extract(Trace.of("1" * 32, spans, completion))
     assert case.case_id == "1" * 32
     for field in fields(Case):
         if field.name not in {"transcript", "tools_used", "completion", "trace"}:
@@ -132,7 +132,7 @@ def test_the_order_in_which_spans_arrive_changes_nothing(raws: list[RawSpan], ra
     by_id = {raw.span_id: raw for raw in raws}
     spans = [lift(raw) for raw in by_id.values()]
     shuffled = list(spans)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     assert extract(Trace.of("1" * 32, spans, "batch")) == extract(Trace.of("1" * 32, shuffled, "batch"))
 
 
@@ -174,7 +174,7 @@ def test_a_failing_dialect_leaves_the_span_to_the_generic_one_with_a_note() -> N
 def test_a_failing_generic_dialect_leaves_the_span_s_place_in_the_tree() -> None:
     raw = RawSpan(
         trace_id="1" * 32, span_id="a" * 16, parent_id="b" * 16, name="n", start_ns=1, end_ns=2, resource=None
-    )  # type: ignore[arg-type]
+    )
     span = lift(raw)
     assert (span.parent_id, span.kind, span.dialect) == ("b" * 16, SpanKind.OTHER, generic.NAME)
     assert "AttributeError" in span.provenance["dialect"]

@@ -92,7 +92,7 @@ def test_a_long_unfinished_string_is_refused_in_linear_time() -> None:
     ],
 )  # fmt: skip
 def test_a_value_is_decoded_only_where_it_is_a_container_or_quoted(text: object, wanted: object) -> None:
-    assert unwrap.decoded(text) == wanted  # type: ignore[arg-type]
+    assert unwrap.decoded(text) == wanted
 
 
 def test_scalars_are_decoded_where_the_client_writes_everything_as_json() -> None:
@@ -125,7 +125,7 @@ def test_json_nested_beyond_what_can_be_written_again_is_cut() -> None:
     ],
 )  # fmt: skip
 def test_a_task_loses_its_wrappers_and_nothing_else(value: object, wanted: object) -> None:
-    assert unwrap.task(value) == wanted  # type: ignore[arg-type]
+    assert unwrap.task(value) == wanted
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_task_loses_its_wrappers_and_nothing_else(value: object, wanted: objec
     ],
 )  # fmt: skip
 def test_an_answer_loses_its_wrappers_and_nothing_else(value: object, wanted: object) -> None:
-    assert unwrap.answer(value) == wanted  # type: ignore[arg-type]
+    assert unwrap.answer(value) == wanted
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_an_answer_loses_its_wrappers_and_nothing_else(value: object, wanted: ob
     ],
 )  # fmt: skip
 def test_arguments_are_a_map_where_they_can_be(value: object, wanted: object) -> None:
-    assert unwrap.arguments(value) == wanted  # type: ignore[arg-type]
+    assert unwrap.arguments(value) == wanted
 
 
 def test_results_lose_the_wrappers_of_frameworks_and_keep_their_errors() -> None:
@@ -182,7 +182,7 @@ def test_results_lose_the_wrappers_of_frameworks_and_keep_their_errors() -> None
 def test_a_lone_text_loses_the_wrapper_of_a_part_and_a_map_that_is_none_keeps_all(
     value: object, wanted: object
 ) -> None:
-    assert unwrap.result(value) == unwrap.ToolResult(result=wanted)  # type: ignore[arg-type]
+    assert unwrap.result(value) == unwrap.ToolResult(result=wanted)
 
 
 def test_a_message_of_langchain_s_is_read_as_it_is_printed() -> None:
@@ -208,4 +208,4 @@ def test_a_failed_result_of_mcp_is_an_error() -> None:
     ],
 )  # fmt: skip
 def test_documents_are_texts_whatever_holds_them(value: object) -> None:
-    assert unwrap.documents(value) == ("one", "two")  # type: ignore[arg-type]
+    assert unwrap.documents(value) == ("one", "two")

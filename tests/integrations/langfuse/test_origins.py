@@ -142,7 +142,7 @@ def test_tools_that_langfuse_put_into_the_input_come_out_again(asked):
 def test_a_request_keeps_the_tools_that_stood_in_it():
     request = {"model": "m", "messages": [], "tools": [json.loads(TOOL)]}
     sent = span("o", openinference__span__kind="LLM", input__value=json.dumps(request))
-    sent.attributes["llm.tools.0.tool.json_schema"] = TOOL  # type: ignore[index]
+    sent.attributes["llm.tools.0.tool.json_schema"] = TOOL
     assert _read(back(sent).attributes["input.value"]) == request
 
 

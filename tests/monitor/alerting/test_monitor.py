@@ -142,6 +142,6 @@ def test_the_configuration_is_the_declaration(configured):
 
 
 def test_the_defaults_are_the_declarations_own(configured):
-    from scoring.alerts.declaration import Declaration  # noqa: PLC0415
+    from scoring.alerts.declaration import Declaration  # noqa: PLC0415  # only this test needs it
 
     assert declaration(configured()) == Declaration()

@@ -175,7 +175,7 @@ async def test_the_configuration_shows_what_was_given_and_no_secret(still):
 
 async def test_anomalies_stand_on_the_page(still):
     s = still()
-    from monitor.ingest.anomaly import Anomaly, AnomalyKind  # noqa: PLC0415
+    from monitor.ingest.anomaly import Anomaly, AnomalyKind  # noqa: PLC0415  # only this test needs it
 
     s.monitor.view.suspicions = lambda: [
         Anomaly(

@@ -62,7 +62,7 @@ class Bench:
             router=Router([RouteSection.model_validate(route) for route in routes], {}),
             evaluator=Evaluator(RUBRICS), reference_keys=("expected_outcome",),
         )  # fmt: skip
-        clock_ns = lambda: self.now  # noqa: E731
+        clock_ns = lambda: self.now  # noqa: E731  # a formula, named where it is used
         judge_queue = JudgeQueue(
             stages=stages, deferred=DeferredTraces(max_waiting=10, max_wait_ns=10**9), clock_ns=clock_ns, capacity=4,
         )  # fmt: skip

@@ -44,7 +44,7 @@ async def test_encrypted_over_http(started, tmp_path):
         sources={"otlp": {"http": "127.0.0.1:0", "tls": {"certificate": made.server, "key": made.server_key}}}
     )
     assert app.otlp.startswith("https://127.0.0.1:")
-    import ssl  # noqa: PLC0415
+    import ssl  # noqa: PLC0415  # only this test needs it
 
     async with httpx.AsyncClient(verify=ssl.create_default_context(cafile=made.ca)) as http:
         assert (await http.post(app.otlp + "/v1/traces", content=one(), headers=PROTOBUF)).status_code == 200
@@ -77,7 +77,7 @@ def test_certificates_that_cannot_be_used_are_named_before_anything_listens(conf
 
 
 async def test_encrypted_on_the_way_to_upstream(started, tmp_path):
-    import ssl  # noqa: PLC0415
+    import ssl  # noqa: PLC0415  # only this test needs it
 
     made = make(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -188,7 +188,7 @@ sinks: {otel_events: {endpoint: "http://up", authorization: s3cret-e, headers: {
 
 
 def test_secrets_are_shown_nowhere(tmp_path):
-    from monitor.config.summary import summary  # noqa: PLC0415
+    from monitor.config.summary import summary  # noqa: PLC0415  # only this test needs it
 
     path = tmp_path / "c.yaml"
     path.write_text(SECRETS)

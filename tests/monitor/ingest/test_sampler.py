@@ -25,7 +25,7 @@ def sampler(rate: float, *rules: SamplingRuleSection) -> Sampler:
     return Sampler(SamplingSection.model_construct(rate=rate, rules=rules))
 
 
-def Rule(name: str, match: Mapping[str, str], rate: float) -> SamplingRuleSection:  # noqa: N802
+def Rule(name: str, match: Mapping[str, str], rate: float) -> SamplingRuleSection:  # noqa: N802  # stands for a class
     return SamplingRuleSection(name=name, match=MatchSection.model_validate(match), rate=rate)
 
 

@@ -15,7 +15,7 @@ from scoring.trace.jsontext import decoded
 from scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
 from scoring.trace.trace import Trace
 
-A, L, T, C, R, O = SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.CHAIN, SpanKind.RETRIEVER, SpanKind.OTHER  # noqa: E741
+A, L, T, C, R, O = SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.CHAIN, SpanKind.RETRIEVER, SpanKind.OTHER  # noqa: E741  # kinds
 
 
 def _span(span_id: str, parent: str | None, kind: SpanKind, start: int, end: int, **fields: Any) -> Span:

@@ -64,7 +64,7 @@ def test_every_figure_is_what_numpy_and_the_seeds_formulas_say(samples):
     graded = [grade for _, grade in samples if grade is not None]
     accuracy, faithfulness = [g[0] for g in graded], [g[1] for g in graded]
     figures = run.figures
-    mean = lambda values: float(np.mean(values)) if values else None  # noqa: E731
+    mean = lambda values: float(np.mean(values)) if values else None  # noqa: E731  # a formula, named where it is used
 
     assert_is(figures["accuracy_mean"], mean(accuracy))
     assert_is(figures["accuracy_full_credit_rate"], mean([a == 2 for a in accuracy]))

@@ -1,0 +1,1 @@
+"""An example agent, for the test set beside it."""

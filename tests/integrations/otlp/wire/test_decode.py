@@ -36,7 +36,7 @@ def _request(**attributes: AnyValue) -> ExportTraceServiceRequest:
 
 
 def _value(**kind: object) -> AnyValue:
-    return AnyValue(**kind)  # type: ignore[arg-type]
+    return AnyValue(**kind)
 
 
 def _nested(depth: int) -> AnyValue:

@@ -330,7 +330,7 @@ async def test_killed_between_the_spans_and_the_note_of_them_it_doubles_nothing(
             raise KilledError
         await real(taken)
 
-    bench.store.pulled.put = dies  # type: ignore[method-assign]
+    bench.store.pulled.put = dies
     with pytest.raises(KilledError):
         await bench.poll(3)
     assert bench.taken() == {trace_id(1): 3}

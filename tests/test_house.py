@@ -1,0 +1,71 @@
+"""House rules that no linter holds: one name for one idea, a sentence for each room, a reason for each exception."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("scoring", "integrations", "monitor", "dashboards")
+PRODUCT = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+EXCEPTION = re.compile(r"#\s*(noqa|type: ignore)\b")
+WITH_REASON = re.compile(r"# (noqa: [A-Z]+[0-9]+(, [A-Z]+[0-9]+)*|type: ignore\[[a-z-]+(,[a-z-]+)*\]) +[#-] +\S")
+
+
+def public_classes(paths: list[Path]) -> dict[str, list[str]]:
+    """Where each public class of these files is defined, by its name."""
+    found = defaultdict(list)
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    return found
+
+
+def test_no_public_class_name_stands_for_two_ideas() -> None:
+    assert {name: places for name, places in public_classes(PRODUCT).items() if len(places) > 1} == {}
+
+
+@pytest.mark.parametrize("room", [str(path.relative_to(ROOT)) for path in PRODUCT if path.name == "__init__.py"])
+def test_a_room_opens_with_one_sentence(room: str) -> None:
+    said = ast.get_docstring(ast.parse((ROOT / room).read_text()))
+    assert said, "its docstring: what comes in and what goes out"
+    assert re.fullmatch(r"[A-Z`].*[.]", said.split("\n\n")[0], re.DOTALL)
+
+
+def test_nothing_lies_beside_the_rooms() -> None:
+    assert {path.name for path in (ROOT / "monitor").glob("*.py")} == {"__init__.py", "__main__.py"}
+    assert {path.name for path in (ROOT / "scoring").glob("*.py")} == {"__init__.py"}
+    assert {path.name for path in (ROOT / "integrations" / "otlp").glob("*.py")} == {"__init__.py"}
+
+
+@pytest.mark.parametrize(
+    ("line", "reasoned"),
+    [
+        ("x = 1  # noqa: S101  # a test", True),
+        ("x = 1  # noqa: S101, PLC0415 - only here", True),
+        ("x = 1  # type: ignore[arg-type,misc]  # its stubs are wrong", True),
+        ("x = 1  # noqa", False),
+        ("x = 1  # noqa: S101", False),
+        ("x = 1  # type: ignore[misc]", False),
+        ("x = 1  # type: ignore", False),
+    ],
+)
+def test_an_exception_with_its_reason_is_recognised(line: str, *, reasoned: bool) -> None:
+    assert EXCEPTION.search(line)
+    assert bool(WITH_REASON.search(line)) is reasoned
+
+
+def test_every_exception_to_a_rule_carries_its_reason() -> None:
+    files = [*PRODUCT, *(path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__))]
+    without = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in files
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if EXCEPTION.search(line) and not WITH_REASON.search(line)
+    ]
+    assert without == []
