@@ -58,7 +58,8 @@ class Case:
     *was not seen*. ``content_captured`` is false when the telemetry carried no message contents. ``error`` is what
     the first step that ended in an error said (``None``: no step did). ``repeats`` are the outputs of further runs of
     the same input, in order. ``root_span_id`` is that of the root, else of the earliest of the topmost spans.
-    ``trace`` is the trace itself, None where the case came from a file.
+    ``trace`` is the trace itself, None where the case came from a file; ``tool_span_ids`` are then the spans that show
+    the calls of ``tools_used``, one each.
     """
 
     case_id: str
@@ -98,6 +99,7 @@ class Case:
     content_captured: bool = True
     capture_switch: str | None = None
     trace: Trace | None = field(default=None, repr=False, compare=False)
+    tool_span_ids: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def drawn(self, sampling_probability: float, scenario: Scenario | Json) -> Case:
         """The case as it was drawn and is to be judged: as ``dataclasses.replace``, which looks at each field."""

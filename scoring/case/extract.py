@@ -20,6 +20,7 @@ REFERENCE_KEYS = (
 )  # fmt: skip
 """Metadata keys under which the expected outcome is looked for, first found first."""
 
+_STEPS = (SpanKind.AGENT, SpanKind.CHAIN)
 _CONFIG_KEYS = ("keywords", "topics", "critical_facts", "target_language", "instructions")
 
 
@@ -37,6 +38,7 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
     answer = _first_said(_answered(trace, told, root, runs))
     input_tokens, output_tokens = leaves.tokens(trace, told.usage) or (None, None)
     calls = leaves.model_calls(trace)
+    called = tool_calls(trace, told, runs)
     captured = answer is not None or any(_has_content(span) for span in trace.spans)
     return Case(
         case_id=trace.trace_id,
@@ -51,7 +53,8 @@ def extract(trace: Trace, *, sampling_probability: float = 1.0, reference_keys: 
         config=_config(metadata),
         scenario=decoded(metadata.get("scenario")),
         agents_called=tuple([run.agent for run in runs if run.agent]),
-        tools_used=tool_calls(trace, told, runs),
+        tools_used=None if called is None else tuple([call for call, _ in called]),
+        tool_span_ids=tuple([span_id for _, span_id in called or ()]),
         context=_context(told.retrievers),
         system_prompt=told.system_prompt
         and next((c.system_prompt for c in calls if c.system_prompt), told.system_prompt),
@@ -96,11 +99,19 @@ def _answered(trace: Trace, told: TraceIndex, root: Span | None, runs: Sequence[
     if root is not None:
         yield root.output
     agents = sorted(_topmost_agents(trace, runs), key=lambda span: span.end_ns)[-1:]
+    if _failed_without_answer(root, agents):
+        return  # what a model said last before the run failed is a step of it, not its answer
     for span in (*agents, *sorted(trace.models, key=lambda span: span.end_ns, reverse=True)):
         yield span.output
     # Where models told what they said, and it was no text, steps below them tell of their own affairs.
     for span in told.chains if not any(call.output_messages for call in trace.models) else ():
         yield span.output
+
+
+def _failed_without_answer(root: Span | None, agents: Sequence[Span]) -> bool:
+    """Whether the topmost agent, or without one the root step, ended in an error and returned nothing."""
+    top = agents[0] if agents else root if root is not None and root.kind in _STEPS else None
+    return top is not None and top.error is not None and not _said(top.output)
 
 
 def _first_said(values: Iterator[Json]) -> Json:

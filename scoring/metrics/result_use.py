@@ -50,6 +50,27 @@ def unused_results(case: Case, calls: Sequence[ToolCall]) -> tuple[list[str], li
     return list(dict.fromkeys(unused)), list(dict.fromkeys(untold))
 
 
+class LaterWords:
+    """The words and numbers of what a run says and does, gathered from its end towards its beginning.
+
+    ``asked`` is the input of the run, whose words a result may share without having been used.
+    """
+
+    def __init__(self, asked: Json) -> None:
+        self._asked = _read(asked)
+        self._said = _Content(words=frozenset(), pairs=frozenset(), figures=frozenset())
+
+    def add(self, value: Json) -> None:
+        """Add what was said or done before all that was added so far."""
+        if value is not None:
+            self._said = self._said.with_(_read(decoded(value)).without(self._asked))
+
+    def bear_out(self, call: ToolCall) -> bool | None:
+        """Whether anything of a call's result occurs in what was added; None where it brings nothing to look for."""
+        new = _read(decoded(call.result)).without(self._asked).without(_read(decoded(call.arguments))).distinctive()
+        return new.shows_in(self._said) if new else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Content:
     """Words, pairs of characters of scripts without spaces, and values of numbers; common words are left out."""
@@ -64,6 +85,11 @@ class _Content:
     def without(self, other: _Content) -> _Content:
         return _Content(
             words=self.words - other.words, pairs=self.pairs - other.pairs, figures=self.figures - other.figures
+        )
+
+    def with_(self, other: _Content) -> _Content:
+        return _Content(
+            words=self.words | other.words, pairs=self.pairs | other.pairs, figures=self.figures | other.figures
         )
 
     def distinctive(self) -> _Content:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from scoring.case.case import Case
 from scoring.evaluators import lexical as lexical
 from scoring.questions.question import NoAnswer, Question, Reply, run
-from scoring.rubrics import agent, benchmarks, dimensions, entity, qa, quality, translation, workflow
+from scoring.rubrics import agent, benchmarks, dimensions, entity, qa, quality, run_health, translation, workflow
 from scoring.rubrics import answer as answer_rubric
 from scoring.rubrics import text as text_rubric
 from scoring.verdict.rubric import Rubric
@@ -17,7 +17,7 @@ RUBRICS: Mapping[str, Rubric] = {
     rubric.id: rubric
     for rubric in (
         qa.RUBRIC, entity.RUBRIC, text_rubric.RUBRIC, translation.RUBRIC, workflow.RUBRIC, answer_rubric.RUBRIC,
-        agent.RUBRIC, quality.RUBRIC, dimensions.RUBRIC, benchmarks.RUBRIC,
+        agent.RUBRIC, quality.RUBRIC, dimensions.RUBRIC, benchmarks.RUBRIC, run_health.RUBRIC,
     )
 }  # fmt: skip
 """Every rubric by its id."""

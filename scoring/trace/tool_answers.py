@@ -14,11 +14,12 @@ from .trace import Trace
 
 @record(frozen=True, slots=True, kw_only=False)
 class RequestedCall:
-    """A call in a message, when it was made, and the message that answers it."""
+    """A call in a message, when it was made, the message that answers it, and the span that holds the call."""
 
     call: ToolCall
     at_ns: int
     answer: Message | None
+    span_id: str
 
 
 class ToolAnswers:
@@ -47,7 +48,7 @@ class ToolAnswers:
         """
         ids = {ask.call.call_id for ask in asked if ask.call.call_id is not None}
         again = {} if ids <= self._by_id.keys() else self._told_again(ids)
-        asked = [RequestedCall(ask.call, ask.at_ns, self._under_an_id(ask.call, again)) for ask in asked]
+        asked = [RequestedCall(ask.call, ask.at_ns, self._under_an_id(ask.call, again), ask.span_id) for ask in asked]
         return self._in_order(self._in_order(asked, named=True), named=False)
 
     def _under_an_id(self, call: ToolCall, again: dict[tuple[str, str], deque[str]]) -> Message | None:
@@ -81,7 +82,10 @@ class ToolAnswers:
             before = [index for index in indices if asked[index].at_ns <= at_ns]
             if before:  # of a longer history the last answers are those to the calls of this trace
                 given |= zip(before, said[-len(before) :], strict=False)
-        return [RequestedCall(ask.call, ask.at_ns, given[i]) if i in given else ask for i, ask in enumerate(asked)]
+        return [
+            RequestedCall(ask.call, ask.at_ns, given[i], ask.span_id) if i in given else ask
+            for i, ask in enumerate(asked)
+        ]
 
 
 def identity(call: ToolCall) -> tuple[str, str, str]:

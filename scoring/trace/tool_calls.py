@@ -22,8 +22,10 @@ _HANDOFF = re.compile(r"(transfer[_\W]to|delegate|hand[_\W]?off)(?:[_\W]|$)", re
 _VERBS = re.compile(r"^(ask|call|consult|run|invoke|query|use|delegate_to|transfer_to|hand_?off_to)_|_(agent|tool)$")
 
 
-def tool_calls(trace: Trace, told: TraceIndex, runs: tuple[Span, ...]) -> tuple[ToolCall, ...] | None:
-    """Every tool call in order of time, hand-offs flagged; None where models answered without contents being captured.
+def tool_calls(trace: Trace, told: TraceIndex, runs: tuple[Span, ...]) -> tuple[tuple[ToolCall, str], ...] | None:
+    """Every tool call in order of time, each with the id of the span that shows it, hand-offs flagged.
+
+    None where models answered without contents being captured.
 
     Calls that one answer asked for side by side stand in the order in which it asked, whichever began first.
     A hand-off is a pseudo-tool by which one agent passes the work to another: named like one (``transfer_to_…``,
@@ -41,20 +43,20 @@ def tool_calls(trace: Trace, told: TraceIndex, runs: tuple[Span, ...]) -> tuple[
     above_runs = [(run, above) for run in runs if (above := _nearest(trace, run)) is not None]
     delegating = {twins.get(above.span_id, above.span_id) for _, above in above_runs}
     returned = {run.output for run, above in above_runs if above.agent and isinstance(run.output, str) and run.output}
-    found: list[tuple[tuple[int, int], ToolCall]] = []
+    found: list[tuple[tuple[int, int], ToolCall, str]] = []
     order = in_order(spans, matched, asked)
     for index, span in enumerate(spans):
         call = _merge(span, asked[matched[index]] if index in matched else None)
         handoff = call.handoff or _is_handoff(call, agents) or span.span_id in delegating
-        found.append((order[index], _flagged(call, handoff)))
+        found.append((order[index], _flagged(call, handoff), span.span_id))
     used = set(matched.values())
     for index, ask in enumerate(asked):
         if index not in used:
             call = _completed(ask)
             passed_on = ask.answer is not None and ask.answer.text in returned
             flag = call.handoff or passed_on or _is_handoff(call, agents)
-            found.append(((ask.at_ns, index), _flagged(call, flag)))
-    return tuple(call for _, call in sorted(found, key=lambda pair: pair[0]))
+            found.append(((ask.at_ns, index), _flagged(call, flag), ask.span_id))
+    return tuple((call, span_id) for _, call, span_id in sorted(found, key=lambda entry: entry[0]))
 
 
 def _contents_unknown(trace: Trace) -> bool:
@@ -87,7 +89,7 @@ def _asked(trace: Trace, asking: Sequence[Span]) -> list[RequestedCall]:
                 continue
             seen.add(told)
             made.add(told[1:])
-            found.append(RequestedCall(call, span.end_ns, None))
+            found.append(RequestedCall(call, span.end_ns, None, span.span_id))
     return found
 
 

@@ -1,0 +1,225 @@
+"""Whether the calls that a model made fit the tools that it was offered, and whether it used any of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NoReturn
+
+import jsonschema_rs
+
+from scoring.case.case import Case
+from scoring.lexical.label import label
+from scoring.metrics.metric import Metric
+from scoring.result.bands import at_least, must_be_one
+from scoring.result.result import NotApplicable, Result, Scored, Unavailable
+from scoring.trace.jsontext import decoded
+from scoring.trace.record import record
+from scoring.trace.span import Json, Span, SpanKind
+from scoring.trace.tool_answers import canonical
+from scoring.trace.trace import Trace
+
+from .run_ending import SOURCE
+from .run_steps import CallStep, run_steps, signs
+
+_MOST_TEXTS: Final = 32
+"""Distinct texts of definitions of one run that are read."""
+_LONGEST_TEXT: Final = 1 << 17
+_REMEMBERED: Final = 128
+_NONE_OFFERED: Final = NotApplicable("which tools the models were offered is not in the trace")
+_ACTS: Final = (SpanKind.TOOL, SpanKind.RETRIEVER)
+_PLAIN_NAME: Final = re.compile(r"\W+")
+
+
+@record(frozen=True, slots=True, kw_only=True)
+class OfferedTool:
+    """A tool that a model was offered. ``check`` is None where its parameters are not declared, or not readable."""
+
+    name: str
+    check: jsonschema_rs.Validator | None
+
+
+def offered_tools(case: Case) -> Mapping[str, OfferedTool]:
+    """All tools that the models of a run were offered, by a name without punctuation. Ask by ``case.once``."""
+    trace = case.trace
+    if trace is None:
+        return {}
+    texts = dict.fromkeys(text for span in trace.spans if span.tool_definitions for text in span.tool_definitions)
+    found: dict[str, OfferedTool] = {}
+    for text in list(texts)[:_MOST_TEXTS]:
+        if len(text) <= _LONGEST_TEXT:
+            found |= _read(text)
+    return found
+
+
+def _read(text: str) -> Mapping[str, OfferedTool]:
+    """The tools of one text. Of a whole request only the tools are remembered: its messages never come again."""
+    if text.startswith("{") and '"messages"' in text:
+        request = decoded(text)
+        tools = request.get("tools") if isinstance(request, dict) else None
+        return _known(canonical(tools)) if tools else {}
+    return _known(text)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _known(text: str) -> Mapping[str, OfferedTool]:
+    """An application sends the same definitions with every call, so each text is read once."""
+    return {plain(tool.name): tool for tool in _tools_in(decoded(text))}
+
+
+def plain(name: str) -> str:
+    """A tool's name without what clients change of it: case, punctuation.
+
+    >>> plain("functions.get-Weather")
+    'functionsgetweather'
+    """
+    return _PLAIN_NAME.sub("", name).replace("_", "").lower()
+
+
+def _tools_in(value: Json) -> Iterator[OfferedTool]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _tools_in(decoded(item))
+    elif isinstance(value, dict):
+        if isinstance(held := decoded(value.get("tools") or value.get("function_declarations")), list):
+            yield from _tools_in(held)
+        elif isinstance(function := value.get("function"), dict):
+            yield from _tools_in(function)
+        elif isinstance(name := value.get("name"), str) and name:
+            declared = next((value[key] for key in _PARAMETERS if value.get(key) is not None), None)
+            yield OfferedTool(name=name, check=_validator(decoded(declared)))
+
+
+_PARAMETERS: Final = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "args_schema")
+
+
+def _validator(schema: Json) -> jsonschema_rs.Validator | None:
+    """None for what is no schema. Patterns run in linear time, and nothing is fetched."""
+    if not isinstance(schema, dict):
+        return None
+    inner = schema.get("parameters") or schema.get("jsonSchema") or schema.get("json")
+    held: Any = inner if isinstance(inner, dict) and "properties" not in schema else schema
+    try:
+        return jsonschema_rs.validator_for(held, retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions())
+    except (ValueError, TypeError, jsonschema_rs.ReferencingError):
+        return None
+
+
+def _refuse(uri: str) -> NoReturn:
+    raise ValueError(f"{uri} is not fetched")
+
+
+def _calls_valid(case: Case) -> Result:
+    calls = case.once(run_steps).calls
+    if calls is None:
+        return Unavailable("which tools were called is not known: contents were not captured")
+    if not calls:
+        return NotApplicable("no tool was called")
+    offered = case.once(offered_tools)
+    if not offered:
+        return _NONE_OFFERED
+    found = [(step.span_id, fault) for step in calls if (fault := _fault(step, offered)) is not None]
+    return Scored(
+        value=1.0 - len(found) / len(calls),
+        reason=f"{len(found)} of {len(calls)} calls do not fit: " + ", ".join(fault for _, fault in found[:3])
+        if found
+        else "",
+        details={**signs(found), "calls": len(calls), "offered": len(offered)} if found else {},
+    )
+
+
+def _fault(step: CallStep, offered: Mapping[str, OfferedTool]) -> str | None:
+    name = label(step.call.name)
+    own = plain(step.call.name)
+    tool = offered.get(own) or next((held for key, held in offered.items() if own.endswith(key)), None)
+    if tool is None:
+        # Frameworks run steps of their own as tools; a name that no model asked for is no model's invention.
+        return f"{name}: no such tool was offered" if step.failure is not None else None
+    arguments = decoded(step.call.arguments)
+    if arguments is None or tool.check is None:
+        return None
+    if isinstance(arguments, str):
+        return f"{name}: the arguments are not JSON" if step.call.arguments else None
+    error = next(iter(tool.check.iter_errors(arguments)), None)
+    return None if error is None else f"{name}: {_words(error)}"
+
+
+def _words(error: jsonschema_rs.ValidationError) -> str:
+    """Where and which rule, without the value, which is contents."""
+    path = ".".join(str(part) for part in error.instance_path)
+    rule = str(error.schema_path[-1]) if error.schema_path else "schema"
+    return f"argument {label(path)} breaks {label(rule)}" if path else f"the arguments break {label(rule)}"
+
+
+def _tools_tried(case: Case) -> Result:
+    if case.trace is None:
+        return NotApplicable("the case is not a trace")
+    offered = [run for run in _runs(case.trace) if run.offered]
+    if not offered:
+        return _NONE_OFFERED
+    idle = [run for run in offered if not run.acted]
+    found = [(run.speaker.span_id, f"{label(run.top.agent or run.top.name)}: answered without a tool") for run in idle]
+    return Scored(
+        value=1.0 - len(idle) / len(offered),
+        reason=f"{len(idle)} of {len(offered)} runs answered without any of the tools they were offered"
+        if idle
+        else "",
+        details=signs(found),
+    )
+
+
+@dataclass(slots=True)
+class _AgentRun:
+    """One agent's run. ``speaker`` is its last model call, or the run's own span without one."""
+
+    top: Span
+    speaker: Span
+    offered: bool = False
+    acted: bool = False
+
+
+def _runs(trace: Trace) -> list[_AgentRun]:
+    """The runs of agents, what stands above all of them as one more; each span belongs to the run right above it."""
+    found: dict[str | None, _AgentRun] = {}
+    owner: dict[str, str | None] = {}
+    for span in trace.from_top:  # parents come before their children
+        above = owner.get(span.parent_id) if span.parent_id is not None else None
+        if span.kind is SpanKind.AGENT or (above is None and None not in found):
+            own = span.span_id if span.kind is SpanKind.AGENT else None
+            found[own] = _AgentRun(span, span)
+            if own is not None and above in found:
+                found[above].acted = True  # it passed work on
+            above = own
+        owner[span.span_id] = above
+        if (run := found.get(above)) is None:
+            continue
+        run.offered = run.offered or bool(span.tool_definitions)
+        if span.kind in _ACTS or any(message.tool_calls for message in span.output_messages):
+            run.acted = True
+        if span.kind is SpanKind.LLM and (run.speaker is run.top or span.end_ns >= run.speaker.end_ns):
+            run.speaker = span
+    return list(found.values())
+
+
+calls_valid = Metric(
+    id="calls_valid",
+    title="Valid calls",
+    meaning="The share of tool calls that name a tool that was offered, with arguments that fit its declaration.",
+    formula="1 − misfits / calls; a misfit names no offered tool and failed, or breaks the declared JSON Schema",
+    source=SOURCE,
+    measure=_calls_valid,
+    bands=at_least(good=1.0, acceptable=0.8),
+    undefined="contents were not captured; not applicable where no tool was called or the offer is not in the trace",
+)
+tools_tried = Metric(
+    id="tools_tried",
+    title="Tools tried",
+    meaning="The share of agents' runs that called a tool or another agent, among those that were offered tools.",
+    formula="1 − runs without any call / runs that were offered tools",
+    source=SOURCE,
+    measure=_tools_tried,
+    bands=must_be_one(),
+    undefined="not applicable where the offer is not in the trace",
+)

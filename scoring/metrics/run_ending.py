@@ -1,0 +1,178 @@
+"""How a run ended: in an error, without an answer, or with an answer that is none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from scoring.case.case import Case
+from scoring.lexical.label import label
+from scoring.metrics.metric import Metric
+from scoring.result.bands import must_be_one
+from scoring.result.result import Method, NotApplicable, Result, Scored, Unavailable
+from scoring.trace.span import Json, Span, SpanKind
+from scoring.trace.trace import Trace
+
+from .run_steps import run_steps, signs
+from .tool_failure import text_failure
+
+SOURCE: Final = "sidejudge: run health"
+NO_RUN: Final = NotApplicable("the trace has no model, agent or tool span")
+_OK: Final = Scored(value=1.0)
+_CUT_OFF: Final = {
+    "length": "the answer was cut off at the token limit",
+    "content_filter": "a content filter stopped it",
+}
+_REFUSAL: Final = re.compile(
+    r"""\W*(?:(?:i['’]?m|i\s+am|we['’]?re|we\s+are)\s+(?:so\s+|very\s+|really\s+)?sorry[\s,.]*(?:but\s+)?|unfortunately[\s,]*|
+      apologies[\s,]*(?:but\s+)?|sorry[\s,]*(?:but\s+)?|as\s+an\s+ai(?:\s+\w+){0,3}[\s,]*)*
+      (?:i|we)\s*(?:['’]?m|\s+am|\s+are)?\s*
+      (?:can(?:['’]t|not|\s+not)|won['’]t|(?:am\s+|are\s+)?(?:not\s+able|unable|not\s+allowed|not\s+permitted)\s+to|
+        must\s+decline|have\s+to\s+decline|decline\s+to|do(?:n['’]t|\s+not)\s+have\s+(?:the\s+ability|access|permission))
+      (?=\W|$)\s*(?:to\s+)?(?:assist|help|comply|provide|answer|do\s+that|fulfil|complete|create|generate|continue|
+        discuss|share|support|process|perform|access|engage|.{0,40}\b(?:request|that|this)\b)?""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LONGEST_REFUSAL: Final = 600
+"""Characters: a long answer that opens with what it cannot do goes on with what it can."""
+
+
+def top(trace: Trace) -> Span | None:
+    """The step that speaks for the run: the topmost agent, else the root; None without spans."""
+    agents = (span for span in trace.from_top if span.kind is SpanKind.AGENT)
+    return next(agents, trace.root or next(iter(trace.tops), None))
+
+
+def _completed(case: Case) -> Result:
+    if not run_steps_known(case):
+        return NO_RUN
+    trace = case.trace
+    if trace is None:
+        return Scored(value=0.0, reason="a step ended in an error") if case.error and case.timed_out else _OK
+    found: list[tuple[str | None, str]] = [
+        (span.span_id, f"{_named(span)} ended in an error") for span in _ends(trace) if span.error is not None
+    ]
+    if case.timed_out:
+        found.append((case.root_span_id, "the run timed out"))
+    if found:
+        return Scored(value=0.0, reason=found[0][1], details=signs(found))
+    return _OK
+
+
+def _ends(trace: Trace) -> Sequence[Span]:
+    """The root and the topmost agent, each once."""
+    ends = [span for span in (trace.root, top(trace)) if span is not None]
+    return ends[:1] if len(ends) == 2 and ends[0] is ends[1] else ends
+
+
+def _answered(case: Case) -> Result:
+    if not run_steps_known(case):
+        return NO_RUN
+    if _has_text(case.model_output):
+        return _OK
+    if not case.content_captured:
+        return Unavailable("the telemetry carries no contents")
+    if not case.complete:
+        return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
+    if case.trace is not None and not _may_answer(case.trace):
+        return NotApplicable("nothing in the trace gives an answer")
+    last = last_model_call(case)
+    if last is not None and any(message.tool_calls for message in last.output_messages):
+        return NotApplicable("the last model call asked for a tool: the run goes on elsewhere")
+    return Scored(
+        value=0.0, reason="the run ended without an answer", details=signs([(case.root_span_id, "no answer")])
+    )
+
+
+def _may_answer(trace: Trace) -> bool:
+    """Embeddings, retrievals and single tools return no answer to anybody."""
+    return any(span.kind in (SpanKind.AGENT, SpanKind.LLM) for span in trace.spans)
+
+
+def _answer_intact(case: Case) -> Result:
+    if not run_steps_known(case):
+        return NO_RUN
+    last = last_model_call(case)
+    if last is not None and (cut := _CUT_OFF.get(last.finish_reason or "")) is not None:
+        return Scored(value=0.0, reason=cut, details=signs([(last.span_id, cut)]))
+    if not isinstance(case.model_output, str) or not case.model_output.strip():
+        return NotApplicable("there is no answer in words")
+    if (failure := text_failure(case.model_output)) is not None:
+        return Scored(
+            value=0.0, reason=f"the answer is an error message ({failure})",
+            details=signs([(case.root_span_id, f"answer is an error message ({failure})")]),
+        )  # fmt: skip
+    return _OK
+
+
+def _not_refused(case: Case) -> Result:
+    if not isinstance(case.model_output, str) or not case.model_output.strip():
+        return NotApplicable("there is no answer in words")
+    answer = case.model_output.strip()
+    if len(answer) <= _LONGEST_REFUSAL and _REFUSAL.match(answer):
+        found = [(case.root_span_id, "the answer is a refusal")]
+        return Scored(value=0.0, method=Method.LEXICAL, reason="the answer reads as a refusal", details=signs(found))
+    return Scored(value=1.0, method=Method.LEXICAL)
+
+
+def last_model_call(case: Case) -> Span | None:
+    """The model call that ended last; None without one."""
+    models = case.once(run_steps).models
+    return max(models, key=lambda span: span.end_ns) if models else None
+
+
+def run_steps_known(case: Case) -> bool:
+    """Whether the case is a run at all: a model, an agent or a tool took part in it, or it came from a file."""
+    return case.trace is None or case.once(run_steps).acts
+
+
+def _has_text(value: Json) -> bool:
+    return bool(value.strip()) if isinstance(value, str) else value not in (None, [], {})
+
+
+def _named(span: Span) -> str:
+    return f"{span.kind.value} {label(span.agent or span.name)}"
+
+
+completed = Metric(
+    id="completed",
+    title="Completed",
+    meaning="Whether the run ended without an error at its root and its topmost agent; 1 or 0.",
+    formula="0 if the root or the topmost agent ended in an error or timed out, else 1",
+    source=SOURCE,
+    measure=_completed,
+    bands=must_be_one(),
+    undefined="not applicable where no model, agent or tool took part",
+)
+answered = Metric(
+    id="answered",
+    title="Answered",
+    meaning="Whether the run gave an answer; 1 or 0.",
+    formula="1 if the output of the trace, its root, its topmost agent or its last model call holds anything, else 0",
+    source=SOURCE,
+    measure=_answered,
+    bands=must_be_one(),
+    undefined="contents were not captured, or the trace is incomplete; not applicable where nothing gives answers",
+)
+answer_intact = Metric(
+    id="answer_intact",
+    title="Answer intact",
+    meaning="Whether the answer is whole and an answer: not cut off, not filtered, not an error message; 1 or 0.",
+    formula="0 if the last model call stopped for length or a content filter, or the answer begins as an error message",
+    source=SOURCE,
+    measure=_answer_intact,
+    bands=must_be_one(),
+    undefined="not applicable without an answer in words",
+)
+not_refused = Metric(
+    id="not_refused",
+    title="Not refused",
+    meaning="Whether the answer is something else than a refusal; 1 or 0. An estimate by words, English only.",
+    formula="0 if a short answer opens with a refusal, else 1",
+    source=SOURCE,
+    measure=_not_refused,
+    bands=must_be_one(),
+    methods=(Method.LEXICAL,),
+    undefined="not applicable without an answer in words",
+)

@@ -1,0 +1,94 @@
+"""Steps of a run: its tool calls and model calls as one list each, with the span that shows each of them.
+
+Metrics of run health read these; they are made once for a case. Without a trace (a case from a file) the tool calls of
+the case are all there is, and no call has a span.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from scoring.case.case import Case
+from scoring.lexical.label import label
+from scoring.trace.jsontext import decoded
+from scoring.trace.record import record
+from scoring.trace.span import Span, SpanKind, ToolCall
+from scoring.trace.tool_answers import canonical
+
+from .tool_failure import failure_of
+
+MOST_CALLS: Final = 5_000
+"""Tool calls of a run that are looked at; a run with more is judged by its first."""
+MOST_SIGNS: Final = 20
+"""Signs that one metric shows; their number is reported whole."""
+_ACTING: Final = frozenset({
+    SpanKind.AGENT, SpanKind.LLM, SpanKind.TOOL, SpanKind.RETRIEVER, SpanKind.EMBEDDING, SpanKind.GUARDRAIL,
+})  # fmt: skip
+_LONGEST_KEY: Final = 20_000
+
+
+@record(frozen=True, slots=True, kw_only=True)
+class CallStep:
+    """One tool call of a run. ``failure`` is why it failed, None where nothing shows that it did.
+
+    ``key`` is equal for equal calls: the name and the arguments, whatever the order of their keys.
+    """
+
+    call: ToolCall
+    span_id: str | None
+    failure: str | None
+    key: tuple[str, str]
+
+
+@record(frozen=True, slots=True, kw_only=True)
+class RunSteps:
+    """The steps of one run, in order of time. ``calls`` is None where it is not known which tools were called.
+
+    ``steps`` are the spans that are no tool call and may fail of themselves: agents, model calls, chains, retrievers.
+    ``acts`` says whether the trace has any span of a model, an agent or a tool.
+    """
+
+    calls: tuple[CallStep, ...] | None
+    models: tuple[Span, ...]
+    steps: tuple[Span, ...]
+    acts: bool
+
+
+def run_steps(case: Case) -> RunSteps:
+    """The steps of a case's run. Ask by ``case.once(run_steps)``."""
+    trace = case.trace
+    spans = () if trace is None else trace.spans
+    calls = None
+    if case.tools_used is not None:
+        ids = case.tool_span_ids or (None,) * len(case.tools_used)
+        calls = tuple([
+            _step(call, span_id)
+            for call, span_id in zip(case.tools_used[:MOST_CALLS], ids[:MOST_CALLS], strict=True)
+            if not call.handoff
+        ])  # fmt: skip
+    return RunSteps(
+        calls=calls,
+        models=() if trace is None else trace.models,
+        steps=tuple([span for span in spans if span.kind is not SpanKind.TOOL]),
+        acts=bool(case.tools_used or case.agents_called) or any(span.kind in _ACTING for span in spans),
+    )
+
+
+def _step(call: ToolCall, span_id: str | None) -> CallStep:
+    arguments = decoded(call.arguments)
+    key = arguments if isinstance(arguments, str) else canonical(arguments)
+    return CallStep(call=call, span_id=span_id, failure=failure_of(call), key=(call.name, key[:_LONGEST_KEY].strip()))
+
+
+def signs(found: Sequence[tuple[str | None, str]]) -> Mapping[str, object]:
+    """The details of a metric: what was found, and at which span. Names and kinds of errors, never contents.
+
+    Args:
+        found: The id of a span, None where no span shows it, and what is wrong there.
+
+    Returns:
+        ``count`` (how many) and ``signs`` (the first of them, each ``{"span_id": …, "sign": …}``).
+    """
+    shown = [{"span_id": span_id, "sign": label(sign, 200)} for span_id, sign in found[:MOST_SIGNS]]
+    return {"count": len(found), "signs": shown} if shown else {}

@@ -1,0 +1,68 @@
+"""Instrumentation health: what the telemetry of a run lacks. It says nothing of the application's quality."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scoring.case.case import Case
+from scoring.metrics.metric import Metric
+from scoring.result.bands import at_least
+from scoring.result.result import NotApplicable, Result, Scored
+from scoring.trace.trace import Trace
+
+from .run_ending import NO_RUN, SOURCE, run_steps_known
+from .run_steps import run_steps, signs
+
+_SKEW_NS: Final = 1_000_000_000
+"""How much earlier than its parent a span may begin before the clocks of two hosts are taken to differ: 1 s."""
+CHECKS: Final = ("attributes", "parents", "contents", "tokens", "clocks")
+
+
+def _telemetry(case: Case) -> Result:
+    if case.trace is None:
+        return NotApplicable("the case is not a trace")
+    if not run_steps_known(case):
+        return NO_RUN
+    trace, models = case.trace, case.once(run_steps).models
+    found: list[tuple[str | None, str]] = []
+    dropped = [span for span in trace.spans if span.dropped_attributes]
+    if dropped:
+        total = sum(span.dropped_attributes for span in dropped)
+        found.append(
+            (dropped[0].span_id, f"attributes: the SDK left out {total} (raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT)")
+        )
+    if trace.missing_parents:
+        found.append((None, f"parents: {len(trace.missing_parents)} named parents never came"))
+    if not case.content_captured:
+        switch = f" (set {case.capture_switch})" if case.capture_switch else ""
+        found.append((case.root_span_id, f"contents: not captured{switch}"))
+    if models and all(span.usage is None for span in models) and case.input_tokens is None:
+        found.append((models[0].span_id, "tokens: no model call reports its usage"))
+    if (skewed := _skewed(trace)) is not None:
+        found.append((skewed, "clocks: a step begins before the step that started it"))
+    return Scored(
+        value=1.0 - len(found) / len(CHECKS),
+        reason="; ".join(sign for _, sign in found),
+        details=signs(found),
+    )
+
+
+def _skewed(trace: Trace) -> str | None:
+    """The first span that begins too long before its parent; None where none does."""
+    for span in trace.spans:
+        parent = trace.parent(span)
+        if parent is not None and span.start_ns + _SKEW_NS < parent.start_ns:
+            return span.span_id
+    return None
+
+
+telemetry = Metric(
+    id="telemetry",
+    title="Telemetry",
+    meaning="How whole the telemetry of the run is. It is about the instrumentation, not about the application.",
+    formula="1 − faults / 5: dropped attributes, missing parents, no contents, no token counts, clocks that differ",
+    source=SOURCE,
+    measure=_telemetry,
+    bands=at_least(good=1.0, acceptable=0.8),
+    undefined="not applicable where no model, agent or tool took part",
+)

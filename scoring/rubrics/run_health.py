@@ -1,0 +1,58 @@
+"""run_health: what can be said of any run without a reference, a judge or a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from scoring.case.case import Case
+from scoring.metrics.run_contract import calls_valid, tools_tried
+from scoring.metrics.run_ending import SOURCE, answer_intact, answered, completed, not_refused
+from scoring.metrics.run_repetition import no_repetition
+from scoring.metrics.run_results import results_used
+from scoring.metrics.run_telemetry import telemetry
+from scoring.metrics.run_tools import error_variety, step_success, tool_success
+from scoring.result.bands import Blocker, Effect
+from scoring.result.result import Result, Scored
+from scoring.verdict.rubric import Criterion, Rubric
+
+_MOST = 50
+_FAILS = Blocker(effect=Effect.DISQUALIFIED, below=1.0)
+
+
+def _detail(_case: Case, _composite: float | None, results: Mapping[str, Result]) -> dict[str, object]:
+    """``signs``: every sign of trouble with its span and its metric, in the order of the metrics."""
+    found = list(_signs(results))
+    return {"signs": found[:_MOST]} if found else {}
+
+
+def _signs(results: Mapping[str, Result]) -> Iterator[dict[str, object]]:
+    for metric, result in results.items():
+        held = result.details.get("signs") if isinstance(result, Scored) else None
+        if metric != telemetry.id and isinstance(held, list):
+            yield from ({"metric": metric, **sign} for sign in held)
+
+
+RUBRIC = Rubric(
+    id="run_health",
+    title="Run Health",
+    source=SOURCE,
+    formula="0.15 × completed + 0.15 × answered + 0.10 × answer_intact + 0.20 × tool_success + 0.10 × step_success "
+    "+ 0.10 × error_variety + 0.10 × no_repetition + 0.05 × calls_valid + 0.05 × tools_tried",
+    criteria=(
+        Criterion(metric=completed, weight=0.15, blocker=_FAILS),
+        Criterion(metric=answered, weight=0.15, blocker=_FAILS),
+        Criterion(metric=answer_intact, weight=0.10, blocker=_FAILS),
+        Criterion(metric=tool_success, weight=0.20),
+        Criterion(metric=step_success, weight=0.10),
+        Criterion(metric=error_variety, weight=0.10),
+        Criterion(metric=no_repetition, weight=0.10),
+        Criterion(metric=calls_valid, weight=0.05),
+        Criterion(metric=tools_tried, weight=0.05),
+        Criterion(metric=results_used),
+        Criterion(metric=not_refused),
+        Criterion(metric=telemetry),
+    ),
+    pass_mark=0.85,
+    min_coverage=0.5,
+    detail=_detail,
+)
