@@ -13,6 +13,7 @@ _REASONS = {
     "scored": "it was scored",
     "sampled_out": "it was not drawn for judging",
     "no_rubric": "no route selects it, so no rubric judged it",
+    "not_a_run": "no model, agent or tool took part in it, so there is nothing to judge",
     "excluded": "it is traffic of an evaluator, which is never judged",
     "incomplete": "it was cut short, and what the rubrics ask cannot be told from what arrived",
     "unavailable": "rubrics ran, but what they need is missing",

@@ -264,6 +264,10 @@ class Config(Section):
     routes: Annotated[tuple[RouteSection, ...], GIVEN_AS_LIST] = Field(
         default=(), description="which rubrics judge which traces; without any: `metadata.task` names the rubric"
     )
+    default_rubrics: Annotated[tuple[RubricName, ...], GIVEN_AS_LIST] = Field(
+        default=("run_health",),
+        description="rubrics for traces that no route matches and no task names; an empty list leaves them unjudged",
+    )
     sessions: SessionsSection | None = Field(default=None, description="judge conversations of several traces as one")
     scenarios: Mapping[str, JsonMap] = Field(
         default_factory=dict,
@@ -299,7 +303,7 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> Config:
-        of_traces = {name for route in self.routes for name in route.rubrics}
+        of_traces = {name for route in self.routes for name in route.rubrics} | {*self.default_rubrics}
         both = sorted(of_traces & self.session_rubrics)
         if both:
             raise ValueError(f"sessions.routes: {both[0]} judges traces already (routes); use it for one of the two")

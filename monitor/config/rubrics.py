@@ -121,7 +121,7 @@ def reached(config: Config) -> dict[str, Rubric]:
     """Those that a route can reach, of traces or of sessions, by name."""
     rubrics = configured(config)
     routed = {name for route in config.routes for name in route.rubrics} or set(rubrics)
-    return {name: rubrics[name] for name in sorted(routed | config.session_rubrics)}
+    return {name: rubrics[name] for name in sorted(routed | {*config.default_rubrics} | config.session_rubrics)}
 
 
 def _as_selected(rubric: Rubric, change: RubricSection) -> Rubric:

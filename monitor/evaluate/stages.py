@@ -16,7 +16,7 @@ from monitor.evaluate.references.lookup import References
 from monitor.ingest.assembler import Closing
 from monitor.ingest.outcomes import Reason
 from monitor.ingest.sampler import Decision
-from monitor.route.router import Excluded, Router
+from monitor.route.router import Excluded, NotARun, Router
 from monitor.sessions.turns import SessionTurns
 from scoring.case.case import Case
 from scoring.case.extract import extract
@@ -214,6 +214,9 @@ class EvaluationStages:
         if isinstance(route, Excluded):
             job.details["excluded"] = route.reason
             job.reason = Reason.EXCLUDED
+            return
+        if isinstance(route, NotARun):
+            trial.reason = Reason.NOT_A_RUN
             return
         if route is None:
             job.reason = Reason.NO_RUBRIC

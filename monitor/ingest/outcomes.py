@@ -27,6 +27,8 @@ class Reason(StrEnum):
     """Not drawn, in the first pass or in the second."""
     NO_RUBRIC = "no_rubric"
     """No route selects it."""
+    NOT_A_RUN = "not_a_run"
+    """No route selects it, and no span of it is a model's, an agent's or a tool's: a health check, plain HTTP."""
     EXCLUDED = "excluded"
     """It is evaluation traffic itself: a judge's, or one of Langfuse's own environments."""
     INCOMPLETE = "incomplete"

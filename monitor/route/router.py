@@ -10,6 +10,7 @@ from monitor.config import RouteSection
 from monitor.config.evaluators import Priority
 from monitor.config.match import task_of
 from scoring.case.case import Case
+from scoring.metrics.run_steps import run_steps
 from scoring.scenario.scenario import Scenario, parse_scenario
 from scoring.trace.loop_guard import evaluator_traffic
 from scoring.trace.record import record
@@ -23,7 +24,7 @@ TASK_RUBRICS: Mapping[str, str] = {
 }
 """Without configured routes the task names the rubric."""
 
-__all__ = ["Excluded", "Route", "Router"]
+__all__ = ["Excluded", "NotARun", "Route", "Router"]
 
 
 @record(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,11 @@ class Excluded:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class NotARun:
+    """A case in which no model, agent or tool took part: a health check, plain HTTP. Nothing here can judge it."""
+
+
 class Router:
     """Chooses by the configured routes; without any, by the case's task.
 
@@ -61,26 +67,41 @@ class Router:
         scenarios: Mapping[str, dict[str, Json]],
         *,
         elsewhere: frozenset[str] = frozenset(),
+        default: tuple[str, ...] = (),
     ) -> None:
-        """``elsewhere`` are rubrics that no task chooses here, for they judge something else than these cases."""
+        """Take the routes.
+
+        Args:
+            routes: The configured routes, the first that matches wins.
+            scenarios: The configured scenarios by name.
+            elsewhere: Rubrics that no task chooses here, for they judge something else than these cases.
+            default: Rubrics of the traces that no route matches and no task names. They are for runs: a trace without
+                a span of a model, an agent or a tool is not one.
+        """
         self._routes = tuple(routes)
+        self._default = default
         self._elsewhere = elsewhere
         self._scenarios = {name: parse_scenario(name, data) for name, data in scenarios.items()}
 
-    def route(self, case: Case) -> Route | Excluded | None:
+    def route(self, case: Case) -> Route | Excluded | NotARun | None:
         """The route of a case; ``None`` when no rubric is meant for it."""
         evaluator = evaluator_traffic(case.service, case.environment, tags=case.tags)
         if evaluator is not None:
             return Excluded(evaluator)
         if not self._routes:
-            return self._by_task(case)
+            return self._by_task(case) or self._by_default(case)
         for index, route in enumerate(self._routes):
             if route.match.matches(case):
                 name = route.name or f"routes[{index}]"
                 if not route.rubrics:
                     return Excluded(f"{name} excludes it")
                 return self.to(route.rubrics, name, case, route.scenario, route.priority)
-        return None
+        return self._by_default(case)
+
+    def _by_default(self, case: Case) -> Route | NotARun | None:
+        if not self._default:
+            return None
+        return self.to(self._default, "default", case) if case.once(run_steps).acts else NotARun()
 
     def scenario(self, case: Case, default: str | None = None) -> Scenario | dict[str, Json] | None:
         """The case's own scenario, inline or by name, else the one named ``default``; ``None`` when unknown."""

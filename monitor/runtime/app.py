@@ -54,7 +54,7 @@ from monitor.ingest.server import AddressError, HttpServer, address, bind
 from monitor.ingest.tls import CertificateError
 from monitor.revise.build import belated
 from monitor.revise.schedule import EVERY_S as ROUND_S
-from monitor.route.router import Router
+from monitor.route.build import router_of
 from monitor.runtime.tuning.yield_to_requests import YieldToRequests
 from monitor.sessions.windows import SessionWindows
 from scoring.alerts.event import AlertEvent
@@ -118,7 +118,7 @@ class Monitor:
         stages = EvaluationStages(
             archive=self.store,
             sampler=self.sampler,
-            router=Router(config.routes, config.scenarios, elsewhere=config.session_rubrics),
+            router=router_of(config),
             evaluator=Evaluator(configured(config), self.backends.at_once, self.backends.others),
             reference_keys=config.reference_keys,
             conversations=conversations(config),

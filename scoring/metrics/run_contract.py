@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import jsonschema_rs
 
@@ -21,7 +22,7 @@ from scoring.trace.span import Json, Span, SpanKind
 from scoring.trace.tool_answers import canonical
 from scoring.trace.trace import Trace
 
-from .run_ending import SOURCE
+from .run_ending import SOURCE, no_run
 from .run_steps import CallStep, run_steps, signs
 
 _MOST_TEXTS: Final = 32
@@ -35,10 +36,10 @@ _PLAIN_NAME: Final = re.compile(r"\W+")
 
 @record(frozen=True, slots=True, kw_only=True)
 class OfferedTool:
-    """A tool that a model was offered. ``check`` is None where its parameters are not declared, or not readable."""
+    """A tool that a model was offered. ``schema`` declares its parameters, as JSON text; None where nothing does."""
 
     name: str
-    check: jsonschema_rs.Validator | None
+    schema: str | None
 
 
 def offered_tools(case: Case) -> Mapping[str, OfferedTool]:
@@ -89,20 +90,27 @@ def _tools_in(value: Json) -> Iterator[OfferedTool]:
             yield from _tools_in(function)
         elif isinstance(name := value.get("name"), str) and name:
             declared = next((value[key] for key in _PARAMETERS if value.get(key) is not None), None)
-            yield OfferedTool(name=name, check=_validator(decoded(declared)))
+            yield OfferedTool(name=name, schema=_schema(decoded(declared)))
 
 
 _PARAMETERS: Final = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "args_schema")
 
 
-def _validator(schema: Json) -> jsonschema_rs.Validator | None:
-    """None for what is no schema. Patterns run in linear time, and nothing is fetched."""
-    if not isinstance(schema, dict):
+def _schema(declared: Json) -> str | None:
+    """The schema of parameters, out of what some clients wrap it in."""
+    if not isinstance(declared, dict):
         return None
-    inner = schema.get("parameters") or schema.get("jsonSchema") or schema.get("json")
-    held: Any = inner if isinstance(inner, dict) and "properties" not in schema else schema
+    inner = declared.get("parameters") or declared.get("jsonSchema") or declared.get("json")
+    return canonical(inner if isinstance(inner, dict) and "properties" not in declared else declared)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _validator(schema: str) -> jsonschema_rs.Validator | None:
+    """None for what is no schema. Patterns run in linear time, and nothing is fetched."""
     try:
-        return jsonschema_rs.validator_for(held, retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions())
+        return jsonschema_rs.validator_for(
+            json.loads(schema), retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions()
+        )
     except (ValueError, TypeError, jsonschema_rs.ReferencingError):
         return None
 
@@ -138,11 +146,12 @@ def _fault(step: CallStep, offered: Mapping[str, OfferedTool]) -> str | None:
         # Frameworks run steps of their own as tools; a name that no model asked for is no model's invention.
         return f"{name}: no such tool was offered" if step.failure is not None else None
     arguments = decoded(step.call.arguments)
-    if arguments is None or tool.check is None:
+    check = None if tool.schema is None else _validator(tool.schema)
+    if arguments is None or check is None:
         return None
     if isinstance(arguments, str):
         return f"{name}: the arguments are not JSON" if step.call.arguments else None
-    error = next(iter(tool.check.iter_errors(arguments)), None)
+    error = next(iter(check.iter_errors(arguments)), None)
     return None if error is None else f"{name}: {_words(error)}"
 
 
@@ -154,6 +163,8 @@ def _words(error: jsonschema_rs.ValidationError) -> str:
 
 
 def _tools_tried(case: Case) -> Result:
+    if (gap := no_run(case)) is not None:
+        return gap
     if case.trace is None:
         return NotApplicable("the case is not a trace")
     offered = [run for run in _runs(case.trace) if run.offered]

@@ -18,6 +18,7 @@ from .run_steps import run_steps, signs
 from .tool_failure import text_failure
 
 SOURCE: Final = "sidejudge: run health"
+UNKNOWN_RUN: Final = Unavailable("the case is not a trace, and states neither tools_used nor agents_called")
 NO_RUN: Final = NotApplicable("the trace has no model, agent or tool span")
 _OK: Final = Scored(value=1.0)
 _CUT_OFF: Final = {
@@ -45,11 +46,11 @@ def top(trace: Trace) -> Span | None:
 
 
 def _completed(case: Case) -> Result:
-    if not run_steps_known(case):
-        return NO_RUN
+    if (gap := no_run(case)) is not None:
+        return gap
     trace = case.trace
     if trace is None:
-        return Scored(value=0.0, reason="a step ended in an error") if case.error and case.timed_out else _OK
+        return Scored(value=0.0, reason="the run timed out") if case.timed_out else _OK
     found: list[tuple[str | None, str]] = [
         (span.span_id, f"{_named(span)} ended in an error") for span in _ends(trace) if span.error is not None
     ]
@@ -67,8 +68,8 @@ def _ends(trace: Trace) -> Sequence[Span]:
 
 
 def _answered(case: Case) -> Result:
-    if not run_steps_known(case):
-        return NO_RUN
+    if (gap := no_run(case)) is not None:
+        return gap
     if _has_text(case.model_output):
         return _OK
     if not case.content_captured:
@@ -91,8 +92,8 @@ def _may_answer(trace: Trace) -> bool:
 
 
 def _answer_intact(case: Case) -> Result:
-    if not run_steps_known(case):
-        return NO_RUN
+    if (gap := no_run(case)) is not None:
+        return gap
     last = last_model_call(case)
     if last is not None and (cut := _CUT_OFF.get(last.finish_reason or "")) is not None:
         return Scored(value=0.0, reason=cut, details=signs([(last.span_id, cut)]))
@@ -107,6 +108,8 @@ def _answer_intact(case: Case) -> Result:
 
 
 def _not_refused(case: Case) -> Result:
+    if (gap := no_run(case)) is not None:
+        return gap
     if not isinstance(case.model_output, str) or not case.model_output.strip():
         return NotApplicable("there is no answer in words")
     answer = case.model_output.strip()
@@ -122,9 +125,11 @@ def last_model_call(case: Case) -> Span | None:
     return max(models, key=lambda span: span.end_ns) if models else None
 
 
-def run_steps_known(case: Case) -> bool:
-    """Whether the case is a run at all: a model, an agent or a tool took part in it, or it came from a file."""
-    return case.trace is None or case.once(run_steps).acts
+def no_run(case: Case) -> NotApplicable | Unavailable | None:
+    """Why there is no run to look at; None where there is one."""
+    if case.trace is None:
+        return UNKNOWN_RUN if case.tools_used is None and case.agents_called is None else None
+    return None if case.once(run_steps).acts else NO_RUN
 
 
 def _has_text(value: Json) -> bool:

@@ -10,7 +10,7 @@ from scoring.result.bands import at_least
 from scoring.result.result import NotApplicable, Result, Scored
 from scoring.trace.trace import Trace
 
-from .run_ending import NO_RUN, SOURCE, run_steps_known
+from .run_ending import SOURCE, no_run
 from .run_steps import run_steps, signs
 
 _SKEW_NS: Final = 1_000_000_000
@@ -19,10 +19,10 @@ CHECKS: Final = ("attributes", "parents", "contents", "tokens", "clocks")
 
 
 def _telemetry(case: Case) -> Result:
+    if (gap := no_run(case)) is not None:
+        return gap
     if case.trace is None:
         return NotApplicable("the case is not a trace")
-    if not run_steps_known(case):
-        return NO_RUN
     trace, models = case.trace, case.once(run_steps).models
     found: list[tuple[str | None, str]] = []
     dropped = [span for span in trace.spans if span.dropped_attributes]

@@ -14,7 +14,7 @@ from scoring.result.result import NotApplicable, Result, Scored, Unavailable
 from scoring.trace.span import Span, SpanKind
 from scoring.trace.trace import Trace
 
-from .run_ending import NO_RUN, SOURCE, run_steps_known, top
+from .run_ending import SOURCE, no_run, top
 from .run_steps import CallStep, RunSteps, run_steps, signs
 
 _NO_CALLS: Final = NotApplicable("no tool was called")
@@ -48,10 +48,10 @@ def _tool_success(case: Case) -> Result:
 
 
 def _step_success(case: Case) -> Result:
+    if (gap := no_run(case)) is not None:
+        return gap
     if case.trace is None:
         return NotApplicable("the case is not a trace")
-    if not run_steps_known(case):
-        return NO_RUN
     steps = case.once(run_steps).steps
     ends = {span.span_id for span in (case.trace.root, top(case.trace)) if span is not None}
     counted = [span for span in steps if span.span_id not in ends and span.kind is not SpanKind.OTHER]
@@ -85,10 +85,8 @@ def cause(error: str) -> str:
 
 
 def _error_variety(case: Case) -> Result:
-    if case.trace is None and case.tools_used is None:
-        return _UNKNOWN
-    if not run_steps_known(case):
-        return NO_RUN
+    if (gap := no_run(case)) is not None:
+        return gap
     steps = case.once(run_steps)
     errors = _errors(steps)
     if not errors:

@@ -53,6 +53,6 @@ RUBRIC = Rubric(
         Criterion(metric=telemetry),
     ),
     pass_mark=0.85,
-    min_coverage=0.5,
+    min_coverage=0.6,
     detail=_detail,
 )

@@ -9,10 +9,12 @@ import orjson
 import pytest
 
 from scoring.case.case import Case, Utterance
+from scoring.case.extract import extract
 from scoring.questions.question import Answer, NoAnswer, PendingMetrics
 from scoring.result.result import Failed, Method, NotApplicable, Scored, Unavailable
 from scoring.rubrics import RUBRICS, score
-from scoring.trace.span import ToolCall
+from scoring.trace.span import Message, Span, SpanKind, ToolCall
+from scoring.trace.trace import Trace
 
 CRITERIA = [
     pytest.param(rubric, criterion, id=f"{rubric.id}-{criterion.metric.id}")
@@ -64,6 +66,48 @@ FULL = {
     },
     "latency_e2e_ms": 10.0, "latency_model_ms": 9.0, "input_tokens": 1, "output_tokens": 2,
 }  # fmt: skip
+_AT = {"trace_id": "1" * 32, "dialect": "test", "start_ns": 0}
+RUN = extract(
+    Trace.of(
+        "1" * 32,
+        [
+            Span(
+                span_id="a",
+                parent_id=None,
+                name="desk",
+                kind=SpanKind.AGENT,
+                agent="desk",
+                end_ns=9,
+                output="4711",
+                **_AT,
+            ),
+            Span(
+                span_id="b",
+                parent_id="a",
+                name="chat",
+                kind=SpanKind.LLM,
+                end_ns=2,
+                **_AT,
+                tool_definitions=('{"name": "t", "parameters": {"type": "object", "required": ["a"]}}',),
+                output_messages=(Message(role="assistant", tool_calls=(ToolCall(name="t", arguments={"a": 1}),)),),
+            ),
+            *(
+                Span(
+                    span_id=name,
+                    parent_id="a",
+                    name="t",
+                    kind=SpanKind.TOOL,
+                    end_ns=4,
+                    **_AT,
+                    tool=ToolCall(name="t", arguments={"a": number}, result="refund of 4711"),
+                )
+                for number, name in enumerate("cd")
+            ),
+        ],
+        "batch",
+    )
+)
+"""A run of two calls, with the tools that its model was offered."""
 SURE = {**TEXT, "emotion": {"neutral": 1}}
 HONEST = [
     Case(case_id="qa", model_output={"questions": [QUESTION]}, expected_outcome={"questions": [QUESTION]}, **FULL),
@@ -72,6 +116,7 @@ HONEST = [
     Case(case_id="text", model_output=TEXT, expected_outcome=TEXT, **FULL),
     Case(case_id="text in other words", model_output=OTHER_TEXT, expected_outcome=TEXT, **FULL),
     Case(case_id="run twice", model_output=OTHER_TEXT, expected_outcome=TEXT, repeats=(TEXT, None, SURE), **FULL),
+    RUN,
     Case(
         case_id="asked",
         model_output="It was refunded",

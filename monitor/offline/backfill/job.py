@@ -26,7 +26,7 @@ from monitor.evaluate.references.lookup import References
 from monitor.ingest.assembler import Assembler
 from monitor.ingest.langfuse.listed_trace import ListedTrace
 from monitor.ingest.sampler import Sampler
-from monitor.route.router import Router
+from monitor.route.build import router_of
 from monitor.runtime.builders import conversations
 from monitor.sessions.windows import Identity, draw
 from scoring.case.case import Case
@@ -133,7 +133,7 @@ class Begun:
         cases = [case async for case, spans in self._cases(looked_at)
                  if self.job.wanted.matches(case) and _is_drawn(sampler, case, spans)]  # fmt: skip
         traces = round(len(drawn) * len(cases) / len(looked_at)) if looked_at else 0
-        router = Router(config.routes, config.scenarios, elsewhere=config.session_rubrics)
+        router = router_of(config)
         told = await estimate_work(config, cases, traces, router=router, rubrics=configured(config), who=self.who)
         return told.and_sessions(await self._sessions()) if self.job.judges_sessions else told
 

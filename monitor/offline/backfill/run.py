@@ -36,7 +36,7 @@ from monitor.evaluate.stages import EvaluationStages
 from monitor.ingest.assembler import Closing
 from monitor.ingest.langfuse.listed_trace import ListedTrace
 from monitor.ingest.sampler import Sampler
-from monitor.route.router import Router
+from monitor.route.build import router_of
 from monitor.runtime.builders import conversations, judge_queue, session_limits
 from monitor.sessions.turns import SessionTurn
 from monitor.sessions.windows import SessionLimits
@@ -141,7 +141,7 @@ class Backfill:
         stages = EvaluationStages(
             archive=self,
             sampler=sampler,
-            router=Router(config.routes, config.scenarios, elsewhere=config.session_rubrics),
+            router=router_of(config),
             evaluator=Evaluator(rubrics, who.at_once, who.others),
             reference_keys=config.reference_keys,
             conversations=conversations(config) if self._sessions else None,

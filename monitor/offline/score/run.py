@@ -168,10 +168,11 @@ class Batch:
         if isinstance(route, Excluded):
             self.tally.excluded += 1
             return None
-        if route is None:
+        if not isinstance(route, Route):
             self.tally.unrouted += 1
             if self.by_task:
                 self.complain(f"line {number}: task: {_no_rubric(task_of(case))}")
+            return None
         return route
 
     def _judge(self, task: _Task) -> tuple[Verdict, ...]:
