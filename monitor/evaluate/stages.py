@@ -216,7 +216,7 @@ class EvaluationStages:
             job.reason = Reason.EXCLUDED
             return
         if isinstance(route, NotARun):
-            trial.reason = Reason.NOT_A_RUN
+            job.reason = Reason.NOT_A_RUN
             return
         if route is None:
             job.reason = Reason.NO_RUBRIC

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from monitor.config import MatchSection, RouteSection
-from monitor.route.router import Excluded, Route, Router
+from monitor.route.router import Excluded, NotARun, Route, Router
 from scoring.case.case import Case
 from scoring.scenario.scenario import parse_scenario
 
@@ -145,3 +145,24 @@ def test_a_scenario_that_is_named_but_not_known_is_checked_too_so_that_the_verdi
 def test_what_evaluators_emit_is_never_judged(changes: dict[str, Any]) -> None:
     for routes in (router({"rubrics": ["qa"]}), Router([], {})):
         assert isinstance(routes.route(replace(CASE, **changes)), Excluded)
+
+
+def test_a_run_that_no_route_matches_goes_to_the_default_rubrics():
+    run = replace(CASE, metadata={}, agents_called=("desk",), tools_used=())
+    default = Router(
+        [RouteSection.model_validate({"match": {"name": "x"}, "rubrics": ["qa"]})], {}, default=("run_health",)
+    )
+    assert default.route(run) == Route(rubrics=("run_health",), scenario=None, name="default")
+    assert Router([], {}, default=("run_health",)).route(run) == default.route(run)
+    assert Router([], {}, default=()).route(run) is None
+
+
+def test_what_no_model_agent_or_tool_took_part_in_is_no_run():
+    default = Router([], {}, default=("run_health",))
+    assert default.route(replace(CASE, metadata={})) == NotARun()
+    assert isinstance(default.route(replace(CASE, metadata={"task": "qa"})), Route), "a task that is named goes first"
+
+
+def test_a_route_that_excludes_is_no_reason_for_the_default():
+    excluding = Router([RouteSection.model_validate({"rubrics": []})], {}, default=("run_health",))
+    assert isinstance(excluding.route(replace(CASE, agents_called=("desk",))), Excluded)

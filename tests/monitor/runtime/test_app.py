@@ -167,7 +167,7 @@ async def test_a_restart_finds_its_windows_and_what_was_open(started):
     assert total(found, "sidejudge_verdicts_total") == 0, "what the first counted is not counted again"
     await second.post(request([root(1, tail=trace(1)[7:], service="shop")]))
     ledger = await second.settled(1)
-    assert ledger["ended"]["no_rubric"] == 1
+    assert ledger["ended"]["not_a_run"] == 1
     assert (await second.get(f"/v1/traces/{trace(1).hex()}"))["spans"] == 2
 
 
