@@ -17,6 +17,7 @@ from scoring.questions.benchmarks import (
     SoundReasoning,
     StatedClaims,
 )
+from scoring.questions.declared import AskDeclared
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.quality import GradeQuality
 from scoring.questions.question import BorneOut, CitesTranscript, GradeAnswer, Question
@@ -27,6 +28,7 @@ from scoring.trace.span import Json
 
 from . import readers
 from .answers import Reader, level
+from .declared import form_of_declared
 from .form import BOOL, STRING, TOKENS, Form, five_fields, list_of, object_of, one_of, share, yes_or_no
 from .prompt import ANSWERS, DATA, SEED_000, SEED_002
 
@@ -190,6 +192,8 @@ def form_of(question: Question) -> Form | None:
     match question:
         case GradeAnswer():
             return TEMPLATE
+        case AskDeclared():
+            return form_of_declared(question)
         case GradeAgent(metric=name) | GradeDimension(dimension=name):
             return BY_METRIC[type(question)].get(name)
         case _:

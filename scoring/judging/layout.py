@@ -16,8 +16,8 @@ from scoring.trace.span import Json
 from .fence import fence
 from .form import STRING, Form, list_of, object_of, one_of
 from .forms import BY_METRIC, FORMS, form_of
-from .parts import PARTS
-from .prompt import ANSWERS, DATA, FIVE_FIELDS, SEED_000, prompt
+from .parts import PARTS, is_metadata
+from .prompt import ANSWERS, DATA, FIVE_FIELDS, SEED_000, is_inline, prompt
 
 _FORMS = (*FORMS.values(), *(form for forms in BY_METRIC.values() for form in forms.values()))
 _FILES = tuple(
@@ -49,13 +49,13 @@ def ids(questions: Sequence[Question], shown: Sequence[str]) -> tuple[str, ...]:
 def files(forms: Iterable[Form]) -> tuple[str, ...]:
     """The prompt files that these questions need, in order."""
     wanted = {name for form in forms for name in form.files}
-    return tuple(name for name in _FILES if name in wanted)
+    return (*(name for name in _FILES if name in wanted), *sorted(filter(is_inline, wanted)))
 
 
 def parts(forms: Iterable[Form]) -> tuple[str, ...]:
     """The parts of the case that these questions show, in order."""
     wanted = {name for form in forms for name in form.parts}
-    return tuple(name for name in PARTS if name in wanted)
+    return (*(name for name in PARTS if name in wanted), *sorted(filter(is_metadata, wanted)))
 
 
 def system(names: Sequence[str]) -> str:

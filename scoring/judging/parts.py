@@ -15,10 +15,19 @@ from scoring.lexical.text import normalise
 from scoring.result.result import Unavailable
 from scoring.trace.span import Json
 
+METADATA = "metadata."
+
 
 def part(case: Case, name: str) -> str | None:
     """A part by its name; None when the case does not have it, or it is not known."""
+    if is_metadata(name):
+        return _stated(case.metadata.get(name.removeprefix(METADATA)))
     return PARTS[name](case)
+
+
+def is_metadata(name: str) -> bool:
+    """Whether a part is one value of the metadata (``metadata.plan``)."""
+    return name.startswith(METADATA)
 
 
 def lines(items: Iterable[object]) -> str:

@@ -1,0 +1,330 @@
+"""Judge questions of a declaration: text with a closed set of variables, an answer of a type, and its value."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from scoring.case.case import Case
+from scoring.judging.parts import METADATA, part
+from scoring.questions.declared import AnswerKind, AskDeclared
+from scoring.questions.question import Answer, Begun, Steps
+from scoring.result.result import Failed, NotApplicable, Scored, Unavailable
+from scoring.trace.span import Json
+
+from .errors import DeclarationError, fault
+from .reading import MAX_TEXT, Reading, is_number, is_text, listed
+
+VARIABLES: Final[Mapping[str, str]] = {
+    "input": "input", "output": "model_output", "expected": "expected_outcome", "context": "context",
+    "transcript": "conversation", "tools": "tools", "system_prompt": "system_prompt",
+}  # fmt: skip
+"""What a question may name, and the part of the case that it stands for; ``metadata.KEY`` besides."""
+_VARIABLE: Final = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_METADATA: Final = re.compile(r"metadata\.[\w.-]{1,100}")
+_KINDS: Final = ("boolean", "scale", "one_of", "number", "findings")
+_MOST_LEVELS: Final = 101
+_MOST_FINDINGS: Final = 20
+_SHOWN: Final = 200
+_BITS: Final = 2.0**-64
+
+
+@dataclass(frozen=True, slots=True)
+class PromptText:
+    """A question's text from elsewhere, and the version that it was read in (``support v3``)."""
+
+    text: str
+    version: str
+
+
+class Prompts(Protocol):
+    """Where questions lie that are not in the declaration itself."""
+
+    def __call__(self, name: str, *, label: str | None, version: int | None) -> PromptText | str:
+        """The text, or why there is none."""
+        ...
+
+
+def no_prompts(name: str, *, label: str | None, version: int | None) -> str:
+    """Nobody who could be asked for texts."""
+    del label, version
+    return f"the prompt {name} has not been read from Langfuse"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A declared question: what is asked, and what value an answer has."""
+
+    question: AskDeclared
+    passes: tuple[str | bool, ...] = ()
+    values: Mapping[str, float] | None = None
+    rate: float = 1.0
+    version: str = ""
+    missing: str | None = None
+
+    @property
+    def binary(self) -> bool:
+        """Whether its value is 1 or 0."""
+        return self.question.kind == "boolean" or (self.question.kind == "one_of" and self.values is None)
+
+    @property
+    def bounds(self) -> tuple[float, float | None]:
+        """Within which its value lies."""
+        choices = self.question.choices
+        match self.question.kind:
+            case "scale":
+                return float(choices[0]), float(choices[1])
+            case "number":
+                return (float(choices[0]), float(choices[1])) if choices else (0.0, None)
+            case "findings":
+                return 0.0, float(choices[0])
+            case _:
+                return 0.0, 1.0
+
+    def measure(self, case: Case) -> Begun:
+        """Ask, unless a part that the question names is not known, or the case is not drawn for it."""
+        if self.missing is not None:
+            return Unavailable(self.missing)
+        for name in self.question.parts:
+            if part(case, name) is None:
+                return Unavailable(f"{name} is not known")
+        if self.rate < 1.0 and not self.drawn(case):
+            return NotApplicable(f"not drawn: the question is asked of a share of {self.rate:g}")
+        return self._ask()
+
+    def drawn(self, case: Case) -> bool:
+        """Whether a case is among the share that is asked: by its id, always alike, independent of the sampler."""
+        seed = f"{self.question.metric}\x00{case.trace_id or case.case_id}"
+        return int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8]) * _BITS < self.rate
+
+    def _ask(self) -> Steps:
+        (reply,) = yield (self.question,)
+        if not isinstance(reply, Answer):
+            return Failed(reply.reason) if reply.failed else Unavailable(reply.reason)
+        details: dict[str, object] = {"prompt": self.version} if self.version else {}
+        if self.rate < 1.0:
+            details["asked_of_a_share"] = self.rate
+        value = self._value(reply.value, details)
+        judgements = (reply.judgement,) if reply.judgement is not None else ()
+        return Scored(value=value, method=reply.method, reason=reply.reason, details=details, judgements=judgements)
+
+    def _value(self, answer: object, details: dict[str, object]) -> float:
+        """The value of an answer of the declared type; ``ValueError`` for any other."""
+        kind = self.question.kind
+        if kind == "boolean" and isinstance(answer, bool):
+            return float(answer in (self.passes or (True,)))
+        if kind == "one_of" and isinstance(answer, str):
+            details["category"] = answer
+            return self.values[answer] if self.values is not None else float(answer in self.passes)
+        if kind == "findings" and isinstance(answer, tuple | list):
+            details["findings"] = [str(each)[:_SHOWN] for each in answer]
+            return float(len(answer))
+        if kind in ("scale", "number") and is_number(answer):
+            return float(answer)  # type: ignore[arg-type]  # a number, by the condition
+        raise ValueError(f"an answer that is no {kind}")
+
+
+def read_ask(reading: Reading, metric: str, prompts: Prompts) -> Asked | None:
+    """The question that a metric declares; None when its faults are noted in ``reading``."""
+    asked = reading.given.get("ask")
+    before = len(reading.faults)
+    text, version, missing = "", "", None
+    if isinstance(asked, dict):
+        inner = Reading(asked, ("text", "langfuse_prompt", "label", "version"))
+        if inner.has("langfuse_prompt"):
+            text, version, missing = _from_langfuse(inner, prompts)
+        else:
+            text = inner.text("text")
+            if not text and not inner.faults:
+                inner.complain("must have text or langfuse_prompt")
+        reading.take(DeclarationError(inner.faults), "ask")
+    elif is_text(asked):
+        text = str(asked)
+    else:
+        reading.complain(
+            f"must be a question of 1 to {MAX_TEXT} characters, or a map with text or langfuse_prompt", "ask"
+        )
+    parts = () if missing else _parts(text, reading)
+    kind, choices, values = _answer(reading)
+    passes = _passes(reading, kind, choices)
+    rate = reading.number("rate", 0.0, 1.0)
+    if rate == 0.0:
+        reading.complain("must be in (0, 1]", "rate")
+    steps, examples = reading.texts("steps", 30), _examples(reading)
+    if len(reading.faults) > before:
+        return None
+    instructions = _instructions(text, steps, examples, kind, choices)
+    code = hashlib.sha256(json.dumps([instructions, kind, choices]).encode()).hexdigest()[:6]
+    name = f"{metric}-{code}"
+    question = AskDeclared(
+        metric=name, instructions=f"{name}\n{instructions}", kind=kind, choices=choices, parts=parts
+    )  # fmt: skip
+    return Asked(
+        question=question, passes=passes, values=values, rate=1.0 if rate is None else rate, version=version,
+        missing=missing,
+    )  # fmt: skip
+
+
+def _from_langfuse(inner: Reading, prompts: Prompts) -> tuple[str, str, str | None]:
+    name, label, version = inner.text("langfuse_prompt"), inner.given.get("label"), inner.given.get("version")
+    if label is not None and version is not None:
+        inner.complain("label and version exclude each other", "label")
+    if label is not None and not is_text(label):
+        inner.complain("must be a text", "label")
+    if version is not None and type(version) is not int:
+        inner.complain("must be a whole number", "version")
+    if inner.has("text"):
+        inner.complain("the text is Langfuse's; leave one of them out", "text")
+    if inner.faults:
+        return "", "", None
+    found = prompts(
+        name, label=str(label) if label is not None else None, version=version if isinstance(version, int) else None
+    )
+    return ("", "", found) if isinstance(found, str) else (found.text, found.version, None)
+
+
+def _parts(text: str, reading: Reading) -> tuple[str, ...]:
+    """The parts that a question names, the output always among them."""
+    found = {"model_output": None}
+    for name in _VARIABLE.findall(text):
+        if name in VARIABLES:
+            found[VARIABLES[name]] = None
+        elif _METADATA.fullmatch(name):
+            found[name] = None
+        else:
+            valid = listed([*VARIABLES, f"{METADATA}KEY"])
+            reading.complain(f"names {{{{{name[:40]}}}}}, which is not a variable; valid here: {valid}", "ask")
+    return tuple(sorted(found))
+
+
+def _answer(reading: Reading) -> tuple[AnswerKind, tuple[str | float, ...], Mapping[str, float] | None]:
+    """Kind, choices and, for categories with numbers, their values."""
+    given = reading.given.get("answer", "boolean")
+    if given == "boolean":
+        return "boolean", (), None
+    if given == "number":
+        return "number", (), None
+    if given == "findings":
+        return "findings", (_MOST_FINDINGS,), None
+    if not isinstance(given, dict) or len(given) != 1 or next(iter(given)) not in _KINDS:
+        reading.complain(
+            "must be boolean, number, findings, {scale: [LOW, HIGH]}, {one_of: [NAME, …]}, {number: [LOW, HIGH]} or "
+            "{findings: MOST}", "answer",
+        )  # fmt: skip
+        return "boolean", (), None
+    ((kind, of),) = given.items()
+    if kind == "one_of":
+        return _categories(of, reading)
+    if kind == "findings":
+        if type(of) is not int or not 1 <= of <= _MOST_FINDINGS:
+            reading.complain(f"must be a whole number from 1 to {_MOST_FINDINGS}", "answer", kind)
+            return "boolean", (), None
+        return "findings", (of,), None
+    ends = of if isinstance(of, list) else []
+    whole = kind == "number" or all(type(each) is int for each in ends)
+    if len(ends) != 2 or not all(map(is_number, ends)) or not whole or not _ordered(ends, kind):
+        reading.complain(
+            "must be two numbers, the lower first" + (", both whole" if kind == "scale" else ""), "answer", kind
+        )
+        return "boolean", (), None
+    low, high = ends
+    return ("scale", (int(low), int(high)), None) if kind == "scale" else ("number", (float(low), float(high)), None)  # type: ignore[arg-type]  # numbers, by the condition
+
+
+def _ordered(ends: Sequence[Json], kind: str) -> bool:
+    low, high = (float(each) for each in ends if is_number(each))  # type: ignore[arg-type]  # as above
+    return low < high and (kind != "scale" or high - low < _MOST_LEVELS)
+
+
+def _categories(
+    of: Json, reading: Reading
+) -> tuple[AnswerKind, tuple[str | float, ...], Mapping[str, float] | None]:  # fmt: skip
+    if isinstance(of, dict) and len(of) > 1 and all(is_number(each) and 0 <= each <= 1 for each in of.values()):  # type: ignore[operator]  # a number, by the condition
+        return "one_of", tuple(of), {name: float(each) for name, each in of.items()}  # type: ignore[arg-type]  # as above
+    if (
+        isinstance(of, list)
+        and 1 < len(of) <= _MOST_LEVELS
+        and all(map(is_text, of))
+        and len(set(map(str, of))) == len(of)
+    ):
+        return "one_of", tuple(str(each) for each in of), None
+    reading.complain("must be a list of different names, or a map from names to values in [0, 1]", "answer", "one_of")
+    return "boolean", (), None
+
+
+def _passes(reading: Reading, kind: AnswerKind, choices: Sequence[str | float]) -> tuple[str | bool, ...]:
+    given = reading.given.get("passes")
+    listed_values = given if isinstance(given, list) else [given]
+    if kind == "boolean":
+        if given is not None and not isinstance(given, bool):
+            reading.complain("must be true or false: the answer that passes", "passes")
+            return ()
+        return (True,) if given is None else (bool(given),)
+    answer = reading.given.get("answer")
+    with_values = isinstance(answer, dict) and isinstance(answer.get("one_of"), dict)
+    if kind == "one_of" and not with_values:
+        if given is None or not all(each in choices for each in listed_values):
+            reading.complain(f"must name the categories that pass, of {listed(map(str, choices))}", "passes")
+            return ()
+        return tuple(str(each) for each in listed_values)
+    if given is not None:
+        reading.complain("belongs to a boolean or to categories; numbers have good and acceptable", "passes")
+    return ()
+
+
+def _examples(reading: Reading) -> tuple[str, ...]:
+    """Examples as lines: the material and its right answer."""
+    given = reading.given.get("examples")
+    if given is None:
+        return ()
+    if (
+        not isinstance(given, list)
+        or len(given) > 20
+        or not all(isinstance(each, dict) and "answer" in each for each in given)
+    ):
+        reading.complain(
+            "must be a list of at most 20 maps, each with its answer and what it was given for", "examples"
+        )
+        return ()
+    lines = tuple(json.dumps(each, ensure_ascii=False) for each in given)
+    if sum(map(len, lines)) > MAX_TEXT:
+        reading.complain(f"are longer than {MAX_TEXT} characters together", "examples")
+    return lines
+
+
+def _instructions(
+    text: str, steps: Sequence[str], examples: Sequence[str], kind: AnswerKind, choices: Sequence[str | float]
+) -> str:  # fmt: skip
+    """What the judge reads under the question's name. Variables become names of the data that is shown."""
+    told = [_VARIABLE.sub(lambda found: f'"{VARIABLES.get(found[1], found[1])}"', text).strip()]
+    if steps:
+        told += ["Steps:", *(f"{number}. {step}" for number, step in enumerate(steps, 1))]
+    if examples:
+        told += ["Examples, one a line, with the right answer:", *examples]
+    return "\n".join([*told, f'"answer": {_asked_for(kind, choices)}.', '"reason": what in the data decides it.'])
+
+
+def _asked_for(kind: AnswerKind, choices: Sequence[str | float]) -> str:
+    match kind:
+        case "boolean":
+            return "true or false"
+        case "scale":
+            return f"a whole number from {choices[0]} to {choices[1]}"
+        case "one_of":
+            return f"one of {listed(json.dumps(each, ensure_ascii=False) for each in choices)}"
+        case "findings":
+            return f"a list of at most {choices[0]} texts, one for each finding, empty where there is none"
+        case _:
+            return f"a number from {choices[0]:g} to {choices[1]:g}" if choices else "a number"
+
+
+def check_question(text: str) -> None:
+    """Raise ``DeclarationError`` for a question that names what is not a variable."""
+    reading = Reading({}, ())
+    _parts(text, reading)
+    if reading.faults:
+        raise fault(reading.faults[0].message)

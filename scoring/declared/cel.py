@@ -1,0 +1,211 @@
+"""CEL: a condition over a typed view of the case. It terminates, and is type-checked before anything starts.
+
+The library is Google's own (``cel_expr_python``): it checks types with the position of a mistake, matches patterns with
+RE2 and stops an expression after a fixed number of iterations. Measured on the same condition over two tool calls: 6 µs
+of evaluation against 82 µs of ``common_expression_language``, which knows no types before it runs and has no limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from typing import Any, Final
+
+from scoring.case.case import Case
+from scoring.case.grounds import written
+from scoring.checks.check import library
+from scoring.lexical.label import label
+from scoring.result.result import Failed, Method, Result, Scored, Unavailable
+from scoring.trace.span import Span, ToolCall
+
+MAX_EXPRESSION: Final = 4000
+"""Characters of an expression."""
+MAX_TEXT: Final = 1_000_000
+"""Characters of a text that an expression may look at."""
+_PLACE: Final = re.compile(r"<input>:(\d+):(\d+): ([^\n]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A name of the view: its CEL type, what it holds, and how it is read; ``read`` gives None where it is not known.
+
+    What is not ``whole`` in an incomplete trace is not known there: what was not seen may have happened.
+    """
+
+    type: str
+    meaning: str
+    read: Callable[[Case], object]
+    whole: bool = False
+
+
+def _tool(call: ToolCall) -> dict[str, object]:
+    return {
+        "name": call.name, "arguments": call.arguments, "result": call.result, "error": call.error or "",
+        "handoff": call.handoff,
+    }  # fmt: skip
+
+
+def _span(span: Span) -> dict[str, object]:
+    return {
+        "name": span.name, "kind": span.kind.value,
+        "seconds": (span.end_ns - span.start_ns) / 1e9,
+        "model": span.model or "", "agent": span.agent or "", "input": span.input, "output": span.output,
+        "error": span.error or "", "finish_reason": span.finish_reason or "",
+    }  # fmt: skip
+
+
+def _tokens(case: Case) -> dict[str, int] | None:
+    if case.input_tokens is None or case.output_tokens is None:
+        return None
+    return {"input": case.input_tokens, "output": case.output_tokens, "total": case.input_tokens + case.output_tokens}
+
+
+def _errors(case: Case) -> list[str]:
+    """What steps and tools said that failed."""
+    spans = case.trace.spans if case.trace is not None else ()
+    found = [span.error for span in spans if span.error] or ([case.error] if case.error else [])
+    return found + [call.error for call in case.tools_used or () if call.error and call.error not in found]
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else written(value)
+
+
+def _listed(values: tuple[object, ...] | None) -> list[object] | None:
+    return None if values is None else list(values)
+
+
+VIEW: Final[Mapping[str, Variable]] = {
+    "input": Variable("string", "what was asked, as text (JSON where it is no text)", lambda case: _text(case.input)),
+    "output": Variable("string", "what was answered, as text", lambda case: _text(case.model_output)),
+    "output_json": Variable(
+        "dyn", "the answer decoded; not known where it is not JSON",
+        lambda case: None if case.output.error is not None else case.output.value,
+    ),
+    "expected": Variable("dyn", "the expected outcome, decoded where it is JSON", lambda case: case.expected_content),
+    "context": Variable("list(string)", "what was retrieved", lambda case: _listed(case.context), whole=True),
+    "transcript": Variable("string", "the transcript, a line a turn", lambda case: case.transcript_text),
+    "metadata": Variable("map(string, dyn)", "the trace's metadata", lambda case: dict(case.metadata)),
+    "tags": Variable("list(string)", "the trace's tags", lambda case: list(case.tags)),
+    "tools": Variable(
+        "list(map(string, dyn))", "tool calls in order: name, arguments, result, error ('' without), handoff",
+        lambda case: None if case.tools_used is None else [_tool(call) for call in case.tools_used], whole=True,
+    ),
+    "agents": Variable(
+        "list(string)", "names of the agents that ran, one entry a run", lambda case: _listed(case.agents_called),
+        whole=True,
+    ),
+    "spans": Variable(
+        "list(map(string, dyn))",
+        "the trace's steps: name, kind, seconds, model, agent, input, output, error ('' without), finish_reason",
+        lambda case: None if case.trace is None else [_span(span) for span in case.trace.spans], whole=True,
+    ),
+    "tokens": Variable("map(string, int)", "tokens of all model calls: input, output, total", _tokens),
+    "cost_usd": Variable("double", "US dollars that the case cost", lambda case: case.cost_usd),
+    "duration": Variable(
+        "duration", "from the first to the last moment",
+        lambda case: None if case.latency_e2e_ms is None else timedelta(milliseconds=case.latency_e2e_ms),
+    ),
+    "errors": Variable("list(string)", "what steps and tools said that failed", _errors, whole=True),
+    "service": Variable("string", "the service ('' without)", lambda case: case.service or ""),
+    "environment": Variable("string", "the environment ('' without)", lambda case: case.environment or ""),
+    "session": Variable("string", "the session's id ('' without)", lambda case: case.session_id or ""),
+}  # fmt: skip
+"""The view of a case, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled condition. ``kind`` is the CEL type of its value: BOOL, INT, UINT, DOUBLE, or DYN for unknown."""
+
+    source: str
+    kind: str
+    measure: Callable[[Case], Result]
+
+
+class CelError(ValueError):
+    """An expression that cannot be used; the message has line and column."""
+
+
+def compile_cel(source: str) -> Program:
+    """The function of a condition. ``CelError`` for what does not parse, names what does not exist, or mixes types."""
+    if not source.strip() or len(source) > MAX_EXPRESSION:
+        raise CelError(f"must be an expression of 1 to {MAX_EXPRESSION} characters")
+    try:
+        compiled = _environment().compile(source)
+    except RuntimeError as error:
+        raise CelError(_cause(str(error))) from None
+    kind = str(compiled.return_type().name())
+    if kind not in ("BOOL", "INT", "UINT", "DOUBLE", "DYN"):
+        raise CelError(f"gives a {kind.lower()}; a condition gives a bool, a measure a number")
+    names = tuple(name for name in VIEW if re.search(rf"\b{name}\b", source))
+    evaluate, view = compiled.eval, _view(names)
+
+    def measure(case: Case) -> Result:
+        found = case.once(view)
+        if isinstance(found, Unavailable | Failed):
+            return found
+        try:
+            value = evaluate(found).value()
+        except RuntimeError as error:
+            return Failed(f"CEL: {label(str(error), 200)}")
+        if value is True:
+            return _HOLDS
+        if value is False:
+            return _FAILS
+        if isinstance(value, int | float):
+            return Scored(value=float(value))
+        return Failed(f"CEL: {label(_cause(str(value)), 200)}" if value is not None else "CEL: the value is null")
+
+    return Program(source=source, kind=kind, measure=measure)
+
+
+_HOLDS: Final = Scored(value=1.0)
+_FAILS: Final = Scored(value=0.0, method=Method.EXACT, reason="the condition does not hold")
+
+
+@cache
+def _environment() -> Any:
+    cel = library("cel_expr_python.cel", "cel", "cel")
+    types = cel.Type
+    named = {
+        "string": types.STRING, "dyn": types.DYN, "double": types.DOUBLE, "duration": types.DURATION,
+        "list(string)": types.List(types.STRING), "map(string, dyn)": types.Map(types.STRING, types.DYN),
+        "map(string, int)": types.Map(types.STRING, types.INT),
+        "list(map(string, dyn))": types.List(types.Map(types.STRING, types.DYN)),
+    }  # fmt: skip
+    return cel.NewEnv(variables={name: named[variable.type] for name, variable in VIEW.items()})
+
+
+@cache
+def _view(names: tuple[str, ...]) -> Callable[[Case], Any]:
+    """What makes these names' values of a case, as the library takes them; conditions over the same names share it."""
+    activation = _environment().Activation
+    variables = [(name, VIEW[name]) for name in names]
+
+    def view(case: Case) -> Any:
+        values: dict[str, object] = {}
+        for name, variable in variables:
+            if variable.whole and not case.complete:
+                return Unavailable(f"the trace is incomplete, so {name} are not all known")
+            value = variable.read(case)
+            if value is None:
+                return Unavailable(f"{name} is not known")
+            if isinstance(value, str) and len(value) > MAX_TEXT:
+                return Unavailable(f"{name} is longer than {MAX_TEXT} characters")
+            values[name] = value
+        try:
+            return activation(values)
+        except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+            return Failed(f"CEL cannot hold the case: {type(error).__name__}")
+
+    return view
+
+
+def _cause(said: str) -> str:
+    """The first mistake with its place."""
+    found = _PLACE.search(said)
+    return f"line {found[1]}, column {found[2]}: {found[3]}" if found else said.replace("\n", " ")

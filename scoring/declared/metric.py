@@ -1,0 +1,369 @@
+"""A declared metric: one of check, cel, ask, python or use, with weight, bands, blocker and prerequisite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from scoring.checks.check import CheckError
+from scoring.checks.registry import compile_check
+from scoring.metrics.metric import Measure, Metric
+from scoring.result.bands import Bands, Blocker, Effect, at_least, at_most, must_be_one
+from scoring.result.result import Method
+from scoring.trace.span import Json
+from scoring.verdict.rubric import Criterion, Rubric
+
+from .ask import Prompts, no_prompts, read_ask
+from .cel import CelError, compile_cel
+from .errors import DeclarationError
+from .reading import Reading, is_number, listed
+from .spans import SpanMatch, over_spans
+
+KINDS: Final = ("check", "cel", "ask", "python", "use")
+_SHARED: Final = (
+    "id", "title", "meaning", "short", "weight", "prerequisite", "blocker", "good", "acceptable", "bounds",
+)  # fmt: skip
+_OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
+    "check": ("on",),
+    "cel": (),
+    "ask": ("answer", "passes", "steps", "examples", "rate"),
+    "python": ("timeout", "with"),
+    "use": (),
+}
+_EFFECTS: Final[Mapping[str, Effect]] = {"disqualify": Effect.DISQUALIFIED, "invalidate": Effect.INVALID}
+_PASS_OR_FAIL: Final = "pass or fail"  # noqa: S105  # a unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonMetric:
+    """A function of somebody's own: what it does to a case, and what its card and version say."""
+
+    measure: Measure
+    formula: str
+    methods: tuple[Method, ...] = (Method.EXACT, Method.JUDGE)
+
+
+class PythonMetrics(Protocol):
+    """Where functions are found and run. ``ValueError`` says why one cannot be used."""
+
+    def __call__(self, name: str, *, timeout_s: float, arguments: Mapping[str, Json]) -> PythonMetric: ...
+
+
+def no_python(name: str, *, timeout_s: float, arguments: Mapping[str, Json]) -> PythonMetric:
+    """Functions are not run here."""
+    del timeout_s, arguments
+    raise ValueError(f"{name}: functions are not run here")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What a declaration may refer to: rubrics that it extends or uses, functions, prompts that lie elsewhere."""
+
+    rubrics: Mapping[str, Rubric] = field(default_factory=dict)
+    python: PythonMetrics = no_python
+    prompts: Prompts = no_prompts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Value:
+    """What a metric measures. ``binary``: 1 or 0; ``more_is_better`` False: as of a number of findings."""
+
+    measure: Measure
+    formula: str
+    meaning: str
+    title: str
+    source: str
+    undefined: str
+    methods: tuple[Method, ...] = (Method.EXACT,)
+    binary: bool = False
+    bounds: tuple[float, float | None] = (0.0, 1.0)
+    more_is_better: bool = True
+
+
+def read_metric(given: Mapping[str, Json], sources: Sources, match: SpanMatch | None = None) -> Criterion:
+    """The criterion that a map declares; its weight is 0 where none is given. ``DeclarationError`` has all faults."""
+    kinds = [kind for kind in KINDS if given.get(kind) is not None]
+    kind = kinds[0] if kinds else ""
+    reading = Reading(given, (*_SHARED, *KINDS, *_OF_KIND.get(kind, ())))
+    name = reading.name("id")
+    if len(kinds) != 1:
+        reading.complain(f"must have exactly one of {listed(KINDS)}")
+        reading.check()
+    if kind == "use":
+        return _used(reading, name, sources, match)
+    value = _READERS[kind](reading, name, sources)
+    weight, prerequisite = reading.number("weight", 0.0, 1.0) or 0.0, reading.truth("prerequisite")
+    bands = None if value is None else _bands(reading, value)
+    blocker = _blocker(reading, bands, binary=value is not None and value.binary)
+    short = reading.text("short") or None
+    bounds = (0.0, 1.0) if value is None else _bounds(reading, value)
+    if prerequisite and value is not None and not value.binary:
+        reading.complain(
+            "must be 1 or 0 to be a prerequisite: a check, a condition or a yes-or-no question", "prerequisite"
+        )
+    if weight and bounds[1] is None:
+        reading.complain("needs bounds: [LOW, HIGH], for what is weighed is mapped to [0, 1]", "bounds")
+    title, meaning = reading.text("title"), reading.text("meaning")
+    reading.check()
+    assert value is not None  # noqa: S101  # a kind that gives none has noted why
+    higher = bands.higher_is_better if bands is not None else value.more_is_better
+    metric = Metric(
+        id=name,
+        title=title or value.title,
+        meaning=meaning or value.meaning,
+        formula=value.formula,
+        source=value.source,
+        measure=value.measure if match is None else over_spans(value.measure, match),
+        bands=bands,
+        unit=_PASS_OR_FAIL if value.binary and match is None else "ratio" if bounds == (0.0, 1.0) else "points",
+        bounds=bounds,
+        methods=value.methods,
+        undefined=value.undefined,
+        short=short,
+    )
+    return Criterion(
+        metric=metric,
+        weight=weight,
+        prerequisite=prerequisite,
+        blocker=blocker,
+        component=component(bounds, higher=higher),
+    )
+
+
+def component(bounds: tuple[float, float | None], *, higher: bool) -> Callable[[float], float]:
+    """From a value within bounds to [0, 1], 1 the better end; values beyond the bounds count as the end."""
+    low, high = bounds[0], bounds[1] if bounds[1] is not None else bounds[0] + 1
+    if higher and (low, high) == (0.0, 1.0):
+        return _unit
+    width = high - low
+    if higher:
+        return lambda value: min(1.0, max(0.0, (value - low) / width))
+    return lambda value: min(1.0, max(0.0, (high - value) / width))
+
+
+def _unit(value: float) -> float:
+    return min(1.0, max(0.0, value))
+
+
+def _of_check(reading: Reading, _: str, __: Sources) -> _Value | None:
+    on = reading.text("on", "output")
+    try:
+        compiled = compile_check(reading.given["check"], on)
+    except CheckError as error:
+        path = () if error.path == "on" else ("check", *filter(None, error.path.split(".")))
+        reading.complain(str(error), *(("on",) if error.path == "on" else path))
+        return None
+    check = compiled.check
+    graded = check.graded and not _threshold(reading.given["check"])
+    return _Value(
+        measure=compiled.measure,
+        formula=_in_one_line({"check": reading.given["check"], "on": on}),
+        title=f"Not: {check.title.lower()}" if compiled.negated else check.title,
+        meaning=f"{'1 -' if graded and compiled.negated else ''} {compiled.holds} (looks at: {on})".strip(),
+        source=check.source,
+        undefined=check.undefined,
+        methods=(check.method,),
+        binary=not graded,
+    )
+
+
+def _threshold(declared: Json) -> bool:
+    argument = next(iter(declared.values())) if isinstance(declared, dict) else None
+    return isinstance(argument, dict) and any(argument.get(key) is not None for key in ("threshold", "at_most"))
+
+
+def _of_cel(reading: Reading, _: str, __: Sources) -> _Value | None:
+    source = reading.text("cel")
+    if not source:
+        return None
+    try:
+        program = compile_cel(source)
+    except (CelError, CheckError) as error:
+        reading.complain(str(error), "cel")
+        return None
+    binary = program.kind == "BOOL" or (program.kind == "DYN" and not reading.has("bounds"))
+    return _Value(
+        measure=program.measure,
+        formula=_in_one_line({"cel": source}),
+        title="Condition" if binary else "Measure",
+        meaning=f"1 where {source}" if binary else source,
+        source="this configuration",
+        undefined="a name that it uses is not known, or it cannot be decided",
+        binary=binary,
+        bounds=(0.0, 1.0) if binary else (0.0, None),
+    )
+
+
+def _of_ask(reading: Reading, name: str, sources: Sources) -> _Value | None:
+    asked = read_ask(reading, name, sources.prompts)
+    if asked is None:
+        return None
+    question = asked.question
+    return _Value(
+        measure=asked.measure,
+        formula=_in_one_line({
+            "ask": question.instructions, "passes": list(asked.passes), "values": dict(asked.values or {}),
+            "rate": asked.rate, "prompt": asked.version,
+        }),
+        title=name.replace("_", " ").capitalize(),
+        meaning=question.instructions.split("\n", 2)[1],
+        source=f"Langfuse prompt {asked.version}" if asked.version else "this configuration",
+        undefined=f"one of {', '.join(question.parts)} is not known, or no judge is configured",
+        methods=(Method.JUDGE,),
+        binary=asked.binary,
+        bounds=asked.bounds,
+        more_is_better=question.kind != "findings",
+    )  # fmt: skip
+
+
+def _of_python(reading: Reading, _: str, sources: Sources) -> _Value | None:
+    name, timeout = reading.text("python"), reading.number("timeout", 0.001, 60.0)
+    arguments = reading.given.get("with")
+    if arguments is not None and not isinstance(arguments, dict):
+        reading.complain("must be a map of the function's further arguments", "with")
+        return None
+    if not name:
+        return None
+    try:
+        found = sources.python(name, timeout_s=1.0 if timeout is None else timeout, arguments=arguments or {})
+    except ValueError as error:
+        reading.complain(str(error), "python")
+        return None
+    binary = not any(reading.has(key) for key in ("good", "acceptable", "bounds"))
+    return _Value(
+        measure=found.measure,
+        formula=_in_one_line({"python": found.formula, "with": arguments or {}}),
+        title=name.rpartition(":")[2].replace("_", " ").capitalize(),
+        meaning=f"what {name} returns",
+        source=name,
+        undefined="the function says so, raises, or takes longer than its timeout",
+        methods=found.methods,
+        binary=binary,
+    )
+
+
+_READERS: Final[Mapping[str, Callable[[Reading, str, Sources], _Value | None]]] = {
+    "check": _of_check, "cel": _of_cel, "ask": _of_ask, "python": _of_python,
+}  # fmt: skip
+
+
+def _used(reading: Reading, name: str, sources: Sources, match: SpanMatch | None) -> Criterion:
+    """A metric of another rubric, as it is there, with a weight of its own."""
+    said = reading.text("use")
+    rubric, _, metric = said.partition(".")
+    found = sources.rubrics.get(rubric)
+    if match is not None:
+        reading.complain("looks at whole traces; it cannot be used where spans are judged", "use")
+    if found is None:
+        reading.complain(f"must be RUBRIC.METRIC; there is no rubric {rubric!r}", "use")
+        reading.check()
+        raise AssertionError
+    criteria = {each.metric.id: each for each in (*found.criteria, *found.opt_in)}
+    if metric not in criteria:
+        reading.complain(f"rubric {rubric} has no metric {metric!r}; valid here: {listed(criteria)}", "use")
+        reading.check()
+    return changed(criteria[metric], reading, name)
+
+
+def changed(criterion: Criterion, reading: Reading, name: str) -> Criterion:
+    """A criterion with what a declaration changes in it: weight, bands, blocker, prerequisite, words of its card."""
+    metric = criterion.metric
+    bands = _new_bands(reading, metric.bands)
+    weight = reading.number("weight", 0.0, 1.0)
+    binary = metric.unit == _PASS_OR_FAIL
+    blocker = _blocker(reading, bands, binary=binary) if "blocker" in reading.given else criterion.blocker
+    prerequisite = reading.truth("prerequisite") if "prerequisite" in reading.given else criterion.prerequisite
+    for key in ("bounds",):
+        if reading.has(key):
+            reading.complain("belongs to the metric and cannot be changed", key)
+    reading.check()
+    return replace(
+        criterion,
+        metric=replace(
+            metric,
+            id=name,
+            title=reading.text("title") or metric.title,
+            meaning=reading.text("meaning") or metric.meaning,
+            short=reading.text("short") or metric.short,
+            bands=bands,
+        ),
+        weight=criterion.weight if weight is None else weight,
+        blocker=blocker,
+        prerequisite=prerequisite,
+    )
+
+
+def _bands(reading: Reading, value: _Value) -> Bands | None:
+    if value.binary:
+        for key in ("good", "acceptable"):
+            if reading.has(key):
+                reading.complain("belongs to a number; this metric is 1 or 0", key)
+        return must_be_one()
+    return _new_bands(reading, None, more_is_better=value.more_is_better)
+
+
+def _new_bands(reading: Reading, known: Bands | None, *, more_is_better: bool = True) -> Bands | None:
+    """Bands of ``good`` and ``acceptable``; lower values are better where ``good`` is the lower of the two."""
+    good, acceptable = reading.number("good"), reading.number("acceptable")
+    if good is None and acceptable is None:
+        return known
+    if known is not None and good is None:
+        good = known.good
+    if known is not None and acceptable is None:
+        acceptable = known.acceptable
+    high = good if good is not None else acceptable
+    low = acceptable if acceptable is not None else good
+    assert high is not None and low is not None  # noqa: S101, PT018  # one of them was given
+    better = known.higher_is_better if known is not None else more_is_better
+    if high != low:
+        better = high > low
+    return at_least(good=high, acceptable=low) if better else at_most(good=high, acceptable=low)
+
+
+def _bounds(reading: Reading, value: _Value) -> tuple[float, float | None]:
+    given = reading.given.get("bounds")
+    if given is None:
+        return value.bounds
+    ends = given if isinstance(given, list) else []
+    if len(ends) != 2 or not all(map(is_number, ends)) or not ends[0] < ends[1]:  # type: ignore[operator]  # numbers, by the condition
+        reading.complain("must be [LOW, HIGH], two numbers", "bounds")
+        return value.bounds
+    if value.binary:
+        reading.complain("belongs to a number; this metric is 1 or 0", "bounds")
+    return float(ends[0]), float(ends[1])  # type: ignore[arg-type]  # as above
+
+
+def _blocker(reading: Reading, bands: Bands | None, *, binary: bool) -> Blocker | None:
+    given = reading.given.get("blocker")
+    if given is None:
+        return None
+    if isinstance(given, dict):
+        inner = Reading(given, ("effect", "below", "above"))
+        effect, below, above = (
+            inner.one_of("effect", tuple(_EFFECTS), "disqualify"),
+            inner.number("below"),
+            inner.number("above"),
+        )
+        if below is None and above is None:
+            inner.complain("must name below or above")
+        reading.take(DeclarationError(inner.faults), "blocker")
+        return Blocker(effect=_EFFECTS[effect], below=below, above=above)
+    if not isinstance(given, str) or given not in _EFFECTS:
+        reading.complain(f"must be {' or '.join(_EFFECTS)}, or a map with effect and below or above", "blocker")
+        return None
+    if binary:
+        return Blocker(effect=_EFFECTS[given], below=1.0)
+    if bands is None:
+        reading.complain(
+            "needs acceptable, or a map with below or above: from which value on does it block?", "blocker"
+        )
+        return None
+    if bands.higher_is_better:
+        return Blocker(effect=_EFFECTS[given], below=bands.acceptable)
+    return Blocker(effect=_EFFECTS[given], above=bands.acceptable)
+
+
+def _in_one_line(said: Mapping[str, object]) -> str:
+    return json.dumps(said, ensure_ascii=False, sort_keys=True, default=str)

@@ -1,0 +1,219 @@
+"""From a declaration to a ``Rubric``: its metrics, weights, bands, blockers and pass mark, all mistakes at once."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Literal, TypeAlias, cast
+
+from scoring.trace.span import Json, SpanKind
+from scoring.verdict.rubric import Criterion, Rubric
+from scoring.verdict.score_name import MAX_SCORE_NAME, composite_name, pass_name, score_name, state_name
+
+from .errors import DeclarationError, Fault
+from .metric import KINDS, Sources, changed, read_metric
+from .reading import Reading, listed
+from .spans import SpanMatch
+
+Judges: TypeAlias = Literal["traces", "sessions", "spans"]
+
+KEYS: Final = ("title", "metrics", "extends", "judges", "spans", "pass_mark", "min_coverage")
+"""The keys of a declared rubric."""
+JUDGES: Final = ("traces", "sessions", "spans")
+MAX_METRICS: Final = 2000
+_MAX_NAME: Final = MAX_SCORE_NAME - len("_score")
+_SPAN_KINDS: Final = frozenset({SpanKind.LLM, SpanKind.TOOL})
+
+
+def is_declaration(given: Mapping[str, Json]) -> bool:
+    """Whether a section declares a rubric, rather than changing one that ships."""
+    return any(key in given for key in ("metrics", "extends"))
+
+
+def declared_rubric(name: str, given: Mapping[str, Json], sources: Sources) -> Rubric:
+    """The rubric that is declared under a name. ``DeclarationError`` holds everything that is wrong with it."""
+    reading = Reading(given, KEYS)
+    if not 0 < len(name) <= _MAX_NAME or not all(each.isascii() and (each.isalnum() or each in "_-") for each in name):
+        reading.complain(f"the name must be 1 to {_MAX_NAME} letters, digits, '_' and '-', for scores are called by it")
+    elif name != name.lower():
+        reading.complain("the name must be in lower case, for scores are called by it")
+    base = _base(reading, sources)
+    match = _match(reading)
+    if match is not None and base is not None:
+        reading.complain("cannot be extended where spans are judged", "extends")
+    given_mark = reading.number("pass_mark", 0.0, base.scale if base is not None else 1.0)
+    coverage, title = reading.number("min_coverage", 0.0, 1.0), reading.text("title")
+    criteria, weighed = _criteria(reading, base, sources, match)
+    reading.check()
+    _names(reading, name, criteria)
+    criteria = _with_weights(reading, criteria, weighed, extends=base is not None)
+    pass_mark = _pass_mark(reading, criteria, base) if given_mark is None else given_mark
+    reading.check()
+    made = Rubric(
+        id=name,
+        title=title or (base.title if base is not None else name.replace("-", " ").replace("_", " ").capitalize()),
+        source="this configuration" if base is None else f"this configuration, and {base.source}",
+        formula=_formula(criteria, match, base),
+        criteria=tuple(criteria),
+        pass_mark=pass_mark,
+    )
+    if base is not None:
+        made = replace(
+            made, scale=base.scale, min_coverage=base.min_coverage, passes=base.passes, detail=base.detail,
+            opt_in=tuple(each for each in base.opt_in if each.metric.id not in made.metric_ids),
+        )  # fmt: skip
+    return made if coverage is None else replace(made, min_coverage=coverage)
+
+
+def _base(reading: Reading, sources: Sources) -> Rubric | None:
+    if "extends" not in reading.given:
+        return None
+    name = reading.given["extends"]
+    found = sources.rubrics.get(name) if isinstance(name, str) else None
+    if found is None:
+        reading.complain(f"there is no rubric {name!r}; valid here: {listed(sources.rubrics)}", "extends")
+    return found
+
+
+def _match(reading: Reading) -> SpanMatch | None:
+    """Which spans are judged; None where whole traces or sessions are."""
+    if reading.one_of("judges", JUDGES, "traces") != "spans":
+        if reading.has("spans"):
+            reading.complain("belongs to judges: spans", "spans")
+        return None
+    given = reading.given.get("spans", {})
+    if not isinstance(given, dict):
+        reading.complain("must be a map with kind, name and take", "spans")
+        return None
+    inner = Reading(given, ("kind", "name", "take"))
+    kind = inner.one_of("kind", ("any", *(each.value for each in SpanKind)), "any")
+    kinds = _SPAN_KINDS if kind == "any" else frozenset({SpanKind(kind)})
+    lowest = inner.one_of("take", ("mean", "lowest"), "mean") == "lowest"
+    match = SpanMatch(kinds=kinds, name=inner.text("name") or None, lowest=lowest)
+    reading.take(DeclarationError(inner.faults), "spans")
+    return match
+
+
+def _criteria(
+    reading: Reading, base: Rubric | None, sources: Sources, match: SpanMatch | None
+) -> tuple[list[Criterion], set[str]]:  # fmt: skip
+    """All criteria in order, and the ids of those whose weight is stated."""
+    made = {each.metric.id: each for each in base.criteria} if base is not None else {}
+    offered = {each.metric.id: each for each in base.opt_in} if base is not None else {}
+    given = reading.given.get("metrics", [])
+    stated: set[str] = set()
+    seen: set[str] = set()
+    if not isinstance(given, list) or len(given) > MAX_METRICS or (not given and base is None):
+        reading.complain(f"must be a list of 1 to {MAX_METRICS} metrics", "metrics")
+        return [], stated
+    for at, entry in enumerate(given):
+        if not isinstance(entry, dict):
+            reading.complain("must be a map with id and one of " + listed(KINDS), "metrics", at)
+            continue
+        name = entry.get("id")
+        if isinstance(name, str) and name in seen:
+            reading.complain(f"the id {name!r} stands twice", "metrics", at, "id")
+            continue
+        try:
+            known = (made.get(name) or offered.get(name)) if isinstance(name, str) else None
+            criterion = _changed(known, entry) if known is not None else read_metric(entry, sources, match)
+        except DeclarationError as error:
+            reading.take(error, "metrics", at)
+            continue
+        made[criterion.metric.id] = criterion
+        seen.add(criterion.metric.id)
+        if entry.get("weight") is not None:
+            stated.add(criterion.metric.id)
+    return list(made.values()), stated
+
+
+def _changed(known: Criterion, entry: Mapping[str, Json]) -> Criterion:
+    """A metric of the extended rubric with what is changed in it."""
+    keys = ("id", "weight", "good", "acceptable", "blocker", "prerequisite", "title", "meaning", "short", "bounds")
+    reading = Reading(entry, keys)
+    return changed(known, reading, known.metric.id)
+
+
+def _with_weights(
+    reading: Reading, criteria: Sequence[Criterion], stated: set[str], *, extends: bool
+) -> list[Criterion]:  # fmt: skip
+    """Weights that sum to 1: equal ones where none is stated; under ``extends`` the others share what is left."""
+    total = math.fsum(each.weight for each in criteria if each.metric.id in stated)
+    if not stated and not extends:
+        sharing = [each for each in criteria if not each.prerequisite] or list(criteria)
+        return [replace(each, weight=1 / len(sharing)) if each in sharing else each for each in criteria]
+    if extends:
+        rest = math.fsum(each.weight for each in criteria if each.metric.id not in stated)
+        left = 1.0 - total
+        if rest > 0 and left >= -1e-9:
+            factor = max(0.0, left) / rest
+            return [
+                each if each.metric.id in stated else replace(each, weight=each.weight * factor) for each in criteria
+            ]
+    if abs(total - 1.0) > 1e-9:
+        parts = " + ".join(f"{each.weight:g}" for each in criteria if each.weight) or "0"
+        reading.complain(f"the weights sum to {total:g} ({parts}), not to 1", "metrics")
+    return list(criteria)
+
+
+def _pass_mark(reading: Reading, criteria: Sequence[Criterion], base: Rubric | None) -> float | None:
+    """Of an extended rubric its own; else the composite of a case that is just acceptable everywhere."""
+    if base is not None:
+        return base.pass_mark
+    without = [each.metric.id for each in criteria if each.weight and each.metric.bands is None]
+    if without:
+        reading.complain(f"is required, for {listed(without[:3])} has neither good nor acceptable", "pass_mark")
+        return None
+    parts = (each.component(each.metric.bands.acceptable) * each.weight for each in criteria if each.metric.bands)
+    return round(math.fsum(parts), 9)
+
+
+def _names(reading: Reading, name: str, criteria: Sequence[Criterion]) -> None:
+    """Scores need names that Langfuse takes, each its own."""
+    for at, criterion in enumerate(criteria):
+        try:
+            score_name(name, criterion.metric)
+        except ValueError as error:
+            place = _place(reading, criterion.metric.id, at)
+            reading.complain(str(error).replace("a short= of", "short: a name of"), "metrics", place)
+
+
+def _place(reading: Reading, metric: str, default: int) -> int:
+    given = cast("list[dict[str, Json]]", reading.given.get("metrics") or [])
+    return next((at for at, each in enumerate(given) if each.get("id") == metric), default)
+
+
+def score_names(rubric: Rubric) -> Iterator[str]:
+    """The names of all scores of a rubric."""
+    yield from (composite_name(rubric.id), pass_name(rubric.id), state_name(rubric.id))
+    yield from (score_name(rubric.id, each.metric) for each in (*rubric.criteria, *rubric.opt_in))
+
+
+def shared_names(rubrics: Mapping[str, Rubric]) -> Iterator[Fault]:
+    """Scores of different rubrics that would be called the same: each by the rubric that comes later."""
+    owners: dict[str, str] = {}
+    for rubric in rubrics.values():
+        for name, count in Counter(score_names(rubric)).items():
+            owner = owners.setdefault(name, rubric.id)
+            if owner != rubric.id or count > 1:
+                yield Fault((rubric.id,), f"its score {name} is also one of {owner}; rename the rubric or the metric")
+
+
+def _formula(criteria: Sequence[Criterion], match: SpanMatch | None, base: Rubric | None) -> str:
+    parts = " + ".join(f"{each.weight:g} {each.metric.id}{_mapped(each)}" for each in criteria if each.weight)
+    of = ""
+    if match is not None:
+        which = ", ".join(sorted(match.kinds)) + (f" named {match.name}" if match.name else "")
+        of = f" ({'lowest' if match.lowest else 'mean'} over spans: {which})"
+    return f"{parts}{of}" + (f"; extends {base.version}" if base is not None else "")
+
+
+def _mapped(criterion: Criterion) -> str:
+    low, high = criterion.metric.bounds
+    bands = criterion.metric.bands
+    turned = bands is not None and not bands.higher_is_better
+    if (low, high) == (0.0, 1.0) and not turned:
+        return ""
+    return f"[{high:g}..{low:g}]" if turned and high is not None else f"[{low:g}..{high}]"
