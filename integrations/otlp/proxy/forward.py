@@ -79,20 +79,23 @@ class Forward:
             return
         headers: dict[bytes, bytes] = dict(scope["headers"])
         try:
-            self._receiver.admit(scope, headers)
+            sender = self._receiver.admit(scope, headers)
         except Refusal as refusal:
             self._receiver.count_refusal(refusal.status, refusal.message)
             await refuse(send, refusal, media_type(headers))
             return
-        await self.relay(scope, headers, receive, send)
+        await self.relay(scope, headers, receive, send, sender)
 
-    async def relay(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def relay(
+        self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send, sender: bytes = b""
+    ) -> None:
         """Send a request on that may be sent, pass the answer back, and have a copy judged."""
         signal = signal_of(scope["path"])
         self.requests[signal or "other"] += 1
         copied = signal in ("traces", "logs") and scope["method"] == "POST"
         memory = self._receiver.memory
-        body = _Body(receive, memory.share() if copied else None, memory.max_bytes)
+        body = _Body(receive, memory.share(sender) if copied else None, memory.max_bytes)
+        body.sender = sender
 
         def lasts() -> None:
             # The answer goes first; but where upstream lets one wait, judging does not wait with it.
@@ -189,11 +192,11 @@ class Forward:
         if parts is None:
             self._unjudged(body.why, "there was no room for a copy of it")
             return
-        task = asyncio.create_task(self._take(scope, headers, parts))
+        task = asyncio.create_task(self._take(scope, headers, parts, body.sender))
         self._judging.add(task)
         task.add_done_callback(self._judging.discard)
 
-    async def _take(self, scope: Scope, headers: dict[bytes, bytes], parts: list[bytes]) -> None:
+    async def _take(self, scope: Scope, headers: dict[bytes, bytes], parts: list[bytes], sender: bytes) -> None:
         messages: list[Message] = [
             {"type": "http.request", "body": part, "more_body": n < len(parts)} for n, part in enumerate(parts, 1)
         ]
@@ -203,7 +206,7 @@ class Forward:
             return messages.pop()
 
         try:
-            await self._receiver.take(scope, headers, replay)
+            await self._receiver.take(scope, headers, replay, sender)
         except Refusal as refusal:
             self._unjudged(_BY_STATUS.get(refusal.status, "error"), str(refusal))
         except Exception as error:  # noqa: BLE001  # the boundary: what is judged may not touch what goes on
@@ -227,6 +230,7 @@ class _Body:
 
     def __init__(self, receive: Receive, share: BodyShare | None, max_bytes: int) -> None:
         self._receive, self._share, self._max = receive, share, max_bytes
+        self.sender = b""
         self._size = 0
         self._copy: list[bytes] | None = [] if share is not None else None
         self.copied = share is not None

@@ -1,1 +1,1 @@
-"""Receivers for OTLP over HTTP and gRPC: requests come in, admitted bodies and responses go out."""
+"""Requests of OTLP exporters come in over HTTP and gRPC; decompressed bodies go out to consumers."""

@@ -1,4 +1,4 @@
-"""Passing: whether a request is on its way through, for threads that can wait meanwhile."""
+"""Whether a request is on its way through this process, for threads that can wait meanwhile."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Final
 
 _FRESH_S: Final = 0.005
-"""How long after it came, or its answer did, a request is taken to need this process; else it waits for upstream."""
+"""How long after it came, or its response did, a request is assumed to need this process; later it is upstream's."""
 
 
 class ActiveRequests:
-    """Counts requests in the event loop; asked from any thread."""
+    """Counts requests in the event loop; may be read from any thread."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
@@ -21,26 +21,26 @@ class ActiveRequests:
         self._none = threading.Event()
 
     def begin(self) -> None:
-        """A request has come."""
+        """Count a request that has come."""
         self._count += 1
         self._none.clear()
         self.go_on()
 
     def go_on(self) -> None:
-        """There is something to do for one again."""
+        """Note that one of the requests needs this process again."""
         self._until_s = self._clock_s() + _FRESH_S
 
     def end(self) -> None:
-        """One that came is answered, or given up."""
+        """Count a request as answered, or as given up."""
         self._count -= 1
         if not self._count:
             self._none.set()
 
     @property
     def left_s(self) -> float:
-        """For how long there may be something to do, in seconds; 0 while there is nothing."""
+        """For how many seconds a request may need this process; 0 when none does."""
         return max(0.0, self._until_s - self._clock_s()) if self._count else 0.0
 
     def wait(self, seconds: float) -> None:
-        """Until none is left, at most this long."""
+        """Wait until no request is left, at most this long."""
         self._none.wait(seconds)

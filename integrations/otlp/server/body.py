@@ -1,8 +1,9 @@
-"""The body of an export request: read to its end, decompressed, never larger than it may be."""
+"""The body of an export request: read to its end, decompressed, within the memory that all bodies share."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
@@ -12,10 +13,14 @@ from .response import Message, Refusal
 
 _PARALLEL: Final = 2
 """Bodies of the largest size that may be in memory at once, in all connections together."""
+_SMALL: Final = 1 << 20
+"""Bytes of a small body; where bodies may have less than 16 MiB, a sixteenth of that."""
+_SMALL_WEIGHT: Final = 4
+"""A small body may grow while its sender holds up to this many times what is free."""
 _AT_ONCE: Final = 1 << 20
 """Bytes of a body that are inflated without letting others have their turn: about 3 ms of work."""
 _ACCEPTED: Final = "gzip, deflate, zstd or identity"
-"""The content encodings that are taken, for people."""
+"""The content encodings that are accepted, for people."""
 
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 
@@ -25,49 +30,73 @@ class Disconnected(Exception):  # noqa: N818  # it is an event, not a fault
 
 
 class BodyMemory:
-    """What all bodies together may take: ``max_bytes`` each, before and after decompression, and twice that in all."""
+    """The memory of all bodies that are being read or consumed, divided among senders.
+
+    One body takes at most ``max_bytes``, before and after decompression, and all together twice that. A body grows only
+    while its sender holds no more than what is still free. So one sender holds at most half, two a third each, and some
+    is always left for the next (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2),
+    1998). Small bodies may use more of what is free, so that large ones of the same address do not keep them out.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
-        self._limit = max_bytes * _PARALLEL
+        self.limit = max_bytes * _PARALLEL
+        self.small = min(_SMALL, max_bytes // 16)
         self.held = 0
-        """Bytes of bodies that are being read or taken in."""
+        """Bytes that are taken now."""
+        self.by_sender: Counter[bytes] = Counter()
 
     def too_large(self) -> Refusal:
-        """What is answered to a body that is too large."""
+        """The response to a body that is too large."""
         return Refusal(
             413,
             f"the request is larger than {self.max_bytes} bytes, before or after decompression; "
             "send smaller batches or raise sources.otlp.max_request_bytes",
         )
 
-    def share(self) -> BodyShare:
-        """A body's part of it, to be released when the body is done with."""
-        return BodyShare(self, self._limit)
+    def share(self, sender: bytes = b"") -> BodyShare:
+        """One body's share, to be released when the body is done with; ``sender`` is the key of who sends it."""
+        return BodyShare(self, sender)
 
 
 class BodyShare:
     """How much of the memory for bodies one request has taken."""
 
-    __slots__ = ("_bytes", "_limit", "_memory")
+    __slots__ = ("_bytes", "_memory", "_sender")
 
-    def __init__(self, memory: BodyMemory, limit: int) -> None:
-        self._memory, self._limit, self._bytes = memory, limit, 0
+    def __init__(self, memory: BodyMemory, sender: bytes) -> None:
+        self._memory, self._sender, self._bytes = memory, sender, 0
 
     def grow(self, size: int) -> None:
-        """Note that the body has ``size`` bytes by now; refuse it when all bodies together have too many."""
-        self._memory.held += size - self._bytes
-        self._bytes = size
-        if self._memory.held > self._limit:
+        """Note that the body has ``size`` bytes by now.
+
+        Raises:
+            Refusal: 503 when its sender holds too much of what all bodies share.
+        """
+        memory = self._memory
+        self._take(size)
+        weight = _SMALL_WEIGHT if size <= memory.small else 1
+        if memory.by_sender[self._sender] > weight * (memory.limit - memory.held):
             raise Refusal(503, "too many large requests at once; send again", retry_after_s=1)
 
     def release(self) -> None:
-        self._memory.held -= self._bytes
-        self._bytes = 0
+        """Give back all of it."""
+        self._take(0)
+        if not self._memory.by_sender[self._sender]:
+            del self._memory.by_sender[self._sender]
+
+    def _take(self, size: int) -> None:
+        self._memory.held += size - self._bytes
+        self._memory.by_sender[self._sender] += size - self._bytes
+        self._bytes = size
 
 
 def inflater(encoding: str, limit: int) -> Inflater | ZstdInflater | None:
-    """What undoes a content encoding; ``None`` for identity. Raises a refusal for one that is not known here."""
+    """The decompressor of a content encoding; ``None`` for identity.
+
+    Raises:
+        Refusal: 415 for an unknown encoding.
+    """
     if encoding in ("", "identity"):
         return None
     if encoding in ("gzip", "x-gzip", "deflate"):
@@ -78,7 +107,12 @@ def inflater(encoding: str, limit: int) -> Inflater | ZstdInflater | None:
 
 
 async def read_body(headers: Mapping[bytes, bytes], receive: Receive, memory: BodyMemory, share: BodyShare) -> bytes:
-    """The body of a request, decompressed. Raises a refusal, or ``Disconnected``."""
+    """Read the body of a request, decompressed.
+
+    Raises:
+        Refusal: The body is too large, damaged, of an unknown encoding, or there is no memory for it.
+        Disconnected: The client went away.
+    """
     declared = headers.get(b"content-length", b"")
     if declared.isdigit() and int(declared[:20]) > memory.max_bytes:
         raise memory.too_large()
@@ -92,6 +126,26 @@ async def read_body(headers: Mapping[bytes, bytes], receive: Receive, memory: Bo
         raise memory.too_large() from None
     except Damaged as error:
         raise Refusal(400, str(error)) from None
+
+
+async def _inflated(engine: Inflater | ZstdInflater, receive: Receive, limit: int, share: BodyShare) -> bytes:
+    sent = 0
+    more = True
+    while more:
+        data, more = await next_part(receive)
+        sent += len(data)
+        if sent > limit:
+            raise TooLarge
+        await inflate(engine, data, share)
+    return engine.finish()
+
+
+async def inflate(engine: Inflater | ZstdInflater, data: bytes, share: BodyShare) -> None:
+    """Inflate a part of a body. A large body takes turns with everything else on the event loop."""
+    for _ in engine.feed(data):
+        share.grow(engine.size)
+        if engine.size > _AT_ONCE:
+            await asyncio.sleep(0)
 
 
 async def discard(receive: Receive) -> None:
@@ -121,18 +175,3 @@ async def _plain(receive: Receive, limit: int, share: BodyShare) -> bytes:
         share.grow(size)
         parts.append(data)
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-async def _inflated(engine: Inflater | ZstdInflater, receive: Receive, limit: int, share: BodyShare) -> bytes:
-    sent = 0
-    more = True
-    while more:
-        data, more = await next_part(receive)
-        sent += len(data)
-        if sent > limit:
-            raise TooLarge
-        for _ in engine.feed(data):
-            share.grow(engine.size)
-            if engine.size > _AT_ONCE:
-                await asyncio.sleep(0)  # a large body is inflated in turns with everybody else's
-    return engine.finish()

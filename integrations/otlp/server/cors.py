@@ -1,4 +1,4 @@
-"""CORS for exporters that run in a browser: off unless origins are named."""
+"""CORS for exporters that run in a browser: off unless origins are configured."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ _MAX_AGE_S = b"7200"
 
 
 class Cors:
-    """Which origins' pages may send. An origin is ``https://host[:port]``; ``*`` in it stands for anything."""
+    """The origins whose pages may send. An origin is ``https://host[:port]``; ``*`` in it matches anything."""
 
     def __init__(self, origins: Iterable[str] = ()) -> None:
         self._origins = tuple(origins)
 
+    def allows(self, origin: bytes) -> bool:
+        """Whether pages of this origin may send."""
+        text = origin.decode("latin-1")
+        return any(fnmatchcase(text, allowed) for allowed in self._origins)
+
     def headers(self, origin: bytes) -> list[Header]:
-        """What lets a page of this origin read the answer; nothing for a page that may not."""
-        said = origin.decode("latin-1")
-        if not any(fnmatchcase(said, allowed) for allowed in self._origins):
-            return []
-        return [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
+        """Headers that let a page of this origin read the response; none for a page that may not."""
+        return [(b"access-control-allow-origin", origin), (b"vary", b"origin")] if self.allows(origin) else []
 
     def preflight(self, origin: bytes, wanted: bytes) -> list[Header]:
-        """The answer to a page that asks what it may send; ``wanted`` are the headers that it names."""
+        """The response to a preflight request; ``wanted`` is its ``Access-Control-Request-Headers``."""
         allowed = self.headers(origin)
         if not allowed:
             return []

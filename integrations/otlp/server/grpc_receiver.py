@@ -1,8 +1,8 @@
-"""OTLP over gRPC: the same requests, the same way in, and the answers that gRPC has for what can go wrong.
+"""OTLP over gRPC: the same requests and the same consumers as over HTTP, with gRPC's status codes.
 
-Rules: opentelemetry-proto docs/specification.md, "OTLP/gRPC". A client repeats what is answered ``UNAVAILABLE``, and
-``RESOURCE_EXHAUSTED`` only where a ``RetryInfo`` says when. Messages come as bytes: the library neither parses nor
-inflates them, for it inflates to the end before it looks at the size.
+Rules: opentelemetry-proto docs/specification.md, "OTLP/gRPC". A client repeats a request after ``UNAVAILABLE``, and
+after ``RESOURCE_EXHAUSTED`` only if a ``RetryInfo`` gives a delay. Messages are handled as bytes: the library neither
+parses nor inflates them, because it inflates to the end before it checks the size.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from integrations.otlp.proxy.forward import Forward
 from integrations.otlp.proxy.forward_grpc import export
 from integrations.otlp.wire.receipt import Consume, Receipt
 
-from .body import BodyShare, inflater
+from .body import BodyShare, inflate, inflater
 from .inflate import Damaged, TooLarge
-from .receiver import OtlpReceiver, consumed
+from .receiver import OtlpReceiver
 from .response import Refusal, Signal, success
 from .rpc_status import CODES, rpc_status
 
@@ -36,7 +36,7 @@ _HEADROOM: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificates:
-    """PEM: the server's key and certificate chain, and of whom clients must have theirs (``None``: they need none)."""
+    """PEM: the server's key and certificate chain, and the authority of clients' certificates if they need one."""
 
     key: bytes
     chain: bytes
@@ -44,7 +44,7 @@ class Certificates:
 
 
 class GrpcReceiver:
-    """A server beside ``receiver``, whose limits, credentials and counts it shares. Requests go on by ``forward``."""
+    """A server beside ``receiver``, with its limits, credentials and counts. ``forward`` sends requests on."""
 
     def __init__(self, receiver: OtlpReceiver, traces: Consume, logs: Consume, forward: Forward | None = None) -> None:
         self._receiver = receiver
@@ -53,7 +53,7 @@ class GrpcReceiver:
         self._server: Any = None
 
     async def start(self, address: str, certificates: Certificates | None = None) -> int:
-        """Listen on ``host:port`` and return the port. Raises ``OSError`` when the address cannot be had."""
+        """Listen on ``host:port`` and return the port. Raises ``OSError`` when the address cannot be bound."""
         import grpc  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415  # optional, and slow to import
 
         self._server = server = grpc.aio.server(
@@ -80,7 +80,7 @@ class GrpcReceiver:
         return int(port)
 
     async def stop(self, grace_s: float) -> None:
-        """Take nothing new, let what is under way end, and close."""
+        """Accept nothing new, let requests under way end, and close."""
         if self._server is not None:
             await self._server.stop(grace_s)
 
@@ -89,20 +89,23 @@ class GrpcReceiver:
             import grpc  # noqa: PLC0415  # it is loaded by now
 
             try:
-                return await self._take(signal, body, context)
-            except Refusal as refusal:
-                self._receiver.count_refusal(refusal.status, refusal.message)
-                code = CODES.get(refusal.status, 2)
-                status = next(status for status in grpc.StatusCode if status.value[0] == code)
-                await context.abort(status, refusal.message, details_of(refusal, code))
-                raise  # abort does not return
+                return await self._receive(signal, body, context)
+            except Refusal as error:
+                refusal = error
+            except Exception as error:  # noqa: BLE001  # the boundary: whatever happens inside, a client gets a response
+                refusal = self._receiver.refusal_of(error)
+            self._receiver.count_refusal(refusal.status, refusal.message)
+            code = CODES.get(refusal.status, 2)
+            status = next(status for status in grpc.StatusCode if status.value[0] == code)
+            await context.abort(status, refusal.message, details_of(refusal, code))
+            raise refusal  # abort does not return
 
         return export
 
-    async def _take(self, signal: Signal, body: bytes, context: Any) -> bytes:
+    async def _receive(self, signal: Signal, body: bytes, context: Any) -> bytes:
         receiver = self._receiver
         sent: dict[str, Any] = dict(context.invocation_metadata() or ())
-        receiver.gate.admit(str(sent.get("authorization", "")).encode(), _host(context.peer()))
+        sender = receiver.gate.admit(str(sent.get("authorization", "")).encode(), _host(context.peer()))
         if not receiver.accepting:
             raise Refusal(503, "shutting down; send again, to the next instance", retry_after_s=1)
         if self._forward is not None and self._forward.serves(f"/v1/{signal}"):
@@ -111,24 +114,23 @@ class GrpcReceiver:
         if consume is None:
             receiver.dropped[_SERVICES[signal]] += 1
             return b""
-        share = receiver.memory.share()
+        share = receiver.memory.share(sender)
         try:
             share.grow(len(body))
-            body = self._inflated(body, share)
-            receipt = await consumed(consume, body, "protobuf") if body else Receipt()
+            body = await self._inflated(body, share)
+            receipt = await consume(body, "protobuf") if body else Receipt()
         finally:
             share.release()
         return success(receipt, signal, "protobuf")
 
-    def _inflated(self, body: bytes, share: BodyShare) -> bytes:
-        """The message, decompressed if it is compressed."""
+    async def _inflated(self, body: bytes, share: BodyShare) -> bytes:
+        """Decompress the message if it is compressed."""
         most = self._receiver.memory.max_bytes
         engine = inflater(_encoding(body), most)
         if engine is None:
             return body
         try:
-            for _ in engine.feed(body):
-                share.grow(engine.size)
+            await inflate(engine, body, share)
             return engine.finish()
         except TooLarge:
             raise self._receiver.memory.too_large() from None
@@ -137,12 +139,12 @@ class GrpcReceiver:
 
 
 def details_of(refusal: Refusal, code: int) -> Sequence[tuple[str, bytes]]:
-    """The trailing metadata of a refusal: its whole status, with the delay after which to send again."""
+    """Build the trailing metadata of a refusal: its whole status, with the delay after which to send again."""
     return (("grpc-status-details-bin", rpc_status(code, refusal.message, refusal.retry_after_s)),)
 
 
 def _encoding(body: bytes) -> str:
-    """How a message is compressed; no export request begins as compressed ones do."""
+    """Recognise the compression of a message by its first bytes; no export request begins with these."""
     if body[:2] == b"\x1f\x8b":
         return "gzip"
     return "deflate" if body[:1] == b"x" and int.from_bytes(body[:2], "big") % 31 == 0 else ""

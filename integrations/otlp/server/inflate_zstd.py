@@ -1,4 +1,4 @@
-"""Zstandard, up to a bound that holds while it inflates."""
+"""Decompression of Zstandard that stops at a limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .inflate import Damaged, TooLarge
 _STEP: Final = 1 << 20
 """Most bytes inflated at once, after which others get their turn."""
 _WINDOW_LOG: Final = 23
-"""Largest window that a content encoding may ask for: 8 MiB (RFC 9659)."""
+"""Largest window of the content encoding: 8 MiB (RFC 9659)."""
 _FRAMES: Final = 1000
 """Most frames of a body. Clients send one; each costs far more than its nine bytes or more."""
 
@@ -29,7 +29,7 @@ class ZstdInflater:
         """Bytes inflated so far."""
 
     def feed(self, data: bytes) -> Iterator[None]:
-        """Inflate ``data``; yields after each step of work. Raises ``TooLarge`` and ``Damaged``."""
+        """Inflate ``data`` and yield after each step of work; raises as ``Inflater.feed`` does."""
         while data or not (self._engine.needs_input or self._engine.eof):
             if self._engine.eof:  # a body may be several frames put together
                 self._next_frame()
@@ -52,7 +52,7 @@ class ZstdInflater:
         self._engine = _engine()
 
     def finish(self) -> bytes:
-        """The whole body. Raises ``Damaged`` when it was cut short."""
+        """Return the whole body. Raises ``Damaged`` when it was cut short."""
         if self._begun and not self._engine.eof:
             raise Damaged("the body ends before its zstd data does")
         body = b"".join(self._parts)
@@ -62,7 +62,7 @@ class ZstdInflater:
 
 def _engine() -> Any:
     if sys.version_info >= (3, 14):
-        from compression import zstd  # noqa: PLC0415  # only needed for a body that asks for it
+        from compression import zstd  # noqa: PLC0415  # only needed for a body of this encoding
     else:
         from backports import zstd  # noqa: PLC0415  # likewise
 

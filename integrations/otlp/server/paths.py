@@ -1,4 +1,4 @@
-"""Where OTLP exporters send to: the protocol's own paths, and those of Langfuse."""
+"""The paths that OTLP exporters send to: the protocol's own, and those of Langfuse."""
 
 from __future__ import annotations
 

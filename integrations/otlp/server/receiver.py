@@ -1,11 +1,11 @@
-"""OTLP over HTTP as a bare ASGI application: what the protocol asks of a server, and nothing else.
+"""OTLP over HTTP as an ASGI application: what the protocol requires of a server, and nothing else.
 
-Rules: opentelemetry-proto docs/specification.md, "OTLP/HTTP". Clients repeat only what is answered 429, 502, 503 or
-504, so whatever may pass is answered 503 with ``Retry-After``, and whatever cannot is not. Errors are
+Rules: opentelemetry-proto docs/specification.md, "OTLP/HTTP". Clients repeat a request only after 429, 502, 503 or 504.
+A failure that may pass is therefore answered 503 with ``Retry-After``; one that cannot pass never is. Errors are
 ``google.rpc.Status`` messages in the content type of the request.
 
-Traces and logs are taken on the protocol's paths and on Langfuse's, so that an application with a Langfuse SDK need
-only be pointed here. Metrics are answered as taken and dropped (and counted): an exporter that is set up for all three
+Traces and logs are accepted on the protocol's paths and on Langfuse's, so that an application with a Langfuse SDK only
+needs another address. Metrics are answered with success, dropped and counted: an exporter that is set up for all three
 signals must not fill its application's log with errors.
 """
 
@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
-from integrations.otlp.wire.receipt import Consume, Encoding, Overloaded, Receipt, Undecodable
+from integrations.otlp.wire.receipt import Consume, Overloaded, Receipt, Undecodable
 
 from .admission import Admission
 from .body import BodyMemory, Disconnected, Receive, discard, read_body
@@ -30,10 +30,16 @@ Scope = MutableMapping[str, Any]
 
 
 class OtlpReceiver:
-    """The ASGI application. ``traces`` and ``logs`` take a decompressed body each; without ``logs`` these are dropped.
+    """The ASGI application. ``refused`` counts responses other than 200 by status, ``dropped`` unread signals by path.
 
-    ``max_bytes`` bounds a request before and after decompression. ``refused`` counts answers other than 200 by status,
-    and ``dropped`` requests for signals that are not looked at by path. With ``accepting`` false all is answered 503.
+    With ``accepting`` false every request is answered 503.
+
+    Args:
+        traces: Consumes a decompressed request for spans.
+        max_bytes: Largest request, before and after decompression.
+        logs: Consumes a decompressed request for log records; without it these are dropped.
+        gate: Who may send, and how often.
+        cors: Origins of pages that may send.
     """
 
     def __init__(
@@ -54,6 +60,8 @@ class OtlpReceiver:
         self.accepting = True
         self.refused: Counter[int] = Counter()
         self.dropped: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+        """Requests that failed inside, by the exception's name."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -68,8 +76,7 @@ class OtlpReceiver:
                 return
         kind = media_type(headers)
         try:
-            self.admit(scope, headers)
-            body = await self.take(scope, headers, receive)
+            body = await self.take(scope, headers, receive, self.admit(scope, headers))
         except Refusal as refusal:
             self.count_refusal(refusal.status, refusal.message)
             await refuse(send, refusal, kind, allowed)
@@ -78,9 +85,9 @@ class OtlpReceiver:
         else:
             await answer(send, 200, kind, body, allowed)
 
-    def admit(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
-        """Raise a refusal for a sender who may not send, or not so much."""
-        self.gate.admit(headers.get(b"authorization", b""), peer_of(scope))
+    def admit(self, scope: Scope, headers: Mapping[bytes, bytes]) -> bytes:
+        """Return the key of the sender. Raises a refusal if it may not send, or not as often."""
+        return self.gate.admit(headers.get(b"authorization", b""), peer_of(scope))
 
     def count_refusal(self, status: int, cause: str) -> None:
         """Count a refused request by its status. The first of each status is logged; the counter has the others."""
@@ -88,13 +95,39 @@ class OtlpReceiver:
             _log.warning("refused a request", extra={"status": status, "cause": cause})
         self.refused[status] += 1
 
-    async def take(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """Take a request in and return the body of the answer. Raises a refusal, or ``Disconnected``."""
+    async def take(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, sender: bytes = b"") -> bytes:
+        """Take a request in and return the body of the response.
+
+        Raises:
+            Refusal: Anything else than success.
+            Disconnected: The client went away.
+        """
+        try:
+            return await self._take(scope, headers, receive, sender)
+        except (Refusal, Disconnected):
+            raise
+        except Exception as error:  # noqa: BLE001  # the boundary: whatever happens inside, a client gets a response
+            raise self.refusal_of(error) from None
+
+    def refusal_of(self, error: Exception) -> Refusal:
+        """The response to a request that failed inside."""
+        if isinstance(error, Undecodable):
+            return Refusal(400, str(error))
+        if isinstance(error, Overloaded):
+            return Refusal(503, str(error), retry_after_s=error.retry_after_s)
+        name = type(error).__name__
+        if not self.failures[name]:  # a traceback for each request of a hostile sender would fill the disk
+            _log.error("a request failed inside; further ones like it are counted", exc_info=error)
+        self.failures[name] += 1
+        # Whether this passes is unknown. A client that repeats gives up in the end; one that does not loses data.
+        return Refusal(503, f"internal error ({name}); see the log", retry_after_s=5)
+
+    async def _take(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, sender: bytes) -> bytes:
         path = scope["path"].rstrip("/")
         signal = signal_of(path)
         if signal is None:
-            taken = sorted(path for path, signal in SIGNALS.items() if signal in self._consumers)
-            raise Refusal(404, f"nothing is here; OTLP is taken on {', '.join(taken)}")
+            served = sorted(path for path, signal in SIGNALS.items() if signal in self._consumers)
+            raise Refusal(404, f"nothing is here; OTLP is accepted on {', '.join(served)}")
         if scope["method"] != "POST":
             raise Refusal(405, "OTLP requests are sent by POST", allow="POST")
         kind = media_type(headers)
@@ -108,10 +141,10 @@ class OtlpReceiver:
             await discard(receive)
             self.dropped[path] += 1
             return success(Receipt(), signal, encoding)
-        share = self.memory.share()
+        share = self.memory.share(sender)
         try:
             body = await read_body(headers, receive, self.memory, share)
-            receipt = await consumed(consume, body, encoding) if body else Receipt()
+            receipt = await consume(body, encoding) if body else Receipt()
         finally:
             share.release()
         return success(receipt, signal, encoding)
@@ -126,17 +159,3 @@ def peer_of(scope: Scope) -> str:
     """The address that a request comes from."""
     client = scope.get("client")
     return str(client[0]) if client else ""
-
-
-async def consumed(consume: Consume, body: bytes, encoding: Encoding) -> Receipt:
-    """The receipt for a body; whatever happens inside, it is a receipt or a refusal."""
-    try:
-        return await consume(body, encoding)
-    except Undecodable as error:
-        raise Refusal(400, str(error)) from None
-    except Overloaded as error:
-        raise Refusal(503, str(error), retry_after_s=error.retry_after_s) from None
-    except Exception as error:  # noqa: BLE001  # the boundary: whatever happens inside, a client gets an answer
-        # Nobody knows whether this passes. A client that repeats gives up in the end; one that may not loses data.
-        _log.exception("taking a request failed")
-        raise Refusal(503, f"internal error ({type(error).__name__}); see the log", retry_after_s=5) from None

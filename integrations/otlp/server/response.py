@@ -1,4 +1,4 @@
-"""The answers of an OTLP/HTTP server, written as ASGI messages in the content type of the request."""
+"""The responses of an OTLP/HTTP server, as ASGI messages in the content type of the request."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
 
 
-class Refusal(Exception):  # noqa: N818  # it is an answer, not a fault
-    """An answer other than 200: HTTP status, a message for people, and the headers that go with the status."""
+class Refusal(Exception):  # noqa: N818  # it is a response, not a fault
+    """A response other than 200: HTTP status, a message for people, and the headers that go with the status."""
 
     def __init__(
         self,
@@ -48,18 +48,18 @@ class Refusal(Exception):  # noqa: N818  # it is an answer, not a fault
     def headers(self) -> list[Header]:
         """``Retry-After`` in whole seconds, ``Allow`` and ``WWW-Authenticate``, where the status has them."""
         wait = None if self.retry_after_s is None else str(max(1, math.ceil(self.retry_after_s)))
-        said = ((b"retry-after", wait), (b"allow", self.allow), (b"www-authenticate", self.authenticate))
-        return [(name, value.encode()) for name, value in said if value is not None]
+        given = ((b"retry-after", wait), (b"allow", self.allow), (b"www-authenticate", self.authenticate))
+        return [(name, value.encode()) for name, value in given if value is not None]
 
 
 def success(receipt: Receipt, signal: Signal, encoding: Encoding) -> bytes:
-    """The export response: empty, unless something was rejected or there is a warning.
+    """Encode the export response: empty, unless something was rejected or there is a warning.
 
     In protobuf the three signals' responses are the same: field 1, of which field 1 is the number and 2 the message.
     """
     if encoding == "json":
-        told = {_REJECTED[signal]: str(receipt.rejected), "errorMessage": receipt.message}
-        return json.dumps({"partialSuccess": told} if receipt.rejected or receipt.message else {}).encode()
+        partial_success = {_REJECTED[signal]: str(receipt.rejected), "errorMessage": receipt.message}
+        return json.dumps({"partialSuccess": partial_success} if receipt.rejected or receipt.message else {}).encode()
     if not receipt.rejected and not receipt.message:
         return b""
     text = receipt.message.encode("utf-8", "replace")[:4096]
@@ -68,7 +68,7 @@ def success(receipt: Receipt, signal: Signal, encoding: Encoding) -> bytes:
 
 
 async def refuse(send: Send, refusal: Refusal, kind: str, headers: Sequence[Header] = ()) -> None:
-    """Send a refusal as a ``google.rpc.Status`` in content type ``kind``; as plain text where that is not OTLP's."""
+    """Send a refusal as a ``google.rpc.Status`` in content type ``kind``; as plain text if that is not OTLP's."""
     code = CODES.get(refusal.status, 2)
     if kind == JSON:
         body = json.dumps({"code": code, "message": refusal.message}).encode()
@@ -80,7 +80,7 @@ async def refuse(send: Send, refusal: Refusal, kind: str, headers: Sequence[Head
 
 
 async def answer(send: Send, status: int, kind: str, body: bytes, headers: Sequence[Header] = ()) -> None:
-    """Send a whole answer."""
+    """Send a whole response."""
     plain = [(b"content-type", kind.encode("latin-1")), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": [*plain, *headers]})
     await send({"type": "http.response.body", "body": body})

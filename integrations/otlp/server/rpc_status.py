@@ -10,7 +10,7 @@ _RETRY_INFO: Final = b"type.googleapis.com/google.rpc.RetryInfo"
 
 
 def rpc_status(code: int, message: str, retry_after_s: float | None = None) -> bytes:
-    """A status: field 1 the code, 2 the message, 3 a ``RetryInfo`` where it says when to come again."""
+    """A status: field 1 the code, 2 the message, 3 a ``RetryInfo`` if there is a delay after which to send again."""
     text = message.encode("utf-8", "replace")[:4096]
     return b"\x08" + size_of(code) + _field(2, text) + (b"" if retry_after_s is None else _retry(retry_after_s))
 
@@ -27,7 +27,7 @@ def _field(number: int, value: bytes) -> bytes:
 
 
 def size_of(number: int) -> bytes:
-    """A whole number, not negative, as protobuf's varint."""
+    """Encode a whole number, not negative, as protobuf's varint."""
     written = b""
     while number > 0x7F:
         written += bytes((number & 0x7F | 0x80,))

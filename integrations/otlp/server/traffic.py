@@ -1,4 +1,4 @@
-"""Traffic: what has come in and what has gone on, in plain counts, for those who ask and for the metrics."""
+"""Counts of what has come in and what has gone on, for the API and the metrics."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receiving:
-    """Where requests are taken, and what came of them since start.
+    """How requests are received, and what became of them since start.
 
-    ``protocols`` are the protocols listened for; ``refused`` counts requests by HTTP status (gRPC's by the status that
-    means the same), ``dropped`` requests with signals that are not looked at.
+    ``protocols`` are those that are listened for; ``refused`` counts requests by HTTP status (gRPC's by the status that
+    means the same), ``dropped`` requests with signals that are not read.
     """
 
     protocols: tuple[str, ...]
@@ -26,10 +26,10 @@ class Receiving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forwarding:
-    """Requests that went on since start, by what they are; upstream's answers by class of status.
+    """Requests that were forwarded since start, by signal; upstream's responses by class of status.
 
-    ``failed`` counts requests without an answer, or with half of one, by reason; ``unjudged`` those of which spans or
-    log records were not taken in here, by reason.
+    ``failed`` counts requests without a response, or with half of one, by reason; ``unjudged`` those whose spans or log
+    records were not taken in here, by reason.
     """
 
     upstream: str

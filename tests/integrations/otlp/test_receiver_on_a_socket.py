@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
+import sys
+from pathlib import Path
 
 import pytest
 import uvicorn
@@ -17,14 +20,14 @@ HEAD = "POST /v1/traces HTTP/1.1\r\nHost: test\r\nContent-Type: application/x-pr
 
 
 @pytest.fixture
-async def served():
+async def served(request):
     taken = []
 
     async def consume(body: bytes, encoding: str) -> Receipt:
         taken.append(body)
         return Receipt()
 
-    receiver = OtlpReceiver(consume, max_bytes=100_000)
+    receiver = OtlpReceiver(consume, max_bytes=getattr(request, "param", 100_000))
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(receiver, http="httptools", ws="none", lifespan="off", access_log=False, log_config=None)
     server = uvicorn.Server(config)
@@ -71,3 +74,65 @@ async def test_a_client_that_hangs_up_in_the_middle_leaves_nothing_behind(served
     while receiver.memory.held:
         await asyncio.sleep(0.01)
     assert taken == []
+
+
+@pytest.mark.parametrize("served", [16 << 20], indirect=True)
+async def test_compressed_bodies_that_stall_keep_nobody_else_out(served):
+    receiver, taken, port = served
+    bomb = gzip.compress(bytes(15 << 20), 9)
+    stalled = [await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0)) for _ in range(6)]
+    for _, writer in stalled:
+        writer.write(f"{HEAD}Content-Encoding: gzip\r\nContent-Length: {len(bomb)}\r\n\r\n".encode() + bomb[:-8])
+    while receiver.memory.held < 8 << 20 or len(receiver.refused) == 0:
+        await asyncio.sleep(0.01)
+    for size, address in ((500_000, "127.0.0.2"), (8 << 20, "127.0.0.1")):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
+        writer.write(f"{HEAD}Content-Length: {size}\r\n\r\n".encode() + bytes(size))
+        assert await answer(reader) == 200
+        writer.close()
+        await writer.wait_closed()
+    assert [len(body) for body in taken] == [500_000, 8 << 20]
+    for _, writer in stalled:
+        writer.close()
+        await writer.wait_closed()
+
+
+SMALL_MEMORY = """
+import asyncio, resource, socket, sys, uvicorn
+from integrations.otlp.server.receiver import OtlpReceiver
+from integrations.otlp.wire.receipt import Receipt
+
+async def consume(body, encoding):
+    return Receipt()
+
+async def main():
+    listener = socket.create_server(("127.0.0.1", 0))
+    receiver = OtlpReceiver(consume, 1 << 30)
+    config = uvicorn.Config(receiver, http="httptools", ws="none", lifespan="off", log_config=None)
+    print(listener.getsockname()[1], flush=True)
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (60 << 20),) * 2)
+    await uvicorn.Server(config).serve(sockets=[listener])
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the memory of a process is bounded as Linux does it")
+async def test_a_body_for_which_there_is_no_memory_may_be_sent_again():
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SMALL_MEMORY, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        port = int(await process.stdout.readline())
+        bomb = gzip.compress(bytes(50 << 20), 9)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"{HEAD}Content-Encoding: gzip\r\nContent-Length: {len(bomb)}\r\n\r\n".encode() + bomb)
+        assert await answer(reader) == 503
+        writer.write(f"{HEAD}Content-Length: 5\r\n\r\nhello".encode())
+        assert await answer(reader) == 200
+        writer.close()
+        await writer.wait_closed()
+    finally:
+        process.kill()
+        await process.wait()

@@ -39,6 +39,12 @@ def test_several_gzip_members_and_padding_are_one_body():
     assert inflate("gzip", gzip.compress(b"one ") + gzip.compress(b"") + gzip.compress(b"two") + bytes(9)) == b"one two"
 
 
+def test_more_members_than_any_client_sends_are_refused_whatever_they_hold():
+    assert inflate("gzip", gzip.compress(b"") * 999 + gzip.compress(b"x"), step=1 << 16) == b"x"
+    with pytest.raises(Damaged, match="more than 1000 gzip members"):
+        inflate("gzip", gzip.compress(b"") * 1001, step=1 << 16)
+
+
 @pytest.mark.parametrize("size", [1 << 16, (1 << 16) + 1])
 def test_the_bound_is_exact(size):
     packed = gzip.compress(bytes(size))

@@ -11,7 +11,9 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from integrations.otlp.server.body import BodyMemory
 from integrations.otlp.server.receiver import OtlpReceiver
+from integrations.otlp.server.response import Refusal
 from integrations.otlp.wire.receipt import Overloaded, Receipt, Undecodable
 
 PROTOBUF = "application/x-protobuf"
@@ -152,11 +154,15 @@ async def test_undecodable_data_is_400_and_overload_503_with_a_time():
     assert (status, headers["retry-after"], status_of(body)[0]) == (503, "2", 14)
 
 
-async def test_an_internal_failure_is_503_and_says_nothing_of_its_insides(caplog):
-    status, headers, body = await ask(OtlpReceiver(Taken(RuntimeError("secret"))))
-    assert (status, headers["retry-after"]) == (503, "5")
-    assert b"secret" not in body
-    assert "taking a request failed" in caplog.text
+@pytest.mark.parametrize("failure", [RuntimeError("secret"), MemoryError("secret")])
+async def test_an_internal_failure_is_503_reveals_nothing_and_is_logged_once(caplog, failure):
+    receiver = OtlpReceiver(Taken(failure))
+    for _ in range(3):
+        status, headers, body = await ask(receiver)
+        assert (status, headers["retry-after"]) == (503, "5")
+        assert b"secret" not in body
+    assert caplog.text.count("a request failed inside") == 1
+    assert receiver.failures == {type(failure).__name__: 3}
 
 
 async def test_json_is_taken_and_answered_in_json():
@@ -238,12 +244,39 @@ async def test_all_bodies_together_are_bounded():
 
     receiver = OtlpReceiver(slow, max_bytes=100)
     async with asyncio.TaskGroup() as group:
-        first = [group.create_task(ask(receiver, b"x" * 100)) for _ in range(2)]
+        first = group.create_task(ask(receiver, b"x" * 100))
         await reached.wait()
-        assert (await ask(receiver, b"x"))[0] == 503
+        assert (await ask(receiver, b"x" * 50))[0] == 503
         go_on.set()
-    assert [t.result()[0] for t in first] == [200, 200]
+    assert first.result()[0] == 200
     assert (await ask(receiver, b"x"))[0] == 200
+
+
+def test_a_sender_that_holds_much_leaves_room_for_others_and_for_small_bodies():
+    memory = BodyMemory(64 << 20)
+    shares = []
+
+    def taken(sender: bytes, size: int) -> bool:
+        share = memory.share(sender)
+        try:
+            share.grow(size)
+        except Refusal:
+            share.release()
+            return False
+        shares.append(share)
+        return True
+
+    assert taken(b"a", 64 << 20)
+    assert not taken(b"a", 2 << 20)
+    assert all(taken(b"a", 1 << 20) for _ in range(20))
+    assert taken(b"b", 20 << 20)
+    for sender in range(100):
+        taken(b"%d" % sender, 1 << 20)
+    assert taken(b"new", 100_000)
+    assert memory.held <= memory.limit
+    for share in shares:
+        share.release()
+    assert (memory.held, memory.by_sender) == (0, {})
 
 
 async def test_other_protocols_are_left_alone():
