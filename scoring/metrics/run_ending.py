@@ -78,12 +78,18 @@ def _answered(case: Case) -> Result:
         return Unavailable(f"the trace is incomplete ({case.completion or 'cut short'})")
     if case.trace is not None and not _may_answer(case.trace):
         return NotApplicable("nothing in the trace gives an answer")
-    last = last_model_call(case)
-    if last is not None and any(message.tool_calls for message in last.output_messages):
-        return NotApplicable("the last model call asked for a tool: the run goes on elsewhere")
+    if _goes_on_elsewhere(case):
+        return NotApplicable("the last model call asked for a tool, and no agent ran here: the run goes on elsewhere")
     return Scored(
         value=0.0, reason="the run ended without an answer", details=signs([(case.root_span_id, "no answer")])
     )
+
+
+def _goes_on_elsewhere(case: Case) -> bool:
+    """Whether the trace is that of single model calls, the last of which asked for a tool."""
+    last = last_model_call(case)
+    asked = last is not None and any(message.tool_calls for message in last.output_messages)
+    return asked and case.trace is not None and all(span.kind is not SpanKind.AGENT for span in case.trace.spans)
 
 
 def _may_answer(trace: Trace) -> bool:

@@ -24,7 +24,7 @@ _ERROR_TEXT: Final = re.compile(
       |(?P<bare>[45]\d\d)\s+(?:client\s+error|server\s+error|not\s+found|forbidden|unauthori[sz]ed|bad\s+request|
         internal\s+server\s+error|too\s+many\s+requests|service\s+unavailable|bad\s+gateway|gateway\s+time-?out)
       |(?-i:(?P<kind>(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Timeout)))\s*[:(\[]
-      |(?:\w+\s+){0,2}errors?\]?\s*(?:[:!]|\s[\-–]\s|\#\d|$)
+      |error\]|(?:\w+\s+){0,2}errors?\s*(?:[:!]|\s[\-–]\s|\#\d|$)
       |(?:tool\s+|fatal\s+|internal\s+|unexpected\s+|runtime\s+|api\s+|execution\s+|validation\s+)?error\s+
         (?:calling|executing|running|while|when|in\s+(?:line|code|tool|function|file|step)|during|occurred|code|parsing|
         fetching|reading|processing|invoking|accessing|loading|searching|opening|downloading|querying|retrieving)\b
