@@ -26,7 +26,7 @@ _BURNS = (
     (1, "3d", "6h", 20, 3 * _HOUR_NS, Severity.WARNING),
 )
 """Factor, both windows, least failures in the long one, for how long, severity."""
-_LOST = "shed|undecodable|error"
+_LOST = "shed|undecodable|error|crashed"
 
 
 def fleet_alerts() -> list[AlertingRule]:
@@ -94,7 +94,8 @@ def _losing() -> AlertingRule:
     kept = fleet(f.TRACES_KEPT, "selection", window="15m")
     return AlertingRule(
         id="traces_lost", severity=Severity.WARNING, title="Traces that were drawn are lost",
-        when="more than 5 % of the traces drawn in 15 minutes, and at least 3, ended as shed, undecodable or error",
+        when="more than 5 % of the traces drawn in 15 minutes, and at least 3, ended as shed, undecodable, error or "
+        "crashed",
         meaning="what is lost is missing from every number; estimates are sound only if the loss is by chance",
         expr=f"{lost} / ({kept} > 0) > 0.05\nand\n{lost} >= 3",
         said=f"{_SHARE} of the traces of {{{{ $labels.service }}}} were lost, over 15m.",

@@ -42,8 +42,8 @@ from .pull_metrics import PullMetrics, pull_gauges
 
 SELECTIONS = ("random", "forced")
 INCOMPLETE = ("unavailable", "error", "not_applicable")
-IGNORED = ("duplicate", "late", "own")
-IGNORED_LOGS = ("untraced", "plain", "late", "own")
+IGNORED = ("duplicate", "late", "own", "too_large")
+IGNORED_LOGS = ("untraced", "plain", "late", "own", "too_large")
 SIGNALS = ("traces", "logs", "metrics", "other")
 CLASSES = ("2xx", "3xx", "4xx", "5xx")
 REFUSED = (400, 401, 404, 405, 413, 415, 429, 503)

@@ -331,7 +331,8 @@ SPANS_IGNORED = Family(
     name="sidejudge_spans_ignored_total", kind="counter", labels=("reason",),
     help="Spans that were taken and not used.",
     note="`duplicate`: the trace had them already, a client sent again; `late`: they came after `assembly.late`; "
-    "`own`: a monitor tells them of itself. Spans of traces that are not sampled are not in it.",
+    "`own`: a monitor sends them about itself; `too_large`: their trace is as large as one may be. Spans of "
+    "traces that are not sampled are not in it.",
 )  # fmt: skip
 TRAFFIC_SUSPECTED = Family(
     name="sidejudge_traffic_suspected", kind="gauge", labels=("kind",),
@@ -351,8 +352,8 @@ LOG_RECORDS_IGNORED = Family(
     name="sidejudge_log_records_ignored_total", kind="counter", labels=("reason",),
     help="Log records that were taken and not used.",
     note="`untraced`: they name no trace and span; `plain`: they are no events, but lines of a log; `late`: they came "
-    "after `assembly.late`; `own`: a monitor tells them of itself. Events of traces that are not sampled are not in "
-    "it.",
+    "after `assembly.late`; `own`: a monitor sends them about itself; `too_large`: their trace is as large as "
+    "one may be. Events of traces that are not sampled are not in it.",
 )  # fmt: skip
 FORWARDED = Family(
     name="sidejudge_forwarded_requests_total", kind="counter", labels=("signal",),

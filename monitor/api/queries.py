@@ -242,11 +242,12 @@ class MonitorQueries:
         self.exporter.spans_ignored("duplicate", self._since("duplicate", counts.duplicate))
         self.exporter.spans_ignored("late", self._since("late", counts.late))
         self.exporter.spans_ignored("own", self._since("own", counts.own))
+        self.exporter.spans_ignored("too_large", self._since("too large", counts.too_large))
         self.exporter.log_records_received(self._since("logs", counts.logs))
         self.exporter.log_records_rejected(self._since("rejected logs", counts.rejected_logs))
         for reason, ignored in (
             ("untraced", counts.untraced_logs), ("plain", counts.plain_logs), ("late", counts.late_logs),
-            ("own", counts.own_logs),
+            ("own", counts.own_logs), ("too_large", counts.too_large_logs),
         ):  # fmt: skip
             self.exporter.log_records_ignored(reason, self._since(f"{reason} logs", ignored))
         if forwarding is not None:

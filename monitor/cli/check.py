@@ -15,13 +15,14 @@ from .settings import config_option, runnable
 def check(file: Path | None, config: Path | None) -> None:
     """Validate FILE (or --config FILE) and the environment, and show every value in force and where it comes from.
 
-    Then what is watched with these values, and what raises an alert.
+    Then what is watched with these values, what raises an alert, and how much memory it takes at most.
     Exit 2 with every mistake at once. What is valid but will disappoint is a warning. Without FILE the
     embedded defaults and the environment are checked.
     """
     from monitor.alerting.condition_table import WATCHED, watched
     from monitor.config.summary import summary
     from monitor.config.warnings import cautions
+    from monitor.runtime.memory_bound import memory_bound
 
     from .table import table
 
@@ -29,6 +30,11 @@ def check(file: Path | None, config: Path | None) -> None:
     click.echo(table(("key", "value", "from"), summary(resolved)))
     click.echo("\nwhat is watched, and when it changes status:")
     click.echo(table(WATCHED, watched(resolved.config)))
+    parts = list(memory_bound(resolved.config))
+    rows = [(part.name, f"{part.max_bytes / 2**20:,.0f} MiB", part.keys) for part in parts]
+    total = sum(part.max_bytes for part in parts) / 2**20
+    click.echo("\nmemory, at most:")
+    click.echo(table(("for", "at most", "decided by"), [*rows, ("in all", f"{total:,.0f} MiB", "")]))
     for cause, remedy in cautions(resolved.config):
         click.echo(f"{click.style('warning:', fg='yellow')} {cause}\nremedy: {remedy}", err=True)
     click.echo(f"\nconfiguration ok, fingerprint {resolved.config.fingerprint[:12]}")

@@ -98,6 +98,22 @@ class AssemblySection(Section):
     max_open_bytes: SizeField = Field(
         default=256 * 2**20, description="bytes of open traces; beyond it the oldest is closed (pressure)"
     )
+    root_wait: Duration = Field(
+        default=parse_duration("24h"),
+        description="how long a trace stays open whose root is still to come, where at least four fifths of its "
+        "service's traces have roots: `idle` and `deadline` do not close it (0s: they do). Under pressure such traces "
+        "are closed first, those first that nothing has come of for longest",
+    )
+    max_trace_spans: int = Field(
+        default=10_000,
+        gt=0,
+        description="spans of one trace; what comes beyond is counted and it is judged as cut short",
+    )
+    max_trace_bytes: SizeField = Field(
+        default=128 * 2**20,
+        description="memory that the spans of one trace may take once decoded, by an upper estimate (a text takes 6 "
+        "times its size, an empty attribute 600 bytes); what comes beyond is counted and it is judged as cut short",
+    )
 
 
 class SamplingRuleSection(Section):

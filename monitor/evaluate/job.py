@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from monitor.config.evaluators import Priority
 from monitor.ingest.assembler import Closing
@@ -16,6 +16,9 @@ from monitor.sessions.turns import SessionTurn
 from .evaluation import Evaluation
 
 log = logging.getLogger("sidejudge.pipeline")
+
+_ALL: Final = 1 << 62
+"""More parts than a trace has."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,6 +81,17 @@ class EvaluationJob:
             "rule": decision.rule,
         }
         return sampling if decision.upstream == 1.0 else {**sampling, "upstream": decision.upstream}
+
+
+def give_up(job: EvaluationJob, reason: Reason) -> None:
+    """End a trace of which nothing is read. A verdict that it has already stands."""
+    job.chunks = _ALL
+    job.reason = Reason.LATE if job.closing.revision > 1 else reason
+    if reason is Reason.CRASHED:
+        log.error(
+            "gave up a trace: the process ended again and again while judging it",
+            extra={"trace_id": job.trace_id.hex()},
+        )
 
 
 def fail(job: EvaluationJob, error: Exception) -> None:

@@ -11,11 +11,13 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from monitor.ingest.assembler import Closing
+from monitor.ingest.outcomes import Reason
 
+from .interrupted import InterruptedTraces
 from .job import EvaluationJob
 from .judge_queue import JudgeQueue
 from .result import TraceResult
@@ -31,6 +33,8 @@ Enough to spread the cost of both, few enough to keep the order fair.
 """
 BATCH_BYTES = 1 << 20
 """Bytes of kept spans above which a batch takes no further trace: a whole batch is in memory at once, decoded."""
+BATCH_DECODED_BYTES = 64 << 20
+"""Memory that a batch of several traces may take once decoded, by an upper estimate."""
 LISTENER_BATCH = 4
 """Results passed to the listeners between two turns of the event loop, where requests wait (0.05 ms each)."""
 
@@ -49,6 +53,8 @@ class Pipeline:
     clock_ns: Callable[[], int]
     listeners: list[Callable[[TraceResult], None]] = field(default_factory=list)
     waiting: deque[Closing] = field(default_factory=deque)
+    interrupted: InterruptedTraces | None = None
+    """What earlier processes ended on; None where nobody keeps account of it."""
 
     async def drain(self) -> None:
         """Judge what waits as far as possible now, and commit the results reached meanwhile."""
@@ -60,6 +66,8 @@ class Pipeline:
                 await self._judge(batch)
         finally:
             self.waiting.extend(held)
+        if self.interrupted is not None:
+            await self.interrupted.rest()
         await self.judge_queue.resume()
         await self._commit_results()
 
@@ -77,9 +85,18 @@ class Pipeline:
     def _next_batch(self, held: list[Closing]) -> list[Closing]:
         """The first closings that wait, each trace once: a revision needs the earlier result on disk."""
         batch: dict[bytes, Closing] = {}
-        size = 0
+        size = decoded = 0
         while self.waiting and len(batch) < BATCH and size < BATCH_BYTES and self.waiting[0].trace_id not in batch:
-            closing = self.waiting.popleft()
+            closing = self.waiting[0]
+            decoded += closing.decoded
+            suspect = self.interrupted is not None and self.interrupted.times(closing.trace_id) > 0
+            if batch and (suspect or decoded > BATCH_DECODED_BYTES):
+                break
+            self.waiting.popleft()
+            if self.interrupted is not None and suspect:  # if it ends the process again, nothing else is to blame
+                gone = self.interrupted.too_often(closing)
+                batch[closing.trace_id] = replace(closing, give_up=Reason.CRASHED) if gone else closing
+                break
             if closing.trace_id in self.judge_queue.deferred:
                 self.judge_queue.deferred.renew(closing)
             elif self.judge_queue.holds(closing.trace_id):
@@ -91,6 +108,8 @@ class Pipeline:
 
     async def _judge(self, batch: Sequence[Closing]) -> None:
         try:
+            if self.interrupted is not None:
+                await self.interrupted.begin(closing.trace_id for closing in batch)
             waiting, results = await asyncio.to_thread(self._open_and_end, batch)
             refused = await self.commit(results) if results else {}
         except BaseException:
@@ -98,6 +117,8 @@ class Pipeline:
             raise
         for job in waiting:
             self.judge_queue.take(job)
+        if self.interrupted is not None:
+            self.interrupted.ended(closing.trace_id for closing in batch if closing.trace_id not in refused)
         self.waiting.extendleft(closing for closing in reversed(batch) if closing.trace_id in refused)
         await self._notify(results, refused)
 

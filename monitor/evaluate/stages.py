@@ -27,7 +27,7 @@ from scoring.verdict.verdict import State, Verdict
 from .batching import in_step
 from .evaluation import Evaluation
 from .evaluator import Evaluator
-from .job import EvaluationJob, fail
+from .job import EvaluationJob, fail, give_up
 from .result import TraceResult, reason_of, revise
 
 
@@ -83,8 +83,12 @@ class EvaluationStages:
         """Open several, each of another trace."""
         stages = [EvaluationJob(closing=closing, service=closing.origin.service) for closing in closings]
         self.give_way()
-        read = self.archive.chunks_and_stories([job.trace_id for job in stages])
-        in_step([self._opening(job, *of_it) for job, of_it in zip(stages, read, strict=True)])
+        judged = [job for job in stages if job.closing.give_up is None]
+        read = self.archive.chunks_and_stories([job.trace_id for job in judged])
+        in_step([self._opening(job, *of_it) for job, of_it in zip(judged, read, strict=True)])
+        for job in stages:
+            if job.closing.give_up is not None:
+                give_up(job, job.closing.give_up)
         return stages
 
     def end(self, job: EvaluationJob, now_ns: int) -> TraceResult:
@@ -159,6 +163,8 @@ class EvaluationStages:
         yield
         trace = Trace.of(closing.trace_id.hex(), spans, closing.completion)
         job.details = _assembled(trace, kept.damaged)
+        if closing.left_out:
+            job.details["left_out"] = closing.left_out
         yield
         self.give_way()
         case = extract(trace, reference_keys=self.reference_keys)

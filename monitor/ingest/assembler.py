@@ -4,23 +4,28 @@ OTLP has no end-of-trace marker, so a trace closes for a stated reason, whicheve
 
 * ``root_ended`` — a root has arrived (a span that names no parent, or is marked as the topmost exported), every parent
   that was named has arrived, and nothing came for ``grace``;
-* ``pseudo_root`` — nothing came for ``idle``, and all that is missing are callers in other processes, as the spans
-  below them say: what this side did is all here, what the caller did will not come;
+* ``pseudo_root`` — nothing came for ``idle``, and all that is missing are callers in other processes, as the flags of
+  the spans below them show: what this side did is all here, what the caller did will not come;
 * ``idle`` — nothing came for ``idle``, which is as long as the service's traces usually pause (``adaptive_idle.py``);
 * ``deadline`` — ``deadline`` has passed since its first span;
-* ``pressure`` — more traces or bytes are open than may be: the oldest goes first.
+* ``pressure`` — more traces, spans or bytes are open than may be, or the trace is larger than one may be.
 
-A closed trace is remembered for the late window. A span that arrives then, and that was not there before, opens the
-trace again, and its next closing is the next revision. After the window its id is remembered a while longer, only to
-refuse what comes far too late: half a trace must not be taken for a new one. What that memory has lost the store still
-knows when the trace is judged.
+A trace without a root, of a service whose traces have roots (``expected_roots.py``), is still running: it stays open
+for ``root_wait`` instead of ``idle`` and ``deadline``. Under pressure those go first that nothing has come of for
+longest.
 
-Payloads stay in the store. Here are kept only span ids, and of parents those that have not arrived.
+A closed trace is remembered for the late window, or for ``root_wait`` when it was closed without the root that its
+service sends. A span that arrives then, and that was not there before, opens the trace again, and its next closing is
+the next revision. After that its id is remembered a while longer, only to refuse what comes far too late: half a trace
+must not be taken for a new one. What that memory has lost the store still knows when the trace is judged.
+
+Payloads stay in the store. The assembler keeps only span ids, and of parents those that have not arrived.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -31,8 +36,13 @@ from scoring.trace.record import record
 from scoring.trace.span import Completion
 
 from .adaptive_idle import AdaptiveIdle
+from .expected_roots import ExpectedRoots
+from .outcomes import Reason
+from .trace_limits import TraceSize
 
 _SECOND: Final = 1_000_000_000
+LATE_TRACES: Final = 4
+"""Closed traces, and spans of them, that are remembered at most, as a multiple of those that may be open."""
 
 
 class Arrival(StrEnum):
@@ -50,9 +60,12 @@ class Arrival(StrEnum):
     """Log records of a trace of which no span has come: they wait in the store, and are no trace by themselves."""
     TOO_LATE = "too_late"
     """Its trace was closed longer ago than the late window."""
+    TOO_LARGE = "too_large"
+    """Its trace has been cut short: it is as large as one may be."""
 
 
-_WITHOUT_EFFECT: Final = frozenset({Arrival.DUPLICATE, Arrival.TOO_LATE, Arrival.HELD})
+PASSED_OVER: Final = frozenset({Arrival.DUPLICATE, Arrival.TOO_LATE, Arrival.TOO_LARGE})
+"""What is not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +73,7 @@ class AssemblyLimits:
     """Durations in ns, as the configuration's ``assembly`` section has them; bytes are those of the payloads.
 
     ``idle_max_ns`` bounds what idle may grow to for a service that pauses longer; None: it does not grow.
+    ``root_wait_ns`` is how long a trace stays open whose root is still to come; 0: no longer than any other.
     """
 
     grace_ns: int = 2 * _SECOND
@@ -67,8 +81,11 @@ class AssemblyLimits:
     idle_max_ns: int | None = None
     deadline_ns: int = 600 * _SECOND
     late_ns: int = 600 * _SECOND
+    root_wait_ns: int = 0
     max_open_traces: int = 20_000
     max_open_bytes: int = 256 << 20
+    max_open_spans: int = 1 << 18
+    """Ids of spans are what is in memory of an open trace: about 120 bytes each."""
     remembered: int = 50_000
     """How many ids of traces past their late window are remembered at least (at most twice as many)."""
 
@@ -78,8 +95,9 @@ class Closing:
     """A trace to be evaluated now. ``revision`` counts its closings from 1; ``origin`` has its lowest threshold.
 
     ``whole``: a root has come, and every parent that was named. ``session``: it is a conversation
-    (``monitor.sessions.windows``), and ``trace_id`` its key. ``size`` is how many bytes of it are kept, where that is
-    known.
+    (``monitor.sessions.windows``), and ``trace_id`` its key. ``size`` is how many bytes of it are kept, and ``decoded``
+    an upper estimate of the memory they take once decoded, where that is known. ``left_out`` is how many spans of it
+    were not kept because it is too large. ``give_up`` is why it ends unread; None: it is judged.
     """
 
     trace_id: bytes
@@ -89,6 +107,9 @@ class Closing:
     whole: bool = True
     session: bool = False
     size: int = 0
+    decoded: int = 0
+    left_out: int = 0
+    give_up: Reason | None = None
 
 
 @dataclass(slots=True)
@@ -101,8 +122,15 @@ class _Entry:
     remote: set[bytes] | None = None  # parents that are spans of other processes
     rooted: bool = False
     size: int = 0
+    decoded: int = 0
+    left_out: int = 0
+    cut: bool = False  # it is as large as a trace may be
     revision: int = 0  # closings so far
+    opened_ns: int = 0  # when its first span came, however often it was opened since
+    root_ns: int | None = None  # when its root came
+    rootless: bool | None = None  # what was learned of it for its service; None: nothing yet
     closed_ns: int | None = None
+    forget_ns: int = 0
     queued_ns: int = 0  # when the heap will look at it next
     pause_ns: int = 0  # the longest that something missing was waited for
 
@@ -122,8 +150,10 @@ class Assembler:
         self._forget: list[tuple[int, bytes]] = []
         self._gone: set[bytes] = set()
         self._long_gone: set[bytes] = set()
-        self._bytes = 0
-        self._rhythm = AdaptiveIdle(self._limits.idle_ns, self._limits.idle_max_ns or 0)
+        self._bytes = self._spans = self._closed_spans = 0
+        self._rootless: OrderedDict[bytes, None] = OrderedDict()  # open ones; of the first nothing came for longest
+        self._idle = AdaptiveIdle(self._limits.idle_ns, self._limits.idle_max_ns or 0)
+        self._roots = ExpectedRoots()
 
     @property
     def open_traces(self) -> int:
@@ -141,7 +171,19 @@ class Assembler:
 
     @property
     def open_limit_reached(self) -> bool:
-        return len(self._open) > self._limits.max_open_traces or self._bytes > self._limits.max_open_bytes
+        limits = self._limits
+        return (
+            len(self._open) > limits.max_open_traces
+            or self._bytes > limits.max_open_bytes
+            or self._spans > limits.max_open_spans
+        )
+
+    @property
+    def due_ns(self) -> int | None:
+        """When ``due`` may next have something to close, ns since the epoch: not later. None: nothing is open."""
+        if self.open_limit_reached:
+            return 0
+        return self._heap[0][0] if self._heap else None
 
     @property
     def oldest_ns(self) -> int | None:
@@ -158,8 +200,20 @@ class Assembler:
             return trace_ids
         return {trace_id for trace_id in trace_ids if not self.knows(trace_id)}
 
+    def size(self, trace_id: bytes) -> TraceSize:
+        """What is kept of a trace that is open or was closed within the late window; zeros for any other."""
+        entry = self._open.get(trace_id) or self._closed.get(trace_id)
+        return TraceSize(_count(entry.ids), entry.decoded) if entry is not None else TraceSize()
+
     def classify(self, chunk: Chunk) -> Arrival:
-        """What ``add`` would answer; changes nothing. Duplicates and what is too late need not be stored."""
+        """What a chunk is to its trace; changes nothing. What is to be passed over need not be stored."""
+        arrival = self._classify(chunk)
+        if arrival is Arrival.EXTENDS or arrival is Arrival.REOPENS:
+            entry = self._open.get(chunk.trace_id) or self._closed[chunk.trace_id]
+            return Arrival.TOO_LARGE if entry.cut else arrival
+        return arrival
+
+    def _classify(self, chunk: Chunk) -> Arrival:
         entry = self._open.get(chunk.trace_id) or self._closed.get(chunk.trace_id)
         if entry is None:
             if chunk.trace_id in self._gone or chunk.trace_id in self._long_gone:
@@ -169,26 +223,68 @@ class Assembler:
             return Arrival.DUPLICATE
         return Arrival.EXTENDS if entry.closed_ns is None else Arrival.REOPENS
 
-    def add(self, chunk: Chunk, now_ns: int) -> Arrival:
-        """Take in a chunk that is committed. Duplicates, what is too late and what is held change nothing."""
-        arrival = self.classify(chunk)
-        if arrival in _WITHOUT_EFFECT:
+    def add(self, chunk: Chunk, now_ns: int, *, decoded: int = 0) -> Arrival:
+        """Take in a chunk that is committed, even if its trace has been cut meanwhile.
+
+        Duplicates, what is too late and what is held change nothing.
+
+        Args:
+            chunk: The chunk.
+            now_ns: When it came.
+            decoded: Upper estimate of the memory it takes once decoded, in bytes.
+        """
+        arrival = self._classify(chunk)
+        if arrival in PASSED_OVER or arrival is Arrival.HELD:
             return arrival
         if arrival is Arrival.OPENS:
-            entry = self._open[chunk.trace_id] = _Entry(chunk.origin, now_ns, now_ns)
+            entry = self._open[chunk.trace_id] = _Entry(chunk.origin, now_ns, now_ns, opened_ns=now_ns)
         elif arrival is Arrival.REOPENS:
-            entry = self._open[chunk.trace_id] = self._closed.pop(chunk.trace_id)
-            entry.ids = _unpacked(entry.ids)
-            entry.first_ns, entry.closed_ns, entry.queued_ns = now_ns, None, 0
-            self._bytes += entry.size
+            entry = self._opened_again(chunk.trace_id, now_ns)
         else:
             entry = self._open[chunk.trace_id]
         self._extend(entry, chunk, now_ns)
+        entry.decoded += decoded
+        if entry.rooted:
+            self._rootless.pop(chunk.trace_id, None)
+        else:
+            self._rootless[chunk.trace_id] = None
+            self._rootless.move_to_end(chunk.trace_id)
         self._enqueue(chunk.trace_id, entry)
         return arrival
 
+    def cut(self, trace_id: bytes, left_out: int) -> None:
+        """The trace is as large as one may be: it closes now, and takes no more.
+
+        Args:
+            trace_id: The trace; nothing happens when it is not known.
+            left_out: How many spans have come of it that are not kept.
+        """
+        entry = self._open.get(trace_id) or self._closed.get(trace_id)
+        if entry is None:
+            return
+        entry.left_out += left_out
+        entry.cut = True
+        if entry.closed_ns is None:
+            self._enqueue(trace_id, entry)
+
+    def learn_root(self, service: str | None, *, rooted: bool) -> None:
+        """Whether a trace of this service had a root, of before a restart."""
+        self._roots.learn(service, 0 if rooted else None)
+
+    def _opened_again(self, trace_id: bytes, now_ns: int) -> _Entry:
+        entry = self._open[trace_id] = self._closed.pop(trace_id)
+        self._closed_spans -= _count(entry.ids)
+        entry.ids = _unpacked(entry.ids)
+        entry.first_ns, entry.closed_ns, entry.queued_ns = now_ns, None, 0
+        self._bytes += entry.size
+        self._spans += len(entry.ids)
+        if not entry.rooted:
+            self._rootless[trace_id] = None
+        return entry
+
     def _extend(self, entry: _Entry, chunk: Chunk, now_ns: int) -> None:
         ids, missing = _unpacked(entry.ids), entry.missing
+        before, rooted = len(ids), entry.rooted
         if ids and not entry.whole:
             entry.pause_ns = max(entry.pause_ns, now_ns - entry.last_ns)
         for header in chunk.headers:
@@ -202,6 +298,11 @@ class Assembler:
                 if header.remote_parent:
                     entry.remote = {parent_id, *(entry.remote or ())}
         entry.ids = ids
+        self._spans += len(ids) - before
+        if entry.rooted and not rooted:
+            entry.root_ns = now_ns
+            if self._waits_for_root(entry):
+                entry.first_ns = now_ns  # it was waited for; what is still missing has as long as in any other trace
         entry.last_ns = max(entry.last_ns, now_ns)
         entry.size += len(chunk.payload)
         self._bytes += len(chunk.payload)
@@ -211,15 +312,39 @@ class Assembler:
     def _when(self, entry: _Entry) -> tuple[int, Completion]:
         """When an open trace closes if nothing more comes, and why."""
         quiet: tuple[int, Completion]
+        if entry.cut:
+            return entry.last_ns, "pressure"
+        if not entry.rooted and self._waits_for_root(entry):
+            overdue_ns = entry.opened_ns + self._overdue_ns(entry)
+            end_ns = entry.first_ns + self._limits.root_wait_ns
+            return (end_ns if entry.rootless else min(overdue_ns, end_ns)), "deadline"
         if entry.whole:
             quiet = (entry.last_ns + self._limits.grace_ns, "root_ended")
         else:
             # Above a rootless trace stands a caller; in a rooted one, or beside other gaps, spans of it are lost.
             called = not entry.rooted and bool(entry.missing) and entry.missing <= (entry.remote or set())
-            idle_ns = self._rhythm.idle_ns(entry.origin.service)
+            idle_ns = self._idle.idle_ns(entry.origin.service)
             quiet = (entry.last_ns + idle_ns, "pseudo_root" if called else "idle")
         deadline = entry.first_ns + self._limits.deadline_ns
         return quiet if quiet[0] <= deadline else (deadline, "deadline")
+
+    def _waits_for_root(self, entry: _Entry) -> bool:
+        return self._limits.root_wait_ns > 0 and self._roots.expected(entry.origin.service)
+
+    def _overdue_ns(self, entry: _Entry) -> int:
+        return max(self._limits.deadline_ns, self._roots.overdue_ns(entry.origin.service))
+
+    def _learn_root(self, entry: _Entry) -> None:
+        """Record what the trace shows of its service, once; a root that comes after all amends it."""
+        if entry.rootless is False or (entry.rootless and not entry.rooted):
+            return
+        took_ns = max(0, entry.root_ns - entry.opened_ns) if entry.root_ns is not None else None
+        service = entry.origin.service
+        ceased = self._roots.learn(service, took_ns, amends=entry.rootless is True)
+        entry.rootless = took_ns is None
+        if ceased:
+            for trace_id in self._rootless:
+                self._enqueue(trace_id, self._open[trace_id])
 
     def _enqueue(self, trace_id: bytes, entry: _Entry) -> None:
         # A closing that moved away leaves its place in the heap as it is and is put right when that comes up:
@@ -238,6 +363,9 @@ class Assembler:
                 heapq.heappop(self._heap)
                 continue
             due_ns, completion = self._when(entry)
+            if due_ns <= now_ns and self._only_overdue(entry, due_ns):
+                self._learn_root(entry)
+                continue
             if due_ns != queued_ns:
                 entry.queued_ns = due_ns
                 heapq.heapreplace(self._heap, (due_ns, trace_id))
@@ -245,16 +373,38 @@ class Assembler:
             return completion if due_ns <= now_ns else None
         return None
 
+    def _only_overdue(self, entry: _Entry, due_ns: int) -> bool:
+        """Whether what is due is not the closing, but the root: it is not waited for any less."""
+        return (
+            not entry.rooted
+            and not entry.cut
+            and entry.rootless is None
+            and self._waits_for_root(entry)
+            and due_ns < entry.first_ns + self._limits.root_wait_ns
+        )
+
     def due(self, now_ns: int) -> list[Closing]:
-        """Close what is due, then the oldest while too much is open; forget what is past its late window."""
+        """Close what is due, then the oldest while too much is open; forget what is past its late window.
+
+        Under pressure that is the trace without a root of which nothing came for longest, if it is idle, else the one
+        that was opened first.
+        """
         closings = []
         while (completion := self._settle(now_ns)) is not None:
             _, trace_id = heapq.heappop(self._heap)
             closings.append(self._close(trace_id, completion, now_ns))
         while self.open_limit_reached:
-            closings.append(self._close(next(iter(self._open)), "pressure", now_ns))
+            closings.append(self._close(self._oldest(now_ns), "pressure", now_ns))
         self._prune(now_ns)
         return closings
+
+    def _oldest(self, now_ns: int) -> bytes:
+        fragment = next(iter(self._rootless), None)
+        if fragment is not None:
+            entry = self._open[fragment]
+            if entry.last_ns + self._idle.idle_ns(entry.origin.service) <= now_ns:
+                return fragment
+        return next(iter(self._open))
 
     def drain(self, now_ns: int) -> list[Closing]:
         """Close everything that is open as under pressure, oldest first."""
@@ -265,14 +415,10 @@ class Assembler:
 
         False when it is past that: only of a trace that was closed within the late window the spans are still held.
         """
-        entry = self._closed.pop(trace_id, None)
-        if entry is None:
+        if trace_id not in self._closed:
             return False
-        self._open[trace_id] = entry
-        entry.ids = _unpacked(entry.ids)
-        entry.first_ns = entry.last_ns = now_ns
-        entry.closed_ns, entry.queued_ns = None, 0
-        self._bytes += entry.size
+        entry = self._opened_again(trace_id, now_ns)
+        entry.last_ns = now_ns
         self._enqueue(trace_id, entry)
         return True
 
@@ -284,12 +430,23 @@ class Assembler:
 
     def _close(self, trace_id: bytes, completion: Completion, now_ns: int) -> Closing:
         entry = self._closed[trace_id] = self._open.pop(trace_id)
+        self._rootless.pop(trace_id, None)
         entry.revision += 1
         entry.closed_ns = now_ns
         entry.ids = b"".join(_unpacked(entry.ids))
         self._bytes -= entry.size
-        self._rhythm.learn(entry.origin.service, entry.pause_ns)
-        heapq.heappush(self._forget, (now_ns + self._limits.late_ns, trace_id))
+        self._spans -= _count(entry.ids)
+        self._idle.learn(entry.origin.service, entry.pause_ns)
+        self._learn_root(entry)
+        awaited = not entry.rooted and not entry.cut and self._roots.possible(entry.origin.service)
+        entry.forget_ns = now_ns + max(self._limits.late_ns, self._limits.root_wait_ns if awaited else 0)
+        heapq.heappush(self._forget, (entry.forget_ns, trace_id))
+        self._closed_spans += _count(entry.ids)
+        while (
+            len(self._closed) > LATE_TRACES * self._limits.max_open_traces
+            or self._closed_spans > LATE_TRACES * self._limits.max_open_spans
+        ) and len(self._closed) > 1:
+            self.refuse(next(iter(self._closed)))
         return Closing(
             trace_id=trace_id,
             completion=completion,
@@ -297,17 +454,32 @@ class Assembler:
             origin=entry.origin,
             whole=entry.whole,
             size=entry.size,
+            decoded=entry.decoded,
+            left_out=entry.left_out,
         )
 
     def forget(self, closed_before_ns: int) -> None:
         """Take the late window of traces closed up to then as over: what comes of them is too late."""
-        self._prune(closed_before_ns + self._limits.late_ns)
+        for trace_id, entry in list(self._closed.items()):
+            if entry.closed_ns is not None and entry.closed_ns <= closed_before_ns:
+                self.refuse(trace_id)
+
+    def awaited(self, closed_before_ns: int) -> list[bytes]:
+        """Traces that were closed up to then and whose root may still come, beyond the late window."""
+        late_ns = self._limits.late_ns
+        return [
+            trace_id
+            for trace_id, entry in self._closed.items()
+            if entry.closed_ns is not None
+            and entry.closed_ns <= closed_before_ns
+            and entry.forget_ns > entry.closed_ns + late_ns
+        ]
 
     def _prune(self, now_ns: int) -> None:
         while self._forget and self._forget[0][0] <= now_ns:
             forget_ns, trace_id = heapq.heappop(self._forget)
             entry = self._closed.get(trace_id)
-            if entry is None or entry.closed_ns is None or entry.closed_ns + self._limits.late_ns != forget_ns:
+            if entry is None or entry.closed_ns is None or entry.forget_ns != forget_ns:
                 continue  # it was opened again, and will be forgotten later if at all
             self.refuse(trace_id)
 
@@ -316,7 +488,9 @@ class Assembler:
 
         A trace that has been opened again meanwhile stays open.
         """
-        self._closed.pop(trace_id, None)
+        entry = self._closed.pop(trace_id, None)
+        if entry is not None:
+            self._closed_spans -= _count(entry.ids)
         self._gone.add(trace_id)
         if len(self._gone) >= self._limits.remembered:
             self._gone, self._long_gone = set(), self._gone
@@ -326,3 +500,7 @@ def _unpacked(ids: set[bytes] | bytes) -> set[bytes]:
     if isinstance(ids, set):
         return ids
     return {ids[at : at + 8] for at in range(0, len(ids), 8)}
+
+
+def _count(ids: set[bytes] | bytes) -> int:
+    return len(ids) if isinstance(ids, set) else len(ids) // 8

@@ -14,16 +14,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
+from integrations.otlp.wire.decoded_size import decoded_size
 from integrations.otlp.wire.receipt import Encoding, Overloaded, Receipt, Undecodable
 from integrations.otlp.wire.request import Admit, Chunk, ChunkOrigin, Split, identify, read_headers, split
 from integrations.otlp.wire.request_json import split_json
 from integrations.otlp.wire.request_logs import LogSplit, split_logs, split_logs_json
 from integrations.store.sqlite import StoredChunk, StoreError
 
-from .assembler import Arrival, Assembler
+from .assembler import PASSED_OVER, Arrival, Assembler
 from .outcomes import Reason, TraceOutcomes
 from .sampler import Sampler, incoming_threshold
 from .sampling_skew import SamplingSkew
+from .trace_limits import Fitted, TraceLimits
 
 __all__ = ["Intake", "IntakeCounts", "Overloaded", "Receipt", "Undecodable"]
 
@@ -31,6 +33,12 @@ _log = logging.getLogger("sidejudge.intake")
 
 _INLINE_BYTES: Final = 1 << 20
 """A body up to this size is split on the event loop (under 10 ms even when all is kept), a larger one in a thread."""
+MAX_WAITING_BYTES: Final = 64 << 20
+"""Bytes of chunks that may be on their way to a commit before requests are refused."""
+MAX_TRACE_SPANS: Final = 10_000
+"""Spans that are kept of one trace, unless configured."""
+MAX_TRACE_DECODED_BYTES: Final = 128 << 20
+"""Memory that one trace may take once decoded, unless configured."""
 _RESOURCE_BYTES: Final = 4 << 20
 """Bytes of the distinct resources whose origin is remembered: thousands of them. Beyond it the memory starts anew."""
 _ENTRY_BYTES: Final = 200
@@ -55,8 +63,9 @@ _LOGS: Final[dict[Encoding, Callable[[bytes, Admit], LogSplit]]] = {"protobuf": 
 class IntakeCounts:
     """Spans, log records and requests since start.
 
-    ``late`` ones came after the late window, ``duplicate`` ones were known. ``untraced_logs`` belong to no span,
-    ``plain_logs`` are no events; neither are looked at. Nor are ``own`` ones, which a monitor tells of itself.
+    ``late`` ones came after the late window, ``duplicate`` ones were known, ``too_large`` ones are beyond what is kept
+    of one trace. ``untraced_logs`` belong to no span, ``plain_logs`` are no events; neither are looked at. Nor
+    are ``own`` ones, which a monitor sends about itself.
     """
 
     requests: int = 0
@@ -66,12 +75,14 @@ class IntakeCounts:
     rejected: int = 0
     duplicate: int = 0
     late: int = 0
+    too_large: int = 0
     own: int = 0
     undecodable: int = 0
     overloaded: int = 0
     logs: int = 0
     kept_logs: int = 0
     late_logs: int = 0
+    too_large_logs: int = 0
     own_logs: int = 0
     untraced_logs: int = 0
     plain_logs: int = 0
@@ -88,7 +99,8 @@ class Intake:
         store: ChunkStore,
         assembler: Assembler,
         ledger: TraceOutcomes,
-        max_waiting_bytes: int = 64 << 20,
+        limits: TraceLimits | None = None,
+        max_waiting_bytes: int = MAX_WAITING_BYTES,
         clock_ns: Callable[[], int] = time.time_ns,
         wake: Callable[[], None] | None = None,
     ) -> None:
@@ -99,6 +111,7 @@ class Intake:
         self._store = store
         self._assembler = assembler
         self._ledger = ledger
+        self._limits = limits if limits is not None else TraceLimits(MAX_TRACE_SPANS, MAX_TRACE_DECODED_BYTES)
         self._max_waiting = max_waiting_bytes
         self._clock = clock_ns
         self._wake = wake
@@ -106,6 +119,7 @@ class Intake:
         self._remembered = 0
         self._shared: dict[tuple[str | None, str | None], ChunkOrigin] = {}
         self._waiting = 0
+        self._left_out: dict[bytes, int] = {}  # of traces whose first spans are still on their way to a commit
         self.counts = IntakeCounts()
 
     @property
@@ -174,43 +188,88 @@ class Intake:
         return origin
 
     async def _keep(self, chunks: list[Chunk], *, explicit: bool = False) -> None:
-        fresh: list[Chunk] = []
-        held: list[Chunk] = []
+        fresh: list[tuple[Chunk, Fitted]] = []
+        held: list[Fitted] = []
         for chunk in chunks:
             arrival = self._assembler.classify(chunk)
-            if arrival is Arrival.DUPLICATE:
-                self.counts.duplicate += len(chunk.headers)
-            elif arrival is Arrival.TOO_LATE:
-                self.counts.late += len(chunk.headers)
-                self.counts.late_logs += chunk.records
+            if arrival in PASSED_OVER:
+                self._pass_over(chunk, arrival)
+                continue
+            fitted = self._limits.fit(chunk, self._assembler.size(chunk.trace_id))
+            if arrival is Arrival.HELD:
+                held.append(fitted)
             else:
-                (held if arrival is Arrival.HELD else fresh).append(chunk)
+                fresh.append((chunk, fitted))
         if not fresh and not held:
             return
-        size = sum(len(chunk.payload) for chunk in fresh) + sum(len(chunk.payload) for chunk in held)
-        now_ns = self._clock()
-        self._waiting += size
-        try:
-            if held:
-                await self._store.hold(held, now_ns)
-            if fresh:
-                await self._store.append(fresh, now_ns)
-        except StoreError as error:
-            self.counts.overloaded += 1
-            raise Overloaded(5.0, str(error)) from error
-        finally:
-            self._waiting -= size
-        for chunk in fresh:
-            self._assemble(chunk, now_ns, explicit=explicit)
+        now_ns = await self._commit([fitted for _, fitted in fresh], held)
+        for chunk, fitted in fresh:
+            if fitted.chunk is not None:
+                self._assemble(fitted.chunk, fitted.size.decoded, now_ns, explicit=explicit)
+            if fitted.cut:
+                self._leave_out(chunk, fitted.left_out)
         if fresh and self._wake is not None:
             self._wake()
 
-    def _assemble(self, chunk: Chunk, now_ns: int, *, explicit: bool) -> None:
-        if self._assembler.add(chunk, now_ns) is Arrival.OPENS:
+    def _pass_over(self, chunk: Chunk, arrival: Arrival) -> None:
+        if arrival is Arrival.DUPLICATE:
+            self.counts.duplicate += len(chunk.headers)
+        elif arrival is Arrival.TOO_LATE:
+            self.counts.late += len(chunk.headers)
+            self.counts.late_logs += chunk.records
+        else:
+            self._leave_out(chunk, len(chunk.headers))
+
+    async def _commit(self, fresh: list[Fitted], held: list[Fitted]) -> int:
+        new = [fitted.chunk for fitted in fresh if fitted.chunk is not None]
+        waiting = [fitted.chunk for fitted in held if fitted.chunk is not None]
+        size = sum(len(chunk.payload) for chunk in new) + sum(len(chunk.payload) for chunk in waiting)
+        now_ns = self._clock()
+        self._waiting += size
+        committed = False
+        try:
+            if waiting:
+                await self._store.hold(waiting, now_ns)
+            if new:
+                await self._store.append(new, now_ns)
+            committed = True
+        except StoreError as error:
+            self.counts.overloaded += 1
+            for chunk in new:
+                self._left_out.pop(chunk.trace_id, None)
+            raise Overloaded(5.0, str(error)) from error
+        finally:
+            self._waiting -= size
+            for fitted in fresh:
+                self._limits.release(fitted)
+            for fitted in held:
+                self._limits.release(fitted, held=committed)
+        return now_ns
+
+    def _assemble(self, chunk: Chunk, decoded: int, now_ns: int, *, explicit: bool) -> None:
+        decoded += self._limits.opened(chunk.trace_id).decoded
+        if self._assembler.add(chunk, now_ns, decoded=decoded) is Arrival.OPENS:
             self._ledger.seen()
             if self.skew is not None and not explicit:
                 stated = any(h.trace_state and incoming_threshold(h.trace_state) for h in chunk.headers)
                 self.skew.saw(chunk.origin.service, (chunk.trace_id,), stated=stated)
+        left_out = self._left_out.pop(chunk.trace_id, None) if self._left_out else None
+        if left_out is not None:
+            self._assembler.cut(chunk.trace_id, left_out)
+
+    def _leave_out(self, chunk: Chunk, spans: int) -> None:
+        """Count what is not kept of a trace that is too large, and have it judged as cut short."""
+        self.counts.too_large += spans
+        if not chunk.headers:
+            self.counts.too_large_logs += chunk.records
+        if self._assembler.knows(chunk.trace_id):
+            self._assembler.cut(chunk.trace_id, spans)
+        elif self._limits.under_way(chunk.trace_id):
+            self._left_out[chunk.trace_id] = self._left_out.get(chunk.trace_id, 0) + spans
+        else:  # nothing of it fits: there is nothing to be judged
+            self._ledger.seen()
+            self._ledger.ended(chunk.origin.service, Reason.SHED)
+            self._assembler.refuse(chunk.trace_id)
 
     def _account(self, found: Split) -> None:
         counts = self.counts
@@ -242,7 +301,7 @@ class Intake:
                 continue
             if not chunk.headers and not self._assembler.knows(chunk.trace_id):
                 continue  # log records that came before their spans
-            arrival = self._assembler.add(chunk, stored.received_ns)
+            arrival = self._assembler.add(chunk, stored.received_ns, decoded=decoded_size(chunk.payload))
             if stored.done and stored.revision is not None and stored.closed_ns is not None:
                 closed = (stored.trace_id, stored.revision, stored.closed_ns)
             elif arrival is Arrival.OPENS:

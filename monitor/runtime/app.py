@@ -38,6 +38,7 @@ from monitor.deliver.langfuse.sink import ScoresOut
 from monitor.deliver.otel_events.build import observing, otel_events
 from monitor.evaluate.build import build_backends, judge_snapshot
 from monitor.evaluate.evaluator import Evaluator
+from monitor.evaluate.interrupted import InterruptedTraces
 from monitor.evaluate.pipeline import Pipeline
 from monitor.evaluate.references.build import references
 from monitor.evaluate.references.lookup import REFRESH_S
@@ -52,6 +53,7 @@ from monitor.ingest.outcomes import TraceOutcomes
 from monitor.ingest.sampler import Sampler
 from monitor.ingest.server import AddressError, HttpServer, address, bind
 from monitor.ingest.tls import CertificateError
+from monitor.ingest.trace_limits import TraceLimits
 from monitor.revise.build import belated
 from monitor.revise.schedule import EVERY_S as ROUND_S
 from monitor.route.build import router_of
@@ -97,7 +99,12 @@ class Monitor:
         )
         self.ledger = TraceOutcomes(on_ended=self.exporter.ledger_ended)
         self.intake = Intake(
-            sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger, clock_ns=clock_ns
+            sampler=self.sampler,
+            store=self.store,
+            assembler=self.assembler,
+            ledger=self.ledger,
+            clock_ns=clock_ns,
+            limits=TraceLimits(config.assembly.max_trace_spans, config.assembly.max_trace_bytes),
         )
         self.traffic = TrafficAnomalies(skew=self.intake.skew)
         self.otel_events = otel_events(config, counted=self.exporter, clock_ns=clock_ns)
@@ -158,6 +165,7 @@ class Monitor:
             commit=self.books.commit,
             clock_ns=clock_ns,
             listeners=[self.books.record],
+            interrupted=InterruptedTraces(self.store),
         )
         if self.otel_events:
             self.pipeline.listeners.append(self.otel_events.recorder.ended)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from monitor.config import Config
-from monitor.config.model import SessionsSection
+from monitor.config.model import AssemblySection, SessionsSection
 from monitor.evaluate.deferred import DeferredTraces
 from monitor.evaluate.judge_queue import JudgeQueue
 from monitor.evaluate.pipeline import BATCH
@@ -26,8 +26,15 @@ def limits(config: Config) -> AssemblyLimits:
         deadline_ns=assembly.deadline.ns,
         late_ns=assembly.late.ns,
         max_open_traces=assembly.max_open_traces,
+        root_wait_ns=assembly.root_wait.ns,
         max_open_bytes=assembly.max_open_bytes,
+        max_open_spans=max_open_spans(assembly),
     )
+
+
+def max_open_spans(assembly: AssemblySection) -> int:
+    """Spans of open traces: what is in memory of them is their ids, and spans have a kilobyte and more as a rule."""
+    return max(1, assembly.max_open_bytes >> 10)
 
 
 def session_limits(section: SessionsSection) -> SessionLimits:

@@ -14,6 +14,7 @@ from monitor.ingest.assembler import Assembler, AssemblyLimits
 from monitor.ingest.intake import Intake
 from monitor.ingest.outcomes import Reason, TraceOutcomes
 from monitor.ingest.sampler import Sampler
+from monitor.ingest.trace_limits import TraceLimits
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
 
@@ -235,3 +236,51 @@ async def test_a_monitors_own_spans_are_counted_once_a_trace_and_touch_nothing(m
     assert (m.ledger.balance().seen, m.ledger.open, m.ended()) == (2, 0, {Reason.EXCLUDED: 2})
     counts = m.intake.counts
     assert (counts.spans, counts.own, counts.sampled_out, counts.kept) == (4, 4, 0, 0)
+
+
+def flood(number: int, first: int, count: int) -> bytes:
+    """Spans of one trace that name a parent, as small as they may be."""
+    return request(
+        S(trace_id=trace(number), span_id=span(n), parent_id=span(999_999), name="")
+        for n in range(first, first + count)
+    )
+
+
+async def test_of_a_trace_beyond_its_limits_the_rest_is_counted_and_it_closes_as_cut_short(monitor):
+    m = monitor(limits=TraceLimits(30, 1 << 30))
+    for first in range(1, 101, 20):
+        await m.intake.consume(flood(1, first, 20))
+    assert (len(m.store.chunks(trace(1))), m.intake.counts.too_large) == (2, 70)
+    (closing,) = m.assembler.due(m.now)
+    assert (closing.completion, closing.left_out, closing.revision) == ("pressure", 70, 1)
+    await m.finish(closing)
+    await m.intake.consume(flood(1, 201, 20))
+    assert (m.assembler.open_traces, m.intake.counts.too_large, len(m.store.chunks(trace(1)))) == (0, 90, 2)
+    assert (m.ledger.balance().seen, m.ledger.open) == (1, 0)
+
+
+async def test_requests_of_one_trace_that_come_at_once_share_its_limits(monitor):
+    m = monitor(limits=TraceLimits(30, 1 << 30))
+    await asyncio.gather(*(m.intake.consume(flood(1, first, 20)) for first in range(1, 401, 20)))
+    assert m.assembler.size(trace(1)).spans == 30
+    assert m.intake.counts.too_large == 370
+
+
+async def test_a_trace_of_which_nothing_fits_ends_and_is_not_begun_again(monitor):
+    m = monitor(limits=TraceLimits(30, 100))
+    await m.intake.consume(flood(1, 1, 1))
+    await m.intake.consume(flood(1, 2, 1))
+    assert (m.ended(), m.ledger.open, m.store.open_traces()) == ({Reason.SHED: 1}, 0, set())
+    assert (m.intake.counts.too_large, m.intake.counts.late) == (1, 1)
+
+
+async def test_after_a_restart_a_trace_has_no_more_room_than_before(monitor):
+    first = monitor(limits=TraceLimits(30, 1 << 30))
+    await first.intake.consume(flood(1, 1, 20))
+    size = first.assembler.size(trace(1))
+    first.store.close()
+    second = monitor(limits=TraceLimits(30, 1 << 30))
+    second.intake.restore()
+    assert second.assembler.size(trace(1)) == size
+    await second.intake.consume(flood(1, 21, 20))
+    assert second.assembler.size(trace(1)).spans == 30

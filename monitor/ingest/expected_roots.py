@@ -1,0 +1,90 @@
+"""Which services send the roots of their traces, so that a trace without one may be waited for.
+
+A run of an agent may take hours, and its root is exported last. Whether waiting is worth it, the service's latest
+traces show: of one that never sends roots nothing more comes. A trace that is without a root for much longer than the
+service's roots take counts as one without, so a service that stops sending roots is not waited for all day.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+_REMEMBERED: Final = 128
+"""Traces of a service that are remembered."""
+_ENOUGH: Final = 5
+"""Traces before anything is known of a service."""
+_EXPECTED: Final = 0.8
+"""Share of traces with a root from which on a service is expected to send them."""
+_DOUBTED: Final = 0.5
+"""Share below which it no longer is. The gap keeps a service from changing sides with every trace."""
+_OVERDUE: Final = 2
+"""A root is overdue after this many times the longest that one took lately."""
+_FADING: Final = 0.99
+"""What is left of the longest time with each trace that takes less."""
+_SERVICES: Final = 1_000
+_NAME_LENGTH: Final = 200
+
+
+@dataclass(slots=True)
+class _History:
+    rooted: deque[bool] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    count: int = 0  # of those with a root
+    longest_ns: float = 0.0
+    expected: bool = False
+
+
+class ExpectedRoots:
+    """Learned by service. Of services beyond the bound, and of endless names, nothing is known."""
+
+    def __init__(self) -> None:
+        self._histories: dict[str | None, _History] = {}
+
+    def expected(self, service: str | None) -> bool:
+        """Whether the root of a trace of this service is still to come when it is not there."""
+        history = self._histories.get(service)
+        return history is not None and history.expected
+
+    def possible(self, service: str | None) -> bool:
+        """The same, but true also while too little is known."""
+        history = self._histories.get(service)
+        if history is None:
+            return len(self._histories) < _SERVICES
+        return len(history.rooted) < _ENOUGH or history.expected
+
+    def overdue_ns(self, service: str | None) -> int:
+        """How long after its first span the root of a trace is overdue; 0 when nothing is known."""
+        history = self._histories.get(service)
+        return 0 if history is None else int(_OVERDUE * history.longest_ns)
+
+    def learn(self, service: str | None, took_ns: int | None, *, amends: bool = False) -> bool:
+        """Record whether a trace had a root.
+
+        Args:
+            service: The service it is of.
+            took_ns: How long after its first span the root came; None when none came.
+            amends: The trace was recorded as one without a root before, and has one.
+
+        Returns:
+            Whether the service has just ceased to be one whose roots are expected.
+        """
+        history = self._histories.get(service)
+        if history is None:
+            if len(self._histories) >= _SERVICES or len(service or "") > _NAME_LENGTH:
+                return False
+            history = self._histories[service] = _History()
+        rooted = history.rooted
+        if amends and False in rooted:
+            rooted.remove(False)
+        elif len(rooted) == _REMEMBERED:
+            history.count -= rooted[0]
+        rooted.append(took_ns is not None)
+        history.count += took_ns is not None
+        if took_ns is not None:
+            history.longest_ns = max(took_ns, history.longest_ns * _FADING)
+        before = history.expected
+        if len(rooted) >= _ENOUGH:
+            share = history.count / len(rooted)
+            history.expected = share >= (_DOUBTED if before else _EXPECTED)
+        return before and not history.expected

@@ -1,0 +1,64 @@
+"""How much memory the monitor takes at most: a function of the configuration, part by part.
+
+The sizes of single things were measured with CPython 3.11 and are rounded up. What is not in it is what is bounded by
+numbers of services and rubrics (windows, labels), and models that run in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from integrations.otlp.wire.bounds import MOST as MOST_MESSAGES
+from monitor.config import Config
+from monitor.evaluate.pipeline import BATCH_DECODED_BYTES
+from monitor.ingest.assembler import LATE_TRACES
+from monitor.ingest.intake import MAX_WAITING_BYTES
+
+from .builders import max_open_spans
+
+_PROCESS: Final = 110 << 20
+"""The interpreter with everything that is imported and started."""
+_OPEN_TRACE: Final = 1_000
+_CLOSED_TRACE: Final = 830
+_SPAN_ID: Final = 120
+_PACKED_SPAN_ID: Final = 8
+_REMEMBERED_IDS: Final = 30 << 20
+"""Ids of traces that were sampled out, excluded or let go: three memories of 100,000 at most."""
+_MESSAGE: Final = 180
+"""Bytes that a parsed OTLP message takes, its header for the assembler included."""
+_BODIES: Final = 2
+"""Bodies of the largest size that are in memory at once."""
+
+
+class MemoryPart(NamedTuple):
+    """One part of the memory: what it is for, bytes at most, and the keys of the configuration that decide on it."""
+
+    name: str
+    max_bytes: int
+    keys: str = ""
+
+
+def memory_bound(config: Config) -> Iterator[MemoryPart]:
+    """The parts of the memory that the monitor takes at most under this configuration."""
+    assembly, judge = config.assembly, config.answerers.judge
+    spans = max_open_spans(assembly)
+    request = config.sources.otlp.max_request_bytes
+    yield MemoryPart("the process itself", _PROCESS)
+    yield MemoryPart("remembered trace ids", _REMEMBERED_IDS)
+    yield MemoryPart(
+        "open and lately closed traces",
+        assembly.max_open_traces * (_OPEN_TRACE + LATE_TRACES * _CLOSED_TRACE),
+        "assembly.max_open_traces",
+    )
+    yield MemoryPart("their span ids", spans * (_SPAN_ID + LATE_TRACES * _PACKED_SPAN_ID), "assembly.max_open_bytes")
+    parsed = min(request // 2, MOST_MESSAGES) * _MESSAGE
+    yield MemoryPart("requests", _BODIES * (request + parsed), "sources.otlp.max_request_bytes")
+    yield MemoryPart("spans on their way to the store", MAX_WAITING_BYTES + request)
+    batch = max(BATCH_DECODED_BYTES, assembly.max_trace_bytes)
+    yield MemoryPart("traces being evaluated", batch, "assembly.max_trace_bytes")
+    if judge is not None:
+        waiting = judge.concurrency * assembly.max_trace_bytes
+        yield MemoryPart(
+            "traces waiting for the judge's answers", waiting, "answerers.judge.concurrency, assembly.max_trace_bytes"
+        )

@@ -1,0 +1,122 @@
+"""The estimate is never below what judging a trace takes, whatever shape the trace has."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from integrations.otlp.wire.decoded_size import decoded_size
+
+ROOT = Path(__file__).parents[4]
+MEASURE = """
+import sys
+from integrations.dialects import lift
+from integrations.otlp.wire.kept import decode_kept
+from scoring.case.extract import extract
+from scoring.trace.trace import Trace
+def peak():  # of this process alone: ru_maxrss begins with that of the process that started it
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+payload = open(sys.argv[1], "rb").read()
+lift(decode_kept([open(sys.argv[2], "rb").read()]).spans[0])
+before = peak()
+spans = [lift(raw) for raw in decode_kept([payload]).spans]
+extract(Trace.of("01" * 16, spans, "idle"), reference_keys=())
+print((peak() - before) * 1024)
+"""
+MESSAGE = {"role": "user", "parts": [{"type": "text", "content": "a"}]}
+
+
+def with_text(key: str, text: str) -> ExportTraceServiceRequest:
+    request = one_span()
+    spans = request.resource_spans[0].scope_spans[0].spans
+    spans[0].attributes.add(key="gen_ai.operation.name").value.string_value = "chat"
+    spans[0].attributes.add(key=key).value.string_value = text
+    return request
+
+
+def one_span() -> ExportTraceServiceRequest:
+    return many_spans(1)
+
+
+def many_spans(count: int) -> ExportTraceServiceRequest:
+    request = ExportTraceServiceRequest()
+    scope = request.resource_spans.add().scope_spans.add()
+    for n in range(count):
+        scope.spans.add(trace_id=b"\1" * 16, span_id=(n + 1).to_bytes(8, "big"))
+    return request
+
+
+def empty_attributes(count: int) -> ExportTraceServiceRequest:
+    request = one_span()
+    for _ in range(count):
+        request.resource_spans[0].scope_spans[0].spans[0].attributes.add()
+    return request
+
+
+def empty_events(count: int) -> ExportTraceServiceRequest:
+    request = one_span()
+    for _ in range(count):
+        request.resource_spans[0].scope_spans[0].spans[0].events.add()
+    return request
+
+
+def empty_values(count: int) -> ExportTraceServiceRequest:
+    request = one_span()
+    value = request.resource_spans[0].scope_spans[0].spans[0].attributes.add(key="input.value").value
+    for _ in range(count):
+        value.array_value.values.add().kvlist_value.SetInParent()
+    return request
+
+
+def mixture(count: int) -> ExportTraceServiceRequest:
+    """Anything in anything, by a fixed seed."""
+    draw, request = random.Random(7), many_spans(count // 40)
+    for span in request.resource_spans[0].scope_spans[0].spans:
+        for _ in range(draw.randrange(40)):
+            value = draw.choice([span, span.events.add()]).attributes.add(key=draw.choice("abc") * 3).value
+            for _ in range(draw.randrange(3)):
+                inner = value.array_value.values.add()
+                inner.string_value = json.dumps([{}] * draw.randrange(9))
+    return request
+
+
+SHAPES = {
+    "spans without anything": lambda: many_spans(40_000),
+    "empty attributes": lambda: empty_attributes(80_000),
+    "empty events": lambda: empty_events(80_000),
+    "empty values": lambda: empty_values(200_000),
+    "JSON of empty lists": lambda: with_text("gen_ai.input.messages", json.dumps([[]] * 200_000)),
+    "JSON of empty maps": lambda: with_text("gen_ai.input.messages", json.dumps([{}] * 200_000)),
+    "JSON of messages": lambda: with_text("gen_ai.input.messages", json.dumps([MESSAGE] * 30_000)),
+    "JSON of keys": lambda: with_text("gen_ai.input.messages", json.dumps({str(n): {} for n in range(100_000)})),
+    "JSON of numbers": lambda: with_text("gen_ai.input.messages", json.dumps(list(range(300_000)))),
+    "plain text": lambda: with_text("gen_ai.prompt", "word " * 2_000_000),
+    "a mixture": lambda: mixture(60_000),
+}
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_judging_takes_no_more_memory_than_is_estimated(shape, tmp_path):
+    payload, small = SHAPES[shape]().SerializeToString(), tmp_path / "small"
+    small.write_bytes(with_text("gen_ai.input.messages", json.dumps([MESSAGE])).SerializeToString())
+    (tmp_path / "payload").write_bytes(payload)
+    told = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(tmp_path / "payload"), str(small)],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert int(told.stdout) <= decoded_size(payload) + (4 << 20)
+    assert int(told.stdout) > 4 << 20, "the trace is too small to tell anything"
+
+
+def test_a_small_payload_is_estimated_in_one_pass_and_no_lower():
+    small = many_spans(20).SerializeToString()
+    large = many_spans(20_000).SerializeToString()
+    assert decoded_size(small) / 20 >= decoded_size(large) / 20_000
+    assert decoded_size(b"x" * 1000) == 6000

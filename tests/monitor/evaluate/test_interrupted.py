@@ -1,0 +1,95 @@
+"""A trace that ends the process while it is judged is given up after some restarts, alone."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from integrations.store.sqlite import Store
+from monitor.evaluate.interrupted import InterruptedTraces
+from tests.otlp_requests import S, request, span, trace
+
+ROOT = Path(__file__).parents[3]
+LIFE = """
+import asyncio, os, signal, sys
+from monitor.config import Config
+from monitor.evaluate.stages import EvaluationStages
+from monitor.runtime.app import Monitor
+
+whole, poison = EvaluationStages.open_all, bytes.fromhex(sys.argv[2])
+
+def open_all(self, closings):
+    if any(closing.trace_id == poison and closing.give_up is None for closing in closings):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return whole(self, closings)
+
+EvaluationStages.open_all = open_all  # stands for a fault of a library that this trace runs into
+
+async def main():
+    monitor = Monitor(Config.model_validate({"store": {"path": sys.argv[1]}, "sampling": {"rate": 1.0}}))
+    if len(sys.argv) > 3:
+        await monitor.intake.consume(open(sys.argv[3], "rb").read())
+    else:
+        monitor.intake.restore()
+    monitor.pipeline.waiting.extend(monitor.assembler.drain(monitor.clock_ns()))
+    await monitor.pipeline.drain()
+    monitor.store.close()
+
+asyncio.run(main())
+"""
+
+
+def life(store: Path, poison: bytes, *more: str) -> int:
+    """One life of a process; how it ended."""
+    told = subprocess.run([sys.executable, "-c", LIFE, str(store), poison.hex(), *more], cwd=ROOT, check=False)
+    return told.returncode
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.parametrize(("size", "deaths"), [(3_000_000, 2), (100, 4)], ids=["large", "small"])
+def test_a_restart_ends_the_trace_that_ended_the_process_and_no_other_is_given_up(tmp_path, size, deaths):
+    store, body, poison = tmp_path / "s.sqlite", tmp_path / "body", trace(3)
+    texts = {n: "x" * size if n == 3 else "x" for n in range(1, 7)}
+    body.write_bytes(
+        request(S(trace_id=trace(n), span_id=span(1), attributes={"text": text}) for n, text in texts.items())
+    )
+    for death in range(deaths):
+        assert life(store, poison, *([] if death else [str(body)])) == -signal.SIGKILL
+    assert life(store, poison) == 0
+    opened = Store(store)
+    reasons = {n: opened.story(trace(n))["reason"] for n in range(1, 7)}
+    judging = opened.fact("judging")
+    opened.close()
+    assert reasons == {n: "crashed" if n == 3 else "no_rubric" for n in range(1, 7)}
+    assert judging == {}, "what has ended is on nobody's account"
+
+
+async def test_what_has_ended_is_not_counted_however_the_process_ends_after_it(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    interrupted = InterruptedTraces(store)
+    await interrupted.begin([trace(1), trace(2)])
+    interrupted.ended([trace(1), trace(2)])
+    await interrupted.begin([trace(3)])
+    again = InterruptedTraces(store)
+    assert [again.times(trace(n)) for n in (1, 2, 3)] == [0, 0, 1]
+    again.ended([trace(3)])
+    await again.rest()
+    assert InterruptedTraces(store).times(trace(3)) == 0
+    store.close()
+
+
+async def test_interruptions_add_up_over_restarts_though_others_are_judged_meanwhile(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    for restart in range(3):
+        interrupted = InterruptedTraces(store)
+        assert interrupted.times(trace(1)) == restart
+        await interrupted.begin([trace(9)])
+        interrupted.ended([trace(9)])
+        await asyncio.sleep(0)
+        await interrupted.begin([trace(1)])
+    store.close()
