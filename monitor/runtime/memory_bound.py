@@ -41,7 +41,7 @@ class MemoryPart(NamedTuple):
 
 def memory_bound(config: Config) -> Iterator[MemoryPart]:
     """The parts of the memory that the monitor takes at most under this configuration."""
-    assembly, judge = config.assembly, config.answerers.judge
+    assembly, judge = config.assembly, config.evaluators.judge
     spans = max_open_spans(assembly)
     request = config.sources.otlp.max_request_bytes
     yield MemoryPart("the process itself", _PROCESS)
@@ -60,5 +60,5 @@ def memory_bound(config: Config) -> Iterator[MemoryPart]:
     if judge is not None:
         waiting = judge.concurrency * assembly.max_trace_bytes
         yield MemoryPart(
-            "traces waiting for the judge's answers", waiting, "answerers.judge.concurrency, assembly.max_trace_bytes"
+            "traces waiting for the judge's answers", waiting, "evaluators.judge.concurrency, assembly.max_trace_bytes"
         )
