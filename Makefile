@@ -12,9 +12,9 @@ SPREAD := -n auto --maxprocesses 4 --dist loadfile
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 	@$(BIN)/sidejudge demo $(ARGS)
 
-test: $(VENV)/.dev ## everything that CI checks: style, types, architecture, the whole suite
+test: $(VENV)/.dev ## everything that CI checks: style, types, architecture, the whole suite (TESTS=tests/scoring: a part of it)
 	@$(MAKE) --no-print-directory check
-	$(BIN)/python -m pytest $(SPREAD) -q
+	$(BIN)/python -m pytest $(SPREAD) -q $(TESTS)
 
 coverage: $(VENV)/.dev ## the suite, and which lines and branches it never reaches
 	$(BIN)/python -m pytest $(SPREAD) --cov --cov-report=term:skip-covered -q
