@@ -33,6 +33,8 @@ class StoreCorrupt(StoreError):  # noqa: N818  # likewise
 
 def explain(error: Exception, path: Path) -> StoreError:
     """The store error that an error of the database (or of the data) means, naming the file and the remedy."""
+    if isinstance(error, StoreError):
+        return error
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     if primary in _BROKEN:

@@ -11,6 +11,9 @@ SELECT payload, EXISTS (SELECT 1 FROM traces WHERE trace_id = :trace_id) FROM ch
 -- name: begin
 BEGIN;
 
+-- name: commit
+COMMIT;
+
 -- name: recover
 SELECT c.trace_id, c.received_ns, c.held OR c.seq <= ifnull(t.last_chunk, 0), c.service, c.environment, c.threshold, t.revision, t.closed_ns, c.payload
 FROM chunks AS c LEFT JOIN traces AS t ON t.trace_id = c.trace_id

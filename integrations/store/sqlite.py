@@ -23,6 +23,7 @@ from scoring.trace.record import record
 
 from .capacity import Capacity
 from .errors import StoreCorrupt, StoreError, StoreUnavailable, explain
+from .health import StoreHealth
 from .judge_cache import JudgeCacheTable
 from .late_references import LateReferenceTable
 from .lock import Lock
@@ -130,6 +131,8 @@ class Store:
         except OSError as error:
             raise StoreUnavailable(f"store {self.path}: its folder cannot be made ({error}); set store.path") from None
         self._one = Lock(self.path)
+        self.health: Final = StoreHealth()
+        """What does not work now, and why."""
         try:
             writing = self._connect()
         except StoreError:
@@ -145,7 +148,8 @@ class Store:
             raise (explain(error, self.path) if isinstance(error, sqlite3.Error) else error) from error
         self._lock = threading.RLock()
         self._write_connection = writing
-        self._writer = Writer(writing, self.path)
+        self._file = _identity(self.path)
+        self._writer = Writer(writing, self.path, check=self._check_file, health=self.health)
         self.judged: Final = JudgeCacheTable(write=self._writer.do, read=self._read)
         """What judges answered, and what they cost."""
         self.outbox: Final = Outbox(write=self._writer.do, read=self._read)
@@ -178,6 +182,29 @@ class Store:
             raise explain(error, self.path) from error
         return connection
 
+    def _check_file(self) -> None:
+        """SQLite goes on writing to a file that has no name any more: what is committed there ends with the process."""
+        if _identity(self.path) != self._file:
+            raise StoreUnavailable(
+                f"store {self.path}: the file was removed or replaced while it is in use\n"
+                "put it back, or restart the monitor: it makes an empty one, and traces that were open are lost"
+            )
+        self._one.check()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why spans cannot be kept or judged now; None while they can."""
+        return self.health.trouble if self._capacity.takes_spans else self._full
+
+    async def try_again(self) -> None:
+        """Write a little, where the last write failed, to find out whether it is over. Raises ``StoreError`` if not."""
+        if self.health.trouble is not None:
+            await self.keep_fact("written_again", {})
+
+    @property
+    def _full(self) -> str:
+        return f"store {self.path}: nearly full; raise store.max_bytes, or sample less"
+
     def _prepare(self, connection: sqlite3.Connection) -> None:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         foreign = version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
@@ -194,7 +221,7 @@ class Store:
         if not chunks:
             return
         if not self._capacity.takes_spans:
-            raise StoreUnavailable(f"store {self.path}: nearly full; raise store.max_bytes, or sample less")
+            raise StoreUnavailable(self._full)
         rows = _rows(chunks, received_ns, held=False)
 
         def work(connection: sqlite3.Connection) -> None:
@@ -300,7 +327,7 @@ class Store:
                 return [self._chunks_and_story(trace_id) for trace_id in trace_ids]
             finally:
                 if self._reading.in_transaction:  # an error may have ended it
-                    self._reading.execute("COMMIT")
+                    self._read("commit", ())
 
     def _chunks_and_story(self, trace_id: bytes) -> tuple[list[bytes], dict[str, Any] | None]:
         rows = self._read("chunks_and_whether_ended", {"trace_id": trace_id})
@@ -449,11 +476,24 @@ class Store:
     def _read(self, name: str, wanted: Sequence[object] | Mapping[str, object]) -> list[Any]:
         with self._lock:
             try:
-                return self._reading.execute(self._sql[name], wanted).fetchall()
+                rows = self._reading.execute(self._sql[name], wanted).fetchall()
             except sqlite3.ProgrammingError:
                 raise StoreUnavailable(f"store {self.path}: it is closed; the monitor is shutting down") from None
             except sqlite3.Error as error:
-                raise explain(error, self.path) from error
+                meant = explain(error, self.path)
+                self.health.failed(name, meant)
+                raise meant from error
+            self.health.worked(name)
+            return rows
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of the file that a path names now; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _rows(chunks: Sequence[Storable], received_ns: int, *, held: bool) -> list[tuple[object, ...]]:

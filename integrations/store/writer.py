@@ -18,6 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from .errors import StoreError, StoreUnavailable, explain
+from .health import StoreHealth
 
 _log = logging.getLogger("sidejudge.store")
 
@@ -46,11 +47,18 @@ class _Asked:
 
 
 class Writer:
-    """Runs work on the one connection that writes, each job inside a transaction that may hold others too."""
+    """Runs work on the one connection that writes, each job inside a transaction that may hold others too.
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    ``check`` is called before each commit and raises ``StoreUnavailable`` where a commit would be worth nothing.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, *, check: Callable[[], None], health: StoreHealth
+    ) -> None:
         self._connection = connection
         self._path = path
+        self._check = check
+        self._health = health
         self._queue: SimpleQueue[_Asked | None] = SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
@@ -114,6 +122,7 @@ class Writer:
     def _commit(self, jobs: list[_Job]) -> None:
         error = self._attempt(jobs)
         if error is None:
+            self._health.worked("write")
             return
         if len(jobs) > 1 and not isinstance(explain(error, self._path), StoreUnavailable):
             # One job's data is at fault: the others must not suffer for it.
@@ -121,7 +130,7 @@ class Writer:
                 self._commit([job])
             return
         meant = explain(error, self._path)
-        _log.error("%s", meant)
+        self._health.failed("write", meant)
         for job in jobs:
             job.error = meant
 
@@ -143,6 +152,7 @@ class Writer:
         try:
             for job in jobs:
                 job.result = job.work(self._connection)
+            self._check()
             self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:

@@ -65,7 +65,8 @@ class Counting(Protocol):
 class MonitorQueries:
     """One monitor, looked at from outside.
 
-    ``working`` says whether its parts run, ``is_ready`` whether it takes traces in. ``trace_url`` knows the address of
+    ``working`` says whether its parts run, ``is_ready`` whether the start is over and the end has not begun, and
+    ``trouble`` why traces cannot be kept or judged now, None while they can. ``trace_url`` knows the address of
     a trace's page where it is kept, None when there is none.
     """
 
@@ -83,6 +84,7 @@ class MonitorQueries:
     exporter: Exporter
     clock_ns: Callable[[], int]
     working: Callable[[], bool]
+    trouble: Callable[[], str | None] = lambda: None
     judge: Callable[[], JudgeSnapshot | None] = lambda: None
     exports: Callable[[], Sequence[ExportSnapshot]] = list
     pull: Callable[[], PullSnapshot | None] = lambda: None
@@ -110,7 +112,8 @@ class MonitorQueries:
         return self.working()
 
     def ready(self) -> bool:
-        return self.is_ready
+        # What goes on does so whatever becomes of the store: an application must not lose its sidecar to our disk.
+        return self.is_ready and (self.config.forward is not None or self.trouble() is None)
 
     def started(self) -> bool:
         return self.is_started

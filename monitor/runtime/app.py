@@ -74,7 +74,7 @@ TICK_S = 0.25
 NOTIFY_TICK_S = 30
 """How often reminders, digests and the report are looked for: short beside Alertmanager's refresh."""
 RETRY_S = 2.0
-"""How long judging rests after the store refused an ending."""
+"""How long judging rests after it failed."""
 
 
 class Monitor:
@@ -194,6 +194,7 @@ class Monitor:
             exporter=self.exporter,
             clock_ns=clock_ns,
             working=self._works,
+            trouble=self._trouble,
             judge=self.rounds.judge,
             suspicions=self.traffic.suspicions,
             sessions=self.sessions,
@@ -227,6 +228,7 @@ class Monitor:
         self._repeated: list[Periodic] = []
         self._servers: list[HttpServer] = []
         self._judging: asyncio.Task[None] | None = None
+        self._judging_failure: str | None = None
         self._warming: asyncio.Task[None] | None = None
 
     @property
@@ -341,6 +343,10 @@ class Monitor:
         judging = self._judging is None or not self._judging.done()
         return judging and (self.scores_out is None or self.scores_out.working)
 
+    def _trouble(self) -> str | None:
+        """Why traces cannot be kept or judged now; None while they can."""
+        return self.store.trouble or self._judging_failure
+
     def _judges(self, trace_id: bytes) -> bool:
         """Whether a trace waits for the judge, or is before it, though the assembler has forgotten it."""
         return self.pipeline.judge_queue.knows(trace_id)
@@ -352,16 +358,24 @@ class Monitor:
         return [*traces, *(self.sessions.due(now_ns) if self.sessions is not None else ())]
 
     async def _judge_what_is_due(self) -> None:
+        """Judge for as long as the monitor runs. A store or a disk that fails is tried again, for ever.
+
+        Raises a fault of our own: then judging has ended, and the process is not live any more.
+        """
         while True:
             self.pipeline.waiting.extend(self.due())
             try:
                 await self.pipeline.drain()
-            except StoreError as error:
-                log.error("could not write verdicts; they wait", extra={"cause": str(error)})  # noqa: TRY400 - the cause says all
+            except (StoreError, OSError) as error:
+                if self._judging_failure is None:
+                    log.warning("judging failed; it is tried again", extra={"cause": str(error)})
+                self._judging_failure = str(error)
                 await asyncio.sleep(RETRY_S)
             except Exception:
                 log.exception("judging has ended; this process is not live any more")
                 raise
+            else:
+                self._judging_failure = None
             if not self._passing.left_s:
                 self._at_rest()
             await self.pipeline.pause(TICK_S)

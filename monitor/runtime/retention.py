@@ -46,8 +46,9 @@ class Retention:
             log.warning("could not purge the store", extra={"cause": str(error)})
 
     async def make_room(self) -> None:
-        """Keep what is old for less long while the store is too full."""
+        """Keep what is old for less long while the store is too full; try a store again that failed."""
         try:
+            await self._store.try_again()
             await make_room(
                 self._store, self._assembler, self._sessions, _terms(self._config, self._store), now_ns=self._clock_ns()
             )

@@ -337,3 +337,26 @@ async def test_a_store_that_cannot_be_purged_is_told_and_nothing_else_happens(st
     app.monitor.store.close()
     await app.monitor.housekeeping.purge()
     assert "could not purge the store" in caplog.text
+
+
+async def test_a_read_that_fails_delays_judging_and_does_not_end_it(started, caplog):
+    app = await started(**ANY)
+    app.monitor.store._reading.set_progress_handler(lambda: 1, 1)
+    assert (await app.post(request([root(1)]))).status_code == 200
+    await until(lambda: not app.monitor.view.ready())
+    assert (await app.http.get(app.api + "/readyz")).status_code == 503
+    assert (await app.http.get(app.api + "/livez")).status_code == 200
+    app.monitor.store._reading.set_progress_handler(None, 1)
+    assert (await app.settled(1))["ended"]["scored"] == 1
+    await until(app.monitor.view.ready)
+    assert [record.message for record in caplog.records].count("judging failed; it is tried again") == 1
+
+
+async def test_a_store_that_is_removed_acknowledges_nothing_more_and_is_not_ready(started):
+    app = await started(**ANY)
+    assert (await app.post(request([root(1)]))).status_code == 200
+    await app.settled(1)
+    app.monitor.store.path.unlink()
+    assert (await app.post(request([root(2)]))).status_code == 503
+    assert (await app.http.get(app.api + "/readyz")).status_code == 503
+    assert (await app.http.get(app.api + "/livez")).status_code == 200
