@@ -8,8 +8,9 @@ events are, so that is what they become; dialects read both alike.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from scoring.trace.jsontext import decoded
 

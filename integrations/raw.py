@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TypeAlias
 
-from scoring.trace.record import record
+from msgspec import Struct, field
 
 AttributeValue: TypeAlias = "bool | int | float | str | bytes | list[AttributeValue] | dict[str, AttributeValue] | None"
 """Any OTLP AnyValue: scalars, bytes, lists (mixed, nested), maps, or None for an empty one."""
 
 
-@record(frozen=True, slots=True, kw_only=True)
-class RawEvent:
+class RawEvent(Struct, frozen=True, kw_only=True):
     """A span event: name, time in ns since the epoch, attributes."""
 
     name: str
@@ -21,8 +19,7 @@ class RawEvent:
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
 
 
-@record(frozen=True, slots=True, kw_only=True)
-class RawSpan:
+class RawSpan(Struct, frozen=True, kw_only=True):
     """One span as received. Ids are lower-case hex; ``parent_id`` None means that none was named.
 
     ``status_code`` is OTLP's (0 unset, 1 ok, 2 error); times are ns since the epoch. ``dropped_attributes`` is how many
@@ -47,8 +44,7 @@ class RawSpan:
     resource: Mapping[str, AttributeValue] = field(default_factory=dict)
 
 
-@record(frozen=True, slots=True, kw_only=True)
-class RawLogRecord:
+class RawLogRecord(Struct, frozen=True, kw_only=True):
     """One log record as received; ids are lower-case hex, None where the record belongs to no span.
 
     ``event`` is the event's name, from the record's own field or from the attribute ``event.name``, "" for a plain line

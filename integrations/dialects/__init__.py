@@ -5,7 +5,7 @@ Detection is per span, for one trace mixes several: the application's own spans,
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from integrations.dialects import (
     agent_framework,

@@ -6,7 +6,7 @@ keeps the conversation, its id is that of the response before, another one in ea
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from integrations.raw import RawSpan
 from scoring.trace.span import Span

@@ -7,8 +7,9 @@ event, or in log records, which are joined to their spans as events before any d
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from integrations.raw import RawSpan
 from scoring.trace.span import Json, Span, SpanKind, ToolCall

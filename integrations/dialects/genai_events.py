@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from integrations.raw import AttributeValue, RawEvent
-from scoring.trace.record import record
 from scoring.trace.span import Json, Message
 
 from . import messages, unwrap
@@ -28,8 +29,7 @@ _ROLES = {
 _MESSAGE_KEYS = frozenset({"role", "content", "tool_calls", "parts"})
 
 
-@record(frozen=True, slots=True, kw_only=True)
-class EventContents:
+class EventContents(Struct, frozen=True, kw_only=True):
     """Messages in and out, and the instructions (a list of parts, or text) where they stand apart from them."""
 
     asked: tuple[Message, ...] = ()

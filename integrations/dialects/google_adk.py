@@ -7,8 +7,9 @@ with the contents and by a ``generate_content`` below it without them.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from integrations.raw import RawSpan
 from scoring.trace.span import Json, Message, Span, SpanKind

@@ -8,8 +8,9 @@ the raw span is the only one.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from integrations.raw import RawSpan
 from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from integrations.raw import AttributeValue, RawSpan
 from scoring.trace.span import Json, Message, Span, SpanKind, ToolCall

@@ -8,8 +8,9 @@ Each function looks at one framework's span and corrects what was read of it; th
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from scoring.trace.span import Json, SpanKind, ToolCall
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from integrations.raw import AttributeValue
 from scoring.trace.span import Json, Message, SpanKind, ToolCall

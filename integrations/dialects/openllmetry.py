@@ -6,8 +6,9 @@ of it in ``openllmetry_langchain``, ``openllmetry_llamaindex`` and ``openllmetry
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from integrations.raw import RawSpan
 from scoring.trace.span import Span, SpanKind, ToolCall

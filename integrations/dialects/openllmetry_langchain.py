@@ -6,8 +6,9 @@ its association properties, the agent's true name. Inputs carry the run's tags a
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from scoring.trace.span import Json, SpanKind, ToolCall
 

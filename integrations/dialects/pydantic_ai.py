@@ -7,8 +7,9 @@ is an object is given to a pseudo-tool, which is no tool of the agent.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from integrations.raw import RawSpan
 from scoring.trace.span import Message, Span, SpanKind

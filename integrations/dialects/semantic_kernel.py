@@ -6,8 +6,9 @@ agent that is used as a function SK adds an argument of its own.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from integrations.raw import RawSpan
 from scoring.trace.span import Message, Span, SpanKind, ToolCall

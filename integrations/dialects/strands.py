@@ -6,8 +6,9 @@ with a line break behind it. There is no switch for contents: they are always se
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from integrations.raw import RawSpan
 from scoring.trace.span import Span, SpanKind

@@ -12,9 +12,9 @@ import re
 from typing import TypeAlias, TypeGuard
 
 import orjson
+from msgspec import Struct
 
 from integrations.raw import AttributeValue
-from scoring.trace.record import record
 from scoring.trace.span import Json
 
 from . import jsontext, result_parts
@@ -32,8 +32,7 @@ _NONE = ("None", "null", "")
 _OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
 
 
-@record(frozen=True, slots=True, kw_only=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True, kw_only=True):
     """What came back from a tool: a result or an error, and the call it answers where that is said."""
 
     result: Json = None

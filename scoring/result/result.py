@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
-from scoring.trace.record import record
+from msgspec import Struct, field
 
 
 class Method(StrEnum):
@@ -42,8 +42,7 @@ class Judgement:
     output_tokens: int = 0
 
 
-@record(frozen=True, slots=True, kw_only=True)
-class Scored:
+class Scored(Struct, frozen=True, kw_only=True):
     """A measured value. Finite by construction; ``details`` is what a reader needs to check it, as JSON.
 
     ``judgements`` are those of all judged answers that the value is made of.
@@ -54,35 +53,32 @@ class Scored:
     reason: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
     judgements: tuple[Judgement, ...] = ()
-    status = "scored"
+    status: ClassVar[str] = "scored"
 
     def __post_init__(self) -> None:
         if isinstance(self.value, bool) or not math.isfinite(self.value):
             raise ValueError(f"a score must be a finite number, got {self.value!r}")
 
 
-@record(frozen=True, slots=True, kw_only=False)
-class NotApplicable:
+class NotApplicable(Struct, frozen=True):
     """There is nothing to measure: the metric's weight goes to the others, coverage stays."""
 
     reason: str
-    status = "not_applicable"
+    status: ClassVar[str] = "not_applicable"
 
 
-@record(frozen=True, slots=True, kw_only=False)
-class Unavailable:
+class Unavailable(Struct, frozen=True):
     """What the metric needs is missing (no reference, no judge, no embeddings): coverage falls."""
 
     reason: str
-    status = "unavailable"
+    status: ClassVar[str] = "unavailable"
 
 
-@record(frozen=True, slots=True, kw_only=False)
-class Failed:
+class Failed(Struct, frozen=True):
     """It was tried and failed (a judge that timed out, an answer that did not parse): coverage falls."""
 
     reason: str
-    status = "error"
+    status: ClassVar[str] = "error"
 
 
 Result: TypeAlias = Scored | NotApplicable | Unavailable | Failed

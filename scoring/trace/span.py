@@ -7,11 +7,10 @@ never guessed, and ``provenance`` names the attribute that each field was read f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from .record import record
+from msgspec import Struct, field
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """A decoded JSON value: what contents are once their wrappers are off."""
@@ -31,8 +30,7 @@ class SpanKind(StrEnum):
     OTHER = "other"
 
 
-@record(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, kw_only=True):
     """A tool and what came of calling it: in a span, in a model's message, or in a case.
 
     ``arguments`` is decoded JSON where it was JSON. ``result`` and ``error`` are ``None`` when unknown;
@@ -47,8 +45,7 @@ class ToolCall:
     handoff: bool = False
 
 
-@record(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """One message to or from a model; ``text`` joins its text parts, ``tool_calls`` are what the model asked for.
 
     A message with role ``tool`` answers the call ``tool_call_id``; its ``text`` is the result, or what went wrong
@@ -63,8 +60,7 @@ class Message:
     error: bool = False
 
 
-@record(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """Tokens of one span. ``input`` includes ``cached_input``, ``output`` includes ``reasoning_output``.
 
     ``own`` says that they are the span's own calls only, not those of other such spans below it; otherwise usage of a
@@ -78,8 +74,7 @@ class Usage:
     own: bool = False
 
 
-@record(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(Struct, frozen=True, kw_only=True):
     """One span in normal form. Times are ns since the epoch, ``cost_usd`` is US dollars.
 
     ``root_hint`` marks the topmost span that the emitter exported, whose parent will never come.

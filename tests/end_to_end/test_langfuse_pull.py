@@ -7,11 +7,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from integrations.otlp.wire.recording import read_files
 from integrations.raw import RawSpan

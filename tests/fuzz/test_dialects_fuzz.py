@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from integrations.dialects import lift
 from integrations.otlp.wire.recording import read_files

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from integrations.contents_in_logs import join
 from integrations.dialects import lift

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from integrations.langfuse.langgraph import with_agents
 from integrations.raw import RawSpan

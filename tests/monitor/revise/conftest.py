@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from integrations.otlp.wire.decode import decode_spans
@@ -77,7 +78,7 @@ class Scene:
             if case.task == "entity":
                 said = case.metadata["expected_outcome"]
                 self.right[number] = json.loads(said) if isinstance(said, str) else said
-                return [replace(span, trace_id=trace(number)) for span in spans]
+                return [msgspec.structs.replace(span, trace_id=trace(number)) for span in spans]
 
     async def judge(self, number: int = 1, *, in_langfuse: bool = True, wrong: bool = True) -> None:
         """A trace arrives here and in Langfuse, and is judged."""

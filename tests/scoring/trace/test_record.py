@@ -1,10 +1,9 @@
-"""Records behave as frozen dataclasses do, except that nobody watches them when the program runs."""
+"""Records of spans compare by value, hash, and have no other fields than those they declare."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-
 import pytest
+from msgspec.structs import fields, replace
 
 from scoring.trace.span import Message, ToolCall, Usage
 
