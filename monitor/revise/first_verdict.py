@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from integrations.raw import RawSpan
 from monitor.ingest.sampler import NEVER, Decision, Randomness, random_bits

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from scoring.case.extract import extract
 from scoring.result.result import NotApplicable, Scored, Unavailable
