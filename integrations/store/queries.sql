@@ -92,7 +92,22 @@ DELETE FROM chunks WHERE seq IN (
       AND (CASE WHEN c.seq <= t.last_chunk THEN t.closed_ns WHEN c.held THEN c.received_ns END) < :before
       AND NOT EXISTS (
           SELECT 1 FROM chunks AS o WHERE o.trace_id = c.trace_id AND NOT o.held AND o.seq > ifnull(t.last_chunk, 0))
+      AND c.trace_id NOT IN (SELECT trace_id FROM temp.spared)
     LIMIT :limit);
+
+-- name: spared_table
+-- Of the connection that writes alone: traces whose chunks the purge that is under way leaves where they are.
+CREATE TEMP TABLE spared (trace_id BLOB PRIMARY KEY) WITHOUT ROWID;
+
+-- name: spare_none
+DELETE FROM temp.spared;
+
+-- name: spare
+INSERT INTO temp.spared (trace_id) VALUES (?);
+
+-- name: completions
+-- How the latest traces closed, the latest first. Sessions have no chunks.
+SELECT service, completion FROM traces WHERE last_chunk IS NOT NULL ORDER BY closed_ns DESC LIMIT ?;
 
 -- name: purge_verdicts
 DELETE FROM verdicts WHERE rowid IN (SELECT rowid FROM verdicts WHERE closed_ns < :before LIMIT :limit);

@@ -140,6 +140,7 @@ class Store:
             raise
         try:
             self._prepare(writing)
+            writing.execute(self._sql["spared_table"])
             self._capacity = Capacity(writing, max_bytes)
             self._reading = self._connect()
         except (sqlite3.Error, StoreError) as error:
@@ -290,14 +291,20 @@ class Store:
         await self._writer.do(lambda connection: connection.execute(self._sql["dismiss"], wanted) and None)
 
     async def purge(
-        self, before_ns: int, *, chunks_before_ns: int | None = None, referred_before_ns: int | None = None
+        self,
+        before_ns: int,
+        *,
+        chunks_before_ns: int | None = None,
+        referred_before_ns: int | None = None,
+        spared: Sequence[bytes] = (),
     ) -> None:
         """Delete traces and verdicts that were closed before ``before_ns``.
 
         Chunks go when their trace was closed before ``chunks_before_ns`` (default: the same), and what a verdict was
         held against when it was closed before ``referred_before_ns`` (default: with the chunks). Nothing of a trace
-        that waits to be evaluated is deleted.
+        that waits to be evaluated is deleted, and no chunk of the traces that are ``spared``.
         """
+        await self._writer.do(partial(self._spare, spared))
         chunks_before_ns = before_ns if chunks_before_ns is None else chunks_before_ns
         referred_before_ns = chunks_before_ns if referred_before_ns is None else referred_before_ns
         for name, before in (
@@ -314,6 +321,14 @@ class Store:
         while await self._writer.do(_give_back):
             pass
         await self._writer.do(self._capacity.measure)
+
+    def _spare(self, trace_ids: Sequence[bytes], connection: sqlite3.Connection) -> None:
+        connection.execute(self._sql["spare_none"])
+        connection.executemany(self._sql["spare"], [(trace_id,) for trace_id in trace_ids])
+
+    def completions(self, limit: int) -> list[tuple[str | None, str]]:
+        """Service and completion of the traces that ended last: at most ``limit``, latest first."""
+        return self._read("completions", (limit,))
 
     def chunks(self, trace_id: bytes | str) -> list[bytes]:
         """The payloads of a trace in order of arrival, those of earlier revisions included."""

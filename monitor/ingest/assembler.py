@@ -131,6 +131,7 @@ class _Entry:
     rootless: bool | None = None  # what was learned of it for its service; None: nothing yet
     closed_ns: int | None = None
     forget_ns: int = 0
+    awaited: bool = False  # closed, and its root may still come
     queued_ns: int = 0  # when the heap will look at it next
     pause_ns: int = 0  # the longest that something missing was waited for
 
@@ -273,7 +274,7 @@ class Assembler:
 
     def _opened_again(self, trace_id: bytes, now_ns: int) -> _Entry:
         entry = self._open[trace_id] = self._closed.pop(trace_id)
-        self._closed_spans -= _count(entry.ids)
+        self._no_longer_closed(entry)
         entry.ids = _unpacked(entry.ids)
         entry.first_ns, entry.closed_ns, entry.queued_ns = now_ns, None, 0
         self._bytes += entry.size
@@ -437,9 +438,11 @@ class Assembler:
         self._bytes -= entry.size
         self._spans -= _count(entry.ids)
         self._idle.learn(entry.origin.service, entry.pause_ns)
-        self._learn_root(entry)
-        awaited = not entry.rooted and not entry.cut and self._roots.possible(entry.origin.service)
-        entry.forget_ns = now_ns + max(self._limits.late_ns, self._limits.root_wait_ns if awaited else 0)
+        if entry.rooted:
+            self._learn_root(entry)
+        elif self._limits.root_wait_ns > self._limits.late_ns and not entry.cut:
+            entry.awaited = self._roots.remember(entry.origin.service)
+        entry.forget_ns = now_ns + (self._limits.root_wait_ns if entry.awaited else self._limits.late_ns)
         heapq.heappush(self._forget, (entry.forget_ns, trace_id))
         self._closed_spans += _count(entry.ids)
         while (
@@ -458,6 +461,12 @@ class Assembler:
             left_out=entry.left_out,
         )
 
+    def _no_longer_closed(self, entry: _Entry) -> None:
+        self._closed_spans -= _count(entry.ids)
+        if entry.awaited:
+            entry.awaited = False
+            self._roots.forget(entry.origin.service)
+
     def forget(self, closed_before_ns: int) -> None:
         """Take the late window of traces closed up to then as over: what comes of them is too late."""
         for trace_id, entry in list(self._closed.items()):
@@ -465,14 +474,11 @@ class Assembler:
                 self.refuse(trace_id)
 
     def awaited(self, closed_before_ns: int) -> list[bytes]:
-        """Traces that were closed up to then and whose root may still come, beyond the late window."""
-        late_ns = self._limits.late_ns
+        """Traces that were closed up to then and are remembered beyond the late window, for their root may come."""
         return [
             trace_id
             for trace_id, entry in self._closed.items()
-            if entry.closed_ns is not None
-            and entry.closed_ns <= closed_before_ns
-            and entry.forget_ns > entry.closed_ns + late_ns
+            if entry.awaited and entry.closed_ns is not None and entry.closed_ns <= closed_before_ns
         ]
 
     def _prune(self, now_ns: int) -> None:
@@ -481,6 +487,8 @@ class Assembler:
             entry = self._closed.get(trace_id)
             if entry is None or entry.closed_ns is None or entry.forget_ns != forget_ns:
                 continue  # it was opened again, and will be forgotten later if at all
+            if entry.awaited:
+                self._learn_root(entry)
             self.refuse(trace_id)
 
     def refuse(self, trace_id: bytes) -> None:
@@ -490,7 +498,7 @@ class Assembler:
         """
         entry = self._closed.pop(trace_id, None)
         if entry is not None:
-            self._closed_spans -= _count(entry.ids)
+            self._no_longer_closed(entry)
         self._gone.add(trace_id)
         if len(self._gone) >= self._limits.remembered:
             self._gone, self._long_gone = set(), self._gone

@@ -1,7 +1,8 @@
 """Which services send the roots of their traces, so that a trace without one may be waited for.
 
-A run of an agent may take hours, and its root is exported last. Whether waiting is worth it, the service's latest
-traces show: of one that never sends roots nothing more comes. A trace that is without a root for much longer than the
+A run of an agent may take hours, and its root is exported last. The service's latest traces show whether waiting is
+worth it. A trace that was closed without a root is no evidence yet: some of them are remembered for as long as a root
+may take, and count when it has come, or has not. An open trace that is without a root for much longer than the
 service's roots take counts as one without, so a service that stops sending roots is not waited for all day.
 """
 
@@ -23,6 +24,8 @@ _OVERDUE: Final = 2
 """A root is overdue after this many times the longest that one took lately."""
 _FADING: Final = 0.99
 """What is left of the longest time with each trace that takes less."""
+_PROBED: Final = 64
+"""Closed traces of a service without a known root that are remembered, to see whether the root comes after all."""
 _SERVICES: Final = 1_000
 _NAME_LENGTH: Final = 200
 
@@ -33,6 +36,7 @@ class _History:
     count: int = 0  # of those with a root
     longest_ns: float = 0.0
     expected: bool = False
+    probed: int = 0
 
 
 class ExpectedRoots:
@@ -46,12 +50,20 @@ class ExpectedRoots:
         history = self._histories.get(service)
         return history is not None and history.expected
 
-    def possible(self, service: str | None) -> bool:
-        """The same, but true also while too little is known."""
-        history = self._histories.get(service)
-        if history is None:
-            return len(self._histories) < _SERVICES
-        return len(history.rooted) < _ENOUGH or history.expected
+    def remember(self, service: str | None) -> bool:
+        """Whether a trace that is closed without its root is remembered for as long as the root may take.
+
+        It is until ``forget`` is called for it: where roots are expected, and of any service some traces as probes.
+        """
+        history = self._history(service)
+        if history is None or (history.probed >= _PROBED and not history.expected):
+            return False
+        history.probed += 1
+        return True
+
+    def forget(self, service: str | None) -> None:
+        """A trace that was remembered has been opened again, or is not remembered any more."""
+        self._histories[service].probed -= 1
 
     def overdue_ns(self, service: str | None) -> int:
         """How long after its first span the root of a trace is overdue; 0 when nothing is known."""
@@ -69,11 +81,9 @@ class ExpectedRoots:
         Returns:
             Whether the service has just ceased to be one whose roots are expected.
         """
-        history = self._histories.get(service)
+        history = self._history(service)
         if history is None:
-            if len(self._histories) >= _SERVICES or len(service or "") > _NAME_LENGTH:
-                return False
-            history = self._histories[service] = _History()
+            return False
         rooted = history.rooted
         if amends and False in rooted:
             rooted.remove(False)
@@ -88,3 +98,9 @@ class ExpectedRoots:
             share = history.count / len(rooted)
             history.expected = share >= (_DOUBTED if before else _EXPECTED)
         return before and not history.expected
+
+    def _history(self, service: str | None) -> _History | None:
+        history = self._histories.get(service)
+        if history is None and len(self._histories) < _SERVICES and len(service or "") <= _NAME_LENGTH:
+            history = self._histories[service] = _History()
+        return history

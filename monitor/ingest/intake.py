@@ -39,6 +39,8 @@ MAX_TRACE_SPANS: Final = 10_000
 """Spans that are kept of one trace, unless configured."""
 MAX_TRACE_DECODED_BYTES: Final = 128 << 20
 """Memory that one trace may take once decoded, unless configured."""
+_COMPLETIONS: Final = 5_000
+"""Ended traces from which a restart learns whose traces have roots."""
 _RESOURCE_BYTES: Final = 4 << 20
 """Bytes of the distinct resources whose origin is remembered: thousands of them. Beyond it the memory starts anew."""
 _ENTRY_BYTES: Final = 200
@@ -52,6 +54,7 @@ class ChunkStore(Protocol):
     async def hold(self, chunks: Sequence[Chunk], received_ns: int) -> None: ...
     def recover(self) -> Iterable[StoredChunk]: ...
     def ended_and_purged(self, limit: int) -> Sequence[bytes]: ...
+    def completions(self, limit: int) -> Sequence[tuple[str | None, str]]: ...
 
 
 _Found = TypeVar("_Found", Split, LogSplit)
@@ -289,6 +292,8 @@ class Intake:
     def restore(self) -> int:
         """Take up what the store holds after a restart; return how many traces are open."""
         before = self._ledger.open
+        for service, completion in reversed(self._store.completions(_COMPLETIONS)):
+            self._assembler.learn_root(service, rooted=completion == "root_ended")
         closed: tuple[bytes, int, int] | None = None
         for stored in self._store.recover():
             if closed is not None and (stored.trace_id != closed[0] or not stored.done):

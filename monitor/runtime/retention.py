@@ -38,6 +38,7 @@ class Retention:
                 now_ns - terms.retention_ns,
                 chunks_before_ns=now_ns - terms.late_ns,
                 referred_before_ns=now_ns - max(terms.late_ns, terms.referred_ns),
+                spared=self._assembler.awaited(now_ns - terms.late_ns),
             )
             sessions = self._config.sessions
             grown_ns = now_ns - (sessions.late.ns if sessions is not None else 0)

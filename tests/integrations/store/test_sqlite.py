@@ -139,6 +139,16 @@ async def test_purging_takes_what_is_old_and_never_what_waits(store):
     assert store.verdicts() == []
 
 
+async def test_purging_leaves_the_chunks_of_what_is_spared_this_time(store):
+    await store.append([Chunk(A, b"1"), Chunk(B, b"1")], 10)
+    await store.finish(finished())
+    await store.finish(finished(trace_id=B))
+    await store.purge(0, chunks_before_ns=200, spared=[A])
+    assert (store.chunks(A), store.chunks(B)) == ([b"1"], [])
+    await store.purge(0, chunks_before_ns=200)
+    assert store.chunks(A) == []
+
+
 async def test_purging_gives_the_disk_back(store):
     for n in range(30):
         await store.append([Chunk(n.to_bytes(16, "big"), bytes(100_000)) for _ in range(3)], n)

@@ -25,7 +25,7 @@ class Monitor:
         self.now = 1_000
         self.woken = 0
         self.store = more.pop("store", None) or Store(path)
-        self.assembler = Assembler(AssemblyLimits(grace_ns=2, idle_ns=30, late_ns=100))
+        self.assembler = Assembler(more.pop("assembly", AssemblyLimits(grace_ns=2, idle_ns=30, late_ns=100)))
         self.ledger = TraceOutcomes()
         self.intake = Intake(
             sampler=Sampler(SamplingSection(rate=rate, rules=tuple(rules))), store=self.store, assembler=self.assembler,
@@ -284,3 +284,22 @@ async def test_after_a_restart_a_trace_has_no_more_room_than_before(monitor):
     assert second.assembler.size(trace(1)) == size
     await second.intake.consume(flood(1, 21, 20))
     assert second.assembler.size(trace(1)).spans == 30
+
+
+async def test_a_restart_knows_whose_traces_have_roots_and_goes_on_waiting_for_one(monitor):
+    limits = AssemblyLimits(grace_ns=2, idle_ns=30, deadline_ns=600, late_ns=100, root_wait_ns=10_000)
+    first = monitor(assembly=limits)
+    for number in range(1, 7):
+        await first.intake.consume(request([S(trace_id=trace(number), span_id=span(1))]))
+    first.now += 2
+    for closing in first.assembler.due(first.now):
+        await first.finish(closing)
+    await first.intake.consume(request([S(trace_id=trace(9), span_id=span(2), parent_id=span(1))]))
+    first.store.close()
+    second = monitor(assembly=limits)
+    second.now = first.now + 5_000
+    second.intake.restore()
+    assert second.assembler.due(second.now) == []
+    await second.intake.consume(request([S(trace_id=trace(9), span_id=span(1))]))
+    second.now += 2
+    assert [closing.completion for closing in second.assembler.due(second.now)] == ["root_ended"]
