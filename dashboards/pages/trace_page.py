@@ -37,12 +37,12 @@ _OPEN_REFRESH_S = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracePage:
-    """``story`` is what the store holds, ``happened`` the same in sentences.
+    """``details`` are what the store holds, ``happened`` the same in sentences.
 
     ``trace`` and ``case`` are what was read of the spans, None where they are absent; ``absent`` then says why.
     """
 
-    story: Mapping[str, object]
+    details: Mapping[str, object]
     happened: Sequence[str]
     trace: Trace | None = None
     case: Case | None = None
@@ -64,18 +64,19 @@ class ShownVerdict:
 
 def trace_page(page: TracePage) -> str:
     """The page as HTML. Everything that comes from the trace is escaped."""
-    story, case = page.story, page.case
-    verdicts = [each for each in _list(story.get("verdicts")) if isinstance(each, Mapping)]
+    details, case = page.details, page.case
+    verdicts = [each for each in _list(details.get("verdicts")) if isinstance(each, Mapping)]
     evidence = evidence_of(verdicts, case.output_content if case is not None else None)
     marker = Marker(evidence)
     shown = transcript(case, evidence, marker) if case is not None else None
     # after the transcript: verdicts link to what was found in it
     marked = [each for each in evidence if case is not None and (each.turn is not None or each.number in marker.found)]
-    name = str(story.get("name") or story.get("trace_id") or "")
+    name = str(details.get("name") or details.get("trace_id") or "")
     return render(
-        "trace.html", title=f"{name} · sidejudge", name=name, story=story, happened=page.happened,
-        refresh_s=_OPEN_REFRESH_S if story.get("reason") is None else None,
-        turns=[str(each) for each in _list(story.get("traces"))], verdicts=[_shown(each, marked) for each in verdicts],
+        "trace.html", title=f"{name} · sidejudge", name=name, details=details, happened=page.happened,
+        refresh_s=_OPEN_REFRESH_S if details.get("reason") is None else None,
+        turns=[str(each) for each in _list(details.get("traces"))],
+        verdicts=[_shown(each, marked) for each in verdicts],
         transcript=shown, absent=_ABSENT[page.absent] if case is None and page.absent else "", ratings=_RATINGS,
         tree=span_tree(page.trace) if page.trace is not None else None,
     )  # fmt: skip

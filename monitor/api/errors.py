@@ -1,4 +1,4 @@
-"""Problems: what the API answers when it cannot answer, and the headers that every answer carries."""
+"""Errors: responses to requests that cannot be answered, and the headers of every response."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from http import HTTPStatus
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dashboards.pages.problem_page import problem_page
 from dashboards.pages.rendering import security_policy
 
 
@@ -22,7 +24,7 @@ class ProblemError(Exception):
 
 
 class SecurityHeaders:
-    """Adds to every answer what keeps a browser from doing anything with it that was not meant."""
+    """Adds to every response the headers that keep a browser from running or sharing it; answers HEAD as GET."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -36,12 +38,17 @@ class SecurityHeaders:
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = scope["type"] == "http" and scope["method"] == "HEAD"
+
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), *self._headers]
+            elif head:
+                message["body"] = b""
             await send(message)
 
-        await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
+        asked = {**scope, "method": "GET"} if head else scope
+        await self._app(asked, receive, with_headers if scope["type"] == "http" else send)
 
 
 def explain_errors(app: FastAPI) -> None:
@@ -49,23 +56,28 @@ def explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(ProblemError)
     async def problem(_: Request, error: ProblemError) -> Response:
-        return _problem(error.code, error.error, error.remedy)
+        return problem_response(error.code, error.error, error.remedy)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         # Only names and messages: what was sent is not repeated, it may be anything.
-        said = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
-        return _problem(HTTPStatus.UNPROCESSABLE_ENTITY, said, "correct the parameters named; /docs lists them all")
+        causes = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
+        remedy = "correct the parameters named; /docs lists them all"
+        return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, causes, remedy)
 
     @app.exception_handler(HTTPException)
-    async def other(_: Request, error: HTTPException) -> Response:
+    async def other(request: Request, error: HTTPException) -> Response:
         if error.status_code == HTTPStatus.NOT_FOUND:
-            return _problem(HTTPStatus.NOT_FOUND, "there is nothing at this path", "/docs lists every path")
-        remedy = "every path here answers GET and nothing else" if error.status_code == 405 else "see /docs"
-        answer = _problem(HTTPStatus(error.status_code), str(error.detail), remedy)
-        answer.headers.update(error.headers or {})
-        return answer
+            cause, remedy = "there is nothing at this path", "/docs lists every path"
+            if "text/html" in request.headers.get("accept", ""):
+                return HTMLResponse(problem_page(cause, remedy), HTTPStatus.NOT_FOUND)
+            return problem_response(HTTPStatus.NOT_FOUND, cause, remedy)
+        remedy = "every path here answers GET and HEAD and nothing else" if error.status_code == 405 else "see /docs"
+        response = problem_response(HTTPStatus(error.status_code), str(error.detail), remedy)
+        response.headers.update(error.headers or {})
+        return response
 
 
-def _problem(code: HTTPStatus, error: str, remedy: str) -> Response:
+def problem_response(code: HTTPStatus, error: str, remedy: str) -> Response:
+    """A response with one line of cause and one of remedy, as JSON."""
     return Response(json.dumps({"error": error, "remedy": remedy}), code, media_type="application/json")

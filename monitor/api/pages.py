@@ -24,6 +24,7 @@ from monitor.alerting.observation import Key
 from scoring.rubrics import RUBRICS
 from scoring.status.trend import Trend
 
+from .access import AccessRules
 from .errors import ProblemError
 from .params import position_of, rubric_of, trace_id_of, unknown_trace
 from .report import MonitorReport, Passed, VerdictPage, VerdictQuery
@@ -38,11 +39,14 @@ class PagesView(Protocol):
     def status(self) -> MonitorReport:
         """Everything at this moment."""
 
-    async def verdicts(self, query: VerdictQuery) -> VerdictPage:
-        """Verdicts that match, newest first: by time of closing, then trace id, then rubric, all descending."""
+    async def verdicts(self, query: VerdictQuery, *, contents: bool = False) -> VerdictPage:
+        """Verdicts that match, newest first: by time of closing, then trace id, then rubric, all descending.
 
-    async def story_page(self, trace_id: str, *, caller: str | None) -> TracePage | None:
-        """What the page of a trace shows to a caller at this address, None when nothing is known of the trace."""
+        Without ``contents`` reasons and details hold nothing that people or models wrote.
+        """
+
+    async def trace_page(self, trace_id: str, *, contents: bool) -> TracePage | None:
+        """What the page of a trace shows, with its contents or without; None when nothing is known of the trace."""
 
     async def trends(self) -> Mapping[Key, Trend]:
         """Where each service came from."""
@@ -51,11 +55,11 @@ class PagesView(Protocol):
         """The configuration in force, secrets struck."""
 
 
-def add_pages(app: FastAPI, view: PagesView) -> None:
+def add_pages(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
     """Serve the pages. What a person asks for in vain is answered by a page as well."""
-    _overview(app, view)
-    _verdicts(app, view)
-    _stories(app, view)
+    _overview(app, view, rules)
+    _verdicts(app, view, rules)
+    _traces(app, view, rules)
 
     @app.get("/configuration", response_class=HTMLResponse, include_in_schema=False)
     async def configuration() -> Response:
@@ -66,17 +70,19 @@ def add_pages(app: FastAPI, view: PagesView) -> None:
         return _page(api_page(app.openapi()))
 
 
-def _overview(app: FastAPI, view: PagesView) -> None:
+def _overview(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     async def landing(request: Request) -> Response:
         report = view.status()
-        failed = await view.verdicts(VerdictQuery(passed="false", limit=_LATEST_FAILURES))
+        latest = VerdictQuery(passed="false", limit=_LATEST_FAILURES)
+        failed = await view.verdicts(latest, contents=rules.shows_contents(request))
         return _live(status_page(_status(report, failed, await view.trends())), report.now_ns, request)
 
 
-def _verdicts(app: FastAPI, view: PagesView) -> None:
+def _verdicts(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
     @app.get("/verdicts", response_class=HTMLResponse, include_in_schema=False)
-    async def verdicts(
+    async def verdicts(  # noqa: PLR0917  # the framework calls it by name
+        request: Request,
         service: Annotated[str, Query(max_length=2000)] = "",
         environment: Annotated[str, Query(max_length=2000)] = "",
         rubric: Annotated[str, Query(max_length=200)] = "",
@@ -90,7 +96,7 @@ def _verdicts(app: FastAPI, view: PagesView) -> None:
             )  # fmt: skip
         except ProblemError as problem:
             return _refused(problem)
-        found = await view.verdicts(query)
+        found = await view.verdicts(query, contents=rules.shows_contents(request))
         page = VerdictsPage(
             verdicts=found.verdicts, rubrics=list(RUBRICS), next=str(found.next) if found.next else None, cursor=cursor,
             service=service, environment=environment, rubric=rubric, passed=passed, now_ns=view.status().now_ns,
@@ -98,7 +104,7 @@ def _verdicts(app: FastAPI, view: PagesView) -> None:
         return _page(verdicts_page(page))
 
 
-def _stories(app: FastAPI, view: PagesView) -> None:
+def _traces(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
     @app.get("/traces", response_class=HTMLResponse, include_in_schema=False)
     async def find(trace_id: Annotated[str, Query(alias="id", max_length=200)] = "") -> Response:
         try:
@@ -110,7 +116,7 @@ def _stories(app: FastAPI, view: PagesView) -> None:
     async def trace(request: Request, trace_id: str) -> Response:
         try:
             known = trace_id_of(trace_id)
-            found = await view.story_page(known, caller=request.client.host if request.client else None)
+            found = await view.trace_page(known, contents=rules.shows_contents(request))
             if found is None:
                 raise unknown_trace(known)
         except ProblemError as problem:

@@ -147,7 +147,7 @@ class MonitorQueries:
             conditions=self.watch.conditions,
         )
 
-    async def verdicts(self, query: VerdictQuery) -> VerdictPage:
+    async def verdicts(self, query: VerdictQuery, *, contents: bool = False) -> VerdictPage:
         after = (query.after.closed_ns, query.after.trace_id, query.after.rubric) if query.after else None
         found = await asyncio.to_thread(
             self.store.verdicts,
@@ -161,7 +161,7 @@ class MonitorQueries:
             after=after,
             limit=query.limit + 1,
         )
-        page = [self._stories.linked(verdict) for verdict in found[: query.limit]]
+        page = [self._stories.shown(verdict, contents=contents) for verdict in found[: query.limit]]
         if len(found) <= query.limit:
             return VerdictPage(verdicts=page)
         last = page[-1]
@@ -169,11 +169,11 @@ class MonitorQueries:
         position = Position(closed_ns=last["closed_ns"], trace_id=of, rubric=last["rubric"])
         return VerdictPage(verdicts=page, next=position)
 
-    async def story(self, trace_id: str, *, caller: str | None) -> Mapping[str, object] | None:
-        return await self._stories.story(trace_id, caller)
+    async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
+        return await self._stories.found(trace_id, contents=contents)
 
-    async def story_page(self, trace_id: str, *, caller: str | None) -> TracePage | None:
-        return await self._stories.page(trace_id, caller)
+    async def trace_page(self, trace_id: str, *, contents: bool) -> TracePage | None:
+        return await self._stories.page(trace_id, contents=contents)
 
     async def trends(self) -> Mapping[Key, Trend]:
         return await self._trends.at(self.clock_ns())

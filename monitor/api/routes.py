@@ -18,6 +18,7 @@ from fastapi.responses import PlainTextResponse
 from scoring.metrics.judge_metrics import available_metrics
 from scoring.verdict.verdict import State
 
+from .access import AccessRules, Guard
 from .alert_schemas import AlertBody, BoardBody, ConditionBody
 from .errors import SecurityHeaders, explain_errors
 from .pages import PagesView, add_pages
@@ -25,7 +26,6 @@ from .params import nanoseconds_of, only_known, position_of, rubric_of, trace_id
 from .report import Passed, VerdictQuery
 from .schemas import AvailableMetricsBody, ProblemBody, StatusBody, TraceBody, VerdictsBody
 
-PROBES = frozenset({"/livez", "/readyz", "/startupz"})
 MAX_LIMIT = 1000
 """Verdicts on one page, at most."""
 _TRACE_ID = "^[0-9a-fA-F]{32}$"
@@ -45,18 +45,16 @@ class MonitorView(PagesView, Protocol):
     def started(self) -> bool:
         """Whether its start is over."""
 
-    async def story(self, trace_id: str, *, caller: str | None) -> Mapping[str, object] | None:
-        """What is known of a trace (32 lower-case hex digits), None when nothing is.
-
-        ``caller`` is the address that asks: whether it is shown contents depends on it.
-        """
+    async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
+        """What is known of a trace (32 lower-case hex digits), None when nothing is; ``contents`` if they are shown."""
 
     def metrics(self, accept: str) -> tuple[bytes, str]:
         """The metrics and their content type, as the ``Accept`` header wants them."""
 
 
-def create_app(view: MonitorView, *, version: str = "0") -> FastAPI:
-    """The API over a view of the monitor."""
+def create_app(view: MonitorView, *, version: str = "0", rules: AccessRules | None = None) -> FastAPI:
+    """The API over a view of the monitor, for those whom the rules let in."""
+    rules = rules or AccessRules()
     app = FastAPI(
         title="sidejudge",
         version=version,
@@ -64,12 +62,14 @@ def create_app(view: MonitorView, *, version: str = "0") -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
+    if rules.credentials:
+        app.add_middleware(Guard, credentials=rules.credentials)
     app.add_middleware(SecurityHeaders)
     explain_errors(app)
     _probes(app, view)
     _catalogue(app)
-    _questions(app, view)
-    add_pages(app, view)
+    _questions(app, view, rules)
+    add_pages(app, view, rules)
     return app
 
 
@@ -110,7 +110,7 @@ def _catalogue(app: FastAPI) -> None:
         return _json(available_metrics(), request)
 
 
-def _questions(app: FastAPI, view: MonitorView) -> None:
+def _questions(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
     @app.get("/v1/status", response_model=StatusBody, tags=["v1"])
     async def status() -> Response:
         """Where every service stands under every rubric, the ledger, and what is running."""
@@ -152,7 +152,8 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
                 rubric=rubric_of(rubric), service=service, environment=environment, passed=passed, state=state,
                 trace_id=trace_id.lower() if trace_id else None, since_ns=nanoseconds_of(since), limit=limit,
                 after=position_of(cursor),
-            )
+            ),
+            contents=rules.shows_contents(request),
         )  # fmt: skip
         found = {"verdicts": list(page.verdicts), "next_cursor": str(page.next) if page.next else None}
         return _json(found, request)
@@ -163,17 +164,17 @@ def _questions(app: FastAPI, view: MonitorView) -> None:
     async def trace(request: Request, trace_id: Annotated[str, Path(description="32 hex digits")]) -> Response:
         """What happened to one trace and why, with its verdicts, and what was read of it while its spans are held."""
         known = trace_id_of(trace_id)
-        story = await view.story(known, caller=request.client.host if request.client else None)
-        if story is None:
+        found = await view.trace(known, contents=rules.shows_contents(request))
+        if found is None:
             raise unknown_trace(known)
-        return _json(story, request)
+        return _json(found, request)
 
 
 def _json(body: Mapping[str, Any], request: Request) -> Response:
     """The body as it is (a thousand verdicts are what they were when they were stored); indented for a browser."""
     person = "text/html" in request.headers.get("accept", "")
     try:
-        said = orjson.dumps(body, option=orjson.OPT_INDENT_2 if person else 0)
+        text = orjson.dumps(body, option=orjson.OPT_INDENT_2 if person else 0)
     except TypeError:  # whole numbers beyond 64 bits, lone surrogates: json can write what orjson refuses
-        said = json.dumps(body, indent=2 if person else None).encode()
-    return Response(said, media_type="application/json")
+        text = json.dumps(body, indent=2 if person else None).encode()
+    return Response(text, media_type="application/json")

@@ -32,7 +32,7 @@ from .match import MatchSection
 from .otel_events import OtelEventsSink
 from .references import ReferenceSection
 from .section import GIVEN_AS_LIST, Section
-from .sources import SourcesSection
+from .sources import AuthSection, SourcesSection, TlsSection
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
 from .values import Rate, RubricName, Share
 
@@ -49,9 +49,15 @@ class ApiSection(Section):
     listen: Address = Field(default=parse_address("0.0.0.0:8790"), description="address to listen on, host:port")
     contents: Literal["loopback", "always", "never"] = Field(
         default="loopback",
-        description="who is shown a trace's contents (`/traces/ID`, `/v1/traces/ID`) while its spans are held: callers "
-        "on this machine (`kubectl port-forward` is one), everybody, or nobody",
+        description="who is shown contents (conversations and spans of traces while these are held, quotations in "
+        "reasons and details of verdicts): callers on this machine (`kubectl port-forward` is one), everybody who is "
+        "let in, or nobody",
     )
+    auth: AuthSection | None = Field(
+        default=None,
+        description="credentials of callers, for everything but the probes; without it none are asked for",
+    )
+    tls: TlsSection | None = Field(default=None, description="encryption; without it none")
 
 
 class StoreSection(Section):

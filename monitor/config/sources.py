@@ -8,6 +8,8 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field, SecretStr, model_validator
 
+from integrations.credentials import Credentials
+
 from .langfuse import LangfuseSource
 from .section import GIVEN_AS_LIST, Section
 from .units import Address, PositiveDuration, SizeField, parse_address, parse_duration
@@ -17,7 +19,7 @@ Secret: TypeAlias = Annotated[SecretStr, Field(min_length=1)]
 
 
 class AuthSection(Section):
-    """Who may send. Without this section everybody who can reach the address may."""
+    """Whose requests are accepted. Without this section those of everybody who can reach the address."""
 
     bearer: Annotated[tuple[Secret, ...], GIVEN_AS_LIST] = Field(
         default=(), description="tokens that are accepted as `Authorization: Bearer …`, as `${NAME}`"
@@ -31,12 +33,18 @@ class AuthSection(Section):
     @model_validator(mode="after")
     def _somebody(self) -> AuthSection:
         if not self.bearer and not self.basic:
-            raise ValueError("names nobody who may send; give bearer or basic, or take the section out")
+            raise ValueError("names nobody whose requests are accepted; give bearer or basic, or take the section out")
         return self
+
+    @property
+    def credentials(self) -> Credentials:
+        """What requests are compared with."""
+        users = {name: password.get_secret_value() for name, password in self.basic.items()}
+        return Credentials(tokens=[token.get_secret_value() for token in self.bearer], users=users)
 
 
 class TlsSection(Section):
-    """Encryption of what is received, over HTTP and gRPC alike."""
+    """Encryption of an address; for OTLP over HTTP and gRPC alike."""
 
     certificate: CertificateFile = Field(description="the server's certificate with its chain, PEM")
     key: CertificateFile = Field(description="the certificate's private key, PEM, not encrypted")

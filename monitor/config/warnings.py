@@ -69,6 +69,11 @@ def _credentials(config: Config) -> Iterator[tuple[str, str]]:
             "sources.otlp.auth: credentials come in without encryption",
             "set sources.otlp.tls, or listen on 127.0.0.1 behind something that encrypts",
         )
+    if config.api.auth is not None and config.api.tls is None and not is_loopback(config.api.listen.host):
+        yield (
+            "api.auth: credentials come in without encryption",
+            "set api.tls, or listen on 127.0.0.1 behind something that encrypts",
+        )
     if forward is None:
         return
     if forward.authorization is not None and otlp.auth is None and not is_loopback(otlp.http.host):

@@ -14,7 +14,6 @@ from integrations.otlp.server.grpc_receiver import GrpcReceiver
 from integrations.otlp.server.paths import signal_of
 from integrations.otlp.server.receiver import OtlpReceiver
 from integrations.otlp.server.traffic import Forwarding, Receiving
-from monitor.api.routes import PROBES
 from monitor.config import Config
 from monitor.config.forward import ForwardSection
 from monitor.config.sources import OtlpSection
@@ -25,6 +24,9 @@ from .server import DRAIN_S, AddressError, HttpServer, bind
 from .tls import check_authority, read
 
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # a name for it, not a bind
+
+PROBES = frozenset({"/livez", "/readyz", "/startupz"})
+"""Paths that the OTLP address always answers, and that need no credentials: they show nothing but yes or no."""
 
 
 class Listeners:
@@ -37,6 +39,8 @@ class Listeners:
         otlp = config.sources.otlp
         self._config = config
         self.certificates = read(otlp.tls) if otlp.tls else None
+        if config.api.tls:
+            read(config.api.tls, "api.tls")
         self.receiver = OtlpReceiver(
             intake.consume,
             otlp.max_request_bytes,

@@ -29,6 +29,7 @@ from monitor.alerting.notify.build import Notifications
 from monitor.alerting.schedule import EvaluationSchedule
 from monitor.alerting.watch import Watch
 from monitor.alerting.windows import Windows
+from monitor.api.access import AccessRules
 from monitor.api.queries import MonitorQueries
 from monitor.api.routes import create_app
 from monitor.config import Config
@@ -234,7 +235,8 @@ class Monitor:
     @property
     def _one_audience(self) -> bool:
         """Whether both addresses are open to the same callers: then the OTLP address may answer the API as well."""
-        return self.config.sources.otlp.http.host == self.config.api.listen.host
+        otlp, api = self.config.sources.otlp, self.config.api
+        return otlp.http.host == api.listen.host and otlp.tls == api.tls
 
     async def start(self) -> Mapping[str, str]:
         """Take up what was left, listen, and return the addresses: ``otlp`` and ``api``."""
@@ -242,7 +244,8 @@ class Monitor:
             self._lines.check()
         self.books.restore(self.clock_ns())
         resumed = self.intake.restore()
-        api = create_app(self.view, version=self.view.version)
+        section = self.config.api
+        api = create_app(self.view, version=self.view.version, rules=AccessRules.of(section))
         otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
         try:
             api_socket = bind(str(self.config.api.listen), "api.listen")
@@ -256,7 +259,7 @@ class Monitor:
             api_socket.close()
             raise
         otlp = self.front.http_server(api, otlp_socket, whole=self._one_audience)
-        self._servers = [otlp, HttpServer(api, api_socket)]
+        self._servers = [otlp, HttpServer(api, api_socket, section.tls)]
         for server in self._servers:
             await server.start()
         self._judging = asyncio.create_task(self._judge_what_is_due())
@@ -281,7 +284,11 @@ class Monitor:
         self._repeat_all()
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True
-        addresses = {"otlp": address(otlp_socket, self.front.scheme), "api": address(api_socket), **more}
+        addresses = {
+            "otlp": address(otlp_socket, self.front.scheme),
+            "api": address(api_socket, "https" if section.tls else "http"),
+            **more,
+        }
         log.info("ready", extra={**addresses, "resumed_traces": resumed, "sampling_rate": self.config.sampling.rate})
         return addresses
 

@@ -207,7 +207,7 @@ def test_what_a_monitor_tells_of_itself_is_in_the_books_and_nowhere_else(monitor
     assert (ledger["seen"], ledger["open"], ledger["ended"]["excluded"], balanced(ledger)) == (1, 0, 1, True)
     story = monitor.get(f"/v1/traces/{trace(7).hex()}")
     assert (story["reason"], story["verdicts"]) == ("excluded", [])
-    assert story["excluded"] == "it is what a monitor tells of itself"
+    assert story["excluded"] == "it is a trace of a monitor itself"
 
 
 def test_at_one_percent_every_trace_is_in_the_books_and_the_draw_is_the_specification_s(serving):

@@ -1,18 +1,13 @@
-"""Who may send, and how often: checked before a body is read, by both protocols alike.
-
-Credentials are compared as digests and in constant time, so that timing reveals neither their text nor their length.
-They are never logged.
-"""
+"""Who may send, and how often: checked before a body is read, by both protocols alike."""
 
 from __future__ import annotations
 
-import base64
-import hmac
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from hashlib import sha256
 from typing import Final
+
+from integrations.credentials import Credentials
 
 from .response import Refusal
 
@@ -40,10 +35,7 @@ class Admission:
         requests_per_second: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        allowed = [f"bearer {token}".encode() for token in tokens]
-        for name, password in (users or {}).items():
-            allowed.append(b"basic " + base64.b64encode(f"{name}:{password}".encode()))
-        self._allowed = [sha256(credential).digest() for credential in allowed]
+        self._credentials = Credentials(tokens=tokens, users=users)
         self._rate = requests_per_second
         self._clock = clock
         self._senders: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
@@ -51,7 +43,7 @@ class Admission:
     @property
     def authenticates(self) -> bool:
         """Whether senders need credentials."""
-        return bool(self._allowed)
+        return bool(self._credentials)
 
     def admit(self, authorization: bytes, peer: str) -> bytes:
         """Admit a request.
@@ -71,17 +63,13 @@ class Admission:
         return sender
 
     def _authenticate(self, authorization: bytes) -> bytes | None:
-        if not self._allowed:
+        if not self._credentials:
             return None
-        scheme, _, credential = authorization.partition(b" ")
-        given = sha256(scheme.lower() + b" " + credential.strip()).digest()
-        found = False
-        for allowed in self._allowed:  # all of them, whichever matches
-            found |= hmac.compare_digest(given, allowed)
-        if not found:
+        known = self._credentials.known(authorization)
+        if known is None:
             cause = "these credentials are not known here" if authorization else "credentials are missing"
             raise Refusal(401, f"{cause}; see sources.otlp.auth", authenticate='Bearer, Basic realm="sidejudge"')
-        return given
+        return known
 
     def _limit(self, sender: bytes) -> None:
         """A token bucket for each sender."""

@@ -50,7 +50,7 @@ def verdict(**more) -> dict:
 
 def page(**more) -> str:
     story = {"trace_id": TRACE, "name": "support", "reason": "scored", "verdicts": [verdict()], **more.pop("story", {})}
-    return trace_page(TracePage(**{"story": story, "happened": ["it ended"], "now_ns": NOW, **more}))
+    return trace_page(TracePage(**{"details": story, "happened": ["it ended"], "now_ns": NOW, **more}))
 
 
 CASE = Case(case_id="1", model_output="sorry", transcript=(Utterance("Refund?", "user"), Utterance("No way!", "agent")))

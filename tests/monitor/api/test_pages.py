@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from monitor.api.access import AccessRules
 from monitor.api.routes import create_app
 from monitor.runtime.app import Monitor
 from scoring.status.service_status import UNKNOWN_ENVIRONMENT, UNKNOWN_SERVICE
@@ -23,7 +24,7 @@ class Still:
     def __init__(self, config):
         self.now = 1_790_000_000_000_000_000
         self.monitor = Monitor(config, clock_ns=lambda: self.now)
-        self.app = create_app(self.monitor.view)
+        self.app = create_app(self.monitor.view, rules=AccessRules.of(config.api))
 
     async def take(self, number, tail=HIGH, **more):
         spans = [S(trace_id=trace(number, tail), span_id=span(number + 1), **{"attributes": SAID, **more})]
@@ -36,7 +37,7 @@ class Still:
 
     async def get(self, path, caller="127.0.0.1", **headers):
         transport = httpx.ASGITransport(self.app, client=(caller, 1))
-        async with httpx.AsyncClient(transport=transport, base_url="http://monitor") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.get(path, headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
@@ -206,5 +207,5 @@ async def test_what_a_monitor_tells_of_itself_has_a_story_that_says_so(still):
     s = still()
     s.monitor.ledger.excluded("sidejudge", {trace(5)})
     story = (await s.get(page(5))).text
-    assert "it is what a monitor tells of itself" in story
+    assert "it is a trace of a monitor itself" in story
     assert "never kept" in story

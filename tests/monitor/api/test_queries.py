@@ -1,4 +1,4 @@
-"""View: what may be asked of a monitor, and who is shown what people and models said."""
+"""Queries: what the API may ask of a monitor."""
 
 from __future__ import annotations
 
@@ -6,44 +6,12 @@ import pytest
 
 from integrations.otlp.wire.request import Chunk, ChunkOrigin
 from monitor.api.report import VerdictQuery
-from monitor.api.trace_details import shows_contents
 from monitor.ingest.assembler import Closing
 from monitor.runtime.app import Monitor
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
 SAID = {"langfuse.observation.input": "When?", "langfuse.observation.output": "Tomorrow."}
 ROUTES = [{"rubrics": ["answer", "workflow"], "scenario": "any"}]
-
-
-@pytest.mark.parametrize(
-    ("caller", "local"),
-    [
-        ("127.0.0.1", True),
-        ("127.8.9.10", True),
-        ("::1", True),
-        ("0:0:0:0:0:0:0:1", True),
-        ("::1%lo", True),
-        ("::ffff:127.0.0.1", True),
-        ("::ffff:7f00:1", True),
-        ("::ffff:10.0.0.1", False),
-        ("10.0.0.1", False),
-        ("0.0.0.0", False),
-        ("::", False),
-        ("fe80::1%eth0", False),
-        ("8.8.8.8", False),
-        ("localhost", False),
-        ("127.1", False),
-        ("127.0.0.1 ", False),
-        ("127.0.0.1:80", False),
-        ("testclient", False),
-        ("", False),
-        (None, False),
-    ],
-)
-def test_contents_are_for_this_machine_for_everybody_or_for_nobody(caller, local):
-    assert shows_contents("loopback", caller) is local
-    assert shows_contents("always", caller) is True
-    assert shows_contents("never", caller) is False
 
 
 class Still:
@@ -138,23 +106,23 @@ async def test_verdicts_are_found_by_what_they_are(still):
 async def test_the_story_of_a_trace_that_was_not_drawn_tells_its_draw(still):
     s = still(sampling={"rate": 0.5})
     await s.take(root(1, LOW))
-    story = await s.view.story(trace(1, LOW).hex(), caller="127.0.0.1")
+    story = await s.view.trace(trace(1, LOW).hex(), contents=True)
     assert story == {
         "trace_id": trace(1, LOW).hex(), "reason": "sampled_out", "verdicts": [],
         "sampling": {"randomness": "0" * 14, "threshold": "80000000000000", "probability": 0.5},
     }  # fmt: skip
-    assert await s.view.story(trace(2, LOW).hex(), caller="127.0.0.1") is None, "that one never came"
+    assert await s.view.trace(trace(2, LOW).hex(), contents=True) is None, "that one never came"
 
 
 async def test_the_story_of_an_open_trace_says_so_and_that_of_an_ended_one_why(still):
     s = still()
     await s.take(root(1))
-    open_ = await s.view.story(trace(1).hex(), caller=None)
+    open_ = await s.view.trace(trace(1).hex(), contents=False)
     assert open_ == {"trace_id": trace(1).hex(), "reason": None, "verdicts": [], "case": None}
     await s.judge()
-    ended = await s.view.story(trace(1).hex(), caller="::ffff:127.0.0.1")
+    ended = await s.view.trace(trace(1).hex(), contents=True)
     assert (ended["reason"], len(ended["verdicts"]), ended["case"]["model_output"]) == ("scored", 2, "Tomorrow.")
-    assert (await s.view.story(trace(1).hex(), caller="10.0.0.1"))["case"] is None
+    assert (await s.view.trace(trace(1).hex(), contents=False))["case"] is None
 
 
 async def test_a_story_outlives_the_contents_and_what_cannot_be_read_of_them(still):
@@ -163,10 +131,10 @@ async def test_a_story_outlives_the_contents_and_what_cannot_be_read_of_them(sti
     damaged = Chunk(trace_id=trace(1), payload=b"\x0a\x09", headers=(), origin=ChunkOrigin("shop", None, 0))
     await s.monitor.store.append([damaged], s.now)
     await s.judge()
-    told = await s.view.story(trace(1).hex(), caller="127.0.0.1")
+    told = await s.view.trace(trace(1).hex(), contents=True)
     assert (told["damaged_chunks"], told["case"]["model_output"]) == (1, "Tomorrow.")
     s.monitor.store._write_connection.execute("DELETE FROM chunks")
-    told = await s.view.story(trace(1).hex(), caller="127.0.0.1")
+    told = await s.view.trace(trace(1).hex(), contents=True)
     assert (told["reason"], told["case"]) == ("scored", None)
 
 

@@ -55,16 +55,16 @@ class View:
     def status(self):
         return replace(self.report, standings=self.windows.standings(NOW, self.report.policy))
 
-    async def verdicts(self, query):
+    async def verdicts(self, query, *, contents=False):
         self.asked.append(query)
         return self.page
 
-    async def story(self, trace_id, *, caller):
+    async def trace(self, trace_id, *, contents):
         return self.stories.get(trace_id)
 
-    async def story_page(self, trace_id, *, caller):
-        story = self.stories.get(trace_id)
-        return TracePage(story=story, happened=["it ended"], absent="gone", now_ns=NOW) if story else None
+    async def trace_page(self, trace_id, *, contents):
+        found = self.stories.get(trace_id)
+        return TracePage(details=found, happened=["it ended"], absent="gone", now_ns=NOW) if found else None
 
     async def trends(self):
         return {}
@@ -352,3 +352,19 @@ async def test_the_available_metrics_are_served_in_the_seeds_shape(client):
     AvailableMetricsBody.model_validate(found)
     opt_in = [each["name"] for each in found["data"] if not each["include_in_defaults"]]
     assert opt_in == ["task_completion"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/verdicts", "/livez", "/readyz", "/startupz", "/v1/status", "/metrics", "/docs"]
+)
+async def test_head_is_answered_as_get_without_a_body(client, path):
+    whole, head = await client.get(path), await client.head(path)
+    assert (head.status_code, head.content) == (whole.status_code, b"")
+    assert head.headers["content-type"] == whole.headers["content-type"]
+
+
+async def test_a_path_that_is_not_there_is_a_page_for_a_browser_and_json_for_a_program(client):
+    page = await client.get("/nothing", headers={"accept": "text/html,*/*"})
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "there is nothing at this path" in page.text
+    assert (await client.get("/nothing")).json()["error"] == "there is nothing at this path"
