@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Files are spread over processes, each whole: what a file sets up once is set up once.
 SPREAD := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: run test coverage check fmt bench bench-peers lock reference charts lock-images clean
+.PHONY: run test coverage check fmt faults bench bench-peers lock reference charts lock-images clean
 
 run: $(VENV)/.base ## start the monitor on embedded defaults with sample traffic
 	@$(BIN)/sidejudge demo $(ARGS)
@@ -28,6 +28,10 @@ check: $(VENV)/.dev ## style, types, layers (a minute at most)
 fmt: $(VENV)/.dev ## format, and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+MINUTES ?= 5
+faults: $(VENV)/.dev ## kills, broken disks and hostile callers against a running monitor: make faults MINUTES=30 SEED=7
+	$(BIN)/python -m tests.faults.campaign --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 bench: $(VENV)/.dev ## ratios against a baseline measured in the same run
 	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

@@ -1,0 +1,37 @@
+"""Runs the campaign: ``python -m tests.faults.campaign --minutes 30 --seed 7``."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.faults.campaign.campaign import Campaign, report
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description="Kills, broken disks and hostile callers against a monitor.")
+    arguments.add_argument("--minutes", type=float, default=5)
+    arguments.add_argument("--seed", type=int, default=None, help="repeat the run that printed it")
+    given = arguments.parse_args()
+    seed = secrets.randbelow(10**6) if given.seed is None else given.seed
+    _show(f"seed {seed}")
+    folder = Path(tempfile.mkdtemp(prefix="sidejudge-campaign-"))
+    seen = Campaign(folder, seed, show=_show).run(given.minutes * 60)
+    _show(report(seen, seed))
+    if seen.broken:
+        _show(f"the log and the store are in {folder}")
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+def _show(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+sys.exit(main())

@@ -1,0 +1,278 @@
+"""The campaign: kills, broken disks, a broken Langfuse and hostile callers at once, and what must hold all the same.
+
+    python -m tests.faults.campaign --minutes 30 --seed 7
+
+draws everything from the seed, looks at the monitor from outside, and prints the seed of a failure. What must hold:
+
+* each trace that was acknowledged has its verdicts, each once, and each score of theirs is in Langfuse with its value;
+* the outcomes balance: seen = open + ended;
+* nothing is answered with a 5xx other than 503; the process ends only when it is killed;
+* memory stays under the bound; ``/livez`` answers; no contents are in the log or in the metrics.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from monitor.demo.traffic import SampleTraffic
+from tests.fakes.langfuse import server as faults
+from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode
+from tests.faults.campaign import hostile
+from tests.faults.test_killed_in_traffic import trace_id_of
+from tests.faults.test_langfuse_killed import expected, stored
+from tests.running import Running
+
+HERE = Path(__file__).parent
+RECORDED = HERE.parents[1] / "data" / "otlp"
+MEMORY_MIB = 384
+"""What the chart gives the monitor."""
+LIVEZ_S = 0.1
+SETTLE_S = 240
+"""How long scores may take to reach Langfuse once nothing is broken any more."""
+ACTIONS = (
+    "kill", "kill", "kill", "end", "disk EIO 20", "disk ENOSPC 60", "disk SLOW 30", "langfuse", "calm",
+)  # fmt: skip
+CONFIG = {
+    "routes": [{"match": {"metadata.task": "qa"}, "rubrics": ["qa"]}, {"rubrics": ["run_health"]}],
+    "assembly": {"grace": "100ms", "idle": "1s"},
+}
+
+
+@dataclass
+class Seen:
+    """What the campaign counted, and what broke a promise."""
+
+    acknowledged: list[str] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+    actions: Counter[str] = field(default_factory=Counter)
+    livez_s: list[float] = field(default_factory=list)
+    memory_mib: int = 0
+    broken: list[str] = field(default_factory=list)
+
+
+class Campaign:
+    """One monitor under attack. ``run`` returns what was seen; the folder holds the log and the store."""
+
+    def __init__(self, folder: Path, seed: int, show: Callable[[str], None] = print) -> None:
+        self._dice, self._show, self._folder = random.Random(seed), show, folder
+        self.seen = Seen()
+        self._stop = threading.Event()
+        self._up = threading.Event()
+        self._lock = threading.Lock()
+        self._seed = seed
+        self._langfuse_broken = False
+        self._disk = disk_faults(folder)
+
+    def run(self, seconds: float) -> Seen:
+        """Attack for this long, then let the monitor settle and look at what it has."""
+        with FakeLangfuse(Mode.DUAL) as fake:
+            fake.standing_fault = self._langfuse_fault(fake)
+            keys = {
+                "public_key": PUBLIC_KEY,
+                "secret_key": SECRET_KEY,
+                "requests_per_minute": 100_000,
+                "timeout": "500ms",
+            }
+            sinks = {"langfuse": {"base_url": fake.base_url, **keys}}
+            monitor = Running(self._folder, {**CONFIG, "sinks": sinks}, environ=self._disk.environ)
+            monitor.start()
+            self._up.set()
+            attackers = [
+                *(threading.Thread(target=self._send, args=(monitor, n)) for n in range(2)),
+                threading.Thread(target=self._harass, args=(monitor,)),
+                threading.Thread(target=self._watch, args=(monitor,)),
+            ]
+            for attacker in attackers:
+                attacker.start()
+            end = time.monotonic() + seconds
+            try:
+                while time.monotonic() < end:
+                    self._act(monitor)
+                    left = max(0.0, end - time.monotonic())
+                    self._show(
+                        f"{left:4.0f} s left, {len(self.seen.acknowledged)} acknowledged, {dict(self.seen.actions)}"
+                    )
+            finally:
+                self._stop.set()
+                for attacker in attackers:
+                    attacker.join()
+            self._langfuse_broken = False
+            self._disk.set(None)
+            self._verify(monitor, fake)
+            monitor.close()
+        return self.seen
+
+    # What goes wrong
+
+    def _act(self, monitor: Running) -> None:
+        """One action of the kind that operators and machines do to a process."""
+        action = self._dice.choice(ACTIONS)
+        self.seen.actions[action] += 1
+        time.sleep(self._dice.uniform(0.3, 2.0))
+        kind, _, order = action.partition(" ")
+        if kind == "disk":
+            self._disk.set(order)
+            time.sleep(self._dice.uniform(0.5, 2.0))
+            self._disk.set(None)
+        elif kind == "langfuse":
+            self._langfuse_broken = not self._langfuse_broken
+        elif kind in ("kill", "end"):
+            number = signal.SIGKILL if kind == "kill" else signal.SIGTERM
+            self._up.clear()
+            code = monitor.stop(number)
+            if code not in (0, -number):
+                self.seen.broken.append(f"{action}: the process ended with {code}")
+            monitor.start()
+            self._up.set()
+
+    def _langfuse_fault(self, fake: FakeLangfuse):
+        dice = random.Random(self._seed + 1)
+        kinds = [
+            faults.store_away(), faults.proxy_page(), faults.resets(), faults.lost_answer(fake), faults.hangs(),
+            faults.rate_limited(1, 10**6),
+        ]  # fmt: skip
+        return lambda request: dice.choice(kinds)(request) if self._langfuse_broken and dice.random() < 0.5 else None
+
+    def _harass(self, monitor: Running) -> None:
+        dice = random.Random(self._seed + 2)
+        attacks = hostile.requests(dice, hostile.recordings(RECORDED))
+        with httpx.Client(timeout=10) as client:
+            while not self._stop.is_set():
+                self._up.wait(1)
+                if dice.random() < 0.1:
+                    hostile.misbehave(dice, monitor.otlp)
+                    continue
+                body, headers = next(attacks)
+                with contextlib.suppress(httpx.HTTPError):
+                    self._count(client.post(monitor.otlp + "/v1/traces", content=body, headers=headers))
+
+    # What is sent and watched
+
+    def _send(self, monitor: Running, number: int) -> None:
+        """Honest traffic: each trace is sent again until it is acknowledged, as an exporter does."""
+        traffic = SampleTraffic(self._seed * 10 + number)
+        with httpx.Client(timeout=10) as client:
+            while not self._stop.is_set():
+                body = traffic.next(time.time_ns(), wrong=0.2).body
+                while not self._stop.is_set():
+                    with contextlib.suppress(httpx.HTTPError):
+                        answer = client.post(
+                            monitor.otlp + "/v1/traces", content=body, headers={"content-type": hostile.PROTOBUF}
+                        )
+                        self._count(answer)
+                        if answer.status_code == 200:
+                            with self._lock:
+                                self.seen.acknowledged.append(trace_id_of(body))
+                            break
+                    time.sleep(0.05)
+                time.sleep(0.02)
+
+    def _count(self, answer: httpx.Response) -> None:
+        with self._lock:
+            self.seen.statuses[answer.status_code] += 1
+            if answer.status_code >= 500 and answer.status_code != 503:
+                self.seen.broken.append(f"answered {answer.status_code}: {answer.text[:100]}")
+
+    def _watch(self, monitor: Running) -> None:
+        """The probe, the balance of outcomes, and memory, several times a second."""
+        with httpx.Client(timeout=30) as client:
+            while not self._stop.is_set():
+                self._up.wait(1)
+                began = time.monotonic()
+                with contextlib.suppress(httpx.HTTPError):
+                    if client.get(monitor.api + "/livez").status_code == 200 and self._up.is_set():
+                        self.seen.livez_s.append(time.monotonic() - began)
+                    outcomes = client.get(monitor.api + "/v1/status").json()["ledger"]
+                    if outcomes["seen"] != outcomes["open"] + sum(outcomes["ended"].values()):
+                        self.seen.broken.append(f"the outcomes do not balance: {outcomes}")
+                self.seen.memory_mib = max(self.seen.memory_mib, memory_mib(monitor))
+                time.sleep(0.2)
+
+    # What must hold
+
+    def _verify(self, monitor: Running, fake: FakeLangfuse) -> None:
+        broken = self.seen.broken
+        monitor.until(lambda: monitor.ledger()["open"] == 0, "traces stayed open", seconds=180)
+        verdicts = monitor.verdicts()
+        counted = Counter((verdict["trace_id"], verdict["rubric"]) for verdict in verdicts)
+        judged = {trace_id for trace_id, _ in counted}
+        lost = set(self.seen.acknowledged) - judged
+        doubled = [key for key, count in counted.items() if count > 1]
+        if lost:
+            broken.append(f"{len(lost)} acknowledged traces have no verdict: {sorted(lost)[:3]}")
+        if doubled:
+            broken.append(f"{len(doubled)} verdicts are there twice: {doubled[:3]}")
+        end, missing = time.monotonic() + SETTLE_S, expected(monitor).items() - stored(fake).items()
+        while missing and time.monotonic() < end:
+            time.sleep(2)
+            missing = expected(monitor).items() - stored(fake).items()
+        if missing:
+            broken.append(f"{len(missing)} scores are not in Langfuse: {sorted(missing, key=str)[:2]}")
+        if self.seen.memory_mib > MEMORY_MIB:
+            broken.append(f"memory reached {self.seen.memory_mib} MiB, the bound is {MEMORY_MIB}")
+
+
+class DiskFaults:
+    """A library that makes the store's disk fail on demand; without a C compiler the disk stays whole."""
+
+    def __init__(self, library: Path | None, control: Path) -> None:
+        self._control = control
+        self.environ = {} if library is None else {"LD_PRELOAD": str(library), "DISK_FAULTS": str(control)}
+
+    def set(self, order: str | None) -> None:
+        if order is None:
+            self._control.unlink(missing_ok=True)
+        else:
+            self._control.write_text(order)
+
+
+def disk_faults(folder: Path) -> DiskFaults:
+    compiler = shutil.which("cc")
+    library = folder / "disk.so"
+    if compiler is None or sys.platform != "linux":
+        return DiskFaults(None, folder / "disk-faults")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-o", str(library), str(HERE / "disk.c"), "-ldl"], check=True)
+    return DiskFaults(library, folder / "disk-faults")
+
+
+def memory_mib(monitor: Running) -> int:
+    """The process's resident memory in MiB; 0 while there is no process."""
+    with contextlib.suppress(OSError, AttributeError):
+        pages = Path(f"/proc/{monitor.process.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE") >> 20
+    return 0
+
+
+def report(seen: Seen, seed: int) -> str:
+    """What was seen, for people."""
+    probes = sorted(seen.livez_s) or [0.0]
+    statuses = ", ".join(f"{code}: {count}" for code, count in sorted(seen.statuses.items()))
+    actions = ", ".join(f"{name}: {count}" for name, count in sorted(seen.actions.items()))
+    p99_ms = probes[max(0, int(len(probes) * 0.99) - 1)] * 1000
+    slow = sum(s > LIVEZ_S for s in probes)
+    requests = sum(seen.statuses.values())
+    lines = [
+        f"seed {seed}: {len(seen.acknowledged)} traces acknowledged, {requests} requests ({statuses})",
+        f"actions: {actions}",
+        f"memory: at most {seen.memory_mib} MiB",
+        f"/livez: p99 {p99_ms:.0f} ms, {slow} of {len(probes)} over {LIVEZ_S * 1000:.0f} ms",
+    ]
+    kinds = Counter(line.partition(":")[0] for line in seen.broken)
+    for kind, count in kinds.items():
+        first = next(line for line in seen.broken if line.startswith(kind))
+        lines.append(f"BROKEN ({count} times) {first}")
+    return "\n".join(lines)
