@@ -8,17 +8,19 @@ store, where a restart finds it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from integrations.otlp.wire.decoded_size import decoded_size
 from integrations.otlp.wire.receipt import Encoding, Overloaded, Receipt, Undecodable
 from integrations.otlp.wire.request import Admit, Chunk, ChunkOrigin, Split, identify, read_headers, split
 from integrations.otlp.wire.request_json import split_json
 from integrations.otlp.wire.request_logs import LogSplit, split_logs, split_logs_json
+from integrations.otlp.wire.work import OverBudget, WorkBudget
 from integrations.store.sqlite import StoredChunk, StoreError
 
 from .assembler import PASSED_OVER, Arrival, Assembler
@@ -31,8 +33,6 @@ __all__ = ["Intake", "IntakeCounts", "Overloaded", "Receipt", "Undecodable"]
 
 _log = logging.getLogger("sidejudge.intake")
 
-_INLINE_BYTES: Final = 1 << 20
-"""A body up to this size is split on the event loop (under 10 ms even when all is kept), a larger one in a thread."""
 MAX_WAITING_BYTES: Final = 64 << 20
 """Bytes of chunks that may be on their way to a commit before requests are refused."""
 MAX_TRACE_SPANS: Final = 10_000
@@ -41,6 +41,10 @@ MAX_TRACE_DECODED_BYTES: Final = 128 << 20
 """Memory that one trace may take once decoded, unless configured."""
 _COMPLETIONS: Final = 5_000
 """Ended traces from which a restart learns whose traces have roots."""
+_INLINE_BYTES: Final[dict[Encoding, int]] = {"protobuf": 1 << 20, "json": 1 << 16}
+"""A body up to this size is split on the event loop, a larger one in a thread."""
+_INLINE_STEPS: Final = 4_000
+"""Work that may be done on the event loop for one request, about 15 ms; what takes more begins again in a thread."""
 _RESOURCE_BYTES: Final = 4 << 20
 """Bytes of the distinct resources whose origin is remembered: thousands of them. Beyond it the memory starts anew."""
 _ENTRY_BYTES: Final = 200
@@ -58,8 +62,15 @@ class ChunkStore(Protocol):
 
 
 _Found = TypeVar("_Found", Split, LogSplit)
-_SPANS: Final[dict[Encoding, Callable[[bytes, Admit], Split]]] = {"protobuf": split, "json": split_json}
-_LOGS: Final[dict[Encoding, Callable[[bytes, Admit], LogSplit]]] = {"protobuf": split_logs, "json": split_logs_json}
+_Splitter: TypeAlias = Callable[[bytes, Admit, WorkBudget | None], _Found]
+_SPANS: Final[dict[Encoding, _Splitter[Split]]] = {
+    "protobuf": split,
+    "json": split_json,
+}
+_LOGS: Final[dict[Encoding, _Splitter[LogSplit]]] = {
+    "protobuf": split_logs,
+    "json": split_logs_json,
+}
 
 
 @dataclass(slots=True)
@@ -137,7 +148,7 @@ class Intake:
         or cannot write; then nothing of the request was kept.
         """
         try:
-            found = await self._split(body, _SPANS[encoding])
+            found = await self._split(body, encoding, _SPANS[encoding])
         except Undecodable:
             self._ledger.seen()
             self._ledger.ended(None, Reason.UNDECODABLE)
@@ -149,7 +160,7 @@ class Intake:
 
     async def consume_logs(self, body: bytes, encoding: Encoding = "protobuf") -> Receipt:
         """Take a decompressed request for log records, of which events of drawn traces are kept; raises likewise."""
-        found = await self._split(body, _LOGS[encoding])
+        found = await self._split(body, encoding, _LOGS[encoding])
         if found.chunks:
             await self._keep(found.chunks)
         counts = self.counts
@@ -161,15 +172,16 @@ class Intake:
         counts.rejected_logs += found.rejected
         return Receipt(rejected=found.rejected, message=found.message)
 
-    async def _split(self, body: bytes, split: Callable[[bytes, Admit], _Found]) -> _Found:
+    async def _split(self, body: bytes, encoding: Encoding, split: _Splitter[_Found]) -> _Found:
         self.counts.requests += 1
         if self._waiting > self._max_waiting:
             self.counts.overloaded += 1
             raise Overloaded(1.0)
         try:
-            if len(body) <= _INLINE_BYTES:
-                return split(body, self._admit)
-            return await asyncio.to_thread(split, body, self._admit)
+            if len(body) <= _INLINE_BYTES[encoding]:
+                with contextlib.suppress(OverBudget):
+                    return split(body, self._admit, WorkBudget(_INLINE_STEPS))
+            return await asyncio.to_thread(split, body, self._admit, None)
         except Undecodable:
             self.counts.undecodable += 1
             raise

@@ -1,9 +1,9 @@
-"""OTLP/JSON → raw spans: hex ids, integers as texts or numbers, unknown fields ignored, untidy clients forgiven."""
+"""Decode OTLP/JSON into raw spans: ids in hex, integers as texts or numbers, unknown fields ignored."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -12,20 +12,34 @@ from integrations.raw import AttributeValue, RawEvent, RawSpan
 from .decode import Decoded, UndecodableError
 from .json_values import attributes, enum, identifier, integer, mapping, objects, scrub, text
 
+UNREADABLE: Final = (ValueError, TypeError, OverflowError, RecursionError)
+"""What a value raises that cannot be read: a truth value as a time, base64 that is not ASCII, a text nested too far."""
+_DIGITS: Final = 1000
+"""Digits of an integer that is still read as a number; Python itself refuses 4,300."""
+
 
 def decode_json(payload: bytes) -> Decoded:
-    """Read an ``ExportTraceServiceRequest`` in OTLP's JSON encoding. Raises ``UndecodableError`` when it is none."""
+    """Read an ``ExportTraceServiceRequest`` in OTLP's JSON encoding; spans that cannot be read are left out.
+
+    Raises ``UndecodableError`` when it is no such request.
+    """
     request = load_object(payload)
     if "resourceSpans" not in request and request:
         raise UndecodableError("not an OTLP/JSON trace request: there is no resourceSpans")
     spans: list[RawSpan] = []
     skipped = 0
     for resource_spans in objects(request.get("resourceSpans")):
-        resource = attributes(mapping(resource_spans.get("resource")).get("attributes"))
+        try:
+            resource = attributes(mapping(resource_spans.get("resource")).get("attributes"))
+        except UNREADABLE as error:
+            raise UndecodableError(f"a resource cannot be read ({type(error).__name__})") from None
         for scope_spans in objects(resource_spans.get("scopeSpans")):
             scope = mapping(scope_spans.get("scope"))
             for span in objects(scope_spans.get("spans")):
-                decoded = _span(span, scope, resource)
+                try:
+                    decoded = _span(span, scope, resource)
+                except UNREADABLE:
+                    decoded = None
                 if decoded is None:
                     skipped += 1
                 else:
@@ -34,17 +48,21 @@ def decode_json(payload: bytes) -> Decoded:
 
 
 def load_object(payload: bytes) -> dict[str, Any]:
-    """The payload as a JSON object; what orjson refuses (NaN, lone surrogates, stray bytes) gets a second reading."""
+    """Parse a JSON object; what orjson refuses (NaN, lone surrogates, stray bytes) is parsed leniently."""
     try:
         loaded = orjson.loads(payload)
     except orjson.JSONDecodeError:
         try:
-            loaded = json.loads(scrub(payload.decode("utf-8-sig", "replace")), parse_constant=str)
+            loaded = json.loads(scrub(payload.decode("utf-8-sig", "replace")), parse_constant=str, parse_int=_whole)
         except (ValueError, RecursionError) as error:
             raise UndecodableError(f"not JSON ({len(payload)} bytes): {error}") from error
     if not isinstance(loaded, dict):
         raise UndecodableError(f"not an OTLP/JSON request: the top is a {type(loaded).__name__}, not an object")
     return loaded
+
+
+def _whole(digits: str) -> int | str:
+    return int(digits) if len(digits) <= _DIGITS else digits
 
 
 def _span(span: dict[str, Any], scope: dict[str, Any], resource: dict[str, AttributeValue]) -> RawSpan | None:

@@ -1,7 +1,8 @@
-"""Log export request → raw log records, protobuf or JSON; as lenient and as strict as the decoding of spans."""
+"""Decode export requests for log records, protobuf or JSON; as lenient and as strict as the decoding of spans."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from integrations.raw import AttributeValue, RawLogRecord
 
 from . import json_values
 from .decode import NO_SPAN, NO_TRACE, UndecodableError
-from .decode_json import load_object
+from .decode_json import UNREADABLE, load_object
 from .schema import log_request_class, opaque_classes
 from .values import any_value, attributes, opaque_attributes, opaque_value, text
 
@@ -59,16 +60,20 @@ def _record(record: Any, found: dict[str, AttributeValue], body: AttributeValue)
 
 
 def decode_logs_json(payload: bytes) -> list[RawLogRecord]:
-    """Read an ``ExportLogsServiceRequest`` in OTLP's JSON encoding. Raises ``UndecodableError`` when it is none."""
+    """Read an ``ExportLogsServiceRequest`` in OTLP's JSON encoding; records that cannot be read are left out.
+
+    Raises ``UndecodableError`` when it is no such request.
+    """
     request = load_object(payload)
     if "resourceLogs" not in request and request:
         raise UndecodableError("not an OTLP/JSON logs request: there is no resourceLogs")
-    return [
-        _json_record(record)
-        for resource in json_values.objects(request.get("resourceLogs"))
-        for scope in json_values.objects(resource.get("scopeLogs"))
-        for record in json_values.objects(scope.get("logRecords"))
-    ]
+    found: list[RawLogRecord] = []
+    for resource in json_values.objects(request.get("resourceLogs")):
+        for scope in json_values.objects(resource.get("scopeLogs")):
+            for record in json_values.objects(scope.get("logRecords")):
+                with contextlib.suppress(*UNREADABLE):
+                    found.append(_json_record(record))
+    return found
 
 
 def _json_record(record: dict[str, Any]) -> RawLogRecord:
@@ -85,6 +90,6 @@ def _json_record(record: dict[str, Any]) -> RawLogRecord:
 
 
 def _named(found: Mapping[str, AttributeValue]) -> str:
-    """Before log records had a field for it, the event's name was an attribute."""
+    """Return the event's name from the attribute that held it before log records had a field for it."""
     name = found.get(_EVENT_NAME)
     return name if isinstance(name, str) else ""

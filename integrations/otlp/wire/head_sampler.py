@@ -20,6 +20,7 @@ from .envelope import Ids
 from .layout import ROW, Bounds, Place, field, last, row, scopes
 from .own_telemetry import is_own_telemetry
 from .split import Admit, Split
+from .work import WorkBudget
 
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
@@ -34,6 +35,8 @@ _IDS: Final = Struct("<H16s10sB")
 """What a span begins with: fields 1 and 2, and the tag of the next."""
 _SPAN: Final = Struct("<BBBH16s10sB")
 """The same behind the tag of the span, and its length where that takes two bytes."""
+_SLOW: Final = 100_000
+"""Spans of a scope that are parsed one by one; no exporter sends a hundredth of it. They take half a second."""
 Part: TypeAlias = tuple[Place, ChunkOrigin, list[bytes]]
 """What is kept of a trace in one scope of a request: spans as bytes."""
 Kept: TypeAlias = dict[bytes, list[Part]]
@@ -43,8 +46,9 @@ Kept: TypeAlias = dict[bytes, list[Part]]
 class HeadSampler:
     """Decides on every span of a request. ``explicit``: spans may state their randomness themselves."""
 
-    def __init__(self, body: bytes, *, explicit: bool = False) -> None:
+    def __init__(self, body: bytes, budget: WorkBudget, *, explicit: bool = False) -> None:
         self._body = body
+        self._budget = budget
         self._safe = len(body) - _SPAN.size + 1
         self.result = Split(explicit=explicit)
         self.kept: Kept = {}
@@ -57,7 +61,7 @@ class HeadSampler:
         dropped: dict[ChunkOrigin, set[bytes]] = {}
         origin, of = None, -1
         ids: set[bytes] = set()
-        for number, s, resource, url, scope, begin, end in scopes(body):
+        for number, s, resource, url, scope, begin, end in scopes(body, self._budget):
             at = begin
             if origin is None or number != of:
                 origin, of = admit(resource), number
@@ -66,15 +70,19 @@ class HeadSampler:
             drawn: list[tuple[bytes, int, int]] = []
             others: list[Bounds] = []
             if own or (explicit and origin.threshold and not origin.hashed):
-                others, at = row(body, at, end)
+                others, at = row(body, at, end, _SLOW, self._budget)
             else:
                 while (at := self._quickly(at, end, origin, ids, drawn)) < end and body[at] == ROW:
                     start, at = field(body, at)
                     others.append((start, at))
+                    self._budget.spend(1)
+                    if len(others) > _SLOW:
+                        raise DecodeError(f"more than {_SLOW} spans whose ids are not where encoders write them")
             scope_url = last(body, at, end) if at != end else b""
             if own:
                 self.result.pass_over([body[start:stop] for start, stop in others], origin)
             elif drawn or others:
+                self._budget.spend(len(drawn) // 4)
                 held: dict[bytes, list[bytes]] = {}
                 for trace_id, start, stop in drawn:
                     held.setdefault(trace_id, []).append(body[start:stop])

@@ -1,4 +1,8 @@
-"""Values of OTLP/JSON → plain data: hex ids, integers as texts or numbers, unknown fields ignored."""
+"""Read values of OTLP/JSON as plain data: ids in hex, integers as texts or numbers, unknown fields ignored.
+
+A value that is written loosely is tolerated. One that cannot mean anything raises an exception of
+``decode_json.UNREADABLE``, and its span or log record is rejected.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +18,17 @@ from .decode import NO_SPAN, NO_TRACE
 from .values import MAX_DEPTH, number
 
 _UINT64 = 1 << 64
+_DIGITS = 32
+"""Characters of an integer that is written as text; longer ones stay texts."""
 
 
 def attributes(pairs: Any, depth: int = 0) -> dict[str, AttributeValue]:
-    """A list of key-values as a dict; of two equal keys the last wins."""
+    """Read a list of key-values as a dict; of two equal keys the last wins."""
     return {text(pair.get("key")): any_value(pair.get("value"), depth) for pair in objects(pairs)}
 
 
 def any_value(value: Any, depth: int = 0) -> AttributeValue:
-    """An AnyValue: an object with one known key; an empty one, or one with keys we do not know, is None."""
+    """Read an AnyValue: an object with one known key; an empty one, or one with unknown keys, is None."""
     if not isinstance(value, dict):
         return value if isinstance(value, str | bool | int) else None
     if "stringValue" in value:
@@ -45,7 +51,7 @@ def any_value(value: Any, depth: int = 0) -> AttributeValue:
 
 
 def identifier(value: Any, size: int) -> str | None:
-    """Hex of the right length in lower case, or None; all zeros are no id."""
+    """Read an id in hex of the right length, in lower case; None for anything else, and for all zeros."""
     if not isinstance(value, str) or len(value) != 2 * size:
         return None
     try:
@@ -56,7 +62,8 @@ def identifier(value: Any, size: int) -> str | None:
 
 
 def integer(value: Any) -> int:
-    """A time: 64 bits, text or number; 0, as in protobuf, when it is absent or none."""
+    """Read a time: 64 bits, text or number; 0, as in protobuf, when it is absent or none. Raises for a truth value."""
+    _no_truth(value)
     found = _int64(value)
     return found if isinstance(found, int) and 0 <= found < _UINT64 else 0
 
@@ -66,10 +73,16 @@ def _int64(value: Any) -> int | str | None:
         return int(value) if math.isfinite(value) else None
     if isinstance(value, int) or value is None:
         return value
+    digits = text(value)
     try:
-        return int(str(value)[:32])
+        return int(digits) if len(digits) <= _DIGITS else digits
     except ValueError:
-        return text(value)
+        return digits
+
+
+def _no_truth(value: Any) -> None:
+    if isinstance(value, bool):
+        raise TypeError("a truth value where a number belongs")
 
 
 def _double(value: Any) -> float | str | None:
@@ -85,25 +98,26 @@ def _bytes(value: Any) -> AttributeValue:
     try:
         return base64.b64decode(text(value), validate=True)
     except binascii.Error:
-        return text(value)
+        return text(value)  # ASCII, but no base64; what is not even ASCII raises
 
 
 def enum(value: Any, names: dict[str, int]) -> int:
-    """An enum by its number or, from untidy clients, its name; 0 when it is neither."""
+    """Read an enum by its number or, from untidy clients, its name; 0 when it is neither. Raises for a truth value."""
+    _no_truth(value)
     found = names.get(value, value) if isinstance(value, str) else value
     found = _int64(found)
     return found if isinstance(found, int) and 0 <= found < 1 << 31 else 0
 
 
 def text(value: Any) -> str:
-    """A text, whatever it was sent as; "" when it is absent."""
+    """Read a text, whatever type it was sent as; "" when it is absent."""
     if isinstance(value, str):
         return value if value.isascii() else scrub(value)
     return "" if value is None else str(value)
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
@@ -112,10 +126,10 @@ def _list(value: Any) -> list[Any]:
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:
-    """The objects in the value if it is a list; what else it holds is ignored."""
+    """Return the objects in the value if it is a list; anything else in it is ignored."""
     return (item for item in _list(value) if isinstance(item, dict))
 
 
 def scrub(text: str) -> str:
-    """Halves of surrogate pairs, which UTF-8 cannot hold, become U+FFFD."""
+    """Replace halves of surrogate pairs, which UTF-8 cannot hold, by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -8,6 +8,7 @@ behind them are all that has to be read. What is legal and laid out otherwise is
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -17,6 +18,7 @@ from google.protobuf.message import DecodeError
 from integrations.otlp.server.rpc_status import size_of
 
 from .envelope import Envelope
+from .work import OverBudget, WorkBudget
 
 FIRST, ROW, LAST = b"\n\x12\x1a"
 """Tags of fields 1 to 3, of which the length follows: what a resource or scope is, what it holds, its schema URL."""
@@ -43,19 +45,20 @@ def usual(body: bytes) -> bytes:
     return bytes(envelope.SerializeToString())
 
 
-def scopes(body: bytes) -> Iterator[tuple[int, int, bytes, bytes, bytes, int, int]]:
+def scopes(body: bytes, budget: WorkBudget | None = None) -> Iterator[tuple[int, int, bytes, bytes, bytes, int, int]]:
     """The scopes of a request: what makes their place but for the schema URL, where their row begins, where they end.
 
     Who reads a row to its end finds the schema URL there by ``last``, which sees to it that nothing else follows.
     Raises :class:`Unusual`, and ``DecodeError`` when the request holds too many parts.
     """
-    at, end, parts = 0, len(body), 0
+    at, end, parts, budget = 0, len(body), 0, budget or WorkBudget()
     while at < end:
         if body[at] != FIRST:
             raise Unusual
         start, at = field(body, at)
         resource, start = first(body, start, at)
-        held, start = row(body, start, at)
+        held, start = row(body, start, at, _PARTS, budget)
+        budget.spend(1)
         url = last(body, start, at)
         number, parts = parts, parts + 1 + len(held)
         if parts > _PARTS:
@@ -90,12 +93,27 @@ def first(body: bytes, at: int, end: int) -> tuple[bytes, int]:
     return b"", at
 
 
-def row(body: bytes, at: int, end: int) -> tuple[list[Bounds], int]:
-    """The bounds of what a message holds from ``at`` on, and where that ends."""
+def row(
+    body: bytes, at: int, end: int, most: int = sys.maxsize, budget: WorkBudget | None = None
+) -> tuple[list[Bounds], int]:
+    """The bounds of what a message holds from ``at`` on, and where that ends.
+
+    Raises:
+        DecodeError: The row has more than ``most`` items.
+        OverBudget: It has more items than the budget has steps.
+        Unusual: See above.
+    """
     held: list[Bounds] = []
+    left = most if budget is None else min(most, budget.left)
     while at < end and body[at] == ROW:
         start, at = field(body, at)
         held.append((start, at))
+        if len(held) > left:
+            if left < most:
+                raise OverBudget
+            raise DecodeError(f"more than {most} resources, scopes or unusual spans")
+    if budget is not None:
+        budget.spend(len(held))
     return held, at
 
 

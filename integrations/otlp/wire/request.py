@@ -1,11 +1,11 @@
-"""From the bytes of a request to the chunks of the traces that are kept, touching nothing else.
+"""Split an export request for spans into chunks of the traces that are kept.
 
-The request is read where it lies (``layout``), and whether a span is drawn is decided on its bytes (``sieve``). What is
-not drawn is never decoded. What is kept is copied out (a reference would hold the whole request in memory), decoded
-once to find damage, and its spans' headers are read.
+The request is read in place (``layout``), and whether a span is drawn is decided on its bytes (``head_sampler``). Spans
+that are not drawn are never decoded. Those that are kept are copied (a reference would hold the whole request in
+memory), decoded once to find damage, and their headers are read.
 
-Known limit, of an encoding that is legal and that nobody is known to write: two resources in one ``ResourceSpans`` are
-not merged. ``sieve`` names two more.
+Known limit, of an encoding that is legal and that no known encoder writes: two resources in one ``ResourceSpans`` are
+not merged. ``head_sampler`` names two more.
 """
 
 from __future__ import annotations
@@ -23,58 +23,71 @@ from .head_sampler import HeadSampler, Part
 from .layout import Place, pack, usual
 from .receipt import Undecodable
 from .split import Admit, Split
+from .work import WorkBudget
 
 __all__ = ["Admit", "Chunk", "ChunkOrigin", "SpanHeader", "Split", "identify", "keep", "read_headers", "split"]
 
 _APP_ROOT: Final = b"langfuse.internal.is_app_root"
+_MOST: Final = 50_000
+"""Attributes, and events, that a span may have. Each becomes an object of Python's, 2 µs and more, all in one go."""
+_TRACE_STEPS: Final = 4
+"""Work of a trace that is kept, beside its spans: its chunk here, and its place in the assembler."""
 _REMOTE: Final = 0x300
 """Flags of a span whose exporter knows whether its parent is remote (0x100), and whose parent is (0x200)."""
 _NO_SPAN: Final = bytes(8)
 _RANDOM_VALUE: Final = b"rv:"
-"""Only explicit randomness overrules the trace id: an upstream threshold changes a weight, never a decision."""
+"""Only explicit randomness overrides the trace id: an upstream threshold changes a weight, never a decision."""
 _COPIED: Final = 256 << 20
-"""Bytes that the chunks of a request may have together; each has its resource, which may be large, and be that of many.
+"""Bytes that the chunks of a request may have together. Each holds its resource, which may be large and shared by many.
 
-Four times the size that a request may have: no client is known to come near.
+Four times the largest request: no known client comes near.
 """
 
 
-def split(body: bytes, admit: Admit) -> Split:
+def split(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> Split:
     """Split a request.
 
-    Raises :class:`Undecodable` when the request, or the resource of any of its spans, cannot be read.
+    Raises:
+        Undecodable: The request, or the resource of any of its spans, cannot be read.
+        OverBudget: It takes more work than ``budget`` allows.
     """
+    budget = budget or WorkBudget()
     try:
         bounds.check(body, "Envelope")
         try:
-            return _split(body, admit)
+            return _split(body, admit, budget)
         except IndexError:
-            return _split(usual(body), admit)
+            budget.spend_parsing(body)
+            return _split(usual(body), admit, budget)
     except DecodeError as error:
         raise Undecodable(
             f"the body is not an ExportTraceServiceRequest ({error}); send OTLP traces as binary protobuf to this path"
         ) from None
 
 
-def _split(body: bytes, admit: Admit) -> Split:
-    sieve = HeadSampler(body)
-    sieve.sift(admit)
-    if sieve.states and _RANDOM_VALUE in body:  # what was decided by the ids may have to be decided otherwise
-        sieve = HeadSampler(body, explicit=True)
-        sieve.sift(admit)
-    for trace_id, parts in sieve.kept.items():
-        keep(trace_id, parts, sieve.result)
-    return sieve.result
+def _split(body: bytes, admit: Admit, budget: WorkBudget) -> Split:
+    sampler = HeadSampler(body, budget)
+    sampler.sift(admit)
+    if sampler.states and _RANDOM_VALUE in body:  # what was decided by the ids may have to be decided otherwise
+        sampler = HeadSampler(body, budget, explicit=True)
+        sampler.sift(admit)
+    for trace_id, parts in sampler.kept.items():
+        keep(trace_id, parts, sampler.result, budget)
+    return sampler.result
 
 
-def keep(trace_id: bytes, parts: list[Part], result: Split) -> None:
-    """Copy a trace's spans into a request of their own, without those that turn out to be damaged."""
+def keep(trace_id: bytes, parts: list[Part], result: Split, budget: WorkBudget) -> None:
+    """Copy a trace's spans into a request of their own, without those that turn out to be damaged.
+
+    Raises ``OverBudget`` when that takes more work than is allowed.
+    """
     spans = sum(len(held) for _, _, held in parts)
+    budget.spend(_TRACE_STEPS + spans // 4)
     if result.copied > _COPIED:
         result.crowded += spans
         return
     try:
-        payload, headers = _packed(trace_id, parts)
+        payload, headers = _packed(trace_id, parts, budget)
     except DecodeError:
         parts = [(place, origin, [s for s in held if _is_sound(place, s, trace_id)]) for place, origin, held in parts]
         parts = [part for part in parts if part[2]]
@@ -83,8 +96,8 @@ def keep(trace_id: bytes, parts: list[Part], result: Split) -> None:
         if not sound:
             return
         try:
-            payload, headers = _packed(trace_id, parts)
-        except DecodeError:  # each for itself is sound, but together they hold too much
+            payload, headers = _packed(trace_id, parts, budget)
+        except DecodeError:  # each alone is sound, but together they hold too much
             result.damaged += sound
             return
     origin = min((origin for _, origin, _ in parts), key=lambda o: o.threshold) if len(parts) > 1 else parts[0][1]
@@ -93,8 +106,9 @@ def keep(trace_id: bytes, parts: list[Part], result: Split) -> None:
     result.copied += len(payload)
 
 
-def _packed(trace_id: bytes, parts: list[Part]) -> tuple[bytes, tuple[SpanHeader, ...]]:
+def _packed(trace_id: bytes, parts: list[Part], budget: WorkBudget) -> tuple[bytes, tuple[SpanHeader, ...]]:
     payload = pack([(place, held) for place, _, held in parts])
+    budget.spend_parsing(payload)
     marked: Iterator[bool] = repeat(False)
     if _APP_ROOT in payload:
         marked = (_APP_ROOT in span for _, _, held in parts for span in held)
@@ -104,16 +118,19 @@ def _packed(trace_id: bytes, parts: list[Part]) -> tuple[bytes, tuple[SpanHeader
 def _headers(payload: bytes, trace_id: bytes, marked: Iterator[bool]) -> Iterator[SpanHeader]:
     """Read every span of ``payload`` to its end. Raises ``DecodeError`` on damage and on ids that are contradictory.
 
-    ``marked`` tells of each whether it may be the topmost one that was exported.
+    ``marked`` has for each span whether it may be the topmost one that was exported.
     """
     bounds.check(payload, "Delivery")
-    # [:] makes lists: protobuf's own rows end with an exception that is made, and worded, each time.
+    may_crowd = len(payload) > 2 * _MOST
+    # [:] makes lists: iterating over protobuf's own containers ends with an exception that is built each time.
     for resource_spans in Delivery.FromString(payload).resource_spans[:]:
         for scope_spans in resource_spans.scope_spans[:]:
             for span in scope_spans.spans[:]:
                 span_id, parent_id, state = span.span_id, span.parent_span_id, span.trace_state
                 if span.trace_id != trace_id or len(span_id) != 8 or span_id == _NO_SPAN:
                     raise DecodeError("an id stands twice in this span, with different values")
+                if may_crowd and (len(span.attributes) > _MOST or len(span.events) > _MOST):
+                    raise DecodeError(f"a span with more than {_MOST} attributes or events")
                 yield SpanHeader(  # named, its fields would take twice as long
                     span_id,
                     parent_id if parent_id.strip(b"\0") else b"",
@@ -131,7 +148,10 @@ def _is_sound(place: Place, span: bytes, trace_id: bytes) -> bool:
 
 
 def read_headers(payload: bytes, trace_id: bytes) -> tuple[SpanHeader, ...]:
-    """The headers of a chunk's payload, as they were when it was made (a restart reads them again)."""
+    """Read the headers of a chunk's payload again, as they were when the chunk was made (after a restart).
+
+    Raises ``Undecodable`` when the payload is damaged.
+    """
     try:
         return tuple(_headers(payload, trace_id, repeat(_APP_ROOT in payload)))
     except DecodeError as error:
@@ -142,10 +162,10 @@ _ENVIRONMENT: Final = (b"langfuse.environment", b"deployment.environment.name", 
 
 
 def identify(resource: bytes) -> tuple[str | None, str | None]:
-    """Service name and environment of a resource; ``None`` where it names none (or not as text).
+    """Read service name and environment of a resource; ``None`` where it has none, or not as text.
 
-    ``langfuse.environment`` goes before ``deployment.environment.name``, and this before its older spelling
-    ``deployment.environment``. Raises :class:`Undecodable` when the bytes are not a resource.
+    ``langfuse.environment`` precedes ``deployment.environment.name``, and this its older spelling
+    ``deployment.environment``. Raises ``Undecodable`` when the bytes are not a resource.
     """
     try:
         attributes = Resource.FromString(resource).attributes

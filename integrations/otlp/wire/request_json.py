@@ -1,15 +1,16 @@
-"""A request in OTLP/JSON → the chunks of the traces that are kept, as ``wire`` makes them of protobuf.
+"""Split an export request in OTLP/JSON into chunks of the traces that are kept, as ``request`` does with protobuf.
 
-All of it has to be parsed to find the ids, but only spans that are drawn are encoded. Spans that cannot be read as
-such (no valid ids) are counted; what clients write loosely is forgiven (see ``json_values``).
+All of it has to be parsed to find the ids, but only spans that are drawn are encoded. Loose writing of clients is
+tolerated (see ``json_values``). A span without valid ids, or with a value that cannot be read, is rejected and counted.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from .chunk import ChunkOrigin
 from .decode import UndecodableError
-from .decode_json import load_object
+from .decode_json import UNREADABLE, load_object
 from .encode_json import encode_resource, encode_scope, encode_span
 from .envelope import Ids
 from .head_sampler import Kept
@@ -19,48 +20,76 @@ from .own_telemetry import is_own_telemetry
 from .receipt import Undecodable
 from .request import keep
 from .split import Admit, Split
+from .work import WorkBudget
 
 _LARGE: Final = 1 << 20
-"""Bytes from which on it is looked at how much a body holds. What is smaller cannot take much memory."""
+"""Bytes from which on the values of a body are counted. A smaller one cannot take much memory."""
 _MOST_PARTS: Final = 2_000_000
 _MOST_ITEMS: Final = 4_000_000
 """Objects and lists, and commas, that a body may have: a list of two bytes becomes seventy when it is parsed."""
+_SPAN_STEPS: Final = 8
+"""Work of a span that is encoded, beside its values."""
+PART_STEPS: Final = 3
+"""Work of a resource or a scope."""
+VALUE_BYTES: Final = 64
+"""Bytes of JSON for which encoding takes about one step."""
 
 
-def split_json(body: bytes, admit: Admit) -> Split:
-    """Split a request. Raises :class:`Undecodable` for what is none."""
+def split_json(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> Split:
+    """Split a request; raises as ``request.split`` does."""
     request = load(body, "resourceSpans")
     result = Split()
     kept: Kept = {}
-    for r, resource_spans in enumerate(objects(request.get("resourceSpans"))):
-        resource, url = encode_resource(mapping(resource_spans.get("resource"))), schema_url(resource_spans)
-        origin = admit(resource)
-        for s, scope_spans in enumerate(objects(resource_spans.get("scopeSpans"))):
-            scope = encode_scope(mapping(scope_spans.get("scope")))
-            place: Place = (r, s, resource, url, scope, schema_url(scope_spans))
-            sent = objects(scope_spans.get("spans"))
-            if is_own_telemetry(origin, scope):
-                result.pass_over([_ids_alone(span) for span in sent], origin)
-                continue
-            held: dict[bytes, list[bytes]] = {}
-            for span in sent:
-                result.spans += 1
-                ids = identifier(span.get("traceId"), 16), identifier(span.get("spanId"), 8)
-                if ids[0] is None or ids[1] is None:
-                    result.invalid_ids += 1
+    budget = budget or WorkBudget()
+    budget.spend(len(body) // VALUE_BYTES)
+    try:
+        for r, resource_spans in enumerate(objects(request.get("resourceSpans"))):
+            budget.spend(PART_STEPS)
+            resource, url = encode_resource(mapping(resource_spans.get("resource"))), schema_url(resource_spans)
+            origin = admit(resource)
+            for s, scope_spans in enumerate(objects(resource_spans.get("scopeSpans"))):
+                budget.spend(PART_STEPS)
+                scope = encode_scope(mapping(scope_spans.get("scope")))
+                place: Place = (r, s, resource, url, scope, schema_url(scope_spans))
+                spans = objects(scope_spans.get("spans"))
+                if is_own_telemetry(origin, scope):
+                    result.pass_over([_ids_alone(span) for span in spans], origin)
                     continue
-                trace_id = bytes.fromhex(ids[0])
-                trace_state = text(span.get("traceState"))
-                result.explicit |= "rv:" in trace_state
-                if not origin.draws(trace_id, trace_state):
-                    result.dropped.setdefault(origin, set()).add(trace_id)
-                else:
-                    held.setdefault(trace_id, []).append(encode_span(span, trace_id, bytes.fromhex(ids[1])))
-            for trace_id, spans in held.items():
-                kept.setdefault(trace_id, []).append((place, origin, spans))
+                held: dict[bytes, list[bytes]] = {}
+                for span in spans:
+                    _sample(span, origin, held, result, budget)
+                for trace_id, encoded in held.items():
+                    kept.setdefault(trace_id, []).append((place, origin, encoded))
+    except UNREADABLE as error:
+        raise Undecodable(f"a resource or scope in the request cannot be read ({type(error).__name__})") from None
     for trace_id, parts in kept.items():
-        keep(trace_id, parts, result)
+        keep(trace_id, parts, result, budget)
     return result
+
+
+def _sample(
+    span: dict[str, Any], origin: ChunkOrigin, held: dict[bytes, list[bytes]], result: Split, budget: WorkBudget
+) -> None:
+    """Decide on a span, and encode it if it is drawn."""
+    result.spans += 1
+    budget.spend(1)
+    ids = identifier(span.get("traceId"), 16), identifier(span.get("spanId"), 8)
+    if ids[0] is None or ids[1] is None:
+        result.invalid_ids += 1
+        return
+    trace_id = bytes.fromhex(ids[0])
+    try:
+        trace_state = text(span.get("traceState"))
+        result.explicit |= "rv:" in trace_state
+        if not origin.draws(trace_id, trace_state):
+            result.dropped.setdefault(origin, set()).add(trace_id)
+            return
+        budget.spend(_SPAN_STEPS)
+        encoded = encode_span(span, trace_id, bytes.fromhex(ids[1]))
+    except UNREADABLE:
+        result.damaged += 1
+        return
+    held.setdefault(trace_id, []).append(encoded)
 
 
 def _ids_alone(span: dict[str, Any]) -> bytes:
@@ -68,7 +97,15 @@ def _ids_alone(span: dict[str, Any]) -> bytes:
 
 
 def load(body: bytes, wanted: str) -> dict[str, Any]:
-    """The request as parsed JSON; ``wanted`` is the key that tells one for spans from one for log records."""
+    """Parse a request.
+
+    Args:
+        body: The request in JSON.
+        wanted: The key that distinguishes a request for spans from one for log records.
+
+    Raises:
+        Undecodable: It is not JSON, holds too much, or is not a request of this kind.
+    """
     if len(body) > _LARGE and (body.count(b"{") + body.count(b"[") > _MOST_PARTS or body.count(b",") > _MOST_ITEMS):
         raise Undecodable("the request holds more objects or values than one may; send smaller batches")
     try:
@@ -81,5 +118,5 @@ def load(body: bytes, wanted: str) -> dict[str, Any]:
 
 
 def schema_url(of: dict[str, Any]) -> bytes:
-    """The schema URL of a resource or a scope."""
+    """Return the schema URL of a resource or a scope."""
     return text(of.get("schemaUrl")).encode("utf-8", "replace")

@@ -1,8 +1,8 @@
-"""From a request for log records to the chunks of those that belong to traces that are kept.
+"""Split an export request for log records into chunks of those that belong to traces that are kept.
 
-Several instrumentations say what was said to a model in log records: events that name their trace and span. These are
-drawn by the same threshold on the trace id as spans are (explicit randomness is not known here: a log record carries no
-trace state). Plain lines of a log, and events of no trace, are nobody's contents; they are counted and dropped.
+Several instrumentations record prompts and answers in log records: events that name their trace and span. These are
+drawn by the same threshold on the trace id as spans are (explicit randomness is unknown here: a log record carries no
+trace state). Plain lines of a log, and events of no trace, hold no such contents; they are counted and dropped.
 """
 
 from __future__ import annotations
@@ -15,19 +15,25 @@ from google.protobuf.message import DecodeError
 
 from . import bounds
 from .chunk import Chunk, ChunkOrigin
+from .decode_json import UNREADABLE
 from .encode_json import encode_log_record, encode_resource, encode_scope
 from .envelope import LogIds, Logs
 from .json_values import identifier, mapping, objects, text
 from .layout import Place, last, pack, row, scopes, usual
 from .own_telemetry import is_own_telemetry
 from .receipt import Undecodable
-from .request_json import load
+from .request_json import PART_STEPS, VALUE_BYTES, load
 from .schema import opaque_classes
 from .split import Admit
+from .work import WorkBudget
 
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
 _EVENT_NAME: Final = b"event.name"
+_TRACE_STEPS: Final = 4
+"""Work of a trace's log records beside the records: their chunk here, and its place in the assembler."""
+_MOST: Final = 500_000
+"""Log records that a scope may hold."""
 _NOWHERE: Final[Place] = (0, 0, b"", b"", b"", b"")
 
 
@@ -36,7 +42,7 @@ class LogSplit:
     """What became of a request's log records.
 
     ``untraced`` ones name no trace or no span, ``plain`` ones no event, ``dropped`` ones belong to traces that are not
-    drawn. ``own`` ones are what a monitor tells of a trace: they name the very trace that it judged.
+    drawn. ``own`` ones are a monitor's own telemetry: they name the very trace that it judged.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
@@ -58,16 +64,18 @@ class LogSplit:
         return f"{self.damaged} log records could not be decoded" if self.damaged else ""
 
 
-class _Sieve:
-    """Gathers what is kept of one request, trace by trace. Resources and scopes say nothing that a span does not."""
+class _Sampler:
+    """Gathers what is kept of one request, trace by trace. Resources and scopes hold nothing that a span does not."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: WorkBudget | None) -> None:
         self.result = LogSplit()
+        self.budget = budget or WorkBudget()
         self._kept: dict[bytes, tuple[ChunkOrigin, list[bytes]]] = {}
 
     def wants(self, trace_id: bytes, span_id: bytes, origin: ChunkOrigin) -> bool:
         result = self.result
         result.records += 1
+        self.budget.spend(1)
         if len(trace_id) != 16 or trace_id == _NO_TRACE or len(span_id) != 8 or span_id == _NO_SPAN:
             result.untraced += 1
         elif not origin.draws(trace_id):
@@ -85,6 +93,7 @@ class _Sieve:
         self.result.kept += 1
 
     def finish(self) -> LogSplit:
+        self.budget.spend(_TRACE_STEPS * len(self._kept))
         for trace_id, (origin, records) in self._kept.items():
             payload = bytes(Logs(request=pack([(_NOWHERE, records)])).SerializeToString())
             chunk = Chunk(trace_id=trace_id, payload=payload, headers=(), origin=origin, records=len(records))
@@ -92,70 +101,82 @@ class _Sieve:
         return self.result
 
 
-def split_logs(body: bytes, admit: Admit) -> LogSplit:
-    """Split a protobuf request. Raises :class:`Undecodable` for what is none."""
+def split_logs(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> LogSplit:
+    """Split a protobuf request; raises as ``request.split`` does."""
     try:
         bounds.check(body, "Envelope")
         try:
-            return _split(body, admit)
+            return _split(body, admit, budget)
         except IndexError:
-            return _split(usual(body), admit)
+            if budget is not None:
+                budget.spend_parsing(body)
+            return _split(usual(body), admit, budget)
     except DecodeError as error:
         raise Undecodable(f"the body is not an ExportLogsServiceRequest ({error})") from None
 
 
-def _split(body: bytes, admit: Admit) -> LogSplit:
-    sieve = _Sieve()
-    for _, _, resource, _, scope, start, end in scopes(body):
+def _split(body: bytes, admit: Admit, budget: WorkBudget | None) -> LogSplit:
+    sampler = _Sampler(budget)
+    for _, _, resource, _, scope, start, end in scopes(body, budget):
         origin = admit(resource)
-        records, at = row(body, start, end)
+        records, at = row(body, start, end, _MOST, budget)
         last(body, at, end)
         if is_own_telemetry(origin, scope):
-            sieve.pass_over(len(records))
+            sampler.pass_over(len(records))
         else:
-            _sift((body[start:end] for start, end in records), origin, sieve)
-    return sieve.finish()
+            _sample((body[start:end] for start, end in records), origin, sampler)
+    return sampler.finish()
 
 
-def _sift(records: Iterable[bytes], origin: ChunkOrigin, sieve: _Sieve) -> None:
+def _sample(records: Iterable[bytes], origin: ChunkOrigin, sampler: _Sampler) -> None:
     for record in records:
         try:
             ids = LogIds.FromString(record)
-            if not sieve.wants(ids.trace_id, ids.span_id, origin):
+            if not sampler.wants(ids.trace_id, ids.span_id, origin):
                 continue
+            sampler.budget.spend_parsing(record)
             whole: Any = opaque_classes()["LogRecord"].FromString(record)
         except DecodeError:
-            sieve.result.damaged += 1
+            sampler.result.damaged += 1
             continue
         if whole.event_name or any(pair.key == _EVENT_NAME for pair in whole.attributes):
-            sieve.keep(ids.trace_id, record, origin)
+            sampler.keep(ids.trace_id, record, origin)
         else:
-            sieve.result.plain += 1
+            sampler.result.plain += 1
 
 
-def split_logs_json(body: bytes, admit: Admit) -> LogSplit:
-    """Split a request in OTLP/JSON. Raises :class:`Undecodable` for what is none."""
+def split_logs_json(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> LogSplit:
+    """Split a request in OTLP/JSON; raises likewise."""
     request = load(body, "resourceLogs")
-    sieve = _Sieve()
-    for resource_logs in objects(request.get("resourceLogs")):
-        origin = admit(encode_resource(mapping(resource_logs.get("resource"))))
-        for scope_logs in objects(resource_logs.get("scopeLogs")):
-            records = list(objects(scope_logs.get("logRecords")))
-            if is_own_telemetry(origin, encode_scope(mapping(scope_logs.get("scope")))):
-                sieve.pass_over(len(records))
-                continue
-            for record in records:
-                _sift_json(record, origin, sieve)
-    return sieve.finish()
+    sampler = _Sampler(budget)
+    sampler.budget.spend(len(body) // VALUE_BYTES)
+    try:
+        for resource_logs in objects(request.get("resourceLogs")):
+            sampler.budget.spend(PART_STEPS)
+            origin = admit(encode_resource(mapping(resource_logs.get("resource"))))
+            for scope_logs in objects(resource_logs.get("scopeLogs")):
+                sampler.budget.spend(PART_STEPS)
+                records = list(objects(scope_logs.get("logRecords")))
+                if is_own_telemetry(origin, encode_scope(mapping(scope_logs.get("scope")))):
+                    sampler.pass_over(len(records))
+                    continue
+                for record in records:
+                    _sample_json(record, origin, sampler)
+    except UNREADABLE as error:
+        raise Undecodable(f"a resource or scope in the request cannot be read ({type(error).__name__})") from None
+    return sampler.finish()
 
 
-def _sift_json(record: dict[str, Any], origin: ChunkOrigin, sieve: _Sieve) -> None:
+def _sample_json(record: dict[str, Any], origin: ChunkOrigin, sampler: _Sampler) -> None:
     trace_id = bytes.fromhex(identifier(record.get("traceId"), 16) or "")
     span_id = bytes.fromhex(identifier(record.get("spanId"), 8) or "")
-    if not sieve.wants(trace_id, span_id, origin):
+    if not sampler.wants(trace_id, span_id, origin):
         return
     names = (pair.get("key") for pair in objects(record.get("attributes")))
-    if text(record.get("eventName")) or _EVENT_NAME.decode() in names:
-        sieve.keep(trace_id, encode_log_record(record, trace_id, span_id), origin)
-    else:
-        sieve.result.plain += 1
+    try:
+        if text(record.get("eventName")) or _EVENT_NAME.decode() in names:
+            sampler.keep(trace_id, encode_log_record(record, trace_id, span_id), origin)
+        else:
+            sampler.result.plain += 1
+    except UNREADABLE:
+        sampler.result.damaged += 1

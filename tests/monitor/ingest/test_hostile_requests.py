@@ -1,0 +1,130 @@
+"""Requests that are made to do harm, sent to a running monitor over HTTP: they cost little, and honest ones go on."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import time
+
+import pytest
+
+from integrations.otlp.server.rpc_status import size_of
+from tests.otlp_requests import LOW, S, request, span, trace
+
+PROTOBUF = {"content-type": "application/x-protobuf"}
+JSON = {"content-type": "application/json"}
+MIB = 1 << 20
+IDS = {"traceId": "0a" * 7 + "ff" * 9, "spanId": "0102030405060708"}
+
+
+def field(number: int, content: bytes) -> bytes:
+    return bytes((number << 3 | 2,)) + size_of(len(content)) + content
+
+
+def ids(number: int) -> bytes:
+    return field(1, trace(number)) + field(2, span(1))
+
+
+def of_spans(spans: bytes) -> bytes:
+    return field(1, field(2, spans))
+
+
+BODIES = {
+    "half a million empty spans": lambda: of_spans(b"\x12\x00" * 498_000),
+    "spans whose ids stand elsewhere": lambda: of_spans(field(2, field(2, span(1)) + field(1, trace(1, LOW))) * 32_000),
+    "a trace for each span": lambda: of_spans(b"".join(field(2, ids(number)) for number in range(30_000))),
+    "half a million attributes": lambda: of_spans(
+        field(2, ids(1) + field(9, field(1, b"langfuse.internal.is_app_root")) + b"\x4a\x00" * 498_000)
+    ),
+    "half a million scopes": lambda: field(1, b"\x12\x00" * 498_000),
+}
+
+
+async def longest_pause(until: asyncio.Task) -> float:
+    """For how long the event loop did nothing else while a task was under way."""
+    longest = 0.0
+    while not until.done():
+        before = time.perf_counter()
+        await asyncio.sleep(0.005)
+        longest = max(longest, time.perf_counter() - before - 0.005)
+    return longest
+
+
+@pytest.mark.parametrize("name", list(BODIES))
+async def test_a_small_request_with_very_many_parts_does_not_hold_up_the_event_loop(started, name):
+    app = await started(sampling={"rate": 1e-6} if "trace for each" not in name else {"rate": 1.0})
+    body = BODIES[name]()
+    assert len(body) < MIB
+    packed = gzip.compress(body)
+    headers = {**PROTOBUF, "content-encoding": "gzip"}
+    sent = asyncio.create_task(app.http.post(app.otlp + "/v1/traces", content=packed, headers=headers))
+    pause_s = await longest_pause(sent)
+    assert (await sent).status_code in (200, 400)
+    if "trace for each" not in name:  # what follows for each trace that is kept is not the receiver's
+        assert pause_s < 0.4
+
+
+@pytest.mark.parametrize(
+    ("span", "rejected"),
+    [
+        ({"startTimeUnixNano": True}, 1),
+        ({"endTimeUnixNano": False}, 1),
+        ({"kind": True}, 1),
+        ({"status": {"code": True}}, 1),
+        ({"events": [{"timeUnixNano": True}]}, 1),
+        ({"attributes": [{"key": "a", "value": {"bytesValue": "ÿÿÿÿ"}}]}, 1),
+        ({"events": [{"attributes": [{"key": "a", "value": {"bytesValue": "é"}}]}]}, 1),
+        ({"startTimeUnixNano": [1]}, 0),
+        ({"startTimeUnixNano": "9" * 5000}, 0),
+        ({"attributes": [{"key": "a", "value": {"intValue": "9" * 5000}}]}, 0),
+        ({"attributes": [{"key": "a", "value": {"bytesValue": "not base64"}}]}, 0),
+    ],
+)  # fmt: skip
+async def test_a_span_that_cannot_be_read_is_rejected_by_itself(started, span, rejected):
+    app = await started()
+    spans = [{**IDS, "name": "bad", **span}, {**IDS, "spanId": "11" * 8, "name": "good"}]
+    body = {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+    answer = await app.http.post(app.otlp + "/v1/traces", content=json.dumps(body).encode(), headers=JSON)
+    assert answer.status_code == 200
+    found = answer.json().get("partialSuccess", {})
+    assert int(found.get("rejectedSpans", 0)) == rejected
+    assert app.monitor.intake.counts.kept == 2 - rejected
+
+
+@pytest.mark.parametrize("digits", [20, 4299, 4301, 100_000])
+async def test_an_integer_of_thousands_of_digits_costs_nobody_else(started, digits):
+    app = await started()
+    number = "9" * digits
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [
+        {**IDS, "attributes": [{"key": "n", "value": {"intValue": "N"}}], "startTimeUnixNano": "N"}
+    ]}]}]}).replace('"N"', number)  # fmt: skip
+    answer = await app.http.post(app.otlp + "/v1/traces", content=body.encode(), headers=JSON)
+    assert (answer.status_code, answer.json()) == (200, {})
+
+
+async def test_a_log_record_that_cannot_be_read_is_rejected_by_itself(started):
+    app = await started()
+    records = [{**IDS, "eventName": "e", "timeUnixNano": True}, {**IDS, "eventName": "e"}]
+    body = {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}
+    answer = await app.http.post(app.otlp + "/v1/logs", content=json.dumps(body).encode(), headers=JSON)
+    assert (answer.status_code, answer.json()["partialSuccess"]["rejectedLogRecords"]) == (200, "1")
+
+
+@pytest.mark.parametrize("deep", ["[" * 900 + "]" * 900, '{"a":' * 900 + "1" + "}" * 900])
+@pytest.mark.parametrize("place", ["name", "traceState", "startTimeUnixNano", "attributes"])
+async def test_deep_nesting_is_refused_or_taken_and_never_an_error_of_ours(started, deep, place):
+    app = await started()
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{**IDS, place: "DEEP"}]}]}]})
+    answer = await app.http.post(app.otlp + "/v1/traces", content=body.replace('"DEEP"', deep), headers=JSON)
+    assert answer.status_code in (200, 400)
+
+
+async def test_many_gzip_members_that_hold_nothing_are_refused_at_once(started):
+    app = await started()
+    honest = request([S(trace_id=trace(1), span_id=span(1))])
+    body = gzip.compress(b"", mtime=0) * 200_000 + gzip.compress(honest)
+    headers = {**PROTOBUF, "content-encoding": "gzip"}
+    sent = asyncio.create_task(app.http.post(app.otlp + "/v1/traces", content=body, headers=headers))
+    assert await longest_pause(sent) < 0.4
+    assert (await sent).status_code == 400
