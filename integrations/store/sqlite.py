@@ -9,9 +9,11 @@ longer come.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -131,6 +133,10 @@ class Store:
         except OSError as error:
             raise StoreUnavailable(f"store {self.path}: its folder cannot be made ({error}); set store.path") from None
         self._one = Lock(self.path)
+        # It holds contents: only its owner may read it. SQLite gives its other files the same mode. What fails here
+        # fails again below, with a remedy.
+        with suppress(OSError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         self.health: Final = StoreHealth()
         """What does not work now, and why."""
         try:

@@ -360,3 +360,10 @@ async def test_the_size_on_disk_is_told(store):
     before = store.size
     await store.append([Chunk(A, bytes(1 << 20))], 1)
     assert store.size >= before + (1 << 20)
+
+
+def test_only_its_owner_may_read_a_new_store(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    store.close()
+    modes = {path.name: path.stat().st_mode & 0o077 for path in tmp_path.iterdir()}
+    assert modes == dict.fromkeys(modes, 0)
