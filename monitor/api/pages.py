@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from http import HTTPStatus
@@ -21,7 +21,6 @@ from dashboards.pages.status_page import ShownAnomaly, StatusPage, status_page
 from dashboards.pages.trace_page import TracePage, trace_page
 from dashboards.pages.verdicts_page import VerdictsPage, verdicts_page
 from monitor.alerting.observation import Key
-from scoring.rubrics import RUBRICS
 from scoring.status.trend import Trend
 
 from .access import AccessRules
@@ -35,6 +34,10 @@ _ON_A_PAGE = 50
 
 class PagesView(Protocol):
     """What pages ask of the monitor."""
+
+    @property
+    def rubrics(self) -> Sequence[str]:
+        """The names of all rubrics, those that the configuration declares too."""
 
     def status(self) -> MonitorReport:
         """Everything at this moment."""
@@ -91,14 +94,16 @@ def _verdicts(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
     ) -> Response:
         try:
             query = VerdictQuery(
-                service=service or None, environment=environment or None, rubric=rubric_of(rubric or None),
+                service=service or None, environment=environment or None,
+                rubric=rubric_of(rubric or None, view.rubrics),
                 passed=_passed(passed), after=position_of(cursor or None), limit=_ON_A_PAGE,
             )  # fmt: skip
         except ProblemError as problem:
             return _refused(problem)
         found = await view.verdicts(query, contents=rules.shows_contents(request))
         page = VerdictsPage(
-            verdicts=found.verdicts, rubrics=list(RUBRICS), next=str(found.next) if found.next else None, cursor=cursor,
+            verdicts=found.verdicts, rubrics=list(view.rubrics),
+            next=str(found.next) if found.next else None, cursor=cursor,
             service=service, environment=environment, rubric=rubric, passed=passed, now_ns=view.status().now_ns,
         )  # fmt: skip
         return _page(verdicts_page(page))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 
 from fastapi import Request
 
 from monitor.config.errors import nearest
-from scoring.rubrics import RUBRICS
 
 from .errors import ProblemError
 from .report import Position
@@ -38,11 +38,11 @@ def unknown_trace(known: str) -> ProblemError:
     )
 
 
-def rubric_of(name: str | None) -> str | None:
+def rubric_of(name: str | None, known: Sequence[str]) -> str | None:
     """The name of a rubric that exists."""
-    if name is not None and name not in RUBRICS:
+    if name is not None and name not in known:
         raise ProblemError(
-            HTTPStatus.UNPROCESSABLE_ENTITY, "rubric: there is no such rubric", f"choose from {', '.join(RUBRICS)}"
+            HTTPStatus.UNPROCESSABLE_ENTITY, "rubric: there is no such rubric", f"choose from {', '.join(known)}"
         )
     return name
 

@@ -97,6 +97,7 @@ class MonitorQueries:
     is_started: bool = False
     is_ready: bool = False
     started_ns: int = 0
+    rubrics: Sequence[str] = ()
     _scraped: Counter[str] = field(default_factory=Counter)
     _stories: TraceDetails = field(init=False)
     _trends: Trends = field(init=False)

@@ -149,7 +149,8 @@ def _questions(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         """Verdicts that match all that is given, newest first."""
         page = await view.verdicts(
             VerdictQuery(
-                rubric=rubric_of(rubric), service=service, environment=environment, passed=passed, state=state,
+                rubric=rubric_of(rubric, view.rubrics), service=service, environment=environment, passed=passed,
+                state=state,
                 trace_id=trace_id.lower() if trace_id else None, since_ns=nanoseconds_of(since), limit=limit,
                 after=position_of(cursor),
             ),

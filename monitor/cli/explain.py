@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,30 +16,35 @@ from .settings import config_option, loaded
 if TYPE_CHECKING:
     from monitor.config.rubrics import Card
     from scoring.runs.scores import RunScore
+    from scoring.verdict.rubric import Rubric
 
 _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 
 
 @click.command()
-@click.argument("what", metavar="TRACE_ID|METRIC")
+@click.argument("what", metavar="TRACE_ID|METRIC|RUBRIC")
 @click.option("--store", type=click.Path(path_type=Path), help="Read this store file instead of asking a monitor.")
 @url_option
 @config_option
 def explain(what: str, store: Path | None, url: str, config: Path | None) -> int:
-    """Tell what happened to a trace and why (TRACE_ID, 32 hex digits), or show a metric's card (METRIC).
+    """Tell what happened to a trace and why (TRACE_ID, 32 hex digits), or show a metric's card or a rubric by name.
 
     A trace is asked of the running monitor at --url, or read from the file --store. Of a trace that is unknown, the
     sampling decision under --config is told; the exit code is 1.
     """
     if _TRACE_ID.fullmatch(what):
         return _trace(what.lower(), store, url, config)
-    from monitor.config.rubrics import cards
+    from monitor.config.rubrics import cards, configured
     from scoring.runs.scores import FINAL, RUN_SCORES
 
-    found = [_card(card) for card in cards() if card.id == what]
+    rubrics = configured(loaded(config).config)
+    found = [_card(card) for card in cards(rubrics) if card.id == what]
+    found += [_rubric(rubrics[what])] if what in rubrics else []
     found += [_run_score(score) for score in RUN_SCORES if what in (score.id, FINAL)]
     if not found:
-        raise CommandError(f"{what!r} is neither a trace id (32 hex digits) nor a metric", _near(what))
+        raise CommandError(
+            f"{what!r} is neither a trace id (32 hex digits) nor a metric or a rubric", _near(what, rubrics)
+        )
     click.echo("\n\n".join("\n".join(lines) for lines in found))
     return 0
 
@@ -73,16 +78,34 @@ def _from_store(store: Path, trace_id: str) -> dict[str, Any] | None:
         raise CommandError(f"--store: {error}", "name the file that store.path of the monitor names") from None
 
 
-def _near(what: str) -> str:
-    from scoring.rubrics import RUBRICS
+def _rubric(rubric: Rubric) -> Iterator[str]:
+    """What a rubric is, when a case passes, and its metrics."""
+    from monitor.config.rubrics import cards
 
-    if what in RUBRICS:
-        return f"it is a rubric: 'sidejudge metrics --rubric {what}' shows its metrics"
+    from .table import paragraph, table
+
+    passes = "by its own conditions" if rubric.pass_mark is None else f"composite >= {rubric.pass_mark:g}"
+    yield click.style(rubric.id, bold=True) + f" · {rubric.title}"
+    rows = (
+        ("version", rubric.version),
+        ("composite", f"{rubric.formula}, in [0, {rubric.scale:g}]"),
+        ("passes", passes),
+        ("coverage", f"at least {rubric.min_coverage:g} of the weight must be scored"),
+        ("source", rubric.source),
+    )
+    for name, value in rows:
+        yield paragraph(f"  {name + ':':12} {value}", 15)
+    shown = [(each.id, each.weight, each.bands, each.blocker, each.score_name) for each in cards({rubric.id: rubric})]
+    yield table(("metric", "weight", "bands", "blocker", "score name"), shown)
+    yield "'sidejudge explain METRIC' shows one in full"
+
+
+def _near(what: str, rubrics: Mapping[str, Rubric]) -> str:
     from monitor.config.errors import nearest
     from monitor.config.rubrics import cards
     from scoring.runs.scores import FINAL, RUN_SCORES
 
-    near = nearest(what, [*(card.id for card in cards()), FINAL, *(score.id for score in RUN_SCORES)])
+    near = nearest(what, [*(card.id for card in cards(rubrics)), *rubrics, FINAL, *(score.id for score in RUN_SCORES)])
     return f"did you mean {near!r}?" if near else "'sidejudge metrics' lists every metric"
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from .settings import config_option, loaded
 
 if TYPE_CHECKING:
     from monitor.config.rubrics import Card
@@ -14,19 +17,20 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--rubric", "only", metavar="NAME", help="Only the metrics of this rubric.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def metrics(only: str | None, form: str) -> None:
+@config_option
+def metrics(only: str | None, form: str, config: Path | None) -> None:
     """List every metric by rubric: weight, who decides it, bands, blocker. 'explain METRIC' shows one in full."""
-    from monitor.config.rubrics import cards, run_score_json
-    from scoring.rubrics import RUBRICS
+    from monitor.config.rubrics import cards, configured, run_score_json
     from scoring.runs.scores import FINAL, RUN_SCORES
 
     from .errors import CommandError
 
-    names = (*RUBRICS, FINAL)
+    rubrics = configured(loaded(config).config)
+    names = (*rubrics, FINAL)
     if only is not None and only not in names:
         raise CommandError(f"--rubric: there is no rubric {only!r}", f"choose from {', '.join(names)}")
     of_run = RUN_SCORES if only in (None, FINAL) else ()
-    found = [card for card in cards() if only in (None, card.rubric.id)]
+    found = [card for card in cards(rubrics) if only in (None, card.rubric.id)]
     if form == "json":
         import json
 

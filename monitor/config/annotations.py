@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, FiniteFloat, model_validator
+from pydantic import Field, FiniteFloat, ValidationInfo, model_validator
 
 from .section import GIVEN_AS_LIST, Section
 from .units import PositiveDuration, parse_duration
@@ -26,12 +26,12 @@ class PeopleScore(Section):
     )
 
     @model_validator(mode="after")
-    def _is_about_something(self) -> PeopleScore:
+    def _is_about_something(self, info: ValidationInfo) -> PeopleScore:
         from scoring.rubrics import RUBRICS  # noqa: PLC0415  # only where a score is named
 
-        rubric = RUBRICS[self.rubric]
-        known = [criterion.metric.id for criterion in (*rubric.criteria, *rubric.opt_in)]
-        if self.metric is not None and self.metric not in known:
+        rubric = RUBRICS.get(self.rubric) or (info.context or {}).get("declared", {}).get(self.rubric)
+        known = [criterion.metric.id for criterion in (*rubric.criteria, *rubric.opt_in)] if rubric is not None else []
+        if rubric is not None and self.metric is not None and self.metric not in known:
             raise ValueError(f"metric: {self.rubric} has no metric {self.metric!r}\x00{','.join(known)}")
         for field, said in (("passes", self.passes), ("pass_at", self.pass_at is not None)):
             if self.metric is not None and said:

@@ -16,6 +16,8 @@ from .environment import Overrides, read_environment
 from .errors import UNREADABLE, ConfigError, Problem
 from .model import Config
 from .renamed import RENAMED, rename_keys
+from .rubric_declarations import Declarations, read_declarations
+from .rubric_sources import sources
 from .scenarios import read_scenarios
 from .validation_messages import problem_of, told_once
 
@@ -30,6 +32,7 @@ class Loaded:
     file: Path | None
     lines: Mapping[Location, int]
     variables: Mapping[tuple[str, ...], str]
+    declared: Declarations
     renamed: tuple[tuple[str, str], ...] = ()
     """Old names that were read, each with the name that replaces it."""
 
@@ -39,6 +42,8 @@ class Loaded:
             variable = self.variables.get(tuple(path[:depth]))
             if variable is not None:
                 return variable
+        if (elsewhere := self.declared.place(path)) is not None:
+            return "{}, line {}".format(*elsewhere)
         line = self.lines.get(tuple(path))
         return f"line {line}" if line is not None else "default"
 
@@ -61,20 +66,24 @@ def resolve(path: Path | None, environ: Mapping[str, str]) -> Loaded:
     folder = path.parent if path is not None else Path()
     scenarios, found = read_scenarios(data, folder, environ, _Place(document, overrides, path))
     problems += found
+    declared = read_declarations(data, folder, environ, _Place(document, overrides, path), lambda: sources(folder))
+    problems += declared.problems
 
     config = None
     try:
-        config = Config.model_validate(scenarios.in_place_of(data), context={"scenarios": scenarios.names})
+        context = {"scenarios": scenarios.names, "rubrics": declared.names, "declared": declared.rubrics}
+        config = Config.model_validate(declared.in_place_of(scenarios.in_place_of(data)), context=context)
     except ValidationError as error:
-        place = _Place(document, overrides, path)
+        place = _Place(document, overrides, path, declared)
         refused = [problem_of(each, place.spoken_of(each["loc"]), place) for each in error.errors(include_url=False)]
         problems += told_once(refused, problems)
     if problems or config is None:
         raise ConfigError(problems)
     return Loaded(
-        config=config,
+        config=config.with_declared(declared.rubrics),
         file=path,
         lines=document.lines,
+        declared=declared,
         variables=overrides.names,
         renamed=(*renamed, *overrides.renamed),
     )
@@ -124,9 +133,12 @@ class _Place:
     document: Document
     overrides: Overrides
     path: Path | None
+    declared: Declarations | None = None
 
     def __call__(self, location: Sequence[str | int]) -> tuple[str | None, int | None]:
         where = tuple(location)
+        if self.declared is not None and (elsewhere := self.declared.place(where)) is not None:
+            return elsewhere
         for depth in range(len(where), 0, -1):
             names = tuple(str(part) for part in where[:depth])
             if names in self.overrides.names:

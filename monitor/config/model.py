@@ -10,19 +10,18 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import (
     Field,
-    GetPydanticSchema,
+    PrivateAttr,
     ValidationInfo,
     field_validator,
     model_validator,
 )
-from pydantic_core import core_schema
 
 from integrations.langfuse.client import Access
-from scoring.trace.span import Json
+from scoring.trace.span import Json  # noqa: F401  # pydantic looks here for what JsonMap names
 
 from .alerts import AlertsSection
 from .evaluators import EvaluatorsSection, Priority
@@ -31,16 +30,16 @@ from .langfuse import LangfuseProject, LangfuseSink
 from .match import MatchSection
 from .otel_events import OtelEventsSink
 from .references import ReferenceSection
-from .section import GIVEN_AS_LIST, Section
+from .rubric_section import RubricSection
+from .section import GIVEN_AS_LIST, JsonMap, Section
 from .sources import AuthSection, SourcesSection, TlsSection
 from .units import Address, Duration, PositiveDuration, SizeField, parse_address, parse_duration
-from .values import Rate, RubricName, Share
+from .values import Rate, RubricName
+
+if TYPE_CHECKING:
+    from scoring.verdict.rubric import Rubric
 
 FilePath: TypeAlias = Annotated[Path, Field(strict=False)]
-# JSON that has a parser of its own (a scenario, a judge's configuration), so the schema only says that it is a map.
-JsonMap: TypeAlias = Annotated[
-    dict[str, Json], GetPydanticSchema(lambda _source, _handler: core_schema.dict_schema(strict=True))
-]
 
 
 class ApiSection(Section):
@@ -215,34 +214,6 @@ class SessionsSection(Section):
     max_turns: int = Field(default=200, gt=1, description="a session of more traces is judged as cut short (pressure)")
 
 
-class RubricSection(Section):
-    """What may be changed in a rubric. A changed rubric has another version."""
-
-    pass_mark: float | None = Field(
-        default=None, ge=0.0, description="composite from which a case passes, on the rubric's scale"
-    )
-    min_coverage: Share | None = Field(
-        default=None, description="share of the weight that must be scored for a composite to exist, in [0, 1]"
-    )
-    judge_config: JsonMap | None = Field(
-        default=None,
-        description="`agent` only: `metrics` (a list of `{metric, weight}`; null: the eight defaults), "
-        "`pass_threshold` (75), the judge's `model` and `provider`",
-    )
-
-    @field_validator("judge_config")
-    @classmethod
-    def _can_be_used(cls, given: dict[str, Json] | None) -> dict[str, Json] | None:
-        from scoring.metrics.judge_config import JudgeConfigError, parse_judge_config  # noqa: PLC0415  # only where given
-
-        try:
-            if given is not None:
-                parse_judge_config(given)
-        except JudgeConfigError as error:
-            raise ValueError("; ".join(error.problems)) from None
-        return given
-
-
 class JsonlSink(Section):
     """Every verdict as a JSON line."""
 
@@ -302,24 +273,38 @@ class Config(Section):
     )
     evaluators: EvaluatorsSection = EvaluatorsSection()
     rubrics: Mapping[RubricName, RubricSection] = Field(
-        default_factory=dict, description="changes to rubrics, by rubric id"
+        default_factory=dict, description="rubrics of your own, and changes to those that ship, by rubric id"
     )
+    rubric_files: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
+        default=(),
+        description="YAML files with more of them by rubric id, relative to this file; `*` stands for any name",
+    )
+    _declared: Mapping[str, Rubric] = PrivateAttr(default_factory=dict)
     alerts: AlertsSection = AlertsSection()
     sinks: SinksSection = SinksSection()
     metrics: MetricsSection = MetricsSection()
     log: LogSection = LogSection()
 
+    @property
+    def declared(self) -> Mapping[str, Rubric]:
+        """The rubrics that it declares, and those that plugins bring, compiled when it was read."""
+        return self._declared
+
+    def with_declared(self, rubrics: Mapping[str, Rubric]) -> Config:
+        """The same configuration, with the rubrics that were compiled from it."""
+        self._declared = rubrics
+        return self
+
     @field_validator("rubrics")
     @classmethod
     def _within_scale(cls, rubrics: Mapping[str, RubricSection]) -> Mapping[str, RubricSection]:
-        from scoring.rubrics import RUBRICS  # noqa: PLC0415  # as above
+        from scoring.rubrics import RUBRICS  # noqa: PLC0415  # only needed once a rubric is named
 
-        for name, override in rubrics.items():
-            if override.pass_mark is not None and override.pass_mark > RUBRICS[name].scale:
-                raise ValueError(
-                    f"{name}.pass_mark must be at most {RUBRICS[name].scale:g}, got {override.pass_mark:g}"
-                )
-            if override.judge_config is not None and name != "agent":
+        for name, section in rubrics.items():
+            shipped = RUBRICS.get(name)
+            if shipped is not None and section.pass_mark is not None and section.pass_mark > shipped.scale:
+                raise ValueError(f"{name}.pass_mark must be at most {shipped.scale:g}, got {section.pass_mark:g}")
+            if section.judge_config is not None and name != "agent":
                 raise ValueError(f"{name}.judge_config: only agent has one")
         return rubrics
 
@@ -329,6 +314,12 @@ class Config(Section):
         both = sorted(of_traces & self.session_rubrics)
         if both:
             raise ValueError(f"sessions.routes: {both[0]} judges traces already (routes); use it for one of the two")
+        for name in sorted(of_traces | self.session_rubrics):
+            judges = self.rubrics[name].judges if name in self.rubrics else None
+            if judges == "sessions" and name in of_traces:
+                raise ValueError(f"routes: {name} judges sessions; name it in sessions.routes")
+            if judges is not None and judges != "sessions" and name in self.session_rubrics:
+                raise ValueError(f"sessions.routes: {name} judges {judges}; name it in routes")
         return self
 
     @model_validator(mode="after")

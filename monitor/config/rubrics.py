@@ -13,7 +13,7 @@ from scoring.verdict.rubric import Criterion, Rubric
 from scoring.verdict.score_name import score_name
 
 from . import Config
-from .model import RubricSection
+from .rubric_section import RubricSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,7 @@ def configured(config: Config) -> dict[str, Rubric]:
         else rubric
         for name, rubric in RUBRICS.items()
     }
+    rubrics |= config.declared
     return rubrics if embedding is None else {n: each.with_embeddings(embedding.model) for n, each in rubrics.items()}
 
 

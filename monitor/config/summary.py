@@ -47,7 +47,8 @@ def _values(section: BaseModel, at: tuple[str, ...]) -> Iterator[_Value]:
                 yield from _values(value, path)
         elif isinstance(value, dict) and value and all(isinstance(v, BaseModel) for v in value.values()):
             for inner, override in value.items():
-                yield from _values(override, (*path, inner))
+                # A rubric has a dozen keys, and most leave most of them alone.
+                yield from (each for each in _values(override, (*path, inner)) if each.given)
         else:
             is_size = name.endswith("_bytes") and value is not None
             yield _Value(key, path, size_text(value) if is_size else _text(value), given)
@@ -76,6 +77,8 @@ def _text(value: object) -> str:
         return "set, not shown"
     if isinstance(value, dict):
         return ", ".join(value) or "-"
+    if isinstance(value, tuple) and value and isinstance(value[0], dict):
+        return ", ".join(str(each.get("id")) for each in value)
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "-"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ValidationInfo
 
 
 def _is_rate(rate: float) -> float:
@@ -19,11 +19,12 @@ def _is_share(share: float) -> float:
     return share
 
 
-def _is_known_rubric(name: str) -> str:
+def _is_known_rubric(name: str, info: ValidationInfo) -> str:
     from scoring.rubrics import RUBRICS  # noqa: PLC0415  # the catalogue is only needed once a rubric is named
 
-    if name not in RUBRICS:
-        raise ValueError(f"is not a rubric: {name!r}\x00{','.join(RUBRICS)}")
+    declared = (info.context or {}).get("rubrics", ())
+    if name not in RUBRICS and name not in declared:
+        raise ValueError(f"is not a rubric: {name!r}\x00{','.join((*RUBRICS, *declared))}")
     return name
 
 

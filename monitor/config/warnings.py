@@ -10,6 +10,7 @@ from scoring.result.result import Method
 from scoring.rubrics import RUBRICS
 
 from . import Config
+from .rubrics import configured
 
 _PINNED = re.compile(r"\d{4}-?\d{2}-?\d{2}|\d{2}-\d{4}|sha256:[0-9a-f]{8}|[-@]\d{3,4}\b|-v\d+:\d+\b|:[^:/]*\d+b\b")
 """What pins a model: a date, a digest, a numbered release, or the size of an open model."""
@@ -134,7 +135,7 @@ def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:
     evaluators = config.evaluators
     sections = {Method.JUDGE: evaluators.judge, Method.EMBEDDING: evaluators.embedding}
     absent = [method for method, section in sections.items() if section is None]
-    untold = [c.metric for c in RUBRICS[name].criteria if c.weight and set(c.metric.methods) <= set(absent)]
+    untold = [c.metric for c in configured(config)[name].criteria if c.weight and set(c.metric.methods) <= set(absent)]
     if untold:
         could = [_NAMES[method] for method in absent if any(method in metric.methods for metric in untold)]
         who, keys = " or ".join(who for who, _ in could), " or ".join(key for _, key in could)
@@ -146,7 +147,7 @@ def _untold(where: str, name: str, config: Config) -> Iterator[tuple[str, str]]:
 
 
 def only_judged(name: str) -> list[str]:
-    """Weighed metrics of a rubric that nobody but a judge can tell."""
+    """Weighed metrics of a rubric that ships that nobody but a judge can tell."""
     return [c.metric.id for c in RUBRICS[name].criteria if c.weight and tuple(c.metric.methods) == (Method.JUDGE,)]
 
 

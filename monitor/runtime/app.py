@@ -200,6 +200,7 @@ class Monitor:
             suspicions=self.traffic.suspicions,
             sessions=self.sessions,
             started_ns=clock_ns(),
+            rubrics=tuple(configured(config)),
             trace_url=self.scores_out.trace_url if self.scores_out else lambda _: None,
             agreement=self.annotating.standing if self.annotating else lambda: None,
             belated=self.belated.standing if self.belated else lambda: None,

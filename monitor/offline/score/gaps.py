@@ -49,11 +49,16 @@ class Gaps:
             yield f"{rubric}: {', '.join(names)}: {label(reason, _REASON)}{often}"
         if len(metrics) > _MOST_TOLD:
             yield f"… and {len(metrics) - _MOST_TOLD} more reasons"
-        if any(name in only_judged(rubric) and _JUDGE_WANTED in reason for rubric, name, reason in self._times):
+        if any(_JUDGE_WANTED in reason and _only_judged(rubric, name) for rubric, name, reason in self._times):
             without = ", ".join(name for name in RUBRICS if not only_judged(name))
             yield f"remedy: configure a judge (evaluators.judge); rubrics that need none (--rubric NAME) are {without}"
         if any(_EMBEDDINGS_WANTED in reason for _, _, reason in self._times):
             yield "remedy: configure embeddings (evaluators.embedding)"
+
+
+def _only_judged(rubric: str, metric: str) -> bool:
+    """Whether nobody but a judge can tell a metric; of a declared rubric the reason alone says so."""
+    return rubric not in RUBRICS or metric in only_judged(rubric)
 
 
 def _matters(rubric: str, metric: str) -> bool:

@@ -1,0 +1,234 @@
+"""Rubrics that the configuration declares, in place or in files, compiled before anything starts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+from scoring.trace.span import Json
+
+from .document import Document, Location, read_document
+from .errors import UNREADABLE, Problem, path_of
+
+if TYPE_CHECKING:
+    from scoring.declared.errors import Fault
+    from scoring.declared.metric import Sources
+    from scoring.verdict.rubric import Rubric
+
+Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
+
+MAX_FILES: Final = 500
+_WITH_SCHEMA: Final = ("is-json", "not-is-json", "contains-json", "not-contains-json")
+_TOOLS: Final = ("tool-args", "not-tool-args")
+
+
+@dataclass(slots=True)
+class Declarations:
+    """All sections on rubrics by name, where each stands, and what is wrong with them.
+
+    ``rubrics`` are those that are declared whole, compiled; the other sections change rubrics that ship. ``folders``
+    is where their files are looked for, ``documents`` what a rubric file says.
+    """
+
+    sections: dict[str, Json] = field(default_factory=dict)
+    rubrics: dict[str, Rubric] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    folders: dict[str, Path] = field(default_factory=dict)
+    documents: dict[str, tuple[Document, Path]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names that a route may use; those of rubrics that cannot be compiled too, so that no route is blamed."""
+        return tuple(name for name, section in self.sections.items() if _declares(section))
+
+    def in_place_of(self, data: dict[str, Json]) -> dict[str, Json]:
+        """The configuration with all sections, those of files too."""
+        return {**data, "rubrics": self.sections} if self.sections else data
+
+    def place(self, location: Sequence[str | int]) -> tuple[str | None, int | None] | None:
+        """File and line of a location below ``rubrics`` that a rubric file says; None for any other."""
+        if len(location) < 2 or location[0] != "rubrics" or str(location[1]) not in self.documents:
+            return None
+        document, file = self.documents[str(location[1])]
+        where: Location = tuple(location[1:])
+        lines = (document.lines.get(where[:depth]) for depth in range(len(where), -1, -1))
+        return str(file), next((line for line in lines if line is not None), None)
+
+
+def read_declarations(
+    data: Mapping[str, Json], folder: Path, environ: Mapping[str, str], place: Place, sources: Callable[[], Sources]
+) -> Declarations:
+    """The sections that ``data`` gives or points to; ``sources`` is called where a rubric is declared."""
+    found = Declarations()
+    given = data.get("rubrics")
+    if isinstance(given, dict):
+        for name, section in given.items():
+            found.sections[name] = section
+            found.folders[name] = folder
+    elif given is not None:
+        return found  # the model says what is wrong with it
+    _read_files(data.get("rubric_files"), folder, environ, place, found)
+    whole = {name: section for name, section in found.sections.items() if _declares(section)}
+    if whole:
+        _compile(whole, found, place, sources())
+    return found
+
+
+def _declares(section: Json) -> bool:
+    return isinstance(section, dict) and ("metrics" in section or "extends" in section)
+
+
+def _read_files(
+    patterns: Json, folder: Path, environ: Mapping[str, str], place: Place, found: Declarations
+) -> None:  # fmt: skip
+    listed = [patterns] if isinstance(patterns, str) else patterns
+    if not isinstance(listed, list):
+        return
+    for at, pattern in enumerate(listed):
+        if not isinstance(pattern, str):
+            continue
+        source, line = place(("rubric_files", at))
+        files = _matching(folder, pattern)
+        if not files or len(files) > MAX_FILES:
+            message = (
+                f"{pattern!r} names no file in {folder.absolute()}"
+                if not files
+                else f"names more than {MAX_FILES} files"
+            )
+            found.problems.append(Problem(path=f"rubric_files[{at}]", message=message, source=source, line=line))
+            continue
+        for file in files:
+            _read_file(file, environ, found)
+
+
+def _matching(folder: Path, pattern: str) -> list[Path]:
+    """Files by a pattern, in order of their names; hidden ones (a mounted ConfigMap has some) are left out."""
+    path = Path(pattern)
+    try:
+        matched = (
+            Path(path.anchor).glob(str(path.relative_to(path.anchor))) if path.is_absolute() else folder.glob(pattern)
+        )
+        return sorted(each for each in matched if each.is_file() and not each.name.startswith("."))
+    except (ValueError, NotImplementedError, OSError):
+        return []
+
+
+def _read_file(file: Path, environ: Mapping[str, str], found: Declarations) -> None:
+    try:
+        document = read_document(file.read_text(encoding="utf-8-sig"), environ, str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        found.problems.append(Problem(path="", message=f"{UNREADABLE}: {why}", source=str(file)))
+        return
+    found.problems += document.problems
+    if document.problems or document.value is None:
+        return
+    if not isinstance(document.value, dict):
+        found.problems.append(Problem(path="", message="must be a map of rubrics by name", source=str(file)))
+        return
+    for name, section in document.value.items():
+        if name in found.sections:
+            line = document.lines.get((name,))
+            found.problems.append(Problem(path=name, message="is declared twice", source=str(file), line=line))
+            continue
+        found.sections[name] = section
+        found.folders[name], found.documents[name] = file.parent, (document, file)
+
+
+def _compile(whole: dict[str, Json], found: Declarations, place: Place, sources: Sources) -> None:
+    """Compile what is declared, what is extended before what extends it."""
+    from scoring.declared.errors import Fault  # noqa: PLC0415  # only where rubrics are declared
+    from scoring.declared.rubric import shared_names  # noqa: PLC0415
+    from scoring.rubrics import RUBRICS  # noqa: PLC0415
+
+    def complain(name: str, fault: Fault) -> None:
+        at = ("rubrics", name, *fault.path)
+        source, line = found.place(at) or place(at)
+        found.problems.append(Problem(path=path_of(at), message=fault.message, source=source, line=line))
+
+    waiting = dict(whole)
+    while waiting:
+        ready = [name for name, section in waiting.items() if _extends(section) not in waiting]
+        if not ready:
+            for name in waiting:
+                complain(name, Fault(("extends",), "extends itself, by way of others"))
+            return
+        for name in ready:
+            section = waiting.pop(name)
+            if name in RUBRICS:
+                message = f"is a rubric that ships; take another name, and extends: {name} for its metrics"
+                complain(name, Fault((), message))
+            elif _extends(section) not in whole or _extends(section) in found.rubrics:
+                # What extends a rubric at fault is not blamed for it.
+                _compile_one(name, section, found, sources, partial(complain, name))
+    for fault in shared_names({**RUBRICS, **found.rubrics}):
+        complain(str(fault.path[0]), Fault((), fault.message))
+
+
+def _compile_one(
+    name: str, section: Json, found: Declarations, sources: Sources, complain: Callable[[Fault], None]
+) -> None:  # fmt: skip
+    from scoring.declared.errors import DeclarationError  # noqa: PLC0415  # as above
+    from scoring.declared.rubric import declared_rubric  # noqa: PLC0415
+
+    found.sections[name] = section = _with_files(section, found.folders[name], complain)
+    known = replace(sources, rubrics={**sources.rubrics, **found.rubrics})
+    try:
+        found.rubrics[name] = declared_rubric(name, cast("dict[str, Json]", section), known)
+    except DeclarationError as error:
+        for fault in error.faults:
+            complain(fault)
+
+
+def _extends(section: Json) -> str | None:
+    extends = section.get("extends") if isinstance(section, dict) else None
+    return extends if isinstance(extends, str) else None
+
+
+def _with_files(section: Json, folder: Path, complain: Callable[[Fault], None]) -> Json:
+    """A section with the schemas themselves in place of the paths of their files."""
+    from scoring.declared.errors import Fault  # noqa: PLC0415  # as above
+
+    def read(path: str, *at: str | int) -> Json:
+        file = folder / path
+        try:
+            text = file.read_text(encoding="utf-8-sig")
+            return json.loads(text) if file.suffix == ".json" else read_document(text, None, str(file)).value
+        except (OSError, ValueError, RecursionError) as error:
+            why = (error.strerror or "it cannot be opened") if isinstance(error, OSError) else "it is not JSON"
+            complain(Fault(at, f"{UNREADABLE}: {file}: {why}"))
+            return {}
+
+    def with_schema(check: Json, at: int) -> Json:
+        if not isinstance(check, dict):
+            return check
+        made = dict(check)
+        for name, argument in check.items():
+            if not isinstance(argument, dict):
+                continue
+            if name in _WITH_SCHEMA and isinstance(argument.get("schema"), str):
+                made[name] = {
+                    **argument,
+                    "schema": read(str(argument["schema"]), "metrics", at, "check", name, "schema"),
+                }
+            elif name in _TOOLS:
+                made[name] = {
+                    tool: read(schema, "metrics", at, "check", name, tool) if isinstance(schema, str) else schema
+                    for tool, schema in argument.items()
+                }
+        return made
+
+    metrics = section.get("metrics") if isinstance(section, dict) else None
+    if not isinstance(section, dict) or not isinstance(metrics, list):
+        return section
+    return {
+        **section,
+        "metrics": [
+            {**each, "check": with_schema(each["check"], at)} if isinstance(each, dict) and "check" in each else each
+            for at, each in enumerate(metrics)
+        ],
+    }

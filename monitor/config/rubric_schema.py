@@ -1,0 +1,58 @@
+"""The shape of a declared metric for editors: names of keys and checks; the rest is left to ``sidejudge check``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+MAX_METRICS: Final = 2000
+"""Metrics of one rubric."""
+_CHECKS: Final = (
+    "equals", "contains", "icontains", "contains-any", "icontains-any", "contains-all", "icontains-all", "starts-with",
+    "ends-with", "regex", "word-count", "length", "is-json", "contains-json", "is-xml", "is-sql", "levenshtein",
+    "rouge-n", "f-score", "bleu", "chrf", "similar", "latency", "cost", "tokens", "max-steps", "finish-reason",
+    "tool-called", "tool-call-f1", "tool-sequence", "tool-args", "max-tool-errors", "pii", "language", "readability",
+    "refusal",
+)  # fmt: skip
+CHECK_NAMES: Final = tuple(f"{negation}{name}" for name in _CHECKS for negation in ("", "not-"))
+"""Names of all checks; a test holds them against the registry, which takes longer to import."""
+_TEXTS: Final = {"type": "array", "items": {"type": "string"}}
+METRIC_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["id"],
+    "additionalProperties": False,
+    "properties": {
+        "id": {"type": "string", "pattern": "^[a-z][a-z0-9_-]*$"},
+        "title": {"type": "string"},
+        "meaning": {"type": "string"},
+        "short": {"type": "string", "description": "stands for the id in names of scores that would be too long"},
+        "check": {
+            "description": "one check with its argument",
+            "anyOf": [
+                {"enum": list(CHECK_NAMES)},
+                {"type": "object", "maxProperties": 1, "properties": {name: {} for name in CHECK_NAMES}},
+            ],
+        },
+        "on": {"type": "string", "description": "what a check looks at (default: output)"},
+        "cel": {"type": "string", "description": "a condition, or a number, in CEL"},
+        "ask": {"type": ["string", "object"], "description": "a question for the judge"},
+        "answer": {"description": "boolean, number, findings, {scale: [LOW, HIGH]} or {one_of: [NAME, …]}"},
+        "passes": {"description": "the answer, or the categories, that pass"},
+        "steps": _TEXTS,
+        "examples": {"type": "array", "items": {"type": "object"}},
+        "rate": {
+            "type": "number",
+            "description": "share of the judged traces that the question is asked of, in (0, 1]",
+        },
+        "python": {"type": "string", "description": "module:function, or the name of an installed one"},
+        "with": {"type": "object", "description": "further arguments of the function"},
+        "timeout": {"type": "number", "description": "seconds that the function may take (1)"},
+        "use": {"type": "string", "description": "RUBRIC.METRIC: a metric of another rubric"},
+        "weight": {"type": "number", "minimum": 0, "maximum": 1},
+        "prerequisite": {"type": "boolean"},
+        "blocker": {"type": ["string", "object"], "description": "disqualify, invalidate, or {effect, below, above}"},
+        "good": {"type": "number"},
+        "acceptable": {"type": "number"},
+        "bounds": {"type": "array", "items": {"type": "number"}},
+    },
+}
+"""Of one metric."""

@@ -1,0 +1,65 @@
+"""What the configuration says of one rubric."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from scoring.trace.span import Json
+
+from .rubric_schema import MAX_METRICS, METRIC_SCHEMA
+from .section import GIVEN_AS_LIST, JsonMap, Section
+from .values import Share
+
+
+class RubricSection(Section):
+    """A rubric of your own (with `metrics` or `extends`), or changes to one that ships; each has its own version."""
+
+    title: str | None = Field(default=None, min_length=1, description="what people read above it")
+    extends: str | None = Field(
+        default=None,
+        description="the rubric whose metrics it has as well; what is not given a weight shares what is left",
+    )
+    judges: Literal["traces", "sessions", "spans"] | None = Field(
+        default=None,
+        description="what it judges: whole traces, conversations, or each matching span of a trace (default: traces "
+        "or sessions, as it is routed)",
+    )
+    spans: JsonMap | None = Field(
+        default=None,
+        description="with `judges: spans`: which ones, by `kind` (llm, tool, …) and `name`, and what counts: `take: "
+        "mean` or `lowest`",
+    )
+    metrics: Annotated[tuple[JsonMap, ...], GIVEN_AS_LIST] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_METRICS,
+        description="its metrics, each with `id`, one of `check`, `cel`, `ask`, `python` or `use`, and `weight`, "
+        "`good`, `acceptable`, `blocker`, `prerequisite` (see RUBRICS.md)",
+        json_schema_extra={"items": METRIC_SCHEMA},
+    )
+
+    pass_mark: float | None = Field(
+        default=None, ge=0.0, description="composite from which a case passes, on the rubric's scale"
+    )
+    min_coverage: Share | None = Field(
+        default=None, description="share of the weight that must be scored for a composite to exist, in [0, 1]"
+    )
+    judge_config: JsonMap | None = Field(
+        default=None,
+        description="`agent` only: `metrics` (a list of `{metric, weight}`; null: the eight defaults), "
+        "`pass_threshold` (75), the judge's `model` and `provider`",
+    )
+
+    @field_validator("judge_config")
+    @classmethod
+    def _can_be_used(cls, given: dict[str, Json] | None) -> dict[str, Json] | None:
+        from scoring.metrics.judge_config import JudgeConfigError, parse_judge_config  # noqa: PLC0415  # only where given
+
+        try:
+            if given is not None:
+                parse_judge_config(given)
+        except JudgeConfigError as error:
+            raise ValueError("; ".join(error.problems)) from None
+        return given
