@@ -90,6 +90,12 @@ class ForwardSection(Section):
     passthrough: Annotated[tuple[Prefix, ...], GIVEN_AS_LIST] = Field(
         default=("/api/public/",), description="what other paths that go on begin with; the rest is answered here"
     )
+    hosts: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
+        default=(),
+        description="names (`*` matches anything) under which applications reach this monitor, beside addresses, names "
+        "without a dot and private ones (`.local`, `.internal`, `.svc`). A request for another Host, or one that a web "
+        "page may have made, goes on without `authorization` and `headers`, unless `sources.otlp.auth` admits it",
+    )
     timeout: PositiveDuration = Field(
         default=parse_duration("30s"), description="wait for the first byte of an answer, and between two parts of it"
     )

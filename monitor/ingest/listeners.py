@@ -7,6 +7,7 @@ from typing import Any
 
 from integrations.otlp.proxy.forward import Forward
 from integrations.otlp.proxy.upstream import Upstream
+from integrations.otlp.proxy.web_pages import WebPages
 from integrations.otlp.server.active_requests import ActiveRequests
 from integrations.otlp.server.admission import Admission
 from integrations.otlp.server.cors import Cors
@@ -41,14 +42,15 @@ class Listeners:
         self.certificates = read(otlp.tls) if otlp.tls else None
         if config.api.tls:
             read(config.api.tls, "api.tls")
+        cors = Cors(otlp.cors_origins) if otlp.cors_origins else None
         self.receiver = OtlpReceiver(
             intake.consume,
             otlp.max_request_bytes,
             logs=intake.consume_logs,
             gate=_gate(otlp),
-            cors=Cors(otlp.cors_origins) if otlp.cors_origins else None,
+            cors=cors,
         )
-        self.forward = _forward(config.forward, self.receiver, passing) if config.forward else None
+        self.forward = _forward(config.forward, self.receiver, cors, passing) if config.forward else None
         self._grpc = (
             GrpcReceiver(self.receiver, intake.consume, intake.consume_logs, self.forward) if otlp.grpc else None
         )
@@ -82,7 +84,7 @@ class Listeners:
             path = scope.get("path", "")
             if path in PROBES:
                 await api(scope, receive, send)
-            elif forward is not None and forward.serves(path):
+            elif forward is not None and forward.serves(path, scope.get("raw_path")):
                 await forward(scope, receive, send)
             elif whole and scope["type"] == "http" and signal_of(path) is None:
                 await api(scope, receive, send)
@@ -152,7 +154,7 @@ def _gate(otlp: OtlpSection) -> Admission:
     )
 
 
-def _forward(section: ForwardSection, receiver: OtlpReceiver, passing: ActiveRequests) -> Forward:
+def _forward(section: ForwardSection, receiver: OtlpReceiver, cors: Cors | None, passing: ActiveRequests) -> Forward:
     if section.ca is not None:
         check_authority(section.ca, "forward.ca")
     replaced = {name: value.get_secret_value() for name, value in section.headers.items()}
@@ -171,4 +173,5 @@ def _forward(section: ForwardSection, receiver: OtlpReceiver, passing: ActiveReq
         otlp_path=section.otlp_path,
         passthrough=section.passthrough,
         passing=passing,
+        pages=WebPages(section.hosts, cors),
     )

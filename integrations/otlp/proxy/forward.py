@@ -17,11 +17,12 @@ from typing import Any, Final
 
 from integrations.otlp.server.active_requests import ActiveRequests
 from integrations.otlp.server.body import BodyShare, Disconnected, Receive, next_part
-from integrations.otlp.server.paths import LANGFUSE, signal_of
+from integrations.otlp.server.paths import LANGFUSE, is_unambiguous, signal_of
 from integrations.otlp.server.receiver import OtlpReceiver, Scope, media_type
 from integrations.otlp.server.response import KINDS, Message, Refusal, Send, Signal, answer, refuse
 
 from .upstream import Upstream, UpstreamError, UpstreamResponse
+from .web_pages import WebPages
 
 _log = logging.getLogger("sidejudge.forward")
 
@@ -51,6 +52,7 @@ class Forward:
         otlp_path: str = "",
         passthrough: Sequence[str] = ("/api/public/",),
         passing: ActiveRequests,
+        pages: WebPages | None = None,
     ) -> None:
         self.upstream = upstream
         self._receiver = receiver
@@ -59,6 +61,9 @@ class Forward:
         self._passthrough = tuple(passthrough)
         self._judging: set[asyncio.Task[None]] = set()
         self._passing = passing
+        self._pages = pages or WebPages()
+        self.withheld = 0
+        """Requests that went on without the configured credentials: a web page may have made them."""
         self.requests: Counter[str] = Counter()
         self.answers: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
@@ -66,13 +71,13 @@ class Forward:
         self.last_failure = ""
         """Why upstream last gave no answer, in words."""
 
-    def serves(self, path: str) -> bool:
-        """Whether a request to this path goes on."""
+    def serves(self, path: str, raw_path: bytes | None = None) -> bool:
+        """Whether a request goes on: ``path`` is decoded, ``raw_path`` as it was written."""
         signal = signal_of(path)
         if signal is not None:
             return signal in self._signals
-        # A path that leads out of its prefix again is not what was allowed.
-        return path.startswith(self._passthrough) and ".." not in path.split("/")
+        raw = path if raw_path is None else raw_path.decode("latin-1")
+        return path.startswith(self._passthrough) and raw.startswith(self._passthrough) and is_unambiguous(raw)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -131,6 +136,7 @@ class Forward:
                 scope["headers"],
                 body.rest(first) if more else first,
                 repeatable=repeatable,
+                credentials=self._is_trusted(method, headers, otlp=signal_of(scope["path"]) is not None),
             )
         except UpstreamError as error:
             await self._failed(error, send, media_type(headers))
@@ -176,11 +182,27 @@ class Forward:
             _log.warning("upstream gave no answer", extra={"upstream": self.upstream.name, "cause": str(error)})
         self.failed[error.reason] += 1
 
+    def _is_trusted(self, method: str, headers: dict[bytes, bytes], *, otlp: bool) -> bool:
+        """Whether a request goes on with the operator's credentials in place of its own."""
+        if self._receiver.gate.authenticates:
+            return True
+        cause = self._pages.suspicion(method, headers, otlp=otlp)
+        if cause is None:
+            return True
+        self.withheld += 1
+        if str(self.withheld).rstrip("0") == "1":  # the first, the tenth, the hundredth …
+            _log.warning(
+                "requests went on without forward.authorization", extra={"cause": cause, "count": self.withheld}
+            )
+        return False
+
     def _target(self, scope: Scope) -> bytes:
-        """Path and query as they were written."""
+        """The path of a signal, or another path as it was written, and the query."""
         path: bytes = scope.get("raw_path") or scope["path"].encode()
-        if signal_of(scope["path"]) is not None and not scope["path"].startswith(LANGFUSE):
-            path = self._otlp_path + path
+        if signal_of(scope["path"]) is not None:
+            path = scope["path"].encode()
+            if not path.startswith(LANGFUSE.encode()):
+                path = self._otlp_path + path
         query: bytes = scope.get("query_string", b"")
         return path + b"?" + query if query else path
 

@@ -75,7 +75,6 @@ class Upstream:
         self._port, self._base = parts.port or (443 if parts.scheme == "https" else 80), parts.path.encode()
         self._authority = parts.netloc.encode()
         self._replaced = [(name.lower().encode(), value.encode()) for name, value in (replaced or {}).items()]
-        self._mine = frozenset(name for name, _ in self._replaced)
         self._timeout_s = timeout_s
         self._tls = ssl.create_default_context(cafile=ca) if parts.scheme == "https" else None
         if self._tls is not None:
@@ -92,6 +91,7 @@ class Upstream:
         body: bytes | AsyncIterator[bytes],
         *,
         repeatable: bool = False,
+        credentials: bool = True,
     ) -> UpstreamResponse:
         """Send a request on and return its answer once that has begun. Raises ``UpstreamError``.
 
@@ -99,7 +99,7 @@ class Upstream:
         sent once more where a connection that had waited for it is closed before anything came back: servers close
         idle ones at any time. No other is, for nobody can tell whether it was heard (RFC 9110 §9.2.2).
         """
-        sent = self._headers(headers, len(body) if isinstance(body, bytes) else None)
+        sent = self._headers(headers, len(body) if isinstance(body, bytes) else None, credentials=credentials)
         head = _head(method.encode(), self._base + target, sent)
         chunked = not isinstance(body, bytes) and all(name.lower() != b"content-length" for name, _ in sent)
         again = repeatable and isinstance(body, bytes)
@@ -167,17 +167,19 @@ class Upstream:
         else:
             exchange.abort()
 
-    def _headers(self, given: Iterable[Header], length: int | None) -> list[Header]:
+    def _headers(self, given: Iterable[Header], length: int | None, *, credentials: bool) -> list[Header]:
         named = _connection(given)
-        sent = [] if b"host" in self._mine else [(b"Host", self._authority)]
+        replaced = [each for each in self._replaced if credentials or each[0] == b"host"]
+        mine = {name for name, _ in replaced}
+        sent = [] if b"host" in mine else [(b"Host", self._authority)]
         sized = False
         for name, value in given:
             low = name.lower()
-            if low in _OF_REQUEST or low in named or low in self._mine:
+            if low in _OF_REQUEST or low in named or low in mine:
                 continue
             sized = sized or low == b"content-length"
             sent.append((name, value))
-        sent += self._replaced
+        sent += replaced
         if not sized and length is None:
             sent.append((b"Transfer-Encoding", b"chunked"))
         elif not sized and length:

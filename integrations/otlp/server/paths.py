@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
+from urllib.parse import unquote
 
 from .response import Signal
 
@@ -17,6 +19,28 @@ SIGNALS: Final[dict[str, Signal]] = {
     f"{LANGFUSE}/v1/metrics": "metrics",
 }
 """The signal that is sent to a path."""
+
+
+_NO_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})").search
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]").search
+_DECODED: Final = 3
+"""How often a path is decoded: servers behind servers each may do it once."""
+
+
+def is_unambiguous(path: str) -> bool:
+    """Whether a path, still percent-encoded, leads where it seems to, however often a server decodes it.
+
+    It may not hold ``.`` or ``..`` as a segment, behind a slash or a backslash, with parameters or without. Nor may it
+    hold control characters or incomplete escapes.
+    """
+    if _NO_ESCAPE(path):
+        return False
+    for _ in range(_DECODED):
+        path = unquote(path, "latin-1")
+        segments = path.replace("\\", "/").split("/")
+        if _CONTROL(path) or any(segment.partition(";")[0] in (".", "..") for segment in segments):
+            return False
+    return True
 
 
 def signal_of(path: str) -> Signal | None:

@@ -425,3 +425,92 @@ async def test_many_at_once_are_each_answered_with_their_own(sidecar):
             )
         assert [answer.content for answer in answers] == bodies
         assert (await app.settled(59))["ended"]["scored"] == 59
+
+
+PLAIN = {"content-type": "text/plain"}
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+JSON = {"content-type": "application/json"}
+OTEL = "/api/public/otel/v1/traces"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "trusted"),
+    [
+        ("POST", OTEL, PROTOBUF, True),
+        ("POST", OTEL, {**PROTOBUF, "host": "localhost:4318"}, True),
+        ("POST", OTEL, {**PROTOBUF, "host": "[::1]:4318"}, True),
+        ("POST", OTEL, {**PROTOBUF, "host": "sidejudge"}, True),
+        ("POST", OTEL, {**PROTOBUF, "host": "sidejudge.observability.svc.cluster.local:4318"}, True),
+        ("POST", OTEL, {**PROTOBUF, "host": "otlp.example.org:4318"}, True),
+        ("POST", OTEL, {**PROTOBUF, "host": "evil.example:4318"}, False),
+        ("POST", OTEL, {**PROTOBUF, "origin": "https://app.example.org"}, True),
+        ("POST", OTEL, {**PROTOBUF, "origin": "https://evil.example"}, False),
+        ("POST", OTEL, {**PROTOBUF, "origin": "null"}, False),
+        ("POST", OTEL, PLAIN, False),
+        ("POST", OTEL, {}, False),
+        ("GET", "/api/public/traces", {}, True),
+        ("GET", "/api/public/traces", {"host": "evil.example"}, False),
+        ("GET", "/api/public/traces", {"sec-fetch-site": "cross-site"}, False),
+        ("POST", "/api/public/ingestion", JSON, True),
+        ("POST", "/api/public/ingestion", FORM, False),
+        ("DELETE", "/api/public/traces/1", {}, True),
+    ],
+)
+async def test_what_a_web_page_may_have_sent_goes_on_without_the_operators_credentials(
+    sidecar, method, path, headers, trusted
+):
+    own = {"authorization": "Basic operator", "headers": {"x-key": "operator"}, "hosts": ["*.example.org"]}
+    otlp = {"http": "127.0.0.1:0", "cors_origins": ["https://*.example.org"]}
+    async with upstream() as up:
+        app = await sidecar(up.url, forward=own, sources={"otlp": otlp})
+        sent = {"authorization": "Basic application", **headers}
+        await app.http.request(method, app.otlp + path, content=one() if method == "POST" else b"", headers=sent)
+        (asked,) = up.asked
+        found = asked.header("authorization"), asked.header("x-key")
+        assert found == (("Basic operator", "operator") if trusted else ("Basic application", None))
+        assert app.monitor.front.forward.withheld == (not trusted)
+
+
+async def test_whoever_is_admitted_by_credentials_is_trusted_whatever_the_host(sidecar):
+    otlp = {"http": "127.0.0.1:0", "auth": {"bearer": ["s3cret"]}}
+    async with upstream() as up:
+        app = await sidecar(up.url, forward={"authorization": "Basic operator"}, sources={"otlp": otlp})
+        headers = {**PROTOBUF, "host": "evil.example", "authorization": "Bearer s3cret"}
+        assert (await app.http.post(app.otlp + OTEL, content=one(), headers=headers)).status_code == 200
+        assert up.asked[0].header("authorization") == "Basic operator"
+
+
+@pytest.mark.parametrize(
+    ("written", "seen"),
+    [
+        ("/api/public/traces/a%20b", "/api/public/traces/a%20b"),
+        ("/api/public/v2/prompts/folder%2Fname", "/api/public/v2/prompts/folder%2Fname"),
+        ("/api/public/traces/%C3%A9", "/api/public/traces/%C3%A9"),
+        ("/api/public/otel/v1/%74races", "/api/public/otel/v1/traces"),
+        ("/%76%31/traces", "/v1/traces"),
+        ("/api/public/%2e%2e/admin", None),
+        ("/api/public/..%2fadmin", None),
+        ("/api/public/%252e%252e/admin", None),
+        ("/api/public/%25252e./admin", None),
+        ("/api/public/..%5cadmin", None),
+        ("/api/public/..;x=1/admin", None),
+        ("/api/public/./admin", None),
+        ("/api/public/%zz", None),
+        ("/api/public/a%", None),
+        ("/api/public/a%00b", None),
+        ("/api/public/a%0d%0ab", None),
+        ("/api/%70ublic/traces", None),
+    ],
+)
+async def test_a_path_goes_on_as_it_was_meant_or_not_at_all(sidecar, written, seen):
+    async with upstream() as up:
+        app = await sidecar(up.url)
+        host, port = app.otlp.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = f"POST {written} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/x-protobuf\r\n"
+        writer.write(f"{head}content-length: 0\r\n\r\n".encode())
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        assert [asked.line for asked in up.asked] == ([f"POST {seen} HTTP/1.1"] if seen else [])
+        assert answer.startswith(b"HTTP/1.1 200" if seen else (b"HTTP/1.1 404", b"HTTP/1.1 405"))
