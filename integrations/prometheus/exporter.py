@@ -26,7 +26,6 @@ from scoring.status.service_status import OTHER, UNKNOWN_ENVIRONMENT, UNKNOWN_SE
 from scoring.status.status import Status, Thresholds
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import State, Verdict
-from scoring.verdict.violations import violations
 
 from . import families as f
 from .agreement_metrics import agreement_gauges, corrected_gauges
@@ -272,7 +271,7 @@ class Exporter:
             self._counter(f.VERDICTS_REVISED, service, rubric).inc()
             return
         self._scores(verdict, service, rubric)
-        violating = violations(verdict)
+        violating = verdict.violations
         exemplar = _exemplar(verdict.trace_id) if verdict.blockers or violating or verdict.passed is False else None
         for metric in verdict.blockers:
             self._counter(f.BLOCKERS, rubric, self._label("metric", metric)).inc(1, exemplar)
@@ -357,7 +356,7 @@ class Exporter:
                 if criterion.blocker or criterion.prerequisite:
                     self._counter(f.VERDICTS_BLOCKED, *who, criterion.metric.id)
                     self._counter(f.VERDICT_BLOCKED_WEIGHT, *who, criterion.metric.id)
-            if rubric == "workflow":
+            if declared.violations is not None:
                 self._counter(f.VERDICTS_VIOLATING, *who)
                 self._counter(f.VERDICT_VIOLATING_WEIGHT, *who)
             for family in (f.VERDICT_WEIGHT, f.VERDICT_FAILED_WEIGHT, f.VERDICT_WEIGHT_SQUARED):

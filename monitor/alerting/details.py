@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from scoring.rubrics.workflow import CHECKS, SIDES
 from scoring.statistics.estimate import Estimate, estimate, from_sums
 from scoring.statistics.mean import MeanEstimate, mean_estimate
 from scoring.verdict.rubric import Rubric
-from scoring.verdict.violations import CHECKS, SIDES
 
 from .windows import WindowContents
 
@@ -43,7 +43,7 @@ class WatchedWindow:
             blocking=tuple(metric.id for metric, c in metrics if c.blocker or c.prerequisite),
             acceptable=acceptable,
             on_average={name: (bound, higher) for name, (bound, higher) in acceptable.items() if bound != best[name]},
-            workflow=rubric.id == "workflow",
+            workflow=rubric.violations is not None,
         )
 
 

@@ -22,7 +22,6 @@ from monitor.ingest.assembler import Assembler
 from monitor.ingest.outcomes import Reason, TraceOutcomes
 from monitor.runtime.metric_labels import NOT_WRITTEN
 from monitor.sessions.windows import Identity, SessionWindows, StoredTurnHead
-from scoring.verdict.violations import violations
 
 
 class Commit:
@@ -103,7 +102,7 @@ class Commit:
             self._watch.learn(key, seen)
             self._exporter.verdict(verdict)
             if verdict.revision == 1:
-                for kind in violations(verdict):
+                for kind in verdict.violations:
                     self._exporter.workflow_violation(ending.scenario or "inline", kind, verdict.trace_id)
         if ending.changed and ending.last_span_ns is not None and ending.place_ns is None:
             lag_s = (ending.ended_ns - ending.last_span_ns) / 1e9

@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 from scoring.case.case import Case
 from scoring.questions.question import Answer, NoAnswer, PendingMetrics, Question, Reply, Steps
 from scoring.result.result import Judgement, Result
+from scoring.verdict.outcome import OutcomeMemo
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Selection, Verdict, reach_verdict
 
@@ -31,11 +32,16 @@ class Evaluation:
     """
 
     def __init__(
-        self, case: Case, rubrics: Sequence[Rubric], at_once: Callable[[Case, Question], Reply] | None
+        self,
+        case: Case,
+        rubrics: Sequence[Rubric],
+        at_once: Callable[[Case, Question], Reply] | None,
+        memo: OutcomeMemo | None = None,
     ) -> None:
         self.case = case
         self._rubrics = rubrics
         self._at_once = at_once
+        self._memo = memo
         self._known: dict[Question, Reply] = {}
         self._passed: dict[Question, NoAnswer] = {}
         self._probability: dict[str, float | None] = {}
@@ -142,6 +148,7 @@ class Evaluation:
                 self._as_drawn_for(rubric),
                 self._results[rubric.id],
                 judgements=judgements.get(rubric.id),
+                memo=self._memo,
                 created_at=created_at,
                 selection=selection,
                 revision=revision,

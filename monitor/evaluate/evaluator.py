@@ -9,6 +9,7 @@ from scoring.case.case import Case
 from scoring.evaluators import lexical
 from scoring.questions.question import Question, Reply
 from scoring.result.result import Failed
+from scoring.verdict.outcome import OutcomeMemo
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Selection, Verdict, reach_verdict
 
@@ -32,13 +33,15 @@ class Evaluator:
         self._rubrics = rubrics
         self._at_once = at_once
         self.others = others
+        self._memo = OutcomeMemo()
 
     def open(self, case: Case, names: Sequence[str]) -> Evaluation:
         """Start an evaluation and answer what ``at_once`` can. A rubric that is named twice is evaluated once.
 
         Without ``others`` nothing is left open.
         """
-        evaluation = Evaluation(case, [self._rubrics[name] for name in dict.fromkeys(names)], self._at_once)
+        rubrics = [self._rubrics[name] for name in dict.fromkeys(names)]
+        evaluation = Evaluation(case, rubrics, self._at_once, self._memo)
         while self.others is None and evaluation.open:
             evaluation.give({})
         return evaluation

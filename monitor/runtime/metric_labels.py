@@ -22,7 +22,7 @@ from monitor.evaluate.build import known_judge
 from monitor.ingest.langfuse.pull import REASONS as PULL_REASONS
 from monitor.ingest.outcomes import Reason
 from monitor.revise.failure import RevisionFailure
-from scoring.verdict.violations import KINDS
+from scoring.rubrics.workflow import KINDS
 
 NOT_WRITTEN: Final = "not_written"
 """Why a file did not take a verdict."""

@@ -293,6 +293,22 @@ def _detail(_case: Case, _composite: float | None, results: Mapping[str, Result]
     return {"workflow": {"pass": passed, agents.id: dict(called.details), tools.id: dict(used.details)}}
 
 
+SIDES = (agents.id, tools.id)
+DEPARTURES = ("missing", "unexpected")
+CHECKS = tuple(metric.id for metric in _EXTENSIONS)
+KINDS = (*(f"{side}_{departure}" for side in SIDES for departure in DEPARTURES), *CHECKS)
+"""Every kind of violation, a closed list: missing and unexpected agents and tools, and each check beyond them."""
+
+
+def violations(results: Mapping[str, Result]) -> tuple[str, ...]:
+    """The kinds of violation that the results show, each at most once."""
+    broken = {name: found for name, found in results.items() if isinstance(found, Scored) and found.value != 1.0}
+    sides = [
+        f"{side}_{what}" for side in SIDES if side in broken for what in DEPARTURES if broken[side].details.get(what)
+    ]
+    return (*sides, *(name for name in CHECKS if name in broken))
+
+
 RUBRIC = Rubric(
     id="workflow",
     title="Workflow Validation",
@@ -307,4 +323,5 @@ RUBRIC = Rubric(
     pass_mark=None,
     passes=_passes,
     detail=_detail,
+    violations=violations,
 )

@@ -57,28 +57,36 @@ class Outcome:
     results: Mapping[str, Result]
 
 
-def outcome(rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[str, tuple[Judgement, ...]]) -> Outcome:
-    """Weigh, rate and block. ``results`` holds one result for each of the rubric's metrics.
+class OutcomeMemo:
+    """The latest outcomes, by rubric and results; held by whoever evaluates one case after another.
 
     A metric gives one and the same object to all cases that have nothing for it to measure, and most cases of an
-    application are alike in this: so the latest outcomes are remembered by the identities of their results. They hold
+    application are alike in this: so outcomes are remembered by the identities of their results. They hold
     these results, so nothing else can have the same identities.
     """
-    if judgements:
-        return _reckoned(rubric, results, judgements)
-    key = tuple(map(id, map(results.__getitem__, rubric.metric_ids)))
-    found = rubric.outcomes.get(key)
-    if found is None:
-        found = _reckoned(rubric, results, judgements)
-        if len(rubric.outcomes) >= _REMEMBERED:
-            rubric.outcomes.clear()
-        rubric.outcomes[key] = found
-    return found
+
+    def __init__(self) -> None:
+        self._by_rubric: dict[int, tuple[Rubric, dict[tuple[int, ...], Outcome]]] = {}
+
+    def outcome(
+        self, rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[str, tuple[Judgement, ...]]
+    ) -> Outcome:
+        """As the function ``outcome``."""
+        if judgements:
+            return outcome(rubric, results, judgements)
+        _, known = self._by_rubric.setdefault(id(rubric), (rubric, {}))
+        key = tuple(map(id, map(results.__getitem__, rubric.metric_ids)))
+        found = known.get(key)
+        if found is None:
+            found = outcome(rubric, results, judgements)
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            known[key] = found
+        return found
 
 
-def _reckoned(
-    rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[str, tuple[Judgement, ...]]
-) -> Outcome:
+def outcome(rubric: Rubric, results: Mapping[str, Result], judgements: Mapping[str, tuple[Judgement, ...]]) -> Outcome:
+    """Weigh, rate and block. ``results`` holds one result for each of the rubric's metrics."""
     unmet = [c.metric.id for c in rubric.prerequisites if _value(results, c) not in (None, 1.0)]
     if unmet:
         results = _after_prerequisites(rubric, results, unmet[0])

@@ -6,15 +6,11 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from scoring.case.case import Case
 from scoring.metrics.metric import Metric
 from scoring.result.bands import Bands, Blocker
 from scoring.result.result import Method, Result
-
-if TYPE_CHECKING:
-    from .outcome import Outcome
 
 _VERSION_DIGITS = 8
 
@@ -46,6 +42,7 @@ class Rubric:
     what it needs is unknown and nothing has failed yet, which leaves the verdict incomplete.
     ``detail`` makes top-level fields of the verdict from the case, the composite and the results (the workflow result
     in its seed's shape).
+    ``violations`` names the ways in which results depart from the case's scenario; None: it looks at no scenario.
     ``good_mark`` is the composite that is rated *good*, None: derived. ``opt_in`` are criteria that a configuration
     may add; they are not measured.
     """
@@ -60,6 +57,7 @@ class Rubric:
     min_coverage: float = 0.90
     passes: Callable[[float, Mapping[str, Result]], bool | None] | None = None
     detail: Callable[[Case, float | None, Mapping[str, Result]], Mapping[str, object]] | None = None
+    violations: Callable[[Mapping[str, Result]], tuple[str, ...]] | None = None
     good_mark: float | None = None
     opt_in: tuple[Criterion, ...] = ()
 
@@ -91,11 +89,6 @@ class Rubric:
     def metric_ids(self) -> tuple[str, ...]:
         """Their ids."""
         return tuple(metric.id for metric in self.metrics)
-
-    @cached_property
-    def outcomes(self) -> dict[tuple[int, ...], Outcome]:
-        """Where ``outcome`` remembers what it made of results that come again."""
-        return {}
 
     @cached_property
     def weighed(self) -> tuple[Criterion, ...]:

@@ -10,7 +10,7 @@ from scoring.case.case import Case
 from scoring.result.result import Judgement, Result
 from scoring.trace.record import record
 
-from .outcome import State, outcome
+from .outcome import OutcomeMemo, State, outcome
 from .rubric import Rubric
 from .score import Score, asked_of_judges, judgements_of
 
@@ -26,7 +26,8 @@ class Verdict:
 
     ``coverage`` is the scored share of the applicable weight, in [0, 1]. ``sampling_probability`` is the chance that
     the case was drawn at all; an estimate weighs the verdict by its inverse. ``revision`` counts re-scores from 1.
-    ``cost_usd`` is what the judged call cost, not its judgement.
+    ``cost_usd`` is what the judged call cost, not its judgement. ``violations`` are the kinds of departure from the
+    case's scenario, each once.
     """
 
     case_id: str
@@ -52,6 +53,7 @@ class Verdict:
     selection: Selection = "random"
     revision: int = 1
     cost_usd: float | None = None
+    violations: tuple[str, ...] = ()
     extra: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -86,15 +88,17 @@ def reach_verdict(
     judgements: Mapping[str, tuple[Judgement, ...]] | None = None,
     selection: Selection = "random",
     revision: int = 1,
+    memo: OutcomeMemo | None = None,
 ) -> Verdict:
     """Weigh, rate and block (``outcome``). ``results`` holds one result for each of the rubric's metrics.
 
-    ``judgements`` is what judges were asked for each, also where its result says nothing of it.
+    ``judgements`` is what judges were asked for each, also where its result says nothing of it. ``memo`` spares
+    the work on results that come again.
 
     Order of the results is irrelevant; a better value never lowers the composite; a metric without a value lowers
     coverage (or, when not applicable, gives its weight to the others) and never the score.
     """
-    reached = outcome(rubric, results, judgements or {})
+    reached = (outcome if memo is None else memo.outcome)(rubric, results, judgements or {})
     return Verdict(
         case_id=case.case_id,
         rubric=rubric.id,
@@ -119,5 +123,6 @@ def reach_verdict(
         selection=selection,
         revision=revision,
         cost_usd=case.cost_usd,
+        violations=rubric.violations(reached.results) if rubric.violations is not None else (),
         extra=rubric.detail(case, reached.composite, reached.results) if rubric.detail else {},
     )

@@ -10,9 +10,10 @@ import pytest
 
 from scoring.case.case import Case, Utterance
 from scoring.case.extract import extract
+from scoring.evaluators.score import score
 from scoring.questions.question import Answer, NoAnswer, PendingMetrics
 from scoring.result.result import Failed, Method, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS, score
+from scoring.rubrics import RUBRICS
 from scoring.trace.span import Message, Span, SpanKind, ToolCall
 from scoring.trace.trace import Trace
 

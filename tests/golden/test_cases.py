@@ -16,6 +16,7 @@ import yaml
 
 from integrations.cases import read_case
 from scoring.evaluators import lexical
+from scoring.evaluators.score import score
 from scoring.questions.agent import GradeAgent
 from scoring.questions.benchmarks import (
     FollowsInstructions,
@@ -31,7 +32,7 @@ from scoring.questions.question import Answer, GradeAnswer
 from scoring.questions.text import Supported
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from scoring.result.result import Method
-from scoring.rubrics import RUBRICS, score
+from scoring.rubrics import RUBRICS
 
 FOLDER = Path(__file__).parent / "cases"
 STORIES = sorted(FOLDER.glob("*/*.yaml"))

@@ -86,7 +86,9 @@ def verdict(**changes) -> Verdict:
 
 def violating() -> Verdict:
     missed = Scored(value=0.5, details={"missing": ["research"]})
-    return verdict(rubric="workflow", passed=False, scores=(score("agents", missed, 1.0),))
+    return verdict(
+        rubric="workflow", passed=False, scores=(score("agents", missed, 1.0),), violations=("agents_missing",)
+    )
 
 
 def new(**options) -> Exporter:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from scoring.case.case import Case
+from scoring.evaluators.score import score
 from scoring.questions.question import Answer
 from scoring.result.result import Method
-from scoring.rubrics import RUBRICS, score
+from scoring.rubrics import RUBRICS
 
 GOOD_GRADE = (2, 2)
 

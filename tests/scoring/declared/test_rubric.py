@@ -11,12 +11,13 @@ from scoring.declared.ask import PromptText
 from scoring.declared.errors import DeclarationError
 from scoring.declared.metric import PythonMetric, Sources
 from scoring.declared.rubric import declared_rubric, shared_names
+from scoring.evaluators.score import score
 from scoring.judging.request import requests
 from scoring.metrics.metric import Metric
 from scoring.questions.declared import AskDeclared
 from scoring.questions.question import Answer, NoAnswer
 from scoring.result.result import Method, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS, score
+from scoring.rubrics import RUBRICS
 from scoring.trace.span import Span, SpanKind, ToolCall
 from scoring.trace.trace import Trace
 

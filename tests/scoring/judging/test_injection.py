@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from scoring.case.case import Case, Utterance
+from scoring.evaluators.score import score
 from scoring.judging.check import contradiction
 from scoring.judging.request import can_judge, requests
 from scoring.questions.agent import GradeAgent
@@ -33,7 +34,7 @@ from scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeA
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from scoring.result.result import Method
-from scoring.rubrics import RUBRICS, score
+from scoring.rubrics import RUBRICS
 from scoring.trace.span import ToolCall
 from scoring.verdict.verdict import State
 from tests.scoring.judging.asking import answers

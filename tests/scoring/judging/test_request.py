@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.case.case import Case, Utterance
+from scoring.evaluators.score import score
 from scoring.judging.batching import MAX_ANSWER_TOKENS
 from scoring.judging.prompt import prompt
 from scoring.judging.request import cache_key, can_judge, requests
@@ -21,7 +22,7 @@ from scoring.questions.question import Answer, BorneOut, CitesTranscript, GradeA
 from scoring.questions.text import SameHighlight, SameIntent, Supported
 from scoring.questions.translation import HowFluent, SentenceSimilarity
 from scoring.result.result import Method
-from scoring.rubrics import RUBRICS, score
+from scoring.rubrics import RUBRICS
 from scoring.trace.span import ToolCall
 from tests.scoring.judging.asking import CASE, HONEST, answers
 

@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from scoring.case.extract import extract
+from scoring.evaluators.score import score
 from scoring.result.result import NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS, score
+from scoring.rubrics import RUBRICS
 from scoring.trace.span import Message, Span, SpanKind, ToolCall, Usage
 from scoring.trace.trace import Trace
 

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.case.case import Case, Utterance
+from scoring.evaluators.score import nobody, score
 from scoring.metrics.judge_config import JudgeConfig, MetricSelection
 from scoring.metrics.judge_metrics import DEFINITIONS
 from scoring.questions.agent import EMPHASIS_HEADING, GradeAgent
 from scoring.questions.question import Answer, NoAnswer
 from scoring.result.result import Judgement, Method
-from scoring.rubrics import RUBRICS, nobody, score
+from scoring.rubrics import RUBRICS
 from scoring.rubrics.agent import METRICS, agent_rubric, parse_agent_grade
 from scoring.verdict.verdict import State
 

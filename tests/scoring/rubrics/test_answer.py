@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from scoring.case.case import Case
+from scoring.evaluators.score import score
 from scoring.questions.question import Answer, GradeAnswer, NoAnswer
 from scoring.result.result import Judgement, Method
-from scoring.rubrics import RUBRICS, score
+from scoring.rubrics import RUBRICS
 from scoring.rubrics.answer import parse_grade
 from scoring.verdict.verdict import State
 

@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score, precision_score, recall_score
 
 from scoring.case.case import Case, Utterance
 from scoring.evaluators import lexical
+from scoring.evaluators.score import nobody, score
 from scoring.metrics.context_use import ContextUse
 from scoring.questions.benchmarks import (
     FollowsInstructions,
@@ -26,7 +27,7 @@ from scoring.questions.question import Answer, NoAnswer, run
 from scoring.questions.text import Supported
 from scoring.questions.translation import SentenceSimilarity
 from scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS, nobody, score
+from scoring.rubrics import RUBRICS
 from scoring.rubrics.benchmarks import METRICS
 from scoring.verdict.consistency import MAX_RUNS, consistency_of
 from scoring.verdict.verdict import State, reach_verdict

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.case.case import Case
+from scoring.evaluators.score import nobody, score
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
 from scoring.questions.question import Answer
 from scoring.result.result import Judgement, Method
-from scoring.rubrics import RUBRICS, nobody, score
+from scoring.rubrics import RUBRICS
 from scoring.rubrics.dimensions import LEVELS, CheckedClaim, claim_accuracy, parse_claims, parse_level
 from scoring.trace.span import ToolCall
 from scoring.verdict.verdict import State

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
 from scoring.case.case import Case, Utterance
+from scoring.evaluators.score import score
 from scoring.questions.question import Answer, NoAnswer, SameEntity
 from scoring.result.result import Method, Scored
-from scoring.rubrics import RUBRICS, entity, score
+from scoring.rubrics import RUBRICS, entity
 from scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["entity"]

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.case.case import Case
+from scoring.evaluators.score import nobody, score
 from scoring.questions.question import Answer, BorneOut, NoAnswer
 from scoring.result.result import Failed, Method, Scored
-from scoring.rubrics import RUBRICS, nobody, qa, score
+from scoring.rubrics import RUBRICS, qa
 from scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["qa"]

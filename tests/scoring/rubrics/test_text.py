@@ -12,10 +12,11 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from scoring.case.case import Case
 from scoring.evaluators import lexical
+from scoring.evaluators.score import nobody, score
 from scoring.questions.question import Answer, NoAnswer
 from scoring.questions.text import CorrectHighlight, SameHighlight, SameIntent, SummaryClaims, Supported
 from scoring.result.result import Judgement, Method, Scored
-from scoring.rubrics import RUBRICS, nobody, score, text
+from scoring.rubrics import RUBRICS, text
 from scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["text"]

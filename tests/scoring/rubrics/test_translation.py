@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from scoring.case.case import Case
 from scoring.evaluators import lexical
+from scoring.evaluators.score import nobody, score
 from scoring.questions.question import Answer, NoAnswer
 from scoring.questions.translation import HowFluent, KeepsFact, OutcomeDrift, SentenceSimilarity
 from scoring.result.result import Judgement, Method, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS, nobody, score, translation
+from scoring.rubrics import RUBRICS, translation
 from scoring.verdict.verdict import State, reach_verdict
 
 RUBRIC = RUBRICS["translation"]

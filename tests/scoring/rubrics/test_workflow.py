@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.case.case import Case
-from scoring.rubrics import RUBRICS, score, workflow
+from scoring.evaluators.score import score
+from scoring.rubrics import RUBRICS, workflow
 from scoring.scenario.scenario import Side
 from scoring.trace.span import ToolCall
 from scoring.verdict.verdict import State

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.case.case import Case
+from scoring.evaluators.score import score
 from scoring.questions.question import Answer, NoAnswer
 from scoring.result.result import Method, Unavailable
-from scoring.rubrics import RUBRICS, score
+from scoring.rubrics import RUBRICS
 from scoring.runs.aggregates import Accumulator
 from scoring.runs.sample import read_sample
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +11,7 @@ from scoring.case.case import Case
 from scoring.metrics.metric import Metric
 from scoring.result.bands import Blocker, Effect, at_least
 from scoring.result.result import Failed, Judgement, NotApplicable, Scored, Unavailable
+from scoring.verdict.outcome import OutcomeMemo
 from scoring.verdict.rubric import Criterion, Rubric
 from scoring.verdict.verdict import reach_verdict
 
@@ -18,7 +21,7 @@ SHARED = (Scored(value=1.0), Scored(value=0.0), Unavailable("nothing there"), No
 FRESH = (lambda: Scored(value=0.7), lambda: Unavailable("nothing there"), lambda: Failed("broke"))
 
 
-def rubric():
+def _rubric():
     def metric(name):
         return Metric(
             id=name, title=name, meaning="m", formula="f", source="s", measure=lambda _: SHARED[0],
@@ -41,8 +44,12 @@ def rubric():
     )
 
 
-def said(of, results, judgements=None):
-    verdict = reach_verdict(of, CASE, results, judgements=judgements, created_at="2026-01-01T00:00:00Z")
+RUBRIC = _rubric()
+
+
+def reached(memo, results, judgements=None):
+    at = "2026-01-01T00:00:00Z"
+    verdict = reach_verdict(RUBRIC, CASE, results, judgements=judgements, created_at=at, memo=memo)
     return repr(verdict), verdict.to_json()
 
 
@@ -50,24 +57,33 @@ one = st.sampled_from(SHARED) | st.sampled_from(FRESH).map(lambda make: make())
 
 
 @given(st.lists(st.tuples(one, one, one, one), min_size=1, max_size=60))
-def test_whatever_came_before_a_verdict_is_the_one_that_a_rubric_without_memory_reaches(cases):
-    remembering = rubric()
+def test_whatever_came_before_a_verdict_is_the_one_that_is_reached_without_memory(cases):
+    memo = OutcomeMemo()
     for results in cases:
         found = dict(zip(IDS, results, strict=True))
-        assert said(remembering, found) == said(rubric(), found)
-        assert said(remembering, dict(reversed(found.items()))) == said(rubric(), found)
+        assert reached(memo, found) == reached(None, found)
+        assert reached(memo, dict(reversed(found.items()))) == reached(None, found)
+
+
+def test_the_outcomes_of_two_rubrics_are_kept_apart():
+    memo, other = OutcomeMemo(), replace(RUBRIC, pass_mark=1.0)
+    found = dict.fromkeys(IDS, Scored(value=0.8))
+    assert memo.outcome(RUBRIC, found, {}).passed is True
+    assert memo.outcome(other, found, {}).passed is False
 
 
 def test_what_judges_were_asked_is_never_taken_from_an_earlier_verdict():
-    remembering, found = rubric(), dict.fromkeys(IDS, SHARED[2])
-    unasked = said(remembering, found)
+    memo, found = OutcomeMemo(), dict.fromkeys(IDS, SHARED[2])
+    unasked = reached(memo, found)
     paid = {"a": (Judgement("model", "prompt", cost_usd=0.5, call="1"),)}
-    assert said(remembering, found, paid) == said(rubric(), found, paid) != unasked
-    assert said(remembering, found) == unasked
+    assert reached(memo, found, paid) == reached(None, found, paid) != unasked
+    assert reached(memo, found) == unasked
 
 
-def test_only_the_latest_outcomes_are_kept():
-    remembering = rubric()
-    for _ in range(1000):
-        said(remembering, {name: Scored(value=1.0) for name in IDS})
-    assert len(remembering.outcomes) < 100
+def test_equal_results_are_reckoned_once_and_only_the_latest_outcomes_are_kept():
+    memo, found = OutcomeMemo(), dict.fromkeys(IDS, Scored(value=1.0))
+    first = memo.outcome(RUBRIC, found, {})
+    assert memo.outcome(RUBRIC, found, {}) is first
+    for _ in range(100):
+        memo.outcome(RUBRIC, {name: Scored(value=1.0) for name in IDS}, {})
+    assert memo.outcome(RUBRIC, found, {}) is not first

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.case.case import Case
+from scoring.evaluators.score import score
 from scoring.metrics.metric import Metric
 from scoring.metrics.settle import settle
 from scoring.questions.question import Answer, CitesTranscript, GradeAnswer, NoAnswer
 from scoring.result.bands import Blocker, Effect, at_least
 from scoring.result.result import Failed, Judgement, Method, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS, score
+from scoring.rubrics import RUBRICS
 from scoring.verdict.rubric import Criterion, Rubric
 from scoring.verdict.verdict import State, reach_verdict
 

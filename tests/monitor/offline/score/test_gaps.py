@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from monitor.offline.score.gaps import Gaps
 from scoring.case.case import Case
-from scoring.rubrics import RUBRICS, nobody, score
+from scoring.evaluators.score import nobody, score
+from scoring.rubrics import RUBRICS
 
 
 def told(rubric, **about):

@@ -5,22 +5,11 @@ from __future__ import annotations
 import pytest
 
 from scoring.case.case import Case
+from scoring.evaluators.score import score
 from scoring.result.result import Failed, NotApplicable, Scored, Unavailable
-from scoring.rubrics import RUBRICS, score
+from scoring.rubrics import RUBRICS
+from scoring.rubrics.workflow import CHECKS, KINDS, SIDES, violations
 from scoring.trace.span import ToolCall
-from scoring.verdict.verdict import Score, State, Verdict
-from scoring.verdict.violations import CHECKS, KINDS, SIDES, violations
-
-
-def verdict(rubric="workflow", **results) -> Verdict:
-    return Verdict(
-        case_id="c", rubric=rubric, rubric_version="r@1", composite=0.0, composite_norm=0.0, coverage=1.0,
-        state=State.VALID, passed=False, rating=None, blockers=(), pass_mark=None, sampling_probability=1.0,
-        created_at="2026-01-01T00:00:00Z",
-        scores=tuple(
-            Score(metric=name, weight=0.0, result=result, rating=None) for name, result in results.items()
-        ),
-    )  # fmt: skip
 
 
 def departed(value=0.0, **details) -> Scored:
@@ -43,24 +32,24 @@ def departed(value=0.0, **details) -> Scored:
     ],
 )
 def test_a_side_is_told_apart_by_what_is_missing_and_what_is_unexpected(side, result, expected):
-    assert list(violations(verdict(**{side: result}))) == [f"{side}_{what}" for what in expected]
+    assert list(violations({side: result})) == [f"{side}_{what}" for what in expected]
 
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_check_is_violated_when_it_was_made_and_not_met(check):
-    assert list(violations(verdict(**{check: departed()}))) == [check]
-    assert list(violations(verdict(**{check: departed(1.0)}))) == []
-    assert list(violations(verdict(**{check: Unavailable("u")}))) == []
+    assert list(violations({check: departed()})) == [check]
+    assert list(violations({check: departed(1.0)})) == []
+    assert list(violations({check: Unavailable("u")})) == []
 
 
 def test_other_metrics_and_other_rubrics_violate_nothing():
-    assert list(violations(verdict(composite=departed(missing=["a"])))) == []
-    assert list(violations(verdict("qa", agents=departed(missing=["a"]), order=departed()))) == []
+    assert list(violations({"composite": departed(missing=["a"])})) == []
+    assert RUBRICS["qa"].violations is None
 
 
 def test_every_kind_that_is_told_is_in_the_list_and_told_once():
     everything = departed(missing=["a", "b"], unexpected=["x", "y"])
-    told = list(violations(verdict(**dict.fromkeys((*SIDES, *CHECKS), everything))))
+    told = list(violations(dict.fromkeys((*SIDES, *CHECKS), everything)))
     assert sorted(told) == sorted(KINDS)
     assert len(set(KINDS)) == len(KINDS) == 8
 
@@ -88,4 +77,4 @@ def test_a_real_workflow_that_went_wrong_everywhere_violates_everything():
         },
     )  # fmt: skip
     found = score(case, RUBRICS["workflow"], created_at="2026-01-01T00:00:00Z")
-    assert set(violations(found)) == set(KINDS), found.reason
+    assert set(found.violations) == set(KINDS), found.reason
