@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -29,7 +29,7 @@ _OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
     "check": ("on",),
     "cel": (),
     "ask": ("answer", "passes", "steps", "examples", "rate"),
-    "python": ("timeout", "with"),
+    "python": ("timeout", "with", "passes"),
     "use": (),
 }
 _EFFECTS: Final[Mapping[str, Effect]] = {"disqualify": Effect.DISQUALIFIED, "invalidate": Effect.INVALID}
@@ -48,12 +48,16 @@ class PythonMetric:
 class PythonMetrics(Protocol):
     """Where functions are found and run. ``ValueError`` says why one cannot be used."""
 
-    def __call__(self, name: str, *, timeout_s: float, arguments: Mapping[str, Json]) -> PythonMetric: ...
+    def __call__(
+        self, name: str, *, timeout_s: float, arguments: Mapping[str, Json], passes: Sequence[str]
+    ) -> PythonMetric: ...
 
 
-def no_python(name: str, *, timeout_s: float, arguments: Mapping[str, Json]) -> PythonMetric:
+def no_python(
+    name: str, *, timeout_s: float, arguments: Mapping[str, Json], passes: Sequence[str]
+) -> PythonMetric:  # fmt: skip
     """Functions are not run here."""
-    del timeout_s, arguments
+    del timeout_s, arguments, passes
     raise ValueError(f"{name}: functions are not run here")
 
 
@@ -220,21 +224,23 @@ def _of_ask(reading: Reading, name: str, sources: Sources) -> _Value | None:
 
 def _of_python(reading: Reading, _: str, sources: Sources) -> _Value | None:
     name, timeout = reading.text("python"), reading.number("timeout", 0.001, 60.0)
-    arguments = reading.given.get("with")
+    arguments, passes = reading.given.get("with"), reading.texts("passes")
     if arguments is not None and not isinstance(arguments, dict):
         reading.complain("must be a map of the function's further arguments", "with")
         return None
     if not name:
         return None
     try:
-        found = sources.python(name, timeout_s=1.0 if timeout is None else timeout, arguments=arguments or {})
+        found = sources.python(
+            name, timeout_s=1.0 if timeout is None else timeout, arguments=arguments or {}, passes=passes
+        )
     except ValueError as error:
         reading.complain(str(error), "python")
         return None
     binary = not any(reading.has(key) for key in ("good", "acceptable", "bounds"))
     return _Value(
         measure=found.measure,
-        formula=_in_one_line({"python": found.formula, "with": arguments or {}}),
+        formula=_in_one_line({"python": found.formula, "with": arguments or {}, "passes": list(passes)}),
         title=name.rpartition(":")[2].replace("_", " ").capitalize(),
         meaning=f"what {name} returns",
         source=name,

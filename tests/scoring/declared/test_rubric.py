@@ -29,7 +29,7 @@ def policy(case):
     return Scored(value=float(case.cost_usd is not None))
 
 
-def python(name, *, timeout_s, arguments):
+def python(name, *, timeout_s, arguments, passes):
     if name != "acme.metrics:refund_policy":
         raise ValueError(f"{name}: there is no such function")
     return PythonMetric(measure=policy, formula=name)

@@ -1,0 +1,131 @@
+"""The process in which functions run. ``process.py`` starts it; it reads requests from one socket, and ends with it.
+
+A request is ``("resolve", name)``, ``("call", id, name, arguments, case)`` or ``("send", id, replies)``; an answer is
+``("known", digest)``, ``("result", value)``, ``("ask", questions)`` or ``("error", cause)``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from multiprocessing.connection import Connection
+from types import GeneratorType
+from typing import Any
+
+from scoring.case.case import Case
+from scoring.lexical.label import label
+from scoring.metrics.metric import Metric
+from scoring.questions.question import Question
+
+GROUP = "sidejudge.metrics"
+"""Entry points whose objects are functions of a case, or metrics."""
+_MOST_WAITING = 1000
+"""Functions that wait for answers; beyond it the oldest is given up."""
+_LIMIT = 300
+
+
+def main() -> None:
+    """Serve requests until the other end is closed."""
+    connection = Connection(int(sys.argv[1]))
+    sys.path += sys.argv[2:]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent closes the socket
+    os.dup2(2, 1)  # what a function prints is no answer
+    waiting: dict[int, Any] = {}
+    while True:
+        try:
+            request = connection.recv()
+        except EOFError:
+            return
+        connection.send(_answered(request, waiting))
+
+
+def _answered(request: tuple[Any, ...], waiting: dict[int, Any]) -> tuple[str, Any]:
+    try:
+        kind, *rest = request
+        if kind == "resolve":
+            return "known", _digest(_found(rest[0]))
+        return _called(*rest, waiting=waiting) if kind == "call" else _sent(*rest, waiting=waiting)
+    except Exception as error:  # noqa: BLE001  # whatever a function raises is that metric's failure
+        return "error", f"{type(error).__name__}: {label(str(error), _LIMIT)}"
+
+
+def _called(
+    number: int, name: str, arguments: Mapping[str, Any], case: Case, *, waiting: dict[int, Any]
+) -> tuple[str, Any]:  # fmt: skip
+    found = _found(name)
+    begun = found.start(case) if isinstance(found, Metric) else found(case, **arguments)
+    if not isinstance(begun, GeneratorType):
+        return "result", begun
+    return _advanced(number, begun, None, waiting)
+
+
+def _sent(number: int, replies: tuple[Any, ...], *, waiting: dict[int, Any]) -> tuple[str, Any]:
+    steps = waiting.pop(number, None)
+    if steps is None:
+        return "error", "the function was given up while it waited for answers"
+    return _advanced(number, steps, replies, waiting)
+
+
+def _advanced(number: int, steps: Any, replies: tuple[Any, ...] | None, waiting: dict[int, Any]) -> tuple[str, Any]:
+    """The next questions of a generator, or its result. It may yield one question, and is then sent one answer."""
+    try:
+        asked = next(steps) if replies is None else steps.send(replies)
+    except StopIteration as done:
+        return "result", done.value
+    single = isinstance(asked, Question)
+    waiting[number] = _Single(steps) if single and not isinstance(steps, _Single) else steps
+    if len(waiting) > _MOST_WAITING:
+        del waiting[next(iter(waiting))]
+    return "ask", (asked,) if single else tuple(asked)
+
+
+class _Single:
+    """A generator that yields one question at a time, for those who answer several."""
+
+    def __init__(self, steps: Any) -> None:
+        self._steps = steps
+
+    def __next__(self) -> Any:
+        return next(self._steps)
+
+    def send(self, replies: tuple[Any, ...]) -> Any:
+        return self._steps.send(replies[0])
+
+
+@cache
+def _found(name: str) -> Callable[..., Any] | Metric:
+    """The function ``module:name``, or the installed one of a name."""
+    module, colon, attribute = name.partition(":")
+    if colon:
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    else:
+        point = next((each for each in entry_points(group=GROUP) if each.name == name), None)
+        if point is None:
+            raise LookupError(f"no installed package has the entry point {name!r} in {GROUP}")
+        found = point.load()
+    if not callable(found) and not isinstance(found, Metric):
+        raise TypeError(f"{name} is no function")
+    return found  # type: ignore[no-any-return]  # a function of somebody's own
+
+
+def _digest(found: Callable[..., Any] | Metric) -> str:
+    """A few digits of the function's source: a changed function has another version."""
+    function = found.measure if isinstance(found, Metric) else found
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):
+        source = repr(function)
+    return hashlib.sha256(source.encode()).hexdigest()[:8]
+
+
+if __name__ == "__main__":
+    main()

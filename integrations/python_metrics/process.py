@@ -1,0 +1,196 @@
+"""A process for functions: one request at a time, each with a time limit, after which the process is killed.
+
+A function that hangs, or takes the process down with it, costs its own metric of one case; the next call starts a new
+process. One that does so three times in a row rests for a minute, so that the others are not kept waiting.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final, cast
+
+from scoring.case.case import Case
+from scoring.questions.question import Begun, Question, Steps
+from scoring.result.result import Failed, NotApplicable, Result, Scored, Unavailable
+from scoring.trace.span import Json
+
+log = logging.getLogger("sidejudge.python_metrics")
+
+START_S: Final = 60.0
+"""Seconds that the import of a function's module may take."""
+_IN_A_ROW: Final = 3
+_REST_S: Final = 60.0
+_ROOT: Final = Path(__file__).parents[2]
+_RESULTS: Final = (Scored, NotApplicable, Unavailable, Failed)
+
+
+class FunctionError(ValueError):
+    """A function that cannot be used; the message says why."""
+
+
+class _LateError(Exception):
+    """No answer in time."""
+
+
+class FunctionProcess:
+    """Runs functions of modules that are installed or lie in ``folders``."""
+
+    def __init__(self, folders: Sequence[Path] = ()) -> None:
+        self._folders = [str(folder.absolute()) for folder in folders]
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+        self._end: Callable[[], object] = lambda: None
+        self._generation = 0
+        self._calls = 0
+        self._known: set[str] = set()
+        self._late: dict[str, int] = {}
+        self._resting: dict[str, float] = {}
+
+    def resolve(self, name: str) -> str:
+        """Import a function and return a digest of its source; ``FunctionError`` where there is none."""
+        try:
+            kind, value = self._request(("resolve", name), START_S)
+        except (_LateError, EOFError, OSError) as error:
+            cause = "takes longer to import than a minute" if isinstance(error, _LateError) else "ends the process"
+            raise FunctionError(f"{name} {cause}") from None
+        if kind != "known":
+            raise FunctionError(f"{name} cannot be imported: {value}")
+        return str(value)
+
+    def call(
+        self, name: str, arguments: Mapping[str, Json], case: Case, *, timeout_s: float, passes: Sequence[str] = ()
+    ) -> Begun:  # fmt: skip
+        """What a function makes of a case: its result, or the steps to it where it asks questions."""
+        now = time.monotonic()
+        if self._resting.get(name, 0.0) > now:
+            return Failed(f"{name} rests for a minute, after {_IN_A_ROW} calls in a row that took too long")
+        # Without what metrics have derived of the case: it is large, and holds what cannot travel.
+        clean = case.drawn(case.sampling_probability, case.scenario)
+        self._calls += 1
+        answer = self._asked(name, ("call", self._calls, name, dict(arguments), clean), timeout_s)
+        if isinstance(answer, Failed):
+            return answer
+        kind, value = answer
+        if kind == "ask":
+            return self._steps(name, self._calls, value, timeout_s, passes)
+        return result_of(value, passes)
+
+    def _steps(
+        self, name: str, number: int, asked: tuple[Question, ...], timeout_s: float, passes: Sequence[str]
+    ) -> Steps:  # fmt: skip
+        generation = self._generation
+        while True:
+            replies = yield asked
+            if generation != self._generation:
+                return Failed(f"{name} was given up: its process was restarted while it waited for answers")
+            answer = self._asked(name, ("send", number, tuple(replies)), timeout_s)
+            if isinstance(answer, Failed):
+                return answer
+            kind, value = answer
+            if kind != "ask":
+                return result_of(value, passes)
+            asked = value
+
+    def _asked(self, name: str, request: tuple[object, ...], timeout_s: float) -> tuple[str, Any] | Failed:
+        try:
+            # A process that was just started imports the module again first; that is not the function's time.
+            if name not in self._known:
+                self._request(("resolve", name), START_S)
+                self._known.add(name)
+            kind, value = self._request(request, timeout_s)
+        except _LateError:
+            self._late[name] = self._late.get(name, 0) + 1
+            if self._late[name] >= _IN_A_ROW:
+                self._late[name], self._resting[name] = 0, time.monotonic() + _REST_S
+                log.warning("a function takes too long; it rests for a minute", extra={"function": name})
+            return Failed(f"{name} took longer than {timeout_s:g} s")
+        except (EOFError, OSError):
+            return Failed(f"{name} ended its process")
+        except (TypeError, ValueError, AttributeError, RecursionError) as error:
+            return Failed(f"{name}: the case or the answer cannot travel: {type(error).__name__}")
+        self._late[name] = 0
+        return Failed(f"{name}: {value}") if kind == "error" else (kind, value)
+
+    def _request(self, request: tuple[object, ...], timeout_s: float) -> tuple[str, Any]:
+        with self._lock:
+            connection = self._connection or self._start()
+            try:
+                connection.send(request)
+                return _received(connection, timeout_s)
+            except (_LateError, EOFError, OSError):
+                self._close()
+                raise
+
+    def _start(self) -> Connection:
+        ours, theirs = socket.socketpair()
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "integrations.python_metrics.child",
+            str(theirs.fileno()),
+            *self._folders,
+        ]
+        # `-P` keeps the working directory off the path, where a module may shadow one of ours; ours lie at the root.
+        process = subprocess.Popen(  # noqa: S603  # this interpreter, and a module of ours
+            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=_environment()
+        )
+        theirs.close()
+        self._connection = Connection(ours.detach())
+        self._generation += 1
+        self._end = weakref.finalize(self, _ended, self._connection, process)
+        return self._connection
+
+    def _close(self) -> None:
+        self._end()
+        self._connection = None
+        self._known.clear()
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            self._close()
+
+
+def _received(connection: Connection, timeout_s: float) -> tuple[str, Any]:
+    if not connection.poll(timeout_s):
+        raise _LateError
+    return cast("tuple[str, Any]", connection.recv())
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
+
+
+def _ended(connection: Connection, process: subprocess.Popen[bytes]) -> None:
+    connection.close()
+    process.kill()
+    process.wait()
+
+
+def result_of(value: object, passes: Sequence[str] = ()) -> Result:
+    """What a function returned, as a result: a truth value, a number, a category (by ``passes``), or a result."""
+    if isinstance(value, _RESULTS):
+        return value
+    if isinstance(value, bool):
+        return Scored(value=float(value))
+    if isinstance(value, int | float) and math.isfinite(value):
+        return Scored(value=float(value))
+    if isinstance(value, str) and passes:
+        return Scored(value=float(value in passes), details={"category": value[:100]})
+    if isinstance(value, str):
+        return Failed("the function returned a text; passes has to name the categories that pass")
+    if value is None:
+        return Unavailable("the function returned nothing")
+    return Failed(f"the function returned a {type(value).__name__}, which is no result")

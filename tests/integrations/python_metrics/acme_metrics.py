@@ -1,0 +1,74 @@
+"""Functions as somebody's own module has them."""
+
+import os
+import time
+
+from scoring.questions.question import Answer, SameEntity
+from scoring.result.result import NotApplicable, Scored
+
+
+def truth(case):
+    return "refund" in case.model_output
+
+
+def number(case, *, factor=1):
+    return len(case.model_output) * factor
+
+
+def category(case):
+    return "short" if len(case.model_output) < 10 else "long"
+
+
+def whole(case):
+    return Scored(value=0.5, reason="half", details={"of": case.case_id})
+
+
+def nothing(case):
+    return None
+
+
+def strange(case):
+    return {"a": 1}
+
+
+def no_number(case):
+    return float("nan")
+
+
+def applicable(case):
+    return NotApplicable("no refund")
+
+
+def raises(case):
+    raise RuntimeError("no such order")
+
+
+def hangs(case):
+    time.sleep(60)
+
+
+def spins(case):
+    while True:
+        pass
+
+
+def dies(case):
+    os._exit(3)
+
+
+def prints(case):
+    print("on standard output")  # noqa: T201  # what is tested
+    return True
+
+
+def asks(case):
+    replies = yield (SameEntity(("a",), ("b",)),)
+    return isinstance(replies[0], Answer)
+
+
+def asks_one(case):
+    reply = yield SameEntity(("a",), ("b",))
+    return Scored(value=1.0, reason=reply.reason)
+
+
+not_a_function = 3
