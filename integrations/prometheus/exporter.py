@@ -369,6 +369,7 @@ class Exporter:
         seen = self._watched()
         sampled: dict[f.Family, list[tuple[tuple[str, ...], float]]] = {family: [] for family in f.FAMILIES}
         sampled[f.TRACES_OPEN].append(((), seen.traces_open))
+        sampled[f.CONFIG_VALID].append(((), 1))
         if self._known.sampling_rate is not None:
             sampled[f.SAMPLING_RATE].append(((), self._known.sampling_rate))
         for family, values, value in self._queues(seen):

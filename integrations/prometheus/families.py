@@ -536,6 +536,11 @@ CONFIG_INFO = Family(
     name="sidejudge_config_info", kind="info", labels=("fingerprint",),
     help="Which configuration is in force; always 1.",
 )  # fmt: skip
+CONFIG_VALID = Family(
+    name="sidejudge_config_valid", kind="gauge",
+    help="Whether the configuration is in force. At 0, requests are forwarded and not judged: the log says why.",
+    note="Where only forwarding could start for another reason (a damaged store), `sidejudge_build_info` is missing.",
+)  # fmt: skip
 
 FAMILIES = (
     TRACES, TRACES_SEEN, TRACES_KEPT, TRACES_OPEN, SAMPLING_RATE,
@@ -560,6 +565,6 @@ FAMILIES = (
     JUDGE_BUDGET_SPENT, JUDGE_BUDGET_LIMIT, JUDGE_SHARE, JUDGE_IN_FLIGHT,
     EMBEDDING_TEXTS, EMBEDDING_TEXTS_FAILED, EMBEDDING_DURATION, EMBEDDING_CACHE_HITS, EMBEDDING_CACHE_MISSES,
     EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
-    EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, EXPORTS_UNSEEN, EXPORTS_DEAD, BUILD_INFO, CONFIG_INFO,
+    EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, EXPORTS_UNSEEN, EXPORTS_DEAD, BUILD_INFO, CONFIG_INFO, CONFIG_VALID,
 )  # fmt: skip
 """All of them, in the order of the reference page."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,19 +32,44 @@ def serve(config: Path | None) -> None:
             click.echo(line)
         await asyncio.Event().wait()
 
-    run(runnable(config).config, announce)
+    try:
+        found = runnable(config).config
+    except CommandError as error:
+        _forward_all_the_same(config, error)
+        return
+    run(found, announce)
+
+
+def _forward_all_the_same(path: Path | None, mistake: CommandError) -> None:
+    """A mistake in a sidecar's configuration ends judging, and not the application's telemetry."""
+    from monitor.config.load import forwarding
+    from monitor.runtime.process import forward_until_signal
+
+    config = forwarding(path, os.environ)
+    if config is None:
+        raise mistake
+    with _errors_with_remedy():
+        forward_until_signal(config, f"{mistake.cause}\n{mistake.remedy}")
 
 
 def run(config: Config, beside: Companion) -> None:
     """Run a monitor in this process; what keeps it from starting is an error with its remedy."""
+    from monitor.runtime.process import run_until_signal
+
+    with _errors_with_remedy():
+        run_until_signal(config, beside)
+
+
+@contextmanager
+def _errors_with_remedy() -> Iterator[None]:
+    """Turn what keeps a monitor from starting into an error with its remedy."""
     from integrations.jsonl import SinkError
     from integrations.store.sqlite import StoreError
     from monitor.ingest.server import AddressError
     from monitor.ingest.tls import CertificateError
-    from monitor.runtime.process import run_until_signal
 
     try:
-        run_until_signal(config, beside)
+        yield
     except AddressError as error:
         raise CommandError(str(error), "stop what listens there, or choose another address with this key") from error
     except CertificateError as error:

@@ -89,6 +89,41 @@ def resolve(path: Path | None, environ: Mapping[str, str]) -> Loaded:
     )
 
 
+def forwarding(path: Path | None, environ: Mapping[str, str]) -> Config | None:
+    """What of a refused configuration says where to listen and where to forward to; None where nothing is forwarded.
+
+    Of the other sections as much is used as is valid by itself; the rest has its defaults.
+    """
+    document = _read_file(path, environ) if path is not None else Document()
+    rename_keys(document, str(path))
+    data = _merged(document, read_environment(environ), [], path)
+    if data.get("forward") is None:
+        return None
+    sources = data.get("sources")
+    otlp = sources.get("otlp") if isinstance(sources, dict) else None
+    # Who may send, and over which address, is never left out: a mistake there is no reason to let everybody in.
+    door: dict[str, Json] = {}
+    if isinstance(otlp, dict):
+        door = {key: value for key, value in otlp.items() if key in ("http", "grpc", "tls", "auth")}
+    choices: tuple[Json, ...] = (sources, {"otlp": otlp}, {"otlp": door}) if sources else ({},)
+    tried = (_valid({"forward": data["forward"], "sources": choice}) for choice in choices)
+    sections = next((each for each in tried if each is not None), None)
+    if sections is None:
+        return None
+    for name in ("api", "log"):
+        if name in data:
+            sections = _valid(sections | {name: data[name]}) or sections
+    return Config.model_validate(sections)
+
+
+def _valid(sections: dict[str, Json]) -> dict[str, Json] | None:
+    try:
+        Config.model_validate(sections)
+    except ValidationError:
+        return None
+    return sections
+
+
 def _read_file(path: Path, environ: Mapping[str, str]) -> Document:
     try:
         text = path.read_text(encoding="utf-8-sig")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
+from typing import Any, Protocol
 
 from integrations.otlp.proxy.forward import Forward
 from integrations.otlp.proxy.upstream import Upstream
@@ -15,12 +15,13 @@ from integrations.otlp.server.grpc_receiver import GrpcReceiver
 from integrations.otlp.server.paths import signal_of
 from integrations.otlp.server.receiver import OtlpReceiver
 from integrations.otlp.server.traffic import Forwarding, Receiving
+from integrations.otlp.wire.receipt import Encoding, Receipt
 from monitor.config import Config
 from monitor.config.forward import ForwardSection
 from monitor.config.sources import OtlpSection
 
 from .http_connection import ConnectionLimits, half_of_open_files
-from .intake import Intake, IntakeCounts
+from .intake import IntakeCounts
 from .server import DRAIN_S, AddressError, HttpServer, bind
 from .tls import check_authority, read
 
@@ -30,13 +31,20 @@ PROBES = frozenset({"/livez", "/readyz", "/startupz"})
 """Paths that the OTLP address always answers, and that need no credentials: they show nothing but yes or no."""
 
 
+class RequestConsumer(Protocol):
+    """Takes requests for spans and for log records, as the intake does."""
+
+    async def consume(self, body: bytes, encoding: Encoding, /) -> Receipt: ...
+    async def consume_logs(self, body: bytes, encoding: Encoding, /) -> Receipt: ...
+
+
 class Listeners:
     """Everything that listens for exports but the HTTP server itself, which the monitor starts with ``app``.
 
     ``passing`` is told while requests go on.
     """
 
-    def __init__(self, config: Config, intake: Intake, passing: ActiveRequests) -> None:
+    def __init__(self, config: Config, intake: RequestConsumer, passing: ActiveRequests) -> None:
         otlp = config.sources.otlp
         self._config = config
         self.certificates = read(otlp.tls) if otlp.tls else None

@@ -13,6 +13,7 @@ from monitor.runtime.tuning.malloc import keep_freed_memory
 from monitor.runtime.tuning.scheduling import take_short_turns
 
 from .app import Monitor
+from .forward_only import ForwardOnly
 from .logging import set_up
 
 Companion = Callable[[Monitor, Mapping[str, str]], Awaitable[None]]
@@ -22,11 +23,18 @@ Companion = Callable[[Monitor, Mapping[str, str]], Awaitable[None]]
 def run_until_signal(config: Config, beside: Companion) -> None:
     """Run a monitor, and ``beside`` it, until SIGTERM or SIGINT, or until ``beside`` ends or fails.
 
+    Where requests are forwarded and judging cannot start, they are forwarded all the same, and ``beside`` is left out.
     Returns, or raises what ``beside`` raised, when everything is put away.
     """
     set_up(config.log.level, config.log.format)
     keep_freed_memory()
     _runner().run(_run(config, beside))
+
+
+def forward_until_signal(config: Config, mistake: str) -> None:
+    """Forward requests as ``config`` says until SIGTERM or SIGINT; ``mistake`` keeps the configuration out of force."""
+    set_up(config.log.level, config.log.format)
+    _runner().run(_forward(ForwardOnly(config, mistake, config_valid=False)))
 
 
 def address_lines(addresses: Mapping[str, str]) -> list[str]:
@@ -50,16 +58,44 @@ def _runner() -> asyncio.Runner:
     return asyncio.Runner(loop_factory=uvloop.new_event_loop)
 
 
-async def _run(config: Config, beside: Companion) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
+def _stop_on_signals() -> asyncio.Event:
+    """An event that SIGTERM and SIGINT set; only inside a running loop."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    take_short_turns()
+    return stop
+
+
+async def _forward(forward: ForwardOnly, stop: asyncio.Event | None = None) -> None:
+    stop = stop or _stop_on_signals()
+    try:
+        await forward.start()
+        await stop.wait()
+    finally:
+        await forward.stop()
+
+
+async def _started(config: Config) -> tuple[Monitor, Mapping[str, str]]:
     monitor = Monitor(config, at_rest=look)
+    try:
+        return monitor, await monitor.start()
+    except BaseException:
+        await monitor.stop()
+        raise
+
+
+async def _run(config: Config, beside: Companion) -> None:
+    stop = _stop_on_signals()
+    take_short_turns()
+    try:
+        monitor, addresses = await _started(config)
+    except Exception as cause:
+        if config.forward is None:
+            raise
+        await _forward(ForwardOnly(config, str(cause) or type(cause).__name__, config_valid=True), stop)
+        return
     companion: asyncio.Future[None] | None = None
     try:
-        addresses = await monitor.start()
         look_rarely()
         companion = asyncio.ensure_future(beside(monitor, addresses))
         companion.add_done_callback(lambda _: stop.set())

@@ -1,0 +1,103 @@
+"""Forwarding without judging: what a sidecar does where the rest of the monitor cannot start.
+
+An application that exports through the monitor loses its telemetry with it. So whatever keeps judging from starting (a
+mistake in the configuration, a damaged or full store, a missing package, the API's address), requests are forwarded;
+log, page and metrics say why they are not judged. Price: judging starts only with the next start of the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from html import escape
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from integrations.otlp.server.active_requests import ActiveRequests
+from integrations.otlp.wire.receipt import Encoding, Overloaded, Receipt
+from integrations.prometheus.exposition import expose
+from integrations.prometheus.families import CONFIG_VALID
+from monitor.api.errors import SecurityHeaders
+from monitor.config import Config
+from monitor.ingest.listeners import PROBES, Listeners
+from monitor.ingest.server import AddressError, HttpServer, address, bind
+
+log = logging.getLogger("sidejudge")
+
+_PAGE: Final = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>sidejudge: not judging</title></head>
+<body><h1>Requests are forwarded and not judged</h1>
+<p>Judging could not start. Mend this and restart the monitor:</p>
+<pre>{cause}</pre></body></html>
+"""
+
+
+class ForwardOnly:
+    """Forwards as ``config`` says and judges nothing. ``config_valid`` is whether ``cause`` is no mistake in it."""
+
+    def __init__(self, config: Config, cause: str, *, config_valid: bool) -> None:
+        self.config, self.cause = config, cause
+        self.front = Listeners(config, _NotJudged(cause), ActiveRequests())
+        self._registry = CollectorRegistry()
+        Gauge(CONFIG_VALID.name, CONFIG_VALID.help, registry=self._registry).set(config_valid)
+        self._servers: list[HttpServer] = []
+
+    async def start(self) -> Mapping[str, str]:
+        """Listen and return the addresses. Raises ``AddressError`` only where requests cannot be received."""
+        log.error("judging could not start; requests are forwarded and not judged", extra={"cause": self.cause})
+        api = SecurityHeaders(self._api)
+        otlp_socket = bind(str(self.config.sources.otlp.http), "sources.otlp.http")
+        try:
+            addresses = {"otlp": address(otlp_socket, self.front.scheme), **await self.front.start()}
+        except AddressError:
+            otlp_socket.close()
+            raise
+        whole = self.config.sources.otlp.http.host == self.config.api.listen.host
+        self._servers = [self.front.http_server(api, otlp_socket, whole=whole)]
+        try:
+            api_socket = bind(str(self.config.api.listen), "api.listen")
+        except AddressError as error:
+            log.warning("probes and metrics are served on the OTLP address alone", extra={"cause": str(error)})
+            addresses["api"] = addresses["otlp"]
+        else:
+            addresses["api"] = address(api_socket)
+            self._servers.append(HttpServer(api, api_socket))
+        for server in self._servers:
+            await server.start()
+        log.info("forwarding", extra=addresses)
+        return addresses
+
+    async def stop(self) -> None:
+        """End in order: what is under way is forwarded."""
+        await asyncio.gather(*(server.stop() for server in self._servers), self.front.stop())
+        await self.front.close()
+
+    async def _api(self, scope: Any, _: Any, send: Any) -> None:
+        """Probes say that the process works and takes requests: a restart or less traffic would help nobody."""
+        if scope["type"] != "http":
+            return
+        status, kind = 200, "text/plain; charset=utf-8"
+        if scope["path"] in PROBES:
+            body = b"ok: requests are forwarded and not judged\n"
+        elif scope["path"] == "/metrics":
+            accept = b",".join(value for name, value in scope["headers"] if name == b"accept")
+            body, kind = expose(self._registry, accept.decode("latin-1"))
+        else:
+            status, kind, body = 503, "text/html; charset=utf-8", _PAGE.format(cause=escape(self.cause)).encode()
+        headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+class _NotJudged:
+    """Takes no copy of any request; what is not forwarded is refused and may be sent again."""
+
+    def __init__(self, cause: str) -> None:
+        self._cause = cause.partition("\n")[0]
+
+    async def consume(self, _: bytes, __: Encoding = "protobuf") -> Receipt:
+        raise Overloaded(60.0, f"judging could not start: {self._cause}")
+
+    consume_logs = consume
