@@ -1,15 +1,16 @@
-"""JSON Lines: records appended to a file, one a line."""
+"""JSON Lines: records appended to a file, one a line, each once although the process may be killed at any moment."""
 
 from __future__ import annotations
 
 import json
-import logging
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import orjson
 
-log = logging.getLogger("sidejudge.jsonl")
+from .delivery_errors import DestinationUnreachableError
 
 
 def line(record: Mapping[str, object]) -> bytes:
@@ -25,11 +26,11 @@ class SinkError(Exception):
 
 
 class JsonLines:
-    """Appends records. The file is opened for each batch, so that a log rotator may move it at any time."""
+    """Appends lines. The file is opened for each batch, so that a log rotator may move it at any time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._failing = False
+        self._first = True
 
     def check(self) -> None:
         """Raise ``SinkError`` when the file cannot be appended to, before anything relies on it."""
@@ -38,16 +39,36 @@ class JsonLines:
         except OSError as error:
             raise SinkError(f"sinks.jsonl.path: cannot append to {self._path}: {error.strerror}") from None
 
-    def write(self, records: Sequence[Mapping[str, object]]) -> int:
-        """Append all records in one write; return how many could not be written (none or all)."""
-        block = b"".join(line(record) for record in records)
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Append all lines in one write.
+
+        The first batch of a process may have been written by the process before it, which was killed before it could
+        record that: those lines of it that the file ends with are not written again, and the beginning of a line that
+        it left is completed or ended.
+
+        Raises:
+            DestinationUnreachableError: nothing of it is to be relied on; it is to be appended again.
+        """
         try:
-            with self._path.open("ab") as file:
-                file.write(block)
+            with self._path.open("a+b") as file:
+                if self._first:
+                    lines = _missing(file, lines)
+                file.write(b"".join(lines))
         except OSError as error:
-            if not self._failing:  # once an outage, not once a verdict
-                log.warning("cannot append verdicts", extra={"path": str(self._path), "cause": error.strerror})
-            self._failing = True
-            return len(records)
-        self._failing = False
-        return 0
+            self._first = True  # a full disk may have taken a part
+            raise DestinationUnreachableError(f"cannot append to {self._path}: {error.strerror}") from None
+        self._first = False
+
+
+def _missing(file: IO[bytes], lines: Sequence[bytes]) -> Sequence[bytes]:
+    """What is to be appended so that the file ends with these lines, of which it may hold the first ones already."""
+    whole = b"".join(lines)
+    end = file.seek(0, os.SEEK_END)
+    tail_at = file.seek(max(0, end - len(whole) - 1))
+    tail = file.read()
+    begin = 0 if tail_at == 0 else tail.find(b"\n") + 1  # a line begins at the file's start or after a line break
+    while begin < len(tail) and (begin or not tail_at):
+        if whole.startswith(tail[begin:]):
+            return [whole[len(tail) - begin :]]
+        begin = tail.find(b"\n", begin) + 1 or len(tail)
+    return [b"\n", *lines] if tail and not tail.endswith(b"\n") else lines

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from integrations.langfuse.backoff import Backoff
+from integrations.backoff import Backoff
 from integrations.langfuse.budget import RequestBudget
 from integrations.langfuse.client import Access, Langfuse
 from integrations.langfuse.probe import LangfuseServer
@@ -61,11 +61,11 @@ class Bench:
 
     def new_delivery(self) -> ScoreDelivery:
         return ScoreDelivery(
-            outbox=self.store.outbox, langfuse=self.langfuse, declared=DECLARED, counted=self, remember=self.remember,
-            clock_ns=lambda: self.now_ns, patience=Backoff(random.Random(1).random),
+            outbox=self.store.outbox, langfuse=self.langfuse, declared=DECLARED, counters=self, remember=self.remember,
+            clock_ns=lambda: self.now_ns, backoff=Backoff(random.Random(1).random),
         )  # fmt: skip
 
-    def exported(self, _destination: str, count: int, *, at_s: float | None = None) -> None:
+    def exported(self, _destination: str, count: int = 1, *, at_s: float | None = None) -> None:
         self.handed += count
 
     def export_failed(self, _destination: str, reason: str, count: int = 1) -> None:
@@ -105,7 +105,7 @@ class Bench:
             await self.step()
             if not self.store.outbox.due(self.now_ns, 1):
                 self.now_ns += 20 * 10**9
-        raise AssertionError(f"it did not settle: {self.store.outbox.counts()}, {self.delivery.standing()}")
+        raise AssertionError(f"it did not settle: {self.store.outbox.counts()}, {self.delivery.snapshot()}")
 
     def values(self) -> dict[str, Any]:
         """What Langfuse has, by id."""

@@ -20,9 +20,10 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import NoOpTracer, Tracer
 
+from integrations.memory_queue import MemoryQueue
 from scoring.trace.loop_guard import OWN_SCOPE, OWN_SERVICE
 
-from .queue import EventsInto, SpansInto, TelemetryQueue
+from .queue import EventsInto, SpansInto
 
 ROOM: Final = 4096
 """Spans, and events, that may wait; 1 to 4 kB each."""
@@ -41,8 +42,8 @@ class Telemetry:
 
     tracer: Tracer
     logger: Logger
-    spans: TelemetryQueue[ReadableSpan]
-    events: TelemetryQueue[ReadableLogRecord]
+    spans: MemoryQueue[ReadableSpan]
+    events: MemoryQueue[ReadableLogRecord]
 
 
 def telemetry(*, version: str, environment: str | None, clock_ns: Callable[[], int], room: int = ROOM) -> Telemetry:
@@ -51,8 +52,8 @@ def telemetry(*, version: str, environment: str | None, clock_ns: Callable[[], i
     ``environment`` is the deployment environment that is told, None for none; ``room`` how much of each signal may
     wait. Raises :class:`DisabledError`.
     """
-    spans: TelemetryQueue[ReadableSpan] = TelemetryQueue(room, clock_ns)
-    events: TelemetryQueue[ReadableLogRecord] = TelemetryQueue(room, clock_ns)
+    spans: MemoryQueue[ReadableSpan] = MemoryQueue(room, clock_ns)
+    events: MemoryQueue[ReadableLogRecord] = MemoryQueue(room, clock_ns)
     said = {
         "service.name": OWN_SERVICE,
         "service.version": version,

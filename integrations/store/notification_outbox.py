@@ -1,8 +1,8 @@
-"""Mail: what is to be delivered to others, kept until they have taken it or it is set aside for a person.
+"""The notification outbox: what is to be delivered, kept until its destination took it or it is set aside for a person.
 
-Whoever puts something in may note in the same transaction that it did, so that a process that is killed at any moment
-neither forgets to tell nor tells twice. Delivery is in order of arrival within a destination. Whoever delivers
-takes things out once they were taken: killed in between, it delivers them again, under the same id.
+Whoever puts something in may write a note in the same transaction, so that a process that is killed at any moment
+neither forgets a notice nor sends it twice. Delivery is in order of arrival within a destination. Entries are deleted
+once they were taken: a process that is killed in between delivers them again, under the same id.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from scoring.status.export_snapshot import QueueStatus
+
 from .part import Part
+from .statements import queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +28,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingNotice:
-    """An entry in the mail; ``seq`` is its place in the order and its name, ``queued_ns`` when it came."""
+    """An entry of the outbox; ``seq`` is its place in the order and its name, ``queued_ns`` when it came."""
 
     seq: int
     id: str
@@ -33,31 +36,20 @@ class PendingNotice:
     body: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotificationQueue:
-    """How much there is for one destination. ``reason`` is why the last of those set aside was."""
-
-    waiting: int = 0
-    oldest_ns: int | None = None
-    parked: int = 0
-    reason: str | None = None
-
-
 class NotificationOutbox(Part):
     """Methods that write return once committed. Raises ``StoreError``."""
 
     async def put(self, entries: Sequence[Entry], now_ns: int, notes: Mapping[str, str | None] | None = None) -> None:
         """Take entries and notes, all or none. A note that is ``None`` is let go."""
-        rows = [(entry.destination, entry.id, now_ns, entry.body) for entry in entries]
-        said = [(name, value) for name, value in (notes or {}).items() if value is not None]
+        kept = [(name, value) for name, value in (notes or {}).items() if value is not None]
         gone = [(name,) for name, value in (notes or {}).items() if value is None]
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.executemany(self._sql["mail_put"], rows)
-            connection.executemany(self._sql["note"], said)
+            put_entries(connection, entries, now_ns)
+            connection.executemany(self._sql["note"], kept)
             connection.executemany(self._sql["note_gone"], gone)
 
-        if rows or said or gone:
+        if entries or kept or gone:
             await self._write(work)
 
     def notes(self) -> dict[str, str]:
@@ -88,12 +80,14 @@ class NotificationOutbox(Part):
         sql = self._sql["mail_forget"]
         await self._write(lambda connection: connection.execute(sql, (before_ns,)) and None)
 
-    def shelves(self) -> dict[str, NotificationQueue]:
-        """How much there is, by destination; one with nothing is absent."""
-        reasons = {destination: reason for destination, reason, _ in self._read("mail_parked", ())}
-        return {
-            destination: NotificationQueue(
-                waiting=waiting, oldest_ns=oldest_ns, parked=parked, reason=reasons.get(destination)
-            )
-            for destination, waiting, oldest_ns, parked in self._read("mail_standing", ())
-        }
+    def queue(self, destination: str) -> QueueStatus:
+        """How much there is for one destination."""
+        [(waiting, oldest_ns, parked)] = self._read("mail_standing", (destination,))
+        [(reason,)] = self._read("mail_parked", (destination,)) or [(None,)]
+        return QueueStatus(waiting=waiting, oldest_ns=oldest_ns, parked=parked, reason=reason)
+
+
+def put_entries(connection: sqlite3.Connection, entries: Sequence[Entry], now_ns: int) -> None:
+    """Take entries inside a transaction of somebody else: one with what they report."""
+    rows = [(entry.destination, entry.id, now_ns, entry.body) for entry in entries]
+    connection.executemany(queries()["mail_put"], rows)

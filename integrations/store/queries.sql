@@ -287,13 +287,13 @@ UPDATE mail SET parked = ? WHERE seq = ?;
 UPDATE mail SET parked = NULL WHERE destination = ? AND parked IS NOT NULL;
 
 -- name: mail_standing
-SELECT destination, count(*) FILTER (WHERE parked IS NULL), min(queued_ns) FILTER (WHERE parked IS NULL),
+SELECT count(*) FILTER (WHERE parked IS NULL), min(queued_ns) FILTER (WHERE parked IS NULL),
     count(*) FILTER (WHERE parked IS NOT NULL)
-FROM mail GROUP BY destination;
+FROM mail WHERE destination = ?;
 
 -- name: mail_parked
--- The latest reason of each destination.
-SELECT destination, parked, max(seq) FROM mail WHERE parked IS NOT NULL GROUP BY destination;
+-- The latest reason of a destination.
+SELECT parked FROM mail WHERE destination = ? AND parked IS NOT NULL ORDER BY seq DESC LIMIT 1;
 
 -- name: mail_forget
 DELETE FROM mail WHERE parked IS NOT NULL AND queued_ns < ?;

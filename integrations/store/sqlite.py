@@ -31,7 +31,7 @@ from .late_references import LateReferenceTable
 from .lock import Lock
 from .lru import Lru
 from .memory import KeyValueTable
-from .notification_outbox import NotificationOutbox
+from .notification_outbox import Entry, NotificationOutbox, put_entries
 from .outbox import Outbox, ScoreRow, replace_scores
 from .pulled import Pulled
 from .statements import VERSION, queries, schema
@@ -88,7 +88,8 @@ class FinishedTrace:
     ``verdicts`` are verdicts as JSON objects. ``chunks`` is how many chunks were evaluated (as many as ``Store.chunks``
     returned): one that was committed since stays open. None: all there are. Of a session ``trace_id`` is the key, and
     ``chunks`` the number of the last turn that was judged. ``scores`` are all that are to be written back of it; None
-    where scores are not. ``referred`` is what it was held against: 16 bytes for each key that a reference was
+    where scores are not. ``entries`` are what else is to be delivered of it. ``referred`` is
+    what it was held against: 16 bytes for each key that a reference was
     looked for under, and 16 for what was found there, or None. ``written_ns`` is when a revision was reached that keeps
     the place in time of what it revises (``closed_ns``); None: they are the same.
     """
@@ -104,6 +105,7 @@ class FinishedTrace:
     chunks: int | None = None
     scores: Sequence[ScoreRow] | None = None
     turn: StoredTurn | None = None
+    entries: Sequence[Entry] = ()
     referred: Sequence[tuple[bytes, bytes | None]] = ()
     written_ns: int | None = None
 
@@ -290,6 +292,8 @@ class Store:
         if finished.scores is not None:
             written_ns = finished.closed_ns if finished.written_ns is None else finished.written_ns
             replace_scores(connection, trace_id, finished.scores, written_ns)
+        if held is None or held < finished.revision:  # written again, it was delivered or still waits
+            put_entries(connection, finished.entries, finished.closed_ns)
 
     async def dismiss(self, trace_id: bytes | str, chunks: int) -> None:
         """Let go of the first ``chunks`` parts of a trace unread, and of nothing that was said of it."""

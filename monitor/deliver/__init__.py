@@ -1,1 +1,1 @@
-"""Delivery: results of evaluations come in, one committed transaction and deliveries to each sink go out."""
+"""Trace results come in and are committed in one transaction; scores, events, lines and notices go out to sinks."""

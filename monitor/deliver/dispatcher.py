@@ -1,37 +1,43 @@
-"""Courier: takes what waits in the mail to one destination, in order, at least once.
+"""Delivers what waits in a queue to one destination, in order and at least once.
 
-What a destination cannot take now holds up what is behind it, with growing pauses, for as long as ``patience``; then it
-is set aside, as is at once what the destination refuses. What is set aside waits again from the next start on, when
-somebody may have mended the configuration.
+What a destination cannot take now holds up what is behind it, with growing pauses, until it is too old; then it is set
+aside, as is at once what the destination refuses. What is set aside in the store waits again from the next start on,
+when the configuration may have been corrected.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar
 
+from integrations.backoff import Backoff
 from integrations.delivery_errors import DestinationUnreachableError, RefusedError
-from integrations.store.notification_outbox import NotificationOutbox, NotificationQueue, PendingNotice
-from integrations.store.sqlite import StoreError
-from scoring.status.export_snapshot import ExportSnapshot, ExportState
+from scoring.status.export_snapshot import ExportSnapshot
 
-log = logging.getLogger("sidejudge.courier")
+from .queue import PendingItem, Queue
+from .task import DeliveryCounters, DeliveryTask
 
-FIRST_PAUSE_S = 1.0
-LONGEST_PAUSE_S = 300.0
-PATIENCE_NS = 24 * 3_600 * 10**9
+log = logging.getLogger("sidejudge.deliver")
+
+P = TypeVar("P", bound=PendingItem)
+
+NOT_DELIVERED: Final = "not_delivered"
+"""Why a delivery failed: the destination refused it, or could not take it in time."""
+LONGEST_PAUSE_S: Final = 300.0
+EXPIRES_NS: Final = 24 * 3_600 * 10**9
 """How old something grows before it is set aside because its destination cannot be reached."""
-KEEP_PARKED_NS = 7 * PATIENCE_NS
+KEEP_PARKED_NS: Final = 7 * EXPIRES_NS
 """How long what was set aside is kept."""
-_LAST_TRY_S = 5.0
 
 
-class Destination(Protocol):
-    """Whoever takes entries of the mail, at most ``batch`` at once.
+class Destination(Protocol[P]):
+    """Takes entries of a queue, at most ``batch`` at once.
 
-    ``gather_s`` are waited when something was put in, for what belongs to it.
+    ``gather_s`` is how long a delivery waits, once something is there, for what belongs to it.
     """
 
     @property
@@ -41,139 +47,138 @@ class Destination(Protocol):
     @property
     def gather_s(self) -> float: ...
 
-    def together(self, entries: Sequence[PendingNotice], /) -> Sequence[PendingNotice]:
+    def together(self, entries: Sequence[P], /) -> Sequence[P]:
         """The first of them, at least one, that go in one delivery."""
 
-    async def deliver(self, entries: Sequence[PendingNotice], /) -> Mapping[int, str]:
-        """Return once all are taken but those that are returned: why each was refused for good, by ``seq``.
+    async def deliver(self, entries: Sequence[P], /) -> Mapping[int, str]:
+        """Deliver the entries.
 
-        Raises ``DestinationUnreachableError`` when they may be taken later, ``RefusedError`` when none of them ever
-        will be.
+        Returns:
+            Why each entry that was not taken is refused for good, by ``seq``; all the others were taken.
+
+        Raises:
+            DestinationUnreachableError: they may be taken later.
+            RefusedError: none of them will ever be taken.
         """
 
 
-Exported = Callable[[str, int, int, int], None]
-"""Is told destination, how many were handed over, how many of them were not accepted, and when (ns)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryTerms:
+    """When a dispatcher gives something up, and how that is counted.
+
+    ``expires_ns`` is how old an item grows while its destination cannot be reached; ``refused`` and ``expired`` are the
+    reasons that metrics name.
+    """
+
+    expires_ns: int = EXPIRES_NS
+    first_pause_s: float = 1.0
+    longest_pause_s: float = LONGEST_PAUSE_S
+    refused: str = NOT_DELIVERED
+    expired: str = NOT_DELIVERED
 
 
-class Dispatcher:
+class Dispatcher(DeliveryTask, Generic[P]):
     """One destination's deliveries, as a task of the event loop between ``start`` and ``close``."""
 
     def __init__(
         self,
-        destination: Destination,
-        mail: NotificationOutbox,
+        destination: Destination[P],
+        queue: Queue[P],
         *,
         clock_ns: Callable[[], int],
-        exported: Exported = lambda *_: None,
-        first_pause_s: float = FIRST_PAUSE_S,
+        counters: DeliveryCounters | None = None,
+        terms: DeliveryTerms | None = None,
     ) -> None:
-        self.name = destination.name
-        self._destination, self._mail, self._clock_ns, self._exported = destination, mail, clock_ns, exported
-        self._first_pause_s = self._pause_s = first_pause_s
-        self._wake, self._ending = asyncio.Event(), asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._last_success_ns: int | None = None
-        self._state: ExportState = "starting"
-        self._reason = ""
+        self._terms = terms = DeliveryTerms() if terms is None else terms
+        backoff = Backoff(random.random, first_s=terms.first_pause_s, longest_s=terms.longest_pause_s)
+        super().__init__(destination.name, backoff)
+        self._destination, self._queue, self._clock_ns = destination, queue, clock_ns
+        self._counters = counters
 
     async def start(self) -> None:
         """Begin, with what was set aside before."""
-        again = await self._mail.unpark(self.name)
+        again = await self._queue.retry_refused()
         if again:
             log.info("what was set aside is tried again", extra={"destination": self.name, "items": again})
-        self._task = asyncio.create_task(self._run())
+        await super().start()
 
-    def wake(self) -> None:
-        """Something was put in."""
-        self._wake.set()
-
-    async def close(self) -> None:
-        """End. A delivery under way may end; one that does not is made again at the next start."""
-        self._ending.set()
-        self._wake.set()
-        if self._task is not None:
-            _, late = await asyncio.wait({self._task}, timeout=_LAST_TRY_S)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    def standing(self, shelves: Mapping[str, NotificationQueue]) -> ExportSnapshot:
-        """How it stands; where it is well and something was set aside before, the reason says why that was."""
-        shelf = shelves.get(self.name, NotificationQueue())
-        last_ns = self._last_success_ns
+    def snapshot(self) -> ExportSnapshot:
+        """How it stands; where it is ok and something was set aside before, the reason says why that was."""
+        queue = self._queue.status()
         return ExportSnapshot(
-            destination=self.name, state=self._state, reason=self._reason or shelf.reason or "",
-            waiting=shelf.waiting, oldest_s=None if shelf.oldest_ns is None else shelf.oldest_ns / 1e9,
-            dead=shelf.parked, last_success_s=None if last_ns is None else last_ns / 1e9,
+            destination=self.name, state=self.status.state, reason=self.status.reason or queue.reason or "",
+            waiting=queue.waiting, oldest_s=None if queue.oldest_ns is None else queue.oldest_ns / 1e9,
+            dead=queue.parked, last_success_s=self.status.last_success_s,
         )  # fmt: skip
 
-    async def _run(self) -> None:
-        while not self._ending.is_set():
+    async def step(self) -> float | None:
+        if self._destination.gather_s and self._queue.waiting(1):
+            await self._gather()
+        while not self._closing.is_set():
+            waiting = self._queue.waiting(self._destination.batch)
+            if not waiting:
+                return None
+            pause_s = await self._deliver(self._destination.together(waiting))
+            if pause_s is not None:
+                return pause_s
+        return 0.0
+
+    async def flush(self) -> None:
+        # What failed a moment ago, perhaps by hanging, would only make the stop take longer.
+        while self.status.state != "retrying" and (waiting := self._queue.waiting(self._destination.batch)):
+            await self._deliver(self._destination.together(waiting))
+
+    async def _gather(self) -> None:
+        """Wait for what belongs to what waits, at most as long as the destination asks for."""
+        until = asyncio.get_running_loop().time() + self._destination.gather_s
+        while (
+            not self._closing.is_set() and len(self._queue.waiting(self._destination.batch)) < self._destination.batch
+        ):
+            left_s = until - asyncio.get_running_loop().time()
+            if left_s <= 0:
+                return
             self._wake.clear()
             try:
-                pause_s = await self._round()
-            except StoreError as error:
-                log.warning("the mail cannot be read or written", extra={"cause": str(error)})
-                pause_s = self._next_pause()
-            except Exception:
-                log.exception("a delivery failed in an unforeseen way; it is tried again")
-                pause_s = self._next_pause()
-            await self._rest(pause_s)
+                await asyncio.wait_for(self._wake.wait(), left_s)
+            except TimeoutError:
+                return
 
-    async def _round(self) -> float | None:
-        """Deliver what waits; how long to rest then, ``None``: until something is put in."""
-        if self._destination.gather_s and self._mail.waiting(self.name, 1):
-            await self._rest(self._destination.gather_s)
-        while waiting := self._mail.waiting(self.name, self._destination.batch):
-            if self._ending.is_set():
-                return 0.0
-            entries = self._destination.together(waiting)
-            try:
-                refused = await self._destination.deliver(entries)
-            except DestinationUnreachableError as error:
-                return await self._unreachable(entries, error)
-            except RefusedError as error:
-                refused = {entry.seq: error.reason for entry in entries}
-            await self._settle(entries, refused)
+    async def _deliver(self, entries: Sequence[P]) -> float | None:
+        """Try once; None when the entries are settled, else the seconds to wait before the next attempt."""
+        try:
+            refused = await self._destination.deliver(entries)
+        except DestinationUnreachableError as error:
+            return await self._unreachable(entries, error)
+        except RefusedError as error:
+            refused = {entry.seq: error.reason for entry in entries}
+        taken = [entry.seq for entry in entries if entry.seq not in refused]
+        now_ns = self._clock_ns()
+        await self._queue.settle(taken, refused)
+        self._backoff.succeeded()
+        if taken:
+            self.status.last_success_ns = now_ns
+        self._count(len(entries), len(refused), self._terms.refused, now_ns)
+        if taken:
+            self.status.change("ok")
+        else:
+            self.status.change("stopped", next(iter(refused.values()), ""))
         return None
 
-    async def _settle(self, entries: Sequence[PendingNotice], refused: Mapping[int, str]) -> None:
+    async def _unreachable(self, entries: Sequence[P], error: DestinationUnreachableError) -> float:
         now_ns = self._clock_ns()
-        taken = [entry.seq for entry in entries if entry.seq not in refused]
-        await self._mail.settle(taken, refused)
-        self._exported(self.name, len(entries), len(refused), now_ns)
-        for reason in set(refused.values()):
-            log.error("refused and set aside", extra={"destination": self.name, "cause": reason})
-        self._state, self._reason, self._pause_s = ("ok", "", self._first_pause_s)
-        if taken:
-            self._last_success_ns = now_ns
-        else:
-            self._state, self._reason = "stopped", next(iter(refused.values()), "")
-
-    async def _unreachable(self, entries: Sequence[PendingNotice], error: DestinationUnreachableError) -> float:
-        now_ns = self._clock_ns()
-        if self._state != "retrying":
-            log.warning("cannot deliver; tried again", extra={"destination": self.name, "cause": error.reason})
-        self._state, self._reason = "retrying", error.reason
-        old = {e.seq: f"not taken in time: {error.reason}" for e in entries if now_ns - e.queued_ns >= PATIENCE_NS}
+        self.status.change("retrying", error.reason)
+        old = {
+            entry.seq: f"not taken in time: {error.reason}"
+            for entry in entries
+            if now_ns - entry.queued_ns >= self._terms.expires_ns
+        }
         if old:
-            await self._mail.settle((), old)
-            self._exported(self.name, len(old), len(old), now_ns)
-        return max(self._next_pause(), error.retry_after_s or 0.0)
+            await self._queue.settle((), old)
+            self._count(len(old), len(old), self._terms.expired, now_ns)
+        return self._backoff.after_failure(error.retry_after_s)
 
-    def _next_pause(self) -> float:
-        pause_s = self._pause_s
-        self._pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
-        return pause_s
-
-    async def _rest(self, pause_s: float | None) -> None:
-        """Until the pause is over or it is to end; without a pause until it is woken."""
-        if pause_s is None:
-            await self._wake.wait()
-            return
-        waiting: Awaitable[bool] = self._ending.wait()
-        try:
-            await asyncio.wait_for(waiting, pause_s)
-        except TimeoutError:
-            return
+    def _count(self, count: int, failed: int, reason: str, now_ns: int) -> None:
+        if self._counters is not None:
+            self._counters.exported(self.name, count, at_s=now_ns / 1e9 if count > failed else None)
+            if failed:
+                self._counters.export_failed(self.name, reason, failed)

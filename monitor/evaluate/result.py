@@ -54,6 +54,13 @@ class TraceResult:
     verdicts_json: tuple[Mapping[str, object], ...] = ()
     place_ns: int | None = None
 
+    @property
+    def lag_s(self) -> float | None:
+        """How long after its last span the trace was judged, in s; None for what changes nothing of the present."""
+        if not self.changed or self.last_span_ns is None or self.place_ns is not None:
+            return None
+        return (self.ended_ns - self.last_span_ns) / 1e9
+
 
 def reason_of(case: Case, verdicts: Sequence[Verdict]) -> Reason:
     """The one reason of a trace that was judged: scored if any rubric reached a verdict, else why none did."""

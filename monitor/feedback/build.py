@@ -10,7 +10,7 @@ from typing import Final
 
 from integrations.store.sqlite import Store, StoreError
 from monitor.config.langfuse import LangfuseSink
-from monitor.deliver.langfuse.sink import ScoresOut
+from monitor.deliver.langfuse.sink import LangfuseScores
 from scoring.alerts.observed import Agreement
 from scoring.status.agreement_snapshot import AgreementSnapshot
 from scoring.verdict.rubric import Rubric
@@ -33,7 +33,7 @@ class LangfuseFeedback:
         self,
         config: LangfuseSink,
         *,
-        scores_out: ScoresOut,
+        scores_out: LangfuseScores,
         store: Store,
         rubrics: Mapping[str, Rubric],
         clock_ns: Callable[[], int],

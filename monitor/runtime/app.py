@@ -17,7 +17,6 @@ from importlib.metadata import version
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from prometheus_client import CollectorRegistry
 
-from integrations.jsonl import JsonLines
 from integrations.langfuse.connections import Connections
 from integrations.otlp.server.active_requests import ActiveRequests
 from integrations.prometheus.exporter import Exporter
@@ -27,6 +26,7 @@ from monitor.alerting.details import WatchedWindow
 from monitor.alerting.examples import examples
 from monitor.alerting.notify.build import Notifications
 from monitor.alerting.schedule import EvaluationSchedule
+from monitor.alerting.verdicts import VerdictObserver
 from monitor.alerting.watch import Watch
 from monitor.alerting.windows import Windows
 from monitor.api.access import AccessRules
@@ -35,8 +35,11 @@ from monitor.api.routes import create_app
 from monitor.config import Config
 from monitor.config.rubrics import configured, reached
 from monitor.deliver.commit import Commit
-from monitor.deliver.langfuse.sink import ScoresOut
-from monitor.deliver.otel_events.build import observing, otel_events
+from monitor.deliver.langfuse.sink import LangfuseScores
+from monitor.deliver.otel_events.sink import observing
+from monitor.deliver.sink import SinkParts
+from monitor.deliver.sinks import Sinks
+from monitor.deliver.verdict_metrics import VerdictMetrics
 from monitor.evaluate.build import build_backends, judge_snapshot
 from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.interrupted import InterruptedTraces
@@ -64,7 +67,7 @@ from scoring.alerts.event import AlertEvent
 from scoring.status.export_snapshot import ExportSnapshot
 
 from .builders import conversations, judge_queue, limits, session_limits
-from .metric_labels import NOT_DELIVERED, known
+from .metric_labels import known
 from .periodic import Periodic
 from .retention import Retention
 
@@ -108,16 +111,21 @@ class Monitor:
             limits=TraceLimits(config.assembly.max_trace_spans, config.assembly.max_trace_bytes),
         )
         self.traffic = TrafficAnomalies(skew=self.intake.skew)
-        self.otel_events = otel_events(config, counted=self.exporter, clock_ns=clock_ns)
+        self.langfuse = Connections(config.langfuse_projects)
+        self.sinks = Sinks(
+            SinkParts(
+                config=config, store=self.store, connections=self.langfuse, counters=self.exporter,
+                rubrics=configured(config), clock_ns=clock_ns,
+            )
+        )  # fmt: skip
         self.backends = build_backends(
             config,
             memory=self.store.judged,
             vectors=self.store.vectors,
-            observer=observing(self.exporter.judge, self.otel_events),
+            observer=observing(self.exporter.judge, self.sinks.otel_events),
             embedding_observer=self.exporter.embedding,
             clock_ns=clock_ns,
         )
-        self.langfuse = Connections(config.langfuse_projects)
         self.references = references(
             config, self.langfuse, self.store, self.assembler, clock_ns,
             under_way=self._judges, belated=self.store.belated,
@@ -134,8 +142,7 @@ class Monitor:
             give_way=YieldToRequests(passing),
         )
         waiting = judge_queue(config, stages, clock_ns)
-        self.scores_out = _scores_out(config, self.langfuse, self.store, self.exporter, clock_ns)
-        self.annotating = _annotating(config, self.scores_out, self.store, clock_ns)
+        self.annotating = _annotating(config, self.sinks.langfuse, self.store, clock_ns)
         agreements = self.annotating.agreements if self.annotating else tuple
         self.rounds = EvaluationSchedule(
             watch=self.watch,
@@ -147,29 +154,23 @@ class Monitor:
             judge=lambda: judge_snapshot(config, self.backends.judge, waiting, clock_ns() / 1e9),
             agreements=agreements,
         )
-        self._lines = JsonLines(config.sinks.jsonl.path) if config.sinks.jsonl else None
+        self.verdicts = VerdictObserver(store=self.store, windows=self.windows, watch=self.watch, schedule=self.rounds)
         self.books = Commit(
             store=self.store,
             sessions=self.sessions,
             assembler=self.assembler,
             ledger=self.ledger,
-            exporter=self.exporter,
-            windows=self.windows,
-            watch=self.watch,
-            rounds=self.rounds,
-            scores_out=self.scores_out,
-            lines=self._lines,
+            sinks=self.sinks,
+            listeners=[self.verdicts.committed, VerdictMetrics(self.exporter).committed],
         )
         self.pipeline = Pipeline(
             stages=stages,
             judge_queue=waiting,
             commit=self.books.commit,
             clock_ns=clock_ns,
-            listeners=[self.books.record],
+            listeners=[self.books.committed],
             interrupted=InterruptedTraces(self.store),
         )
-        if self.otel_events:
-            self.pipeline.listeners.append(self.otel_events.recorder.ended)
         self.belated = belated(
             config, self.langfuse, store=self.store, pipeline=self.pipeline, references=self.references,
             books=self.books, under_way=self._judges, clock_ns=clock_ns,
@@ -201,7 +202,7 @@ class Monitor:
             sessions=self.sessions,
             started_ns=clock_ns(),
             rubrics=tuple(configured(config)),
-            trace_url=self.scores_out.trace_url if self.scores_out else lambda _: None,
+            trace_url=self.sinks.langfuse.trace_url if self.sinks.langfuse else lambda _: None,
             agreement=self.annotating.standing if self.annotating else lambda: None,
             belated=self.belated.standing if self.belated else lambda: None,
             owed=self.store.belated.of,
@@ -212,7 +213,7 @@ class Monitor:
             self.store,
             clock_ns=clock_ns,
             illustrate=partial(examples, self.store),
-            exported=self._delivered,
+            counters=self.exporter,
             watch=self.watch,
             agreements=agreements,
         )
@@ -241,9 +242,9 @@ class Monitor:
 
     async def start(self) -> Mapping[str, str]:
         """Take up what was left, listen, and return the addresses: ``otlp`` and ``api``."""
-        if self._lines:
-            self._lines.check()
-        self.books.restore(self.clock_ns())
+        await self.sinks.start()
+        self.verdicts.restore(self.clock_ns())
+        self.books.restore()
         resumed = self.intake.restore()
         section = self.config.api
         api = create_app(self.view, version=self.view.version, rules=AccessRules.of(section))
@@ -265,12 +266,8 @@ class Monitor:
             await server.start()
         self._judging = asyncio.create_task(self._judge_what_is_due())
         self._warming = asyncio.create_task(self.backends.warm()) if self.backends.others else None
-        if self.scores_out:
-            self.scores_out.start()
         if self.annotating:
             self.annotating.start()
-        if self.otel_events:
-            self.otel_events.start()
         self._scheduler.add_job(self.housekeeping.purge, "interval", minutes=1, coalesce=True, max_instances=1)
         self._scheduler.add_job(self.traffic.log_news, "interval", seconds=30, coalesce=True, max_instances=1)
         every_s = self.config.alerts.look.seconds
@@ -333,11 +330,8 @@ class Monitor:
         await self.backends.close()
         if self.annotating:
             await self.annotating.stop()
-        if self.scores_out:
-            await self.scores_out.stop()
+        await self.sinks.stop()
         await self.langfuse.close()
-        if self.otel_events:
-            await self.otel_events.stop()
         await self.notifications.close()
         try:
             await self.rounds.remember()
@@ -349,7 +343,7 @@ class Monitor:
     def _works(self) -> bool:
         """Whether the parts that judge and write back still run; without them traces or scores pile up for ever."""
         judging = self._judging is None or not self._judging.done()
-        return judging and (self.scores_out is None or self.scores_out.working)
+        return judging and self.sinks.working
 
     def _trouble(self) -> str | None:
         """Why traces cannot be kept or judged now; None while they can."""
@@ -397,29 +391,14 @@ class Monitor:
 
     def _exports(self) -> list[ExportSnapshot]:
         """Where scores, own telemetry and notices go to, and how far they have come."""
-        sinks = [sink.standing() for sink in (self.scores_out, self.otel_events) if sink is not None]
-        return [*sinks, *self.notifications.exports()]
-
-    def _delivered(self, destination: str, count: int, failed: int, at_ns: int) -> None:
-        self.exporter.exported(destination, count, at_s=at_ns / 1e9 if count > failed else None)
-        self.exporter.export_failed(destination, NOT_DELIVERED, failed)
+        return [*self.sinks.snapshots(), *self.notifications.exports()]
 
     async def _told(self, event: AlertEvent) -> None:
         self.exporter.alert_told(event.condition, event.turn.value)
 
 
-def _scores_out(
-    config: Config, connections: Connections, store: Store, exporter: Exporter, clock_ns: Callable[[], int]
-) -> ScoresOut | None:
-    sink = config.sinks.langfuse
-    if sink is None:
-        return None
-    client, rubrics = connections.to(sink.access), configured(config)
-    return ScoresOut(sink, langfuse=client, store=store, rubrics=rubrics, counted=exporter, clock_ns=clock_ns)
-
-
 def _annotating(
-    config: Config, scores_out: ScoresOut | None, store: Store, clock_ns: Callable[[], int]
+    config: Config, scores_out: LangfuseScores | None, store: Store, clock_ns: Callable[[], int]
 ) -> LangfuseFeedback | None:
     sink = config.sinks.langfuse
     if sink is None or scores_out is None or not (sink.annotations or sink.annotation_queue):

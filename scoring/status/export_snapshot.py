@@ -1,7 +1,4 @@
-"""Export standing: how far scores have come on their way to where they are written back, at one moment.
-
-Metrics, API and status page show the same.
-"""
+"""How far deliveries to one destination have come at one moment. Metrics, API and status page show the same."""
 
 from __future__ import annotations
 
@@ -9,15 +6,28 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 ExportState: TypeAlias = Literal["starting", "ok", "retrying", "stopped"]
-"""Not asked yet; all well; waiting helps; only a person can (keys, address, rights)."""
+"""Nothing was sent yet; it takes what it is sent; waiting helps; only a person can help (keys, address)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatus:
+    """One queue: ``waiting`` items, the oldest since ``oldest_ns`` (ns since the epoch; None when none waits).
+
+    ``parked`` items were refused or lost; ``reason`` is why the last of them was.
+    """
+
+    waiting: int = 0
+    oldest_ns: int | None = None
+    parked: int = 0
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSnapshot:
-    """One destination. ``reason`` says why it is not ok, empty when it is. Times in s since the epoch, None for never.
+    """One destination. ``reason`` is why it is not ok, empty when it is. Times in s since the epoch, None for never.
 
-    ``server`` names what answers there and ``project`` where scores go to, once known. ``waiting`` scores are not taken
-    yet, the oldest since ``oldest_s``; ``unseen`` ones are taken and not seen there yet; ``dead`` ones are given up.
+    ``server`` names what answers there and ``project`` where scores go to, once known. ``waiting`` items are not taken
+    yet, the oldest since ``oldest_s``; ``unseen`` ones are taken and not read back yet; ``dead`` ones are given up.
     """
 
     destination: str

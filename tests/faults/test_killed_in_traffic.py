@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
@@ -38,8 +39,9 @@ def send_until(stop: threading.Event, url: str, acknowledged: list[str], seed: i
                 acknowledged.append(trace_id_of(sent.body))
 
 
-def test_killed_in_the_middle_of_traffic_every_acknowledged_trace_gets_its_verdict_once(serving):
-    monitor = serving(routes=ROUTES, scenarios=SCENARIOS)
+def test_killed_in_the_middle_of_traffic_every_acknowledged_trace_gets_its_verdict_and_its_line_once(serving, tmp_path):
+    path = tmp_path / "verdicts.jsonl"
+    monitor = serving(routes=ROUTES, scenarios=SCENARIOS, sinks={"jsonl": {"path": str(path)}})
     acknowledged: list[str] = []
     for round_ in range(3):
         stop = threading.Event()
@@ -63,6 +65,9 @@ def test_killed_in_the_middle_of_traffic_every_acknowledged_trace_gets_its_verdi
     assert set(acknowledged) <= {trace_id for trace_id, _ in counted}
     assert set(counted.values()) == {1}
     assert {verdict["revision"] for verdict in verdicts} == {1}
+    monitor.until(lambda: path.read_bytes().count(b"\n") >= len(verdicts), "verdicts are missing in the file")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert Counter((line["trace_id"], line["rubric"]) for line in lines) == counted
 
 
 def test_ended_politely_in_the_middle_of_traffic_it_loses_nothing(serving):

@@ -1,18 +1,23 @@
-"""JSON Lines: whatever the records hold, whoever takes the file away."""
+"""JSON Lines: whatever the records hold, whoever takes the file away, whenever the process is killed."""
 
 from __future__ import annotations
 
 import json
 
-from integrations.jsonl import JsonLines
+import pytest
+
+from integrations.delivery_errors import DestinationUnreachableError
+from integrations.jsonl import JsonLines, line
+
+LINES = [line({"n": number, "text": "x" * (7 * number % 40)}) for number in range(6)]
 
 
 def test_records_are_appended_one_a_line(tmp_path):
     path = tmp_path / "verdicts.jsonl"
     sink = JsonLines(path)
-    assert sink.write([{"a": 1}, {"b": "line\nbreak"}]) == 0
-    assert sink.write([{"c": 2**70, "half": "\ud83d"}]) == 0
-    assert [json.loads(line) for line in path.read_text().splitlines()] == [
+    sink.append([line({"a": 1}), line({"b": "line\nbreak"})])
+    sink.append([line({"c": 2**70, "half": "\ud83d"})])
+    assert [json.loads(each) for each in path.read_text().splitlines()] == [
         {"a": 1}, {"b": "line\nbreak"}, {"c": 2**70, "half": "\ud83d"},
     ]  # fmt: skip
 
@@ -20,13 +25,32 @@ def test_records_are_appended_one_a_line(tmp_path):
 def test_a_rotated_file_is_begun_anew(tmp_path):
     path = tmp_path / "verdicts.jsonl"
     sink = JsonLines(path)
-    sink.write([{"a": 1}])
+    sink.append([line({"a": 1})])
     path.rename(tmp_path / "old")
-    sink.write([{"b": 2}])
+    sink.append([line({"b": 2})])
     assert path.read_text() == '{"b":2}\n'
 
 
-def test_a_file_that_cannot_be_written_is_told_once_and_counted(tmp_path, caplog):
-    sink = JsonLines(tmp_path / "no such folder" / "verdicts.jsonl")
-    assert [sink.write([{"a": 1}, {"b": 2}]), sink.write([{"c": 3}])] == [2, 1]
-    assert [record.getMessage() for record in caplog.records] == ["cannot append verdicts"]
+def test_a_file_that_cannot_be_appended_to_may_be_tried_again(tmp_path):
+    sink = JsonLines(tmp_path / "later" / "verdicts.jsonl")
+    with pytest.raises(DestinationUnreachableError, match="No such file or directory"):
+        sink.append(LINES)
+    (tmp_path / "later").mkdir()
+    sink.append(LINES)
+    assert (tmp_path / "later" / "verdicts.jsonl").read_bytes() == b"".join(LINES)
+
+
+@pytest.mark.parametrize("before", [b"", b'{"old":1}\n', LINES[0]], ids=["new", "used", "alike"])
+def test_wherever_the_process_before_was_killed_every_line_is_there_once(tmp_path, before):
+    path, whole = tmp_path / "verdicts.jsonl", b"".join(LINES)
+    for written in range(len(whole) + 1):
+        path.write_bytes(before + whole[:written])
+        JsonLines(path).append(LINES)
+        assert path.read_bytes() in (before + whole, whole), written
+
+
+def test_a_torn_line_of_something_else_is_ended_before_ours_begins(tmp_path):
+    path = tmp_path / "verdicts.jsonl"
+    path.write_bytes(b'{"torn')
+    JsonLines(path).append(LINES)
+    assert path.read_bytes() == b'{"torn\n' + b"".join(LINES)

@@ -16,7 +16,9 @@ from monitor.alerting.watch import Watch
 from monitor.config import Config
 from monitor.config.notify import NotifySection, names
 from monitor.config.rubrics import configured
-from monitor.deliver.dispatcher import KEEP_PARKED_NS, Dispatcher, Exported
+from monitor.deliver.dispatcher import KEEP_PARKED_NS, Dispatcher
+from monitor.deliver.queue import StoredQueue
+from monitor.deliver.task import DeliveryCounters
 from scoring.alerts.condition import Severity
 from scoring.alerts.event import AlertEvent
 from scoring.alerts.observed import Agreement
@@ -83,14 +85,16 @@ class Notifications:
         *,
         clock_ns: Callable[[], int],
         illustrate: Illustrate,
-        exported: Exported,
+        counters: DeliveryCounters,
         watch: Watch,
         agreements: Callable[[], Sequence[Agreement]] = tuple,
     ) -> None:
         mail = self._mail = store.mail
         self._clock_ns, self._watch = clock_ns, watch
         told = receivers(config, clock_ns)
-        self.couriers = [Dispatcher(each, mail, clock_ns=clock_ns, exported=exported) for each in told]
+        self.dispatchers = [
+            Dispatcher(each, StoredQueue(mail, each.name), clock_ns=clock_ns, counters=counters) for each in told
+        ]
         self.notifier = Notifier(
             told, mail, remind_ns=config.alerts.remind.ns, clock_ns=clock_ns, illustrate=illustrate, woken=self._wake
         )
@@ -101,8 +105,8 @@ class Notifications:
         self.notifier.restore()
         if self.daily is not None:
             await self.daily.restore(self._clock_ns())
-        for courier in self.couriers:
-            await courier.start()
+        for dispatcher in self.dispatchers:
+            await dispatcher.start()
 
     async def take(self, event: AlertEvent) -> None:
         """Pass an event on; raises ``StoreError`` when that could not be committed."""
@@ -121,16 +125,15 @@ class Notifications:
 
     async def close(self) -> None:
         """End. What was not delivered is in the store."""
-        await asyncio.gather(*(courier.close() for courier in self.couriers))
+        await asyncio.gather(*(dispatcher.close() for dispatcher in self.dispatchers))
 
     def exports(self) -> list[ExportSnapshot]:
-        """How delivery stands, receiver by receiver."""
-        shelves = self._mail.shelves() if self.couriers else {}
-        return [courier.standing(shelves) for courier in self.couriers]
+        """How far deliveries have come, receiver by receiver."""
+        return [dispatcher.snapshot() for dispatcher in self.dispatchers]
 
     def _wake(self) -> None:
-        for courier in self.couriers:
-            courier.wake()
+        for dispatcher in self.dispatchers:
+            dispatcher.wake()
 
 
 def _daily(

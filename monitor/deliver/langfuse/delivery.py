@@ -16,9 +16,9 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from integrations.langfuse.backoff import Backoff
+from integrations.backoff import Backoff
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.configs import ScoreConfigs
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
@@ -26,13 +26,13 @@ from integrations.langfuse.probe import LangfuseServer, probe
 from integrations.langfuse.reading_back import MOST_IDS, stored
 from integrations.langfuse.scores import Declared, timestamp
 from integrations.langfuse.sending import ScoreSender
-from integrations.store.errors import StoreError
 from integrations.store.outbox import Outbox, OutboxCounts, PendingScore
-from scoring.status.export_snapshot import ExportSnapshot, ExportState
+from monitor.deliver.task import DeliveryCounters, DeliveryTask
+from scoring.status.export_snapshot import ExportSnapshot
 
 log = logging.getLogger("sidejudge.langfuse")
 
-DESTINATION: Final = "langfuse"
+LANGFUSE: Final = "langfuse"
 MOST_AT_ONCE: Final = 60
 """Scores of one step."""
 MOST_ATTEMPTS: Final = 8
@@ -55,14 +55,7 @@ Overtaken: TypeAlias = Callable[[Iterable[PendingScore]], Awaitable[frozenset[st
 """Asked just before scores are sent: ids of those that are to be sent no more, for a later word stands there."""
 
 
-class ScoreCounters(Protocol):
-    """Hears what becomes of scores."""
-
-    def exported(self, destination: str, count: int, *, at_s: float | None = None) -> None: ...
-    def export_failed(self, destination: str, reason: str, count: int = 1) -> None: ...
-
-
-class ScoreDelivery:
+class ScoreDelivery(DeliveryTask):
     """The way from the outbox to one Langfuse. ``remember`` keeps which project it is.
 
     ``overtaken`` is for who shares its scores with a monitor that may have spoken meanwhile; None: nobody else has.
@@ -74,49 +67,35 @@ class ScoreDelivery:
         outbox: Outbox,
         langfuse: Langfuse,
         declared: Sequence[Declared],
-        counted: ScoreCounters,
+        counters: DeliveryCounters,
         remember: Callable[[LangfuseServer], Awaitable[None]],
         clock_ns: Callable[[], int],
-        patience: Backoff,
+        backoff: Backoff | None = None,
         overtaken: Overtaken | None = None,
     ) -> None:
+        super().__init__(LANGFUSE, backoff)
         self._outbox = outbox
         self._overtaken = overtaken
         self._langfuse = langfuse
-        self._counted = counted
+        self._counters = counters
         self._remember = remember
         self._clock_ns = clock_ns
-        self._patience = patience
         self._configs = ScoreConfigs(langfuse, declared)
         self._sender = ScoreSender(langfuse, arrays=True)
         self.server: LangfuseServer | None = None
         self._size = MOST_AT_ONCE
         self._verifies = True
-        self._state: ExportState = "starting"
-        self._reason = ""
         self._seen_ns: int | None = None
-        self._success_ns: int | None = None
         self._counts = OutboxCounts(waiting=0, oldest_ns=None, unseen=0, dead=0)
         self._counted_ns: int | None = None
         self._told_dead, self._told_ns = 0, 0
 
-    async def run(self) -> None:
-        """Work until cancelled."""
-        while True:
-            try:
-                pause_s = await self.step()
-            except StoreError as error:
-                log.warning("the outbox cannot be used; it waits", extra={"cause": str(error)})
-                pause_s = self._patience.after_failure(None)
-            await asyncio.sleep(pause_s)
-
     async def flush(self) -> None:
-        """Send what may be sent now; ends at the first failure."""
-        while self._state in ("starting", "ok") and await self._due():
+        """Send what may be sent now; end at the first failure."""
+        while self.status.state in ("starting", "ok") and await self._due():
             await self.step()
 
     async def step(self) -> float:
-        """Do the next piece of work; how long to rest after it, in s."""
         await self._count()
         try:
             if self.server is None:
@@ -129,24 +108,23 @@ class ScoreDelivery:
                 await self._look_for(unseen)
         except LangfuseError as error:
             return self._failed(error)
-        if self._state != "ok":
-            self._say("ok", "")
+        self.status.change("ok")
         return 0.0 if rows or len(unseen) >= MOST_IDS else IDLE_S
 
-    def standing(self) -> ExportSnapshot:
-        """Where it stands."""
+    def snapshot(self) -> ExportSnapshot:
+        """How far scores have come."""
         oldest_ns, server = self._counts.oldest_ns, self.server
         return ExportSnapshot(
-            destination=DESTINATION,
-            state=self._state,
-            reason=self._reason,
+            destination=self.name,
+            state=self.status.state,
+            reason=self.status.reason,
             server=f"Langfuse {server.version or ''}".strip() if server else None,
             project=server.project_name if server else None,
             waiting=self._counts.waiting,
             oldest_s=None if oldest_ns is None else oldest_ns / 1e9,
             unseen=self._counts.unseen,
             dead=self._counts.dead,
-            last_success_s=None if self._success_ns is None else self._success_ns / 1e9,
+            last_success_s=self.status.last_success_s,
         )
 
     async def _introduce(self) -> None:
@@ -161,7 +139,7 @@ class ScoreDelivery:
 
     async def _due(self) -> list[PendingScore]:
         # In an outage one is tried; once it is taken, the others follow by age.
-        limit = 1 if self._patience.failures > 1 else self._size
+        limit = 1 if self._backoff.failures > 1 else self._size
         return await asyncio.to_thread(self._outbox.due, self._clock_ns(), limit)
 
     async def _deliver(self, rows: Sequence[PendingScore]) -> None:
@@ -177,17 +155,17 @@ class ScoreDelivery:
         taken = [kept[index] for index in outcome.taken]
         if taken:
             await self._outbox.taken(taken, now_ns, verify=self._verifies)
-            self._success_ns = now_ns
+            self.status.last_success_ns = now_ns
             await self._recovered()
         for index, reason in outcome.refused.items():
             await self._outbox.park([kept[index]], reason)
-            self._counted.export_failed(DESTINATION, LangfuseErrorKind.REFUSED)
-        self._counted.exported(DESTINATION, len(taken) + len(outcome.refused), at_s=now_ns / 1e9 if taken else None)
+            self._counters.export_failed(LANGFUSE, LangfuseErrorKind.REFUSED)
+        self._counters.exported(LANGFUSE, len(taken) + len(outcome.refused), at_s=now_ns / 1e9 if taken else None)
         if outcome.error is not None:
             done = {*outcome.taken, *outcome.refused}
             left = [row for index, row in enumerate(kept) if index not in done]
-            self._counted.exported(DESTINATION, len(left))
-            self._counted.export_failed(DESTINATION, outcome.error.kind, len(left))
+            self._counters.exported(LANGFUSE, len(left))
+            self._counters.export_failed(LANGFUSE, outcome.error.kind, len(left))
             await self._set_aside(left, outcome.error)
             raise outcome.error
 
@@ -224,19 +202,19 @@ class ScoreDelivery:
         if self._sender.arrays and len(left) > 1:
             self._size = max(1, self._size // 4)
             return
-        row, alone = left[0], self._patience.failures == 0
+        row, alone = left[0], self._backoff.failures == 0
         if alone and row.attempts + 1 >= MOST_ATTEMPTS:
             await self._outbox.park([row], f"failed {MOST_ATTEMPTS} times while others were taken: {error}")
             return
-        due_ns = self._clock_ns() + self._patience.postponed_ns(row.attempts)
+        due_ns = self._clock_ns() + self._backoff.postponed_ns(row.attempts)
         await self._outbox.postpone([row], due_ns, str(error), counts=alone)
 
     async def _recovered(self) -> None:
         self._size = min(MOST_AT_ONCE, self._size * 2)
-        if self._patience.failures > 1:
+        if self._backoff.failures > 1:
             self._size = MOST_AT_ONCE
             await self._outbox.wake()
-        self._patience.succeeded()
+        self._backoff.succeeded()
 
     async def _look_for(self, rows: Sequence[PendingScore]) -> None:
         server = self.server
@@ -260,30 +238,23 @@ class ScoreDelivery:
             due_ns = now_ns + LOOK_AGAIN_NS[looks % RESEND_AFTER - 1]
             await self._outbox.missed([row], due_ns, _NOT_THERE, then="sent")
         elif looks == RESEND_AFTER:
-            self._counted.export_failed(DESTINATION, UNSTORED)
+            self._counters.export_failed(LANGFUSE, UNSTORED)
             self._configs.forget()
             log.warning("a score was taken and not stored; it is sent again", extra={"score": row.id})
             await self._outbox.missed([row], 0, _NOT_THERE, then="waiting")
         elif self._seen_ns is not None and now_ns - self._seen_ns < LOOK_HOURLY_NS:
-            self._counted.export_failed(DESTINATION, UNSTORED)
+            self._counters.export_failed(LANGFUSE, UNSTORED)
             await self._outbox.missed([row], 0, f"{_NOT_THERE}, though it was sent again", then="dead")
         else:  # nothing at all is stored there: its workers are behind, and what it took may still come
             await self._outbox.missed([row], now_ns + LOOK_HOURLY_NS, _NOT_THERE, then="sent")
 
     def _failed(self, error: LangfuseError) -> float:
         if error.kind.passing:
-            self._say("retrying", str(error))
+            self.status.change("retrying", str(error))
         else:
-            self._say("stopped", f"{error}; {_REMEDIES.get(error.kind, _CHECK)}")
+            self.status.change("stopped", f"{error}; {_REMEDIES.get(error.kind, _CHECK)}")
             self.server = None
-        return self._patience.after_failure(error.retry_after_s, needs_somebody=not error.kind.passing)
-
-    def _say(self, state: ExportState, reason: str) -> None:
-        if state != self._state:
-            level = {"ok": logging.INFO, "retrying": logging.WARNING}.get(state, logging.ERROR)
-            told = {"ok": "Langfuse takes scores", "retrying": "Langfuse takes no scores now; they wait"}
-            log.log(level, told.get(state, "Langfuse refuses scores; they wait"), extra={"cause": reason})
-        self._state, self._reason = state, reason
+        return self._backoff.after_failure(error.retry_after_s, needs_somebody=not error.kind.passing)
 
     async def _count(self) -> None:
         now_ns = self._clock_ns()

@@ -1,1 +1,1 @@
-"""The OpenTelemetry sink: committed verdicts and judge calls come in, events and spans go out."""
+"""What judging does and what it finds comes in; own traces and events go out to one OTLP endpoint."""

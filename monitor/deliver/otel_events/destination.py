@@ -1,14 +1,69 @@
-"""Destination: what own traces and events are called where exports are counted, and why they may be given up."""
+"""One signal's endpoint: what waits goes out in batches. Nothing ever waits for it.
+
+Telemetry lives in memory alone: what cannot be delivered for long is dropped, and counted.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-DESTINATION: Final = "otel_events"
+from integrations.delivery_errors import DestinationUnreachableError, RefusedError
+from integrations.memory_queue import MemoryItem
+from integrations.otel_events.request import HEADERS, Signal
+from integrations.post import Poster
+from monitor.deliver.dispatcher import DeliveryTerms
+
+OTEL_EVENTS: Final = "otel_events"
 NO_ROOM: Final = "no_room"
 """Too many waited."""
 REFUSED: Final = "refused"
-"""The endpoint would never take them."""
+"""The endpoint will never take them, or they cannot be written."""
 NOT_DELIVERED: Final = "not_delivered"
-"""The endpoint could not take them for too long, or until the end."""
+"""The endpoint could not take them for too long, or until the process ended."""
 REASONS: Final = (NO_ROOM, REFUSED, NOT_DELIVERED)
+BATCH: Final = 512
+GATHER_S: Final = 1.0
+"""How long a batch waits for what comes after its first item."""
+EXPIRES_NS: Final = 300 * 10**9
+"""How old what waits grows while the endpoint cannot be reached."""
+TERMS: Final = DeliveryTerms(
+    expires_ns=EXPIRES_NS, longest_pause_s=60.0, refused=REFUSED, expired=NOT_DELIVERED
+)  # fmt: skip
+
+
+class SignalDestination:
+    """Traces or events, posted to one endpoint."""
+
+    name = OTEL_EVENTS
+    batch = BATCH
+
+    def __init__(
+        self, signal: Signal, poster: Poster, headers: Mapping[str, str], *, gather_s: float = GATHER_S
+    ) -> None:
+        self._signal, self._poster = signal, poster
+        self._headers = {**HEADERS, **headers}
+        self.gather_s = gather_s
+
+    def together(self, entries: Sequence[MemoryItem[Any]]) -> Sequence[MemoryItem[Any]]:
+        """All of them."""
+        return entries
+
+    async def deliver(self, entries: Sequence[MemoryItem[Any]]) -> Mapping[int, str]:
+        """Post the entries as one request; see ``Destination``."""
+        path = self._signal.path
+        try:
+            body = await asyncio.to_thread(self._signal.body, [entry.body for entry in entries])
+            answer = await self._poster.post(body, self._headers)
+        except DestinationUnreachableError as error:
+            raise DestinationUnreachableError(f"{path}: {error.reason}", error.retry_after_s) from None
+        except RefusedError as error:
+            raise RefusedError(
+                f"{path}: {error.reason}; check sinks.otel_events (Langfuse takes traces only)"
+            ) from None
+        except Exception as error:  # noqa: BLE001  # it costs a batch, not the task; its text may hold what a trace said
+            raise RefusedError(f"{path}: it could not be written or sent: {type(error).__name__}") from None
+        rejected, why = self._signal.rejected(answer)
+        # A partial success says how many were rejected, not which.
+        return {entry.seq: f"{path}: it refuses what it is sent: {why}" for entry in entries[:rejected]}

@@ -1,97 +1,134 @@
-"""Sink: own traces and events to one OTLP endpoint, put together from the configuration."""
+"""The sink of own traces and events, put together from the configuration. Without it, nothing of it is imported."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from integrations.otel_events.providers import telemetry
-from integrations.otel_events.request import LOGS, TRACES
-from integrations.post import Poster
 from monitor.config.otel_events import OtelEventsSink
+from monitor.deliver.sink import Sink, SinkParts
+from monitor.evaluate.result import TraceResult
 from scoring.status.export_snapshot import ExportSnapshot, ExportState
-from scoring.verdict.rubric import Rubric
 
-from .delivery import SignalCounters, SignalDelivery
-from .destination import DESTINATION
-from .recorder import Recorder
+if TYPE_CHECKING:
+    from integrations.memory_queue import MemoryItem, MemoryQueue
+    from monitor.deliver.dispatcher import Dispatcher
+    from monitor.evaluate.judge.observer import JudgeObserver
+
+    from .recorder import Recorder
 
 log = logging.getLogger("sidejudge.otel")
 
-FLUSH_S: Final = 5.0
-"""How long a stop waits for what can still be sent."""
 _WORST_FIRST: Final[tuple[ExportState, ...]] = ("stopped", "retrying", "ok", "starting")
 
 
-class OtelEvents:
-    """``recorder`` observes judging and listens to endings; a task for each signal sends what it wrote down.
+def otel_events_sink(parts: SinkParts) -> OtelEvents | None:
+    """The configured sink, not started yet; None without one, or where OpenTelemetry's SDK is disabled."""
+    section = parts.config.sinks.otel_events
+    if section is None:
+        return None
+    from integrations.otel_events.providers import DisabledError  # noqa: PLC0415  # only where it is configured
 
-    Raises ``DisabledError`` where OpenTelemetry's SDK is switched off in this process.
+    try:
+        return OtelEvents(section, parts)
+    except DisabledError as error:
+        log.warning("sinks.otel_events is configured and sends nothing", extra={"cause": str(error)})
+        return None
+
+
+class OtelEvents(Sink):
+    """``recorder`` observes judging and hears of results; a dispatcher for each signal sends what it recorded.
+
+    Raises:
+        DisabledError: OpenTelemetry's SDK is switched off in this process.
     """
 
-    def __init__(
-        self,
-        config: OtelEventsSink,
-        *,
-        rubrics: Mapping[str, Rubric],
-        counted: SignalCounters,
-        clock_ns: Callable[[], int],
-    ) -> None:
+    def __init__(self, config: OtelEventsSink, parts: SinkParts) -> None:
+        from integrations.otel_events.providers import telemetry  # noqa: PLC0415  # only where it is configured
+        from integrations.otel_events.request import LOGS, TRACES  # noqa: PLC0415  # as above
+        from integrations.post import Poster  # noqa: PLC0415  # as above
+        from monitor.deliver.dispatcher import Dispatcher  # noqa: PLC0415  # as above
+
+        from .destination import NO_ROOM, OTEL_EVENTS, TERMS, SignalDestination  # noqa: PLC0415  # as above
+        from .recorder import Recorder  # noqa: PLC0415  # as above
+
+        clock_ns, self._counters = parts.clock_ns, parts.counters
         made = telemetry(version=version("sidejudge"), environment=config.environment, clock_ns=clock_ns)
-        wanted = [
-            (signal, queue)
-            for signal, queue in ((TRACES, made.spans), (LOGS, made.events))
-            if signal.name in config.signals
-        ]
-        self.recorder = Recorder(
-            made, rubrics=rubrics, clock_ns=clock_ns,
+        self.recorder: Recorder = Recorder(
+            made, rubrics=parts.rubrics, clock_ns=clock_ns,
             traces="traces" in config.signals, events="logs" in config.signals,
         )  # fmt: skip
         self._endpoint = config.endpoint
-        self._deliveries = [
-            SignalDelivery(
-                signal, queue, Poster(config.endpoint + signal.path, config.timeout.seconds), config.sent_headers,
-                counted=counted, clock_ns=clock_ns,
-            )
-            for signal, queue in wanted
-        ]  # fmt: skip
-        self._tasks: list[asyncio.Task[None]] = []
+        self._queues: list[MemoryQueue[Any]] = []
+        self._dispatchers: list[Dispatcher[MemoryItem[Any]]] = []
+        queues: tuple[MemoryQueue[Any], ...] = (made.spans, made.events)
+        for signal, queue in zip((TRACES, LOGS), queues, strict=True):
+            if signal.name not in config.signals:
+                continue
+            poster = Poster(config.endpoint + signal.path, config.timeout.seconds)
+            destination = SignalDestination(signal, poster, config.sent_headers)
+            dispatcher = Dispatcher(destination, queue, clock_ns=clock_ns, counters=parts.counters, terms=TERMS)
+            queue.on_put = dispatcher.wake
+            queue.on_dropped = lambda: self._lost(OTEL_EVENTS, NO_ROOM, 1)
+            self._queues.append(queue)
+            self._dispatchers.append(dispatcher)
 
-    def start(self) -> None:
-        self._tasks = [asyncio.create_task(delivery.run()) for delivery in self._deliveries]
+    def committed(self, result: TraceResult) -> None:
+        """Record what came of a trace."""
+        self.recorder.ended(result)
+
+    async def start(self) -> None:
+        for dispatcher in self._dispatchers:
+            await dispatcher.start()
 
     async def stop(self) -> None:
         """Send for a moment what can be sent; what is left is lost, for it lives in memory alone."""
+        from .destination import NOT_DELIVERED, OTEL_EVENTS  # noqa: PLC0415  # as above
+
         self.recorder.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        waiting = sum(delivery.waiting for delivery in self._deliveries)
-        before = sum(delivery.given_up for delivery in self._deliveries)
-        try:
-            async with asyncio.timeout(FLUSH_S):
-                await asyncio.gather(*(delivery.flush() for delivery in self._deliveries))
-        except TimeoutError:
-            pass
-        lost = sum(delivery.given_up for delivery in self._deliveries) - before
+        waiting = sum(queue.status().waiting for queue in self._queues)
+        await asyncio.gather(*(dispatcher.close() for dispatcher in self._dispatchers))
+        lost = sum(queue.status().waiting for queue in self._queues)
         if lost:
+            self._lost(OTEL_EVENTS, NOT_DELIVERED, lost)
             log.warning("own telemetry was not delivered before the end", extra={"items": lost, "of": waiting})
 
-    def standing(self) -> ExportSnapshot:
-        """How far both signals have come, the worse of the two first."""
-        worst = min(self._deliveries, key=lambda delivery: _WORST_FIRST.index(delivery.state))
-        oldest = [each.oldest_ns for each in self._deliveries if each.oldest_ns is not None]
-        taken = [each.last_success_ns for each in self._deliveries if each.last_success_ns is not None]
-        return ExportSnapshot(
-            destination=DESTINATION,
-            state=worst.state,
-            reason=worst.reason,
-            server=self._endpoint,
-            waiting=sum(each.waiting for each in self._deliveries),
-            oldest_s=min(oldest) / 1e9 if oldest else None,
-            dead=sum(each.given_up for each in self._deliveries),
-            last_success_s=max(taken) / 1e9 if taken else None,
-        )
+    @property
+    def working(self) -> bool:
+        """Own telemetry is not what the monitor is for: it is live without it."""
+        return True
+
+    def snapshots(self) -> Sequence[ExportSnapshot]:
+        """How far both signals have come: the state of the worse of the two, the sums of both."""
+        each = [dispatcher.snapshot() for dispatcher in self._dispatchers]
+        worst = min(each, key=lambda one: _WORST_FIRST.index(one.state))
+        return [
+            ExportSnapshot(
+                destination=worst.destination,
+                state=worst.state,
+                reason=worst.reason,
+                server=self._endpoint,
+                waiting=sum(one.waiting for one in each),
+                oldest_s=min((one.oldest_s for one in each if one.oldest_s is not None), default=None),
+                dead=sum(one.dead for one in each),
+                last_success_s=max(
+                    (one.last_success_s for one in each if one.last_success_s is not None), default=None
+                ),
+            )
+        ]
+
+    def _lost(self, destination: str, reason: str, count: int) -> None:
+        self._counters.exported(destination, count)
+        self._counters.export_failed(destination, reason, count)
+
+
+def observing(counting: JudgeObserver | None, own: OtelEvents | None) -> JudgeObserver | None:
+    """What observes judging: the one that counts it, and the one that records it. None without a judge."""
+    if own is None or counting is None:
+        return counting
+    from monitor.evaluate.judge.observer import JudgeObservers  # noqa: PLC0415  # only where a judge is configured
+
+    return JudgeObservers(counting, own.recorder)

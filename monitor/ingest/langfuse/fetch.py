@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-from integrations.langfuse.backoff import Backoff
+from integrations.backoff import Backoff
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError
 from integrations.langfuse.normalise import raw_spans, span_id

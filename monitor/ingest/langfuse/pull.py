@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, Protocol
 
+from integrations.backoff import Backoff
 from integrations.langfuse import legacy, observations
-from integrations.langfuse.backoff import Backoff
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError, LangfuseErrorKind
 from integrations.langfuse.observations import Row, Window

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from integrations.langfuse.backoff import Backoff
+from integrations.backoff import Backoff
 from integrations.langfuse.connections import Connections
 from integrations.store.sqlite import Store
 from monitor.config import Config

@@ -177,7 +177,7 @@ class Begun:
             server=self.scores, reader=self.reader, store=job.store, who=self.who, references=self.references,
             clock_ns=job.clock_ns, heard=heard,
         )  # fmt: skip
-        run.scores_out.start()
+        await run.scores_out.start()
         try:
             await run.judge(self.found.drawn)
             judged()

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
+from integrations.backoff import Backoff
 from integrations.langfuse import legacy, observations
-from integrations.langfuse.backoff import Backoff
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.errors import LangfuseError
 from integrations.langfuse.observations import Window

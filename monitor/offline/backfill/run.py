@@ -26,7 +26,7 @@ from monitor.config.langfuse import LangfuseSink
 from monitor.config.match import MatchSection
 from monitor.config.rubrics import configured
 from monitor.deliver.langfuse.score_rows import time_of
-from monitor.deliver.langfuse.sink import ScoresOut
+from monitor.deliver.langfuse.sink import LangfuseScores
 from monitor.evaluate.build import EvaluationBackends
 from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.pipeline import Pipeline, one_by_one
@@ -83,7 +83,7 @@ class Progress:
 class SilentScoreCounters:
     """Nobody counts: a run tells of itself."""
 
-    def exported(self, _destination: str, _count: int, *, at_s: float | None = None) -> None: ...
+    def exported(self, _destination: str, _count: int = 1, *, at_s: float | None = None) -> None: ...
     def export_failed(self, _destination: str, _reason: str, _count: int = 1) -> None: ...
 
 
@@ -134,8 +134,8 @@ class Backfill:
         rubrics = self._rubrics = configured(config)
         readable = server.scores_v3 or server.legacy_reads
         self.numbering = Numbering(langfuse, rubrics, v3=server.scores_v3) if readable else None
-        self.scores_out = ScoresOut(
-            sink, langfuse=langfuse, store=store, rubrics=rubrics, counted=SilentScoreCounters(), clock_ns=clock_ns,
+        self.scores_out = LangfuseScores(
+            sink, langfuse=langfuse, store=store, rubrics=rubrics, counters=SilentScoreCounters(), clock_ns=clock_ns,
             overtaken=self.numbering.overtaken_by if self.numbering else None,
         )  # fmt: skip
         stages = EvaluationStages(
@@ -231,7 +231,7 @@ class Backfill:
             await self._pipeline.pause(_PAUSE_S)
 
     def _standing(self) -> ExportSnapshot:
-        standing = self.scores_out.standing()
+        (standing,) = self.scores_out.snapshots()
         if standing.state == "stopped":
             raise StoppedError(standing.reason)
         return standing

@@ -67,7 +67,7 @@ def test_an_event_stands_in_the_trace_that_was_judged_and_tells_what_makes_score
     rubric = RUBRICS["qa"]
     judged = EvaluationSubject(case_id=TRACE, trace_id=TRACE, root_span_id="b" * 16)
     count = tell(made.logger, judged, verdict(rubric), rubric, at_ns=5, own_trace_id="c" * 32)
-    records = [item.log_record for item in made.events.take(99)]
+    records = [item.body.log_record for item in made.events.waiting(99)]
     assert len(records) == count > 1
     for record in records:
         assert (record.trace_id, record.span_id) == (int(TRACE, 16), int("b" * 16, 16))
@@ -85,7 +85,7 @@ def test_a_verdict_on_a_session_stands_in_no_trace_and_can_still_be_sent():
     tell(
         made.logger, EvaluationSubject(case_id="d" * 32, session_id="s-1"), session, rubric, at_ns=5, own_trace_id=None
     )
-    items = made.events.take(99)
+    items = [item.body for item in made.events.waiting(99)]
     assert {item.log_record.trace_id for item in items} == {0}
     assert {item.log_record.attributes["sidejudge.judged.session_id"] for item in items} == {"s-1"}
     assert LOGS.body(items)

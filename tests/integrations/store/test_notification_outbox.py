@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.notification_outbox import Entry, NotificationQueue
+from integrations.store.notification_outbox import Entry
 from integrations.store.sqlite import Store
+from scoring.status.export_snapshot import QueueStatus
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ async def test_entries_wait_in_order_of_arrival_within_their_destination(store):
     assert [each.id for each in store.mail.waiting("slack", 10)] == ["a", "b", "c"]
     assert [each.id for each in store.mail.waiting("slack", 2)] == ["a", "b"]
     assert [each.id for each in store.mail.waiting("hook", 10)] == ["x"]
-    assert store.mail.shelves()["slack"] == NotificationQueue(waiting=3, oldest_ns=5)
+    assert store.mail.queue("slack") == QueueStatus(waiting=3, oldest_ns=5)
 
 
 async def test_a_later_body_takes_the_place_of_one_that_waits_and_outlives_its_delivery(store):
@@ -36,7 +37,7 @@ async def test_a_later_body_takes_the_place_of_one_that_waits_and_outlives_its_d
     (second,) = store.mail.waiting("slack", 10)
     assert second.body == "2"
     await store.mail.settle([second.seq], {})
-    assert store.mail.shelves() == {}
+    assert store.mail.queue("slack") == QueueStatus()
 
 
 async def test_a_number_is_never_used_twice(store):
@@ -51,7 +52,7 @@ async def test_what_is_set_aside_is_counted_with_its_reason_and_waits_again_when
     await store.mail.put([entry("a"), entry("b"), entry("c")], 5)
     a, b, _ = store.mail.waiting("slack", 10)
     await store.mail.settle([], {a.seq: "no", b.seq: "never"})
-    assert store.mail.shelves()["slack"] == NotificationQueue(waiting=1, oldest_ns=5, parked=2, reason="never")
+    assert store.mail.queue("slack") == QueueStatus(waiting=1, oldest_ns=5, parked=2, reason="never")
     assert await store.mail.unpark("slack") == 2
     assert [each.id for each in store.mail.waiting("slack", 10)] == ["a", "b", "c"]
 

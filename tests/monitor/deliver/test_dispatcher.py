@@ -1,4 +1,4 @@
-"""Courier: delivery in order, at least once, whatever the destination does."""
+"""Dispatcher: delivery in order, at least once, whatever the destination does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 from integrations.delivery_errors import DestinationUnreachableError, RefusedError
 from integrations.store.notification_outbox import Entry
 from integrations.store.sqlite import Store
-from monitor.deliver.dispatcher import PATIENCE_NS, Dispatcher
+from monitor.deliver.dispatcher import EXPIRES_NS, DeliveryTerms, Dispatcher
+from monitor.deliver.queue import StoredQueue
+from scoring.status.export_snapshot import QueueStatus
 from tests.waiting import until
 
 PAUSE_S = 0.01
@@ -41,20 +43,34 @@ class Destination:
         return {each.seq: self.refuses[each.id] for each in entries if each.id in self.refuses}
 
 
+class Counters:
+    """Keeps what it is called with."""
+
+    def __init__(self):
+        self.calls = []
+
+    def exported(self, destination, count=1, *, at_s=None):
+        self.calls.append(("exported", destination, count))
+
+    def export_failed(self, destination, reason, count=1):
+        self.calls.append(("failed", destination, reason, count))
+
+
 @pytest.fixture
 async def office(tmp_path):
-    """Couriers over one store; ends what a test leaves running."""
+    """Dispatchers over one store; ends what a test leaves running."""
     store, running = Store(tmp_path / "state.sqlite"), []
 
-    async def start(destination, clock_ns=time.time_ns, exported=lambda *_: None):
-        courier = Dispatcher(destination, store.mail, clock_ns=clock_ns, exported=exported, first_pause_s=PAUSE_S)
-        await courier.start()
-        running.append(courier)
-        return courier
+    async def start(destination, clock_ns=time.time_ns, counters=None):
+        queue, terms = StoredQueue(store.mail, destination.name), DeliveryTerms(first_pause_s=PAUSE_S)
+        dispatcher = Dispatcher(destination, queue, clock_ns=clock_ns, counters=counters, terms=terms)
+        await dispatcher.start()
+        running.append(dispatcher)
+        return dispatcher
 
     yield store, start
-    for courier in running:
-        await courier.close()
+    for dispatcher in running:
+        await dispatcher.close()
     store.close()
 
 
@@ -70,40 +86,44 @@ async def test_what_waited_before_and_what_comes_later_is_delivered_in_order(off
     store, start = office
     await store.mail.put(entries("a", "b"), 1)
     destination = Destination()
-    courier = await start(destination)
+    dispatcher = await start(destination)
     await until(idle(store))
     await store.mail.put(entries("c"), 2)
-    courier.wake()
+    dispatcher.wake()
     await until(idle(store))
     assert destination.taken == ["a", "b", "c"]
-    assert courier.standing(store.mail.shelves()).last_success_s is not None
+    assert dispatcher.snapshot().last_success_s is not None
 
 
 async def test_what_cannot_be_taken_now_holds_up_what_is_behind_it(office):
     store, start = office
     destination = Destination(*(DestinationUnreachableError("it answered 503") for _ in range(3)))
     await store.mail.put(entries("a", "b"), time.time_ns())
-    courier = await start(destination)
+    dispatcher = await start(destination)
     await until(lambda: destination.attempts >= 2)
-    standing = courier.standing(store.mail.shelves())
+    standing = dispatcher.snapshot()
     if destination.failures:
         assert (standing.state, standing.reason) == ("retrying", "it answered 503")
     await until(idle(store))
     assert destination.taken == ["a", "b"]
-    assert courier.standing(store.mail.shelves()).state == "ok"
+    assert dispatcher.snapshot().state == "ok"
 
 
 async def test_what_is_refused_is_set_aside_and_the_rest_goes_on(office):
     store, start = office
     destination = Destination(RefusedError("it answered 400"))
-    told = []
+    counters = Counters()
     await store.mail.put(entries("a", "b"), 1)
-    courier = await start(destination, exported=lambda *said: told.append(said[:3]))
+    dispatcher = await start(destination, counters=counters)
     await until(idle(store))
     assert destination.taken == ["b"]
-    standing = courier.standing(store.mail.shelves())
+    standing = dispatcher.snapshot()
     assert (standing.state, standing.dead, standing.reason) == ("ok", 1, "it answered 400")
-    assert told == [("slack", 1, 1), ("slack", 1, 0)]
+    assert counters.calls == [
+        ("exported", "slack", 1),
+        ("failed", "slack", "not_delivered", 1),
+        ("exported", "slack", 1),
+    ]
 
 
 async def test_a_batch_is_delivered_but_for_those_that_are_refused(office):
@@ -111,21 +131,21 @@ async def test_a_batch_is_delivered_but_for_those_that_are_refused(office):
     destination = Destination(batch=10)
     destination.refuses = {"b": "no such trace"}
     await store.mail.put(entries("a", "b", "c"), 1)
-    courier = await start(destination)
+    dispatcher = await start(destination)
     await until(idle(store))
     assert destination.taken == ["a", "c"]
-    assert courier.standing(store.mail.shelves()).dead == 1
+    assert dispatcher.snapshot().dead == 1
 
 
 async def test_what_belongs_to_what_came_first_is_waited_for_and_goes_with_it(office):
     store, start = office
     destination = Destination(batch=10, gather_s=0.5)
     destination.alone = "report"
-    courier = await start(destination)
+    dispatcher = await start(destination)
     await store.mail.put(entries("a"), 1)
-    courier.wake()
+    dispatcher.wake()
     await store.mail.put(entries("b"), 2)
-    courier.wake()
+    dispatcher.wake()
     await store.mail.put(entries("report"), 3)
     await until(idle(store))
     assert destination.taken == ["a", "b", "report"]
@@ -137,9 +157,9 @@ async def test_what_cannot_be_delivered_for_a_day_is_set_aside(office):
     queued_ns = time.time_ns()
     await store.mail.put(entries("a"), queued_ns)
     destination = Destination(DestinationUnreachableError("nobody listens"))
-    await start(destination, clock_ns=lambda: queued_ns + PATIENCE_NS)
+    await start(destination, clock_ns=lambda: queued_ns + EXPIRES_NS)
     await until(idle(store))
-    assert store.mail.shelves()["slack"].reason == "not taken in time: nobody listens"
+    assert store.mail.queue("slack").reason == "not taken in time: nobody listens"
     assert destination.taken == []
 
 
@@ -152,7 +172,7 @@ async def test_what_was_set_aside_is_tried_again_at_the_next_start(office):
     mended = Destination()
     await start(mended)
     await until(lambda: mended.taken == ["a"])
-    await until(lambda: store.mail.shelves() == {})
+    await until(lambda: store.mail.queue("slack") == QueueStatus())
 
 
 async def test_an_unforeseen_error_does_not_end_deliveries(office):
@@ -167,10 +187,10 @@ async def test_a_delivery_that_is_cut_off_is_made_again(office):
     store, start = office
     await store.mail.put(entries("a"), 1)
     hanging = Destination("hang")
-    courier = await start(hanging)
+    dispatcher = await start(hanging)
     await until(lambda: hanging.attempts == 1)
-    courier._task.cancel()
-    await courier.close()
+    dispatcher._task.cancel()
+    await dispatcher.close()
     again = Destination()
     await start(again)
     await until(lambda: again.taken == ["a"])

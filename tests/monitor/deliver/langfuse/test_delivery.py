@@ -26,7 +26,7 @@ async def test_every_version_and_write_mode_takes_scores(bench, mode):
     assert (bench.store.outbox.counts().dead, bench.failed.total()) == (0, 0)
     arrays = [body for body in bench.posts() if isinstance(body, list)]
     assert bool(arrays) is (mode is Mode.NEW)
-    assert bench.delivery.standing().state == "ok"
+    assert bench.delivery.snapshot().state == "ok"
 
 
 async def test_a_revision_replaces_the_value_under_the_same_id_name_and_time(bench):
@@ -72,7 +72,7 @@ async def test_the_daily_limit_of_deletions_keeps_no_score_waiting(bench):
     await bench.end(2, score(2))
     await bench.step(2)
     assert score(2)["id"] in bench.values()
-    assert bench.delivery.standing().state == "ok"
+    assert bench.delivery.snapshot().state == "ok"
 
 
 async def test_an_array_with_one_that_is_refused_is_sent_one_by_one_and_only_that_one_is_given_up(bench):
@@ -139,7 +139,7 @@ async def test_an_outage_of_any_kind_is_told_and_loses_nothing(bench, fault, sta
     bench.langfuse._timeout_s = 0.2
     bench.fake.standing_fault = only(*POST, fault)
     await bench.step(4)
-    told = bench.delivery.standing()
+    told = bench.delivery.snapshot()
     assert (told.state, reason in told.reason) == (state, True), told.reason
     assert bench.store.outbox.counts().dead == 0
     assert bench.failed.total() > 0
@@ -147,7 +147,7 @@ async def test_an_outage_of_any_kind_is_told_and_loses_nothing(bench, fault, sta
     bench.fake.standing_fault = None
     await bench.settle()
     assert len(bench.values()) == 30
-    assert bench.delivery.standing().state == "ok"
+    assert bench.delivery.snapshot().state == "ok"
 
 
 async def test_what_the_server_asks_for_is_waited_for(bench):

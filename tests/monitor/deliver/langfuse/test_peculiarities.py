@@ -97,7 +97,7 @@ async def test_a_notice_that_an_endpoint_goes_away_changes_nothing(bench):
     await bench.end(1, score(1))
     await bench.settle()
     assert bench.store.outbox.counts().dead == 0
-    assert bench.delivery.standing().state == "ok"
+    assert bench.delivery.snapshot().state == "ok"
 
 
 def _noticed(act):

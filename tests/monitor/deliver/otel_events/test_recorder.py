@@ -49,10 +49,16 @@ class Bench:
         ))  # fmt: skip
 
     def spans(self):
-        return self.telemetry.spans.take(10_000)
+        return emptied(self.telemetry.spans)
 
     def events(self):
-        return self.telemetry.events.take(10_000)
+        return emptied(self.telemetry.events)
+
+
+def emptied(queue):
+    items = queue.waiting(10_000)
+    queue.remove({item.seq for item in items})
+    return [item.body for item in items]
 
 
 def case_of(number):

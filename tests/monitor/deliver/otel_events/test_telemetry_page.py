@@ -41,10 +41,10 @@ def written() -> set[str]:
     tell(made.logger, judged, verdict, rubric, at_ns=1, own_trace_id=own.trace_id)
 
     found: set[str] = set()
-    for span in made.spans.take(99):
+    for span in (item.body for item in made.spans.waiting(99)):
         found |= {*span.attributes, *span.resource.attributes}
         found |= {key for link in span.links for key in link.attributes}
-    for event in made.events.take(99):
+    for event in (item.body for item in made.events.waiting(99)):
         found |= set(event.log_record.attributes)
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from integrations.langfuse.backoff import Backoff
+from integrations.backoff import Backoff
 from integrations.langfuse.budget import RequestBudget
 from integrations.langfuse.client import Access, Langfuse
 from integrations.store.sqlite import Store

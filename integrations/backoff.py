@@ -1,0 +1,52 @@
+"""How long to wait after failures in a row, with jitter, so that many monitors do not come back at the same moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+LONGEST_S: Final = 60.0
+SOMEBODY_S: Final = 300.0
+"""Between attempts where only a person can help."""
+LONGEST_ASKED_S: Final = 3600.0
+"""The longest wait that a server may ask for."""
+
+
+class Backoff:
+    """Counts failures in a row.
+
+    Args:
+        jitter: draws from [0, 1).
+        first_s: the wait after the first failure, in seconds; it doubles with each further one.
+        longest_s: the longest wait, in seconds.
+    """
+
+    def __init__(self, jitter: Callable[[], float], *, first_s: float = 1.0, longest_s: float = LONGEST_S) -> None:
+        self._jitter, self._first_s, self._longest_s = jitter, first_s, longest_s
+        self.failures = 0
+
+    def succeeded(self) -> None:
+        """Begin again with the shortest wait."""
+        self.failures = 0
+
+    def after_failure(self, asked_s: float | None, *, needs_somebody: bool = False) -> float:
+        """Count a failure and return the seconds to wait.
+
+        Args:
+            asked_s: how long the server asks to be left alone; the wait is at least that long, up to an hour.
+            needs_somebody: only a person can help, so the wait is five minutes from the start.
+
+        Returns:
+            Seconds, half of them drawn by chance.
+        """
+        self.failures += 1
+        whole_s = SOMEBODY_S if needs_somebody else self._grown(self.failures)
+        wait_s = whole_s * (0.5 + self._jitter() / 2)
+        return wait_s if asked_s is None else max(min(asked_s, LONGEST_ASKED_S) + self._jitter(), wait_s)
+
+    def postponed_ns(self, attempts: int) -> int:
+        """How long one item is postponed that failed ``attempts`` times already, in ns."""
+        return int(self._grown(attempts + 3) * 1e9)
+
+    def _grown(self, failures: int) -> float:
+        return min(self._longest_s, self._first_s * 2.0 ** (min(failures, 16) - 1))

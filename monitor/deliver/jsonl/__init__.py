@@ -1,0 +1,1 @@
+"""Verdicts come in through the outbox; lines of JSON go out to one file."""

@@ -1,0 +1,62 @@
+"""What a sink is to the commit and to the process, and what it is made of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from integrations.langfuse.connections import Connections
+from integrations.store.notification_outbox import Entry
+from integrations.store.outbox import ScoreRow
+from integrations.store.sqlite import Store
+from monitor.config import Config
+from monitor.evaluate.result import TraceResult
+from scoring.status.export_snapshot import ExportSnapshot
+from scoring.verdict.rubric import Rubric
+
+from .task import DeliveryCounters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkParts:
+    """What every sink may use."""
+
+    config: Config
+    store: Store
+    connections: Connections
+    counters: DeliveryCounters
+    rubrics: Mapping[str, Rubric]
+    clock_ns: Callable[[], int]
+
+
+class Sink(ABC):
+    """Where results go. ``scores`` and ``entries`` are committed in the transaction that ends the trace."""
+
+    def scores(self, _result: TraceResult) -> Sequence[ScoreRow] | None:
+        """Every score that the result is to have; None for a sink that keeps no scores."""
+        return None
+
+    def entries(self, _result: TraceResult) -> Sequence[Entry]:
+        """What is to be delivered of the result besides."""
+        return ()
+
+    def committed(self, result: TraceResult) -> None:  # noqa: B027  # a sink may have nothing to do then
+        """Hear of a result that is on disk, in the event loop."""
+
+    @property
+    @abstractmethod
+    def working(self) -> bool:
+        """Whether it still delivers; where it does not, the process is not live."""
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Begin to deliver; raise ``SinkError`` where it never can."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Deliver for a moment what can be delivered, and end."""
+
+    @abstractmethod
+    def snapshots(self) -> Sequence[ExportSnapshot]:
+        """How far deliveries have come."""

@@ -1,0 +1,94 @@
+"""The sinks: each is a folder beside this file and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from integrations.store.notification_outbox import Entry
+from integrations.store.outbox import ScoreRow
+from monitor.config import Config
+from monitor.evaluate.result import TraceResult
+from scoring.status.export_snapshot import ExportSnapshot
+
+from .jsonl.sink import JSONL, NOT_WRITTEN, jsonl_sink
+from .langfuse.delivery import LANGFUSE
+from .langfuse.delivery import REASONS as LANGFUSE_REASONS
+from .langfuse.sink import LangfuseScores, langfuse_sink
+from .otel_events.destination import OTEL_EVENTS
+from .otel_events.destination import REASONS as OTEL_EVENTS_REASONS
+from .otel_events.sink import OtelEvents, otel_events_sink
+from .sink import Sink, SinkParts
+
+
+@dataclass(frozen=True, slots=True)
+class SinkKind:
+    """One kind of sink: its key in ``sinks`` and label in metrics, why it may fail, and how it is built."""
+
+    name: str
+    reasons: Sequence[str]
+    build: Callable[[SinkParts], Sink | None]
+
+
+KINDS: Final = (
+    SinkKind(JSONL, (NOT_WRITTEN,), jsonl_sink),
+    SinkKind(LANGFUSE, LANGFUSE_REASONS, langfuse_sink),
+    SinkKind(OTEL_EVENTS, OTEL_EVENTS_REASONS, otel_events_sink),
+)
+
+
+def failure_reasons(config: Config) -> Mapping[str, Sequence[str]]:
+    """Why each configured sink may not take what it is sent, by its name."""
+    return {kind.name: kind.reasons for kind in KINDS if getattr(config.sinks, kind.name) is not None}
+
+
+class Sinks:
+    """The configured sinks of one monitor, as one."""
+
+    def __init__(self, parts: SinkParts) -> None:
+        built = {kind.name: kind.build(parts) for kind in KINDS}
+        self._sinks = [sink for sink in built.values() if sink is not None]
+
+    @property
+    def langfuse(self) -> LangfuseScores | None:
+        """The sink of scores, for others that use the same project."""
+        return next((sink for sink in self._sinks if isinstance(sink, LangfuseScores)), None)
+
+    @property
+    def otel_events(self) -> OtelEvents | None:
+        """The sink of own telemetry, which observes judging."""
+        return next((sink for sink in self._sinks if isinstance(sink, OtelEvents)), None)
+
+    @property
+    def working(self) -> bool:
+        """Whether all of them still deliver."""
+        return all(sink.working for sink in self._sinks)
+
+    def scores(self, result: TraceResult) -> list[ScoreRow] | None:
+        """Every score that the result is to have; None where no sink keeps scores."""
+        kept = [rows for sink in self._sinks if (rows := sink.scores(result)) is not None]
+        return [row for rows in kept for row in rows] if kept else None
+
+    def entries(self, result: TraceResult) -> list[Entry]:
+        """What is to be delivered of the result besides."""
+        return [entry for sink in self._sinks for entry in sink.entries(result)]
+
+    def committed(self, result: TraceResult) -> None:
+        """Pass on a result that is on disk."""
+        for sink in self._sinks:
+            sink.committed(result)
+
+    async def start(self) -> None:
+        """Begin to deliver. Raises ``SinkError`` where a sink never can."""
+        for sink in self._sinks:
+            await sink.start()
+
+    async def stop(self) -> None:
+        """Deliver for a moment what can be delivered, and end."""
+        for sink in self._sinks:
+            await sink.stop()
+
+    def snapshots(self) -> list[ExportSnapshot]:
+        """How far deliveries have come, destination by destination."""
+        return [snapshot for sink in self._sinks for snapshot in sink.snapshots()]

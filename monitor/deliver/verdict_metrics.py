@@ -1,0 +1,25 @@
+"""Committed results come in, counters of Prometheus go up."""
+
+from __future__ import annotations
+
+from integrations.prometheus.exporter import Exporter
+from monitor.evaluate.result import TraceResult
+
+
+class VerdictMetrics:
+    """Counts verdicts. ``committed`` is a listener of the commit."""
+
+    def __init__(self, exporter: Exporter) -> None:
+        self._exporter = exporter
+
+    def committed(self, result: TraceResult) -> None:
+        """Count a result: the trace once, its first verdicts once, revisions as such."""
+        if result.verdicts and result.revision == 1 and not result.session:
+            self._exporter.trace_kept(result.service, result.verdicts[0].selection)
+        for verdict in result.changed:
+            self._exporter.verdict(verdict)
+            if verdict.revision == 1:
+                for kind in verdict.violations:
+                    self._exporter.workflow_violation(result.scenario or "inline", kind, verdict.trace_id)
+        if result.lag_s is not None:
+            self._exporter.evaluation_lag(result.service, result.lag_s)
