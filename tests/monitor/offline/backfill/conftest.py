@@ -79,12 +79,12 @@ class Scene:
                 store=store, who=who, references=await self.references(store, places), clock_ns=self.clock_ns,
                 heard=heard,
             )  # fmt: skip
-            run.scores_out.start()
+            await run.scores_out.start()
             try:
                 await run.judge(found.drawn)
                 await run.deliver()
             finally:
-                run.scores_out._task.cancel()
+                run.scores_out._delivery._task.cancel()
             return run.progress
         finally:
             store.close()
