@@ -6,9 +6,11 @@ aliases may not multiply, and ``${NAME}`` is taken from the environment (``${NAM
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import yaml
 
@@ -36,6 +38,18 @@ _TAGS = frozenset(
     _STANDARD + name for name in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value")
 )
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_text(path: Path) -> str:
+    """A file's text, of at most ``MAX_BYTES``: not all that a path may name has an end.
+
+    Raises ``OSError`` where it cannot be read or is larger, ``UnicodeDecodeError`` where it is not UTF-8.
+    """
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise OSError(errno.EFBIG, f"larger than {MAX_BYTES >> 20} MiB", str(path))
+    return data.decode("utf-8-sig")
 
 
 @dataclass(slots=True)

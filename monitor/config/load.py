@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from scoring.trace.span import Json
 
-from .document import Document, Location, read_document
+from .document import Document, Location, read_document, read_text
 from .environment import Overrides, read_environment
 from .errors import UNREADABLE, ConfigError, Problem
 from .model import Config
@@ -126,7 +126,7 @@ def _valid(sections: dict[str, Json]) -> dict[str, Json] | None:
 
 def _read_file(path: Path, environ: Mapping[str, str]) -> Document:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path)
     except UnicodeDecodeError as error:
         problem = Problem(path="", message=f"is not UTF-8: {error.reason} at byte {error.start}", source=str(path))
         return Document(problems=[problem])

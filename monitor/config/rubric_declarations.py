@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from scoring.trace.span import Json
 
-from .document import Document, Location, read_document
+from .document import Document, Location, read_document, read_text
 from .errors import UNREADABLE, Problem, path_of
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
 
 def _read_file(file: Path, environ: Mapping[str, str], found: Declarations) -> None:
     try:
-        document = read_document(file.read_text(encoding="utf-8-sig"), environ, str(file))
+        document = read_document(read_text(file), environ, str(file))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         found.problems.append(Problem(path="", message=f"{UNREADABLE}: {why}", source=str(file)))
@@ -196,7 +196,7 @@ def _with_files(section: Json, folder: Path, complain: Callable[[Fault], None]) 
     def read(path: str, *at: str | int) -> Json:
         file = folder / path
         try:
-            text = file.read_text(encoding="utf-8-sig")
+            text = read_text(file)
             return json.loads(text) if file.suffix == ".json" else read_document(text, None, str(file)).value
         except (OSError, ValueError, RecursionError) as error:
             why = (error.strerror or "it cannot be opened") if isinstance(error, OSError) else "it is not JSON"

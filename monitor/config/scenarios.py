@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scoring.trace.span import Json
 
-from .document import Document, Location, read_document
+from .document import Document, Location, read_document, read_text
 from .errors import UNREADABLE, Problem, path_of
 
 Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
@@ -45,7 +45,7 @@ def read_scenarios(
         return Scenarios(None), [Problem(path="scenarios", message=message, source=source, line=line)]
     file = folder / given
     try:
-        document = read_document(file.read_text(encoding="utf-8-sig"), environ, str(file))
+        document = read_document(read_text(file), environ, str(file))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         message = f"{UNREADABLE}: {file}: {why}"

@@ -180,6 +180,12 @@ def test_a_file_that_is_missing_or_not_text_is_a_problem_and_no_traceback(tmp_pa
     assert problems(written(tmp_path, "a: \x07"), {})
 
 
+@pytest.mark.parametrize("text", ["scenarios: /dev/zero\n", None])
+def test_a_file_without_end_is_refused(tmp_path: Path, text: str | None) -> None:
+    path = Path("/dev/zero") if text is None else written(tmp_path, text)
+    assert any("cannot be read: " in line and "larger than 4 MiB" in line for line in problems(path, {}))
+
+
 def test_the_schema_knows_every_key_and_its_default() -> None:
     schema = json_schema()
     text = json.dumps(schema)
