@@ -462,6 +462,11 @@ JUDGE_REQUESTS_FAILED = Family(
     name="sidejudge_judge_requests_failed_total", kind="counter", labels=("model", "reason"),
     help="Requests that brought no answer, or none that could be read (`parse_error`).",
 )  # fmt: skip
+JUDGE_REPAIRS = Family(
+    name="sidejudge_judge_repairs_total", kind="counter", labels=("model", "outcome"),
+    help="Questions that a judge was asked again because its answer was not valid, by what came of it.",
+    note="`answered` or `unanswered`.",
+)  # fmt: skip
 JUDGE_TOKENS = Family(
     name="sidejudge_judge_tokens_total", kind="counter", labels=("model", "direction"),
     help="Tokens that the judge's provider counted.",
@@ -560,7 +565,7 @@ FAMILIES = (
     FORWARDED, FORWARD_ANSWERS, FORWARD_FAILED, FORWARD_UNJUDGED,
     PULL_ROWS, PULL_TRACES, PULL_ERRORS, PULL_LAG, PULL_LAST_SUCCESS,
     BELATED, BELATED_FAILED, BELATED_GIVEN_UP,
-    JUDGE_REQUESTS, JUDGE_REQUESTS_FAILED, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST,
+    JUDGE_REQUESTS, JUDGE_REQUESTS_FAILED, JUDGE_REPAIRS, JUDGE_DURATION, JUDGE_TOKENS, JUDGE_COST,
     JUDGE_CACHE_HITS, JUDGE_CACHE_MISSES, JUDGE_FLAGS, JUDGE_BREAKER,
     JUDGE_BUDGET_SPENT, JUDGE_BUDGET_LIMIT, JUDGE_SHARE, JUDGE_IN_FLIGHT,
     EMBEDDING_TEXTS, EMBEDDING_TEXTS_FAILED, EMBEDDING_DURATION, EMBEDDING_CACHE_HITS, EMBEDDING_CACHE_MISSES,

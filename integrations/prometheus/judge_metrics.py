@@ -14,6 +14,7 @@ from .counted import MetricValues
 from .labels import LabelCap
 
 _DIRECTIONS = ("input", "output")
+_OUTCOMES = ("answered", "unanswered")
 Series: TypeAlias = tuple[f.Family, tuple[str, ...], float]
 
 
@@ -35,6 +36,8 @@ class JudgeMetrics:
         for model in known.models:
             for family in (f.JUDGE_REQUESTS, f.JUDGE_COST):
                 self._counted.number(family, model)
+            for outcome in _OUTCOMES:
+                self._counted.number(f.JUDGE_REPAIRS, model, outcome)
             for direction in _DIRECTIONS:
                 self._counted.number(f.JUDGE_TOKENS, model, direction)
             for failure in known.failures:
@@ -63,6 +66,11 @@ class JudgeMetrics:
         self._counted.number(f.JUDGE_TOKENS, model, "input").inc(usage.input_tokens)
         self._counted.number(f.JUDGE_TOKENS, model, "output").inc(usage.output_tokens)
         self._counted.number(f.JUDGE_COST, model).inc(usage.cost_usd or 0.0)
+
+    def repaired(self, model: str, *, asked: int, answered: int) -> None:
+        """Questions that were asked again, and how many of them were answered then."""
+        self._counted.number(f.JUDGE_REPAIRS, model, "answered").inc(answered)
+        self._counted.number(f.JUDGE_REPAIRS, model, "unanswered").inc(asked - answered)
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         """So many questions were answered by the cache, so many not."""

@@ -13,6 +13,8 @@ from monitor.config import Config
 from monitor.config.evaluators import JudgeSection
 from scoring.case.case import Case
 from scoring.evaluators import lexical
+from scoring.metrics.judge_config import parse_judge_config
+from scoring.questions.agent import GradeAgent
 from scoring.questions.question import Question, Reply
 from scoring.status.judge_snapshot import JudgeModelSnapshot, JudgeSnapshot, Spending
 
@@ -91,7 +93,9 @@ def build_backends(
     library = LiteLLM()
     judge = embedding = None
     if section.judge is not None:
-        judge = _judge(section.judge, library, memory, observer, clock_ns)
+        judge = _judge(
+            judge_settings(section.judge, _judge_of_agent(config, section.judge)), library, memory, observer, clock_ns
+        )
     if section.embedding is not None:
         from monitor.evaluate.embedding.build import embedding_backend  # noqa: PLC0415  # imported only where it is configured
 
@@ -111,7 +115,7 @@ def build_backends(
 
 
 def _judge(
-    section: JudgeSection,
+    settings: JudgeSettings,
     library: LiteLLM,
     memory: JudgeStorage,
     observer: JudgeObserver | None,
@@ -125,18 +129,42 @@ def _judge(
 
     judge_log = JudgeLog(observer or SilentJudgeObserver(), lambda: clock_ns() / 1e9)
     judge = JudgeBackend(
-        judge_settings(section), client=JudgeClient(library), memory=memory, observer=judge_log, clock_ns=clock_ns
+        settings,
+        client=JudgeClient(library),
+        memory=memory,
+        observer=judge_log,
+        clock_ns=clock_ns,
     )
     judge_log.watch(judge)
     return judge
 
 
-def judge_settings(section: JudgeSection) -> JudgeSettings:
-    """The settings of the configured judge."""
+def _judge_of_agent(config: Config, section: JudgeSection) -> str | None:
+    """``provider/model`` of ``rubrics.agent.judge_config``; what it leaves out is the judge's own. None: no change."""
+    change = config.rubrics.get("agent")
+    if change is None or change.judge_config is None:
+        return None
+    own = parse_judge_config(change.judge_config)
+    if own.model is None and own.provider is None:
+        return None
+    provider, _, model = section.model.partition("/")
+    if own.model is not None and own.provider is None and "/" in own.model:
+        return own.model
+    return f"{own.provider or provider}/{own.model or model}"
+
+
+def judge_settings(section: JudgeSection, of_agent: str | None = None) -> JudgeSettings:
+    """The settings of the configured judge.
+
+    Args:
+        section: ``evaluators.judge``.
+        of_agent: the model that grades conversations in its place, as ``provider/model``.
+    """
     from monitor.evaluate.judge.settings import JudgeSettings  # noqa: PLC0415  # imported only where it is configured
 
     return JudgeSettings(
         models=tuple(_model(name, section) for name in (section.model, *section.panel)),
+        own={GradeAgent: _model(of_agent, section)} if of_agent is not None and of_agent != section.model else {},
         panel_rule=section.panel_rule,
         retries=section.retries,
         concurrency=section.concurrency,
@@ -177,7 +205,9 @@ def known_judge(config: Config) -> KnownJudge | None:
     section = config.evaluators.judge
     if section is None:
         return None
-    return KnownJudge(models=(section.model, *section.panel), failures=(*ProviderErrorKind, PARSE_ERROR), flags=FLAGS)
+    of_agent = _judge_of_agent(config, section)
+    models = dict.fromkeys((section.model, *section.panel, *((of_agent,) if of_agent is not None else ())))
+    return KnownJudge(models=tuple(models), failures=(*ProviderErrorKind, PARSE_ERROR), flags=FLAGS)
 
 
 def judge_snapshot(

@@ -5,6 +5,7 @@ It does no I/O and waits for nothing. The caller asks the backends what is ``ope
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import GeneratorType
@@ -12,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from scoring.case.case import Case
 from scoring.questions.question import Answer, NoAnswer, PendingMetrics, Question, Reply, Steps
-from scoring.result.result import Judgement, Result
+from scoring.result.result import Judgement, Result, Scored
 from scoring.verdict.outcome import OutcomeMemo
 from scoring.verdict.rubric import Rubric
 from scoring.verdict.verdict import Selection, Verdict, reach_verdict
@@ -138,8 +139,11 @@ class Evaluation:
             selection: how the trace was drawn.
             revision: of the verdicts, from 1.
         """
-        judgements = _by_rubric(self.judgements)
+        shares = _shares(self.judgements)
+        judgements = _by_rubric({name: _apportioned(each, shares) for name, each in self.judgements.items()})
         for (rubric_id, metric), result in self._evaluation.results.items():
+            if isinstance(result, Scored) and result.judgements:
+                result = replace(result, judgements=_apportioned(result.judgements, shares))  # noqa: PLW2901  # the same result
             self._results[rubric_id][metric] = result
         dropped = self.dropped
         return tuple([
@@ -160,6 +164,16 @@ class Evaluation:
     def _as_drawn_for(self, rubric: Rubric) -> Case:
         probability = self._probability.get(rubric.id)
         return self.case if probability is None else replace(self.case, sampling_probability=probability)
+
+
+def _shares(asked: JudgementsByMetric) -> Mapping[str, float]:
+    """By call, the share of its cost that falls to each metric that it was made for: the shares sum to 1."""
+    metrics = Counter(call for each in asked.values() for call in {judgement.call for judgement in each})
+    return {call: 1 / count for call, count in metrics.items()}
+
+
+def _apportioned(judgements: tuple[Judgement, ...], shares: Mapping[str, float]) -> tuple[Judgement, ...]:
+    return tuple(replace(each, share=shares.get(each.call, 1.0)) for each in judgements)
 
 
 def _by_rubric(by_metric: Mapping[tuple[str, str], T]) -> dict[str, dict[str, T]]:

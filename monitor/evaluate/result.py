@@ -118,7 +118,7 @@ def _substance(verdict: Mapping[str, object]) -> dict[str, object]:
     for score in read.get("scores", []):
         if score["status"] == "scored":
             judge = score.get("judge", {})
-            for paid in ("cost_usd", "cached"):
+            for paid in ("cost_usd", "cached", "call_ids"):
                 judge.pop(paid, None)
         else:
             score.pop("judge", None)  # requests without an answer

@@ -1,12 +1,16 @@
-"""Answers: a judge's text taken apart, strictly. What is not exactly what was asked for is no answer.
+"""Answers: a judge's text in, the valid answers by question id and the faults of the others out.
 
-A cause names the place and the fault, never the content: what a judge writes may repeat what it was shown.
+A value that is not one of those asked for is no answer. A fault names the place and the rule, never the content: what a
+judge writes may repeat what it was shown.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from scoring.case.case import parse_output
 from scoring.questions import contract
@@ -22,25 +26,46 @@ class ParseError(ValueError):
     """A judge's text that breaks its contract; the message is the cause, a few words long."""
 
 
+REASON_CUT: Final = f"reason cut to {MAX_WORDS} words"
+"""The flag of an answer whose explanation was longer than it may be."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedValue:
     """One answer. ``value`` is of the type that the question's docstring says; ``reason`` is the judge's own.
 
-    ``prompt_version`` is the SHA-256 of the prompt files that this question was asked with, whatever others were asked
-    in the same call.
+    ``prompt_version`` is the SHA-256 of the prompt files that this question was asked with, whatever else was asked in
+    the same call. ``flags`` note what was mended in reading it.
     """
 
     value: object
     reason: str
     prompt_version: str
+    flags: tuple[str, ...] = ()
 
 
-def decode(text: str) -> Mapping[str, object]:
-    """The one JSON object that the text is; a code fence around it, or anything else, is a breach."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one answer text holds: valid ``answers`` by question, and why each other question has none."""
+
+    answers: Mapping[Question, JudgedValue]
+    faults: Mapping[Question, str]
+
+
+def decode(text: str, *, fenced: bool = False) -> Mapping[str, object]:
+    """The one JSON object that the text is.
+
+    Args:
+        text: what the judge wrote.
+        fenced: whether a Markdown fence around the object is accepted.
+
+    Raises:
+        ParseError: it is anything else.
+    """
     if len(text) > MAX_ANSWER:
         raise ParseError(f"longer than {MAX_ANSWER} characters")
     parsed = parse_output(text)
-    if parsed.fenced:
+    if parsed.fenced and not fenced:
         raise ParseError("in a Markdown fence")
     if parsed.error is not None:
         raise ParseError("not JSON" if text.strip() else "empty")
@@ -49,32 +74,94 @@ def decode(text: str) -> Mapping[str, object]:
     return parsed.value
 
 
-def by_id(found: Mapping[str, object], ids: Sequence[str]) -> dict[str, Mapping[str, object]]:
-    """The objects of the list ``answers`` by their ids: each of ``ids`` once, and no other."""
-    exactly(found, ("answers",))
-    listed = found["answers"]
-    if not isinstance(listed, list):
+def listed(text: str) -> list[object]:
+    """The items of the list ``answers`` in a judge's text; of a text that breaks off, the items that are complete.
+
+    Raises:
+        ParseError: the text holds no such list.
+    """
+    try:
+        found = decode(text, fenced=True)
+    except ParseError:
+        items = _complete_items(text)
+        if not items:
+            raise
+        return items
+    if "answers" not in found:
+        raise ParseError("answers is missing")
+    if not isinstance(found["answers"], list):
         raise ParseError("answers is not a list")
+    return found["answers"]
+
+
+def _complete_items(text: str) -> list[object]:
+    """The complete objects at the beginning of a list of answers that was cut off."""
+    opening = _OPENING.match(text[:MAX_ANSWER])
+    items: list[object] = []
+    at = opening.end() if opening else len(text)
+    while at < len(text):
+        try:
+            _, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            break
+        one = parse_output(text[at:end])  # again, strictly: the decoder takes NaN and doubled keys
+        if isinstance(one.value, dict):
+            items.append(one.value)
+        separator = _SEPARATOR.match(text, end)
+        if separator is None:
+            break
+        at = separator.end()
+    return items
+
+
+def by_id(items: Sequence[object], ids: Sequence[str]) -> tuple[dict[str, Mapping[str, object]], dict[str, str]]:
+    """The answers of a list by question id, and the faults of the ids that have none.
+
+    Items with other ids are left out. An id that stands twice has an answer where both are equal.
+    """
     answers: dict[str, Mapping[str, object]] = {}
-    for at, one in enumerate(listed):
-        if not isinstance(one, dict) or not isinstance(one.get("id"), str):
-            raise ParseError(f"answers[{at}] is not an object with an id")
-        if one["id"] in answers:
-            raise ParseError(f"answers[{at}]: its id stands twice")
-        if one["id"] not in ids:
-            raise ParseError(f"answers[{at}]: its id was not asked")
-        answers[one["id"]] = one
-    missing = [name for name in ids if name not in answers]
-    if missing:
-        raise ParseError(f"{missing[0]} has no answer" + (f", nor have {len(missing) - 1} more" if missing[1:] else ""))
-    return answers
+    faults: dict[str, str] = {}
+    for one in items:
+        name = one.get("id") if isinstance(one, dict) else None
+        if not isinstance(one, dict) or not isinstance(name, str) or name not in ids:
+            continue
+        if name in answers and answers[name] != one:
+            faults[name] = "is answered twice, differently"
+        answers.setdefault(name, one)
+    kept = {name: answers[name] for name in ids if name in answers and name not in faults}
+    return kept, {name: faults.get(name, "has no answer") for name in ids if name not in kept}
 
 
-def exactly(found: Mapping[str, object], keys: Sequence[str]) -> None:
-    """Raise ``ParseError`` unless these are the object's keys, all of them and no others."""
+def shortened(found: Mapping[str, object]) -> tuple[Mapping[str, object], tuple[str, ...]]:
+    """The object of one answer with its explanation cut to the allowed length, and the flag that says so."""
+    for key in _EXPLANATIONS:
+        text = found.get(key)
+        if isinstance(text, str) and _too_long(text):
+            cut = " ".join(text.split()[:MAX_WORDS])[: contract.MAX_TEXT]
+            return {**found, key: cut}, (REASON_CUT,)
+    return found, ()
+
+
+_OPENING: Final = re.compile(r'\s*\{\s*"answers"\s*:\s*\[\s*')
+_SEPARATOR: Final = re.compile(r"\s*,\s*")
+_DECODER: Final = json.JSONDecoder()
+_EXPLANATIONS: Final = ("reason", "reasoning")
+
+
+def _too_long(text: str) -> bool:
+    return len(text.split()) > MAX_WORDS or len(text.strip()) > contract.MAX_TEXT
+
+
+def having(found: Mapping[str, object], keys: Sequence[str]) -> None:
+    """Raise ``ParseError`` unless the object has these keys; others are ignored."""
     for key in keys:
         if key not in found:
             raise ParseError(f"{key} is missing")
+
+
+def exactly(found: Mapping[str, object], keys: Sequence[str]) -> None:
+    """Raise ``ParseError`` unless the object has these keys and no others."""
+    having(found, keys)
     if len(found) > len(keys):
         raise ParseError("a key that was not asked for")
 
@@ -83,29 +170,29 @@ def explanation(found: Mapping[str, object], key: str) -> str:
     """An explanation: not blank, and no longer than it may be."""
     text = contract.text(found, key)
     whole = found[key]
-    if len(text.split()) > MAX_WORDS or (isinstance(whole, str) and len(whole.strip()) > contract.MAX_TEXT):
+    if isinstance(whole, str) and _too_long(whole):
         raise ParseError(f"{key} has more than {MAX_WORDS} words")
     return text
 
 
 def texts(found: Mapping[str, object], key: str, *, least: int, most: int) -> tuple[str, ...]:
     """A list of texts, none of them blank."""
-    listed = contract.required(found, key)
-    if not isinstance(listed, list) or not least <= len(listed) <= most:
+    items = contract.required(found, key)
+    if not isinstance(items, list) or not least <= len(items) <= most:
         raise ParseError(f"{key} is not a list of {least} to {most} texts")
-    return tuple(contract.text({key: one}, key) for one in listed)
+    return tuple(contract.text({key: one}, key) for one in items)
 
 
 def objects(found: Mapping[str, object], key: str, keys: Sequence[str], most: int) -> tuple[Mapping[str, object], ...]:
-    """A list of objects, each with exactly these keys."""
-    listed = contract.required(found, key)
-    if not isinstance(listed, list) or len(listed) > most:
+    """A list of objects, each with at least these keys."""
+    items = contract.required(found, key)
+    if not isinstance(items, list) or len(items) > most:
         raise ParseError(f"{key} is not a list of at most {most} objects")
-    for one in listed:
+    for one in items:
         if not isinstance(one, dict):
             raise ParseError(f"{key} holds something that is not an object")
-        exactly(one, keys)
-    return tuple(listed)
+        having(one, keys)
+    return tuple(items)
 
 
 def level(found: Mapping[str, object], key: str, allowed: Sequence[float]) -> float:

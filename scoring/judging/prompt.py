@@ -1,4 +1,4 @@
-"""Prompt files: what a judge is told besides the material, and the version that it is told in."""
+"""Prompt files: the fixed texts of a prompt, and their version."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ SEED_000 = "seed_000_system"
 SEED_002 = "seed_002_evaluator"
 DATA = "data"
 ANSWERS = "answers"
+AGAIN = "again"
 FIVE_FIELDS = "seed_000_answers"
 
 

@@ -17,6 +17,7 @@ from scoring.rubrics.quality import parse_quality
 
 from .answers import ParseError, Reader, explanation, level, objects, texts
 
+_LONGEST_CODE = 80
 MOST = 500
 """Items of one list."""
 
@@ -77,9 +78,11 @@ def agent_grade(definition: Definition) -> Reader:
 
     def read(found: Mapping[str, object], _: Question) -> tuple[object, str]:
         reason, graded = explanation(found, "reason"), parse_agent_grade(found, definition)
+        code = found["failure_code"]  # as given: the metric normalises it again and notes that it did
         binary = definition.score_type == "binary"
         told: dict[str, object] = {"passed": graded.acceptable} if binary else {"score": graded.score}
-        return {**told, "failure_code": graded.failure_code, "turns": list(graded.turns), "reason": reason}, reason
+        kept = code[:_LONGEST_CODE] if isinstance(code, str) else None
+        return {**told, "failure_code": kept, "turns": list(graded.turns), "reason": reason}, reason
 
     return read
 

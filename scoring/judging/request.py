@@ -1,4 +1,4 @@
-"""Requests: the open questions of a case as few prompts, and a judge's text back as their answers."""
+"""Requests: the open questions of a case in, as few prompts as hold them out; a judge's text in, its answers out."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from scoring.questions.question import NoAnswer, Question
 from scoring.trace.span import Json
 
 from . import layout
-from .answers import JudgedValue, ParseError, by_id, decode, exactly
+from .answers import JudgedValue, ParseError, Reading, by_id, decode, exactly, having, listed, shortened
 from .batching import OVERHEAD, Batching
 from .form import object_of
 from .forms import form_of
 from .layout import form_for
 from .parts import part
-from .prompt import DATA, SEED_002, prompt, version
+from .prompt import AGAIN, DATA, SEED_002, prompt, version
 from .shown import PromptMaterial
 from .tokens import estimate
 
-__all__ = ["JudgeRequest", "JudgedValue", "ParseError", "cache_key", "can_judge", "prompt_version", "requests"]
+__all__ = ["JudgeRequest", "JudgedValue", "Reading", "cache_key", "can_judge", "prompt_version", "requests"]
 
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 _FILLED_BY = {
@@ -43,7 +43,7 @@ Message: TypeAlias = Mapping[str, str]
 class JudgeRequest:
     """One call to a judge. Made of equal questions about an equal case, it is equal to the last byte.
 
-    ``schema`` is the JSON schema of the answer, for providers that hold a model to one; ``read`` is as strict without.
+    ``schema`` is the JSON schema of the answer, for providers that enforce one; ``read`` does not rely on it.
     ``prompt_version`` is the SHA-256 of the prompt files it is made of; ``ids`` is what its questions are called, in
     order (none where the answer has a shape of its own). ``prompt_tokens`` and ``answer_tokens`` are
     estimates, both rather too high: a limit on the answer below the latter may cut it short.
@@ -58,32 +58,79 @@ class JudgeRequest:
     prompt_tokens: int
     answer_tokens: int
 
-    def read(self, text: str) -> dict[Question, JudgedValue]:
-        """A value for each question. ``ParseError`` on any breach of the contract: there are no half answers."""
-        found = decode(text)
-        if form_for(self.questions[0]).alone:
-            return {self.questions[0]: _read("answer", self.questions[0], found)}
-        answers = by_id(found, self.ids)
-        return {
-            question: _read(name, question, answers[name])
-            for name, question in zip(self.ids, self.questions, strict=True)
-        }
+    @property
+    def alone(self) -> bool:
+        """Whether its answer has a shape of its own, which is accepted or rejected as a whole (seed 002)."""
+        return form_for(self.questions[0]).alone
+
+    def read(self, text: str) -> Reading:
+        """Read an answer question by question; what is valid is kept whatever the others are."""
+        try:
+            if self.alone:
+                found = {"answer": decode(text)}
+                faults: dict[str, str] = {}
+            else:
+                found, faults = by_id(listed(text), self.ids)
+        except ParseError as error:
+            return Reading(answers={}, faults=dict.fromkeys(self.questions, str(error)))
+        answers: dict[Question, JudgedValue] = {}
+        refused: dict[Question, str] = {}
+        for name, question in zip(self.ids or ("answer",), self.questions, strict=True):
+            if name in faults:
+                refused[question] = f"{name} {faults[name]}"
+                continue
+            try:
+                answers[question] = _read(name, question, found[name])
+            except ParseError as error:
+                refused[question] = str(error)
+        return Reading(answers=answers, faults=refused)
+
+    def again(self, faults: Mapping[Question, str]) -> JudgeRequest:
+        """The request that asks once more for what has no valid answer.
+
+        Seed 002's request is repeated as it is: the seed says *identical inputs*. Any other is extended by the faults,
+        and asks for these questions alone; the prompt before them is the same, so that a provider's cache serves it.
+
+        Args:
+            faults: why each question has no answer, as ``read`` returned it.
+        """
+        if self.alone:
+            return self
+        left = [(name, q) for name, q in zip(self.ids, self.questions, strict=True) if q in faults]
+        wrong = dict.fromkeys(faults[question] for _, question in left)
+        closing = (
+            f"Answer only these questions now: {', '.join(name for name, _ in left)}. Return the JSON object only."
+        )
+        complaint = "\n".join([prompt(AGAIN).rstrip("\n"), *(f"- {each}" for each in wrong), closing])
+        *before, last = self.messages
+        return dataclasses.replace(
+            self,
+            messages=(*before, {**last, "content": f"{last['content']}\n\n{complaint}"}),
+            questions=tuple(question for _, question in left),
+            ids=tuple(name for name, _ in left),
+            prompt_tokens=self.prompt_tokens + estimate(complaint),
+        )
 
 
 def _read(name: str, question: Question, found: Mapping[str, object]) -> JudgedValue:
     form = form_for(question)
+    flags: tuple[str, ...] = ()
     try:
-        exactly(found, (*(() if form.alone else ("id", "metric")), *form.properties))
-        if not form.alone and found["metric"] != form.metric:
-            raise ParseError(f"metric is not {form.metric}")
+        if form.alone:
+            exactly(found, tuple(form.properties))
+        else:
+            found, flags = shortened(found)
+            having(found, ("metric", *form.properties))
+            if found["metric"] != form.metric:
+                raise ParseError(f"metric is not {form.metric}")
         value, reason = form.read(found, question)
     except ValueError as error:
         raise ParseError(f"{name}: {error}") from None
-    return JudgedValue(value=value, reason=reason, prompt_version=form.version)
+    return JudgedValue(value=value, reason=reason, prompt_version=form.version, flags=flags)
 
 
 def can_judge(question: Question) -> bool:
-    """Whether a judge can be asked this at all."""
+    """Whether a judge can be asked this question."""
     return form_of(question) is not None
 
 
@@ -105,8 +152,13 @@ def requests(
 ) -> tuple[tuple[JudgeRequest, ...], dict[Question, NoAnswer]]:
     """As few requests as hold the questions that a judge can answer, each within the judge's context.
 
-    Questions that no judge can answer are in neither result: they are another answerer's. Those for which the context
-    is too small have a ``NoAnswer``: nothing is ever cut to fit.
+    Args:
+        case: the case that is shown.
+        questions: those that no judge can answer are in neither result; another evaluator answers them.
+        context_tokens: tokens of prompt and answer that the judge takes at once.
+
+    Returns:
+        The requests, and a ``NoAnswer`` for each question whose material does not fit: nothing is cut to fit.
     """
     shown = PromptMaterial(case)
     batching = Batching(shown, context_tokens)

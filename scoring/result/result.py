@@ -28,8 +28,10 @@ class Judgement:
     ``prompt_version`` is the SHA-256 of the prompt's file. ``cost_usd`` is what the whole call cost, whether or
     not an answer came of it: all ``requests`` to models (those of a panel, and what was asked again) and their tokens.
     Answers of one call share its id in ``call`` and are paid once. An empty ``call`` is an answer out of the
-    cache, for which nothing was paid now. ``flags`` name what makes the answer doubtful (it contradicts what can be
-    decided without a judge) or its cost too low.
+    cache, for which nothing was paid now. ``share`` is the part of the call's cost that falls to one score: the shares
+    of all scores of a trace sum to 1. ``flags`` name what makes the answer doubtful (it contradicts what can be
+    decided without a judge), what was mended in it, or that its cost is too low. Of a panel ``votes`` is each model's
+    vote as JSON, and ``dissent`` the share in [0, 1] of the votes that differ from the answer.
     """
 
     model: str
@@ -40,6 +42,9 @@ class Judgement:
     requests: int = 1
     input_tokens: int = 0
     output_tokens: int = 0
+    share: float = 1.0
+    votes: tuple[tuple[str, str], ...] = ()
+    dissent: float = 0.0
 
 
 class Scored(Struct, frozen=True, kw_only=True):

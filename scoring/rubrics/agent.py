@@ -21,7 +21,10 @@ from scoring.verdict.rubric import Criterion, Rubric
 
 SOURCE = "seed 001"
 _LABEL = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
+_NOT_LABEL = re.compile(r"[^a-z0-9]+")
 _LONGEST_LABEL = 80
+UNSPECIFIED = "unspecified"
+"""The failure code of a judge that gave none, or none that can be read."""
 _MOST_TURNS = 200
 _MOST_DROPPED = 20
 
@@ -35,6 +38,8 @@ class AgentGrade:
     failure_code: str | None
     turns: tuple[int, ...]
     reason: str
+    code_note: str | None = None
+    """What was wrong with the judge's own failure code, where it was replaced."""
 
     def details(self, conversation: Sequence[Utterance]) -> dict[str, object]:
         """The failure code and the turns; null and empty where acceptable or better.
@@ -48,6 +53,8 @@ class AgentGrade:
         known = [turn for turn in self.turns if 0 <= turn < len(conversation)]
         dropped = [turn for turn in self.turns if not 0 <= turn < len(conversation)]
         found: dict[str, object] = {"failure_code": self.failure_code, "turns": known}
+        if self.code_note is not None:
+            found["failure_code_note"] = self.code_note
         return {**found, "dropped_turns": dropped[:_MOST_DROPPED]} if dropped else found
 
 
@@ -64,25 +71,26 @@ def parse_agent_grade(value: object, definition: Definition) -> AgentGrade:
     else:
         score = contract.whole(found, "score", 0, MAX_SCORE)
         acceptable = score >= ACCEPTABLE_SCORE
-    code = _failure_code(found)
-    if code is None and not acceptable:
-        raise ValueError("failure_code is null though the metric is not acceptable")
+    code, note = _failure_code(found, acceptable=acceptable)
     return AgentGrade(
         score=score,
         acceptable=acceptable,
         failure_code=code,
         turns=_turns(found),
         reason=contract.text(found, "reason"),
+        code_note=note,
     )
 
 
-def _failure_code(found: Mapping[str, object]) -> str | None:
+def _failure_code(found: Mapping[str, object], *, acceptable: bool) -> tuple[str | None, str | None]:
+    """The code in snake_case, and what was wrong with the one given; a bad code costs no score."""
     code = contract.required(found, "failure_code")
     if code is None:
-        return None
-    if not isinstance(code, str) or len(code) > _LONGEST_LABEL or not _LABEL.fullmatch(code):
-        raise ValueError("failure_code is neither null nor a label in snake_case")
-    return code
+        return (None, None) if acceptable else (UNSPECIFIED, "the judge gave no failure code")
+    if isinstance(code, str) and len(code) <= _LONGEST_LABEL and _LABEL.fullmatch(code):
+        return code, None
+    words = _NOT_LABEL.sub("_", code.lower()).strip("_")[:_LONGEST_LABEL].strip("_") if isinstance(code, str) else ""
+    return words or UNSPECIFIED, "the judge's failure code was not in snake_case"
 
 
 def _turns(found: Mapping[str, object]) -> tuple[int, ...]:

@@ -12,6 +12,8 @@ JUDGES_DISAGREE: Final = "the judges disagree"
 """The flag of a judged answer on which the members of a panel differ."""
 COST_UNKNOWN: Final = "cost not known"
 """The flag of a judged answer of which only the price is in doubt."""
+_NOTES: Final = frozenset({COST_UNKNOWN, "reason cut to 80 words"})
+"""Flags that put no value in doubt."""
 NEAR: Final = 0.05
 """Share of the scale within which a composite is near its pass mark."""
 
@@ -38,7 +40,7 @@ def doubt(verdict: Mapping[str, Any], scale: float) -> ReviewReason | None:
     flags = [flag for score in scores for flag in (score.get("judge") or {}).get("flags") or ()]
     if JUDGES_DISAGREE in flags:
         return ReviewReason.DISAGREEMENT
-    if any(flag != COST_UNKNOWN for flag in flags):
+    if any(flag not in _NOTES for flag in flags):
         return ReviewReason.CONTRADICTION
     composite, mark = verdict.get("composite"), verdict.get("pass_mark")
     if composite is None or mark is None or abs(composite - mark) > NEAR * scale + 1e-9:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Final
@@ -43,9 +44,14 @@ class Score:
             "reason": label(result.reason, MAX_REASON),
             "details": dict(scored.details) if scored else {},
         }
-        if judged := scored.judgements if scored else self.judgements:
-            said["judge"] = _judged(judged)
+        if self.asked:
+            said["judge"] = _judged(self.asked)
         return said
+
+    @property
+    def asked(self) -> tuple[Judgement, ...]:
+        """The judge requests that the value rests on; where there is no value, those made in vain."""
+        return self.result.judgements if isinstance(self.result, Scored) else self.judgements
 
 
 def judgements_of(scores: Sequence[Score]) -> tuple[Judgement, ...]:
@@ -60,18 +66,24 @@ def judgements_of(scores: Sequence[Score]) -> tuple[Judgement, ...]:
     return tuple(dict.fromkeys(found)) if found else ()
 
 
-def asked_of_judges(judgements: Sequence[Judgement]) -> dict[str, object]:
-    """What judging a verdict took. One call may answer several metrics, and is paid once."""
+def asked_of_judges(scores: Sequence[Score]) -> dict[str, object]:
+    """The judge's part in a verdict. Calls and tokens are those of whole calls, each once; the cost is its share."""
+    judgements = judgements_of(scores)
     if not judgements:
         return dict(_NOBODY)
     calls = _calls(judgements)
+    shares: defaultdict[str, float] = defaultdict(float)
+    for score in scores:
+        for call in _calls(score.asked):
+            shares[call.call] += call.share
     return {
         "model": judgements[0].model,
         "prompt_version": judgements[0].prompt_version,
-        "cost_usd": math.fsum([call.cost_usd for call in calls]),
+        "cost_usd": math.fsum([call.cost_usd * min(1.0, shares[call.call]) for call in calls]),
         "calls": sum([call.requests for call in calls]),
         "input_tokens": sum([call.input_tokens for call in calls]),
         "output_tokens": sum([call.output_tokens for call in calls]),
+        "call_ids": [call.call for call in calls],
     }
 
 
@@ -81,14 +93,23 @@ _NOBODY: Final[Mapping[str, object]] = {
 
 
 def _judged(judgements: Sequence[Judgement]) -> dict[str, object]:
-    """Who judged a score, and at what cost: that of the whole calls, which other scores may share."""
-    return {
+    """The judge of a score and the score's share of what its calls cost."""
+    told: dict[str, object] = {
         "model": judgements[0].model,
         "prompt_version": judgements[0].prompt_version,
-        "cost_usd": math.fsum(call.cost_usd for call in _calls(judgements)),
+        "cost_usd": _cost_usd(judgements),
         "cached": not _calls(judgements),
         "flags": list(dict.fromkeys(flag for judgement in judgements for flag in judgement.flags)),
+        "call_ids": [call.call for call in _calls(judgements)],
     }
+    if panels := [judgement for judgement in judgements if judgement.votes]:
+        told["votes"] = [dict(judgement.votes) for judgement in panels]
+        told["dissent"] = math.fsum(judgement.dissent for judgement in panels) / len(panels)
+    return told
+
+
+def _cost_usd(judgements: Iterable[Judgement]) -> float:
+    return math.fsum([call.cost_usd * call.share for call in _calls(judgements)])
 
 
 def _calls(judgements: Iterable[Judgement]) -> Sequence[Judgement]:

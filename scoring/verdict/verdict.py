@@ -70,7 +70,7 @@ class Verdict:
             "state": self.state.value, "passed": self.passed, "rating": self.rating,
             "blockers": list(self.blockers), "pass_mark": self.pass_mark, "reason": self.reason,
             "scores": [score.to_json() for score in self.scores],
-            "judge": asked_of_judges(self.judgements),
+            "judge": asked_of_judges(self.scores),
             "service": self.service, "environment": self.environment, "session_id": self.session_id,
             "selection": self.selection, "revision": self.revision,
             "sampling_probability": self.sampling_probability, "cost_usd": self.cost_usd,

@@ -75,6 +75,8 @@ class Recorder:
         with _harmless():
             self._own(*heard).add(call)
 
+    def repaired(self, model: str, *, asked: int, answered: int) -> None: ...
+
     def looked_up(self, *, hits: int, misses: int) -> None:
         """A look into the cache is no request."""
 

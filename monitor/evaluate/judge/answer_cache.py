@@ -24,22 +24,36 @@ class AnswerCacheStorage(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedAnswer:
-    """A judged answer. ``value`` is of the type that the question's docstring says; ``flags`` as in ``Judgement``."""
+    """A judged answer. ``value`` is of the type that the question's docstring says.
+
+    ``flags``, ``votes`` and ``dissent`` are as in ``Judgement``.
+    """
 
     value: object
     reason: str
     prompt_version: str
     flags: tuple[str, ...] = ()
+    votes: tuple[tuple[str, str], ...] = ()
+    dissent: float = 0.0
 
     def to_json(self) -> str:
-        return json.dumps([self.value, self.reason, self.prompt_version, self.flags], separators=(",", ":"))
+        parts = [self.value, self.reason, self.prompt_version, self.flags, self.votes, self.dissent]
+        return json.dumps(parts, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> CachedAnswer:
-        value, reason, prompt_version, flags = json.loads(text)
+        value, reason, prompt_version, flags, *of_panel = json.loads(text)
+        votes, dissent = of_panel or ((), 0.0)  # answers that an earlier version kept have neither
         # JSON has no tuples: a list is an answer of several parts.
         value = tuple(value) if isinstance(value, list) else value
-        return cls(value=value, reason=reason, prompt_version=prompt_version, flags=tuple(flags))
+        return cls(
+            value=value,
+            reason=reason,
+            prompt_version=prompt_version,
+            flags=tuple(flags),
+            votes=tuple((model, ballot) for model, ballot in votes),
+            dissent=dissent,
+        )
 
 
 class AnswerCache:

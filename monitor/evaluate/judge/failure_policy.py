@@ -1,4 +1,4 @@
-"""What is done about each way in which a provider fails. One table; client, breaker and answerer keep to it."""
+"""Failure policy: a kind of failure in, what is done about it out. Client, breaker and queue follow one table."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ from integrations.provider.errors import ProviderErrorKind
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """``retry``: the same request may succeed a little later. ``breaker``: what the failure says about the provider.
+    """What follows from one kind of failure.
 
-    ``trips``: no call can succeed until somebody acts. ``counts``: trouble, if it goes on. ``ignores``: the provider
-    works; it is this request that it does not answer.
+    ``retry``: the same request may succeed a little later. ``outage``: the failure does not depend on the trace, which
+    may be asked about again later. ``breaker`` is what it says about the provider. ``trips``: no call can succeed until
+    an operator acts. ``counts``: trouble, if it goes on. ``ignores``: the provider works and rejects this request.
     """
 
     retry: bool
     breaker: Literal["trips", "counts", "ignores"]
+    outage: bool = False
 
 
 REACTIONS: Final[Mapping[ProviderErrorKind, Reaction]] = {
-    ProviderErrorKind.AUTHENTICATION_FAILED: Reaction(retry=False, breaker="trips"),
-    ProviderErrorKind.MODEL_NOT_FOUND: Reaction(retry=False, breaker="trips"),
-    ProviderErrorKind.CREDIT_EXHAUSTED: Reaction(retry=False, breaker="trips"),
-    ProviderErrorKind.NOT_INSTALLED: Reaction(retry=False, breaker="trips"),
-    ProviderErrorKind.RATE_LIMITED: Reaction(retry=True, breaker="counts"),
-    ProviderErrorKind.TIMEOUT: Reaction(retry=True, breaker="counts"),
-    ProviderErrorKind.OVERLOADED: Reaction(retry=True, breaker="counts"),
-    ProviderErrorKind.UNREACHABLE: Reaction(retry=True, breaker="counts"),
+    ProviderErrorKind.AUTHENTICATION_FAILED: Reaction(retry=False, breaker="trips", outage=True),
+    ProviderErrorKind.MODEL_NOT_FOUND: Reaction(retry=False, breaker="trips", outage=True),
+    ProviderErrorKind.CREDIT_EXHAUSTED: Reaction(retry=False, breaker="trips", outage=True),
+    ProviderErrorKind.NOT_INSTALLED: Reaction(retry=False, breaker="trips", outage=True),
+    ProviderErrorKind.RATE_LIMITED: Reaction(retry=True, breaker="counts", outage=True),
+    ProviderErrorKind.TIMEOUT: Reaction(retry=True, breaker="counts", outage=True),
+    ProviderErrorKind.OVERLOADED: Reaction(retry=True, breaker="counts", outage=True),
+    ProviderErrorKind.UNREACHABLE: Reaction(retry=True, breaker="counts", outage=True),
     ProviderErrorKind.BAD_ANSWER: Reaction(retry=True, breaker="counts"),
     ProviderErrorKind.BAD_REQUEST: Reaction(retry=False, breaker="counts"),
     ProviderErrorKind.CONTEXT_OVERFLOW: Reaction(retry=False, breaker="ignores"),
@@ -42,11 +44,14 @@ _FIRST_PAUSE_S: Final = 0.5
 
 
 def pause(attempt: int, retry_after_s: float | None, jitter: float) -> float | None:
-    """Seconds before the next attempt, after ``attempt`` (from 0) failed; None: not worth waiting for.
+    """Seconds before the next attempt; None when the wait would be too long.
 
-    What the provider asks for is kept to, and up to a tenth added so that not all come back at once. Otherwise half a
-    second, doubled with each attempt, of which ``jitter`` in [0, 1) says how much ("full jitter", AWS Architecture
-    Blog, Exponential Backoff And Jitter, 2015).
+    Args:
+        attempt: the number of the attempt that failed, from 0.
+        retry_after_s: what the provider asked for; up to a tenth is added so that not all callers come back at once.
+            None: half a second, doubled with each attempt.
+        jitter: in [0, 1), the share of the pause that is taken ("full jitter", AWS Architecture Blog, Exponential
+            Backoff And Jitter, 2015).
     """
     if retry_after_s is not None:
         return retry_after_s * (1 + 0.1 * jitter) if retry_after_s <= MAX_PAUSE_S else None

@@ -68,18 +68,25 @@ class JudgeBackend:
             per_day=settings.budget_usd_per_day,
             spent=memory.spent_since(int(self._clock()) - DAY_S),
         )
-        self._panel = JudgePanel(
+        self._panel = self._panel_of(settings, jitter)
+        self._others = {
+            kind: self._panel_of(replace(settings, models=(model,)), jitter) for kind, model in settings.own.items()
+        }
+        self.name: Final = self._panel.name
+        """The model or the panel, as verdicts name it."""
+        self._context_tokens: dict[str, int] = {}
+        self._under_way: dict[str, asyncio.Event] = {}
+
+    def _panel_of(self, settings: JudgeSettings, jitter: Callable[[], float]) -> JudgePanel:
+        return JudgePanel(
             settings,
-            client=client,
+            client=self._client,
             budget=self.budget,
             remember=self._remember,
             observer=self._observer,
             clock=self._clock,
             jitter=jitter,
         )
-        self.name: Final = self._panel.name
-        """The model or the panel, as verdicts name it."""
-        self._context_tokens = settings.context_tokens
 
     def _clock(self) -> float:
         return self._clock_ns() / 1e9
@@ -90,12 +97,16 @@ class JudgeBackend:
 
     def states(self) -> dict[str, BreakerState]:
         """The circuit breaker of each model."""
-        return self._panel.states()
+        return {name: state for panel in self._panels for name, state in panel.states().items()}
 
     @property
     def outage(self) -> str | None:
-        """Why no answer is possible now; None when one is."""
-        return self._panel.outage
+        """Why no answer is possible now; None when one is. One panel that is out defers all that needs a judge."""
+        return next((panel.outage for panel in self._panels if panel.outage is not None), None)
+
+    @property
+    def _panels(self) -> tuple[JudgePanel, ...]:
+        return (self._panel, *self._others.values())
 
     def share(self, priority: Priority) -> float:
         """Count a case that needs the judge; the share in [0, 1] of such cases that the budget pays for."""
@@ -122,7 +133,7 @@ class JudgeBackend:
             return dict.fromkeys(asked, NoAnswer(f"{OUTAGE}: {error}", failed=True))
         except Exception as error:  # noqa: BLE001  # a bug costs one case its answers; its text may quote a trace
             log.error("could not judge", extra={"cause": type(error).__name__})  # noqa: TRY400  # the same
-            paid = self._paid(bill, "", uuid.uuid4().hex)
+            paid = self._paid(self.name, bill, "", uuid.uuid4().hex)
             return dict.fromkeys(asked, NoAnswer(f"judge error: {type(error).__name__}", failed=True, judgement=paid))
         finally:
             # An outage costs nothing and is no sample of what judging costs.
@@ -133,75 +144,115 @@ class JudgeBackend:
 
     async def _answer(self, case: Case, asked: Sequence[Question], bill: JudgeBill) -> Mapping[Question, Reply]:
         keys = await asyncio.to_thread(
-            lambda: {question: key(self.name, cache_key(case, question)) for question in asked}
+            lambda: {question: key(self._panel_for(question).name, cache_key(case, question)) for question in asked}
         )
-        known = await self._cache.get(list(keys.values()))
-        replies: dict[Question, Reply] = {}
-        for question in asked:
-            if (kept := known.get(keys[question])) is not None:
-                replies[question] = await self._reply(case, question, kept, Judgement(self.name, kept.prompt_version))
+        replies = await self._cached(case, asked, keys)
         self._observer.looked_up(hits=len(replies), misses=len(asked) - len(replies))
         left = [question for question in asked if question not in replies]
-        if left:
-            context_tokens = await self._context()
-            made, refused = await asyncio.to_thread(requests, case, left, context_tokens=context_tokens)
-            replies |= refused
-            for answered in await asyncio.gather(*(self._ask(case, request, keys, bill) for request in made)):
-                replies |= answered
+        # A question that another case is asking right now, about the same content, waits for that answer.
+        shared = self._under_way if self._settings.cache_entries else {}
+        others = {question: shared[keys[question]] for question in left if keys[question] in shared}
+        own = [question for question in left if question not in others]
+        done = asyncio.Event()
+        self._under_way |= {keys[question]: done for question in own}
+        try:
+            if own:
+                replies |= await self._ask_all(case, own, keys, bill)
+        finally:
+            for question in own:
+                self._under_way.pop(keys[question], None)
+            done.set()
+        if others:
+            await asyncio.gather(*(each.wait() for each in dict.fromkeys(others.values())))
+            replies |= await self._cached(case, list(others), keys)
+            if unanswered := [question for question in others if question not in replies]:
+                replies |= await self._ask_all(case, unanswered, keys, bill)
         return replies
 
+    async def _cached(
+        self, case: Case, questions: Sequence[Question], keys: Mapping[Question, str]
+    ) -> dict[Question, Reply]:
+        known = await self._cache.get([keys[question] for question in questions])
+        replies: dict[Question, Reply] = {}
+        for question in questions:
+            if (kept := known.get(keys[question])) is not None:
+                judgement = Judgement(self._panel_for(question).name, kept.prompt_version)
+                replies[question] = await self._reply(case, question, kept, judgement)
+        return replies
+
+    async def _ask_all(
+        self, case: Case, questions: Sequence[Question], keys: Mapping[Question, str], bill: JudgeBill
+    ) -> dict[Question, Reply]:
+        """Send the questions to their judges, in as few requests as fit."""
+        replies: dict[Question, Reply] = {}
+        made: list[tuple[JudgePanel, JudgeRequest]] = []
+        for panel in self._panels:
+            its = [question for question in questions if self._panel_for(question) is panel]
+            if its:
+                context_tokens = await self._context(panel)
+                ready, refused = await asyncio.to_thread(requests, case, its, context_tokens=context_tokens)
+                replies |= refused
+                made += [(panel, request) for request in ready]
+        for answered in await asyncio.gather(*(self._ask(case, panel, each, keys, bill) for panel, each in made)):
+            replies |= answered
+        return replies
+
+    def _panel_for(self, question: Question) -> JudgePanel:
+        return self._others.get(type(question), self._panel)
+
     async def _ask(
-        self, case: Case, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill
+        self, case: Case, panel: JudgePanel, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill
     ) -> dict[Question, Reply]:
         """Send one request to every panel member and combine their answers."""
         call, own = uuid.uuid4().hex, JudgeBill()
         try:
-            answers = await self._panel.ask(request, own)
+            answers = await panel.ask(request, own)
         except UnansweredError as error:
-            paid = self._paid(own, request.prompt_version, call)
+            paid = self._paid(panel.name, own, request.prompt_version, call)
             failed = NoAnswer(label(str(error), MAX_REASON), failed=True, judgement=paid)
             smaller: dict[Question, Reply] = {}
             if len(request.questions) > 1 and error.kind is ProviderErrorKind.CONTEXT_OVERFLOW:
-                smaller = await self._ask_apart(case, request, keys, bill)
+                smaller = await self._ask_apart(case, panel, request, keys, bill)
             return {question: smaller.get(question, failed) for question in request.questions}
         finally:
             bill.take(own)
         replies: dict[Question, Reply] = {}
         for question, answer in answers.items():
             if isinstance(answer, NoAnswer):
-                replies[question] = replace(answer, judgement=self._paid(own, request.prompt_version, call))
+                replies[question] = replace(answer, judgement=self._paid(panel.name, own, request.prompt_version, call))
             else:
-                judgement = self._paid(own, answer.prompt_version, call) or Judgement(self.name, answer.prompt_version)
+                judgement = self._paid(panel.name, own, answer.prompt_version, call) or Judgement(
+                    panel.name, answer.prompt_version
+                )
                 replies[question] = await self._reply(case, question, answer, judgement)
         await self._cache.put({keys[q]: answer for q, answer in answers.items() if isinstance(answer, CachedAnswer)})
         return replies
 
     async def _ask_apart(
-        self, case: Case, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill
+        self, case: Case, panel: JudgePanel, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill
     ) -> dict[Question, Reply]:
         """Send the questions of a request that was too long, as far as they fit into requests of half its length."""
         half = (request.prompt_tokens + request.answer_tokens) // 2
         made, _ = await asyncio.to_thread(requests, case, request.questions, context_tokens=half)
         replies: dict[Question, Reply] = {}
-        for answered in await asyncio.gather(*(self._ask(case, each, keys, bill) for each in made)):
+        for answered in await asyncio.gather(*(self._ask(case, panel, each, keys, bill) for each in made)):
             replies |= answered
         return replies
 
     async def _reply(self, case: Case, question: Question, kept: CachedAnswer, judgement: Judgement) -> Answer:
         found = await asyncio.to_thread(contradiction, case, question, kept.value)
         if found is not None:
-            self._observer.flagged(self.name, "contradiction")
+            self._observer.flagged(judgement.model, "contradiction")
         flags = (*judgement.flags, *kept.flags, *(() if found is None else (label(found, MAX_REASON),)))
-        return Answer(
-            value=kept.value, method=Method.JUDGE, reason=kept.reason, judgement=replace(judgement, flags=flags)
-        )
+        judgement = replace(judgement, flags=flags, votes=kept.votes, dissent=kept.dissent)
+        return Answer(value=kept.value, method=Method.JUDGE, reason=kept.reason, judgement=judgement)
 
-    def _paid(self, bill: JudgeBill, prompt_version: str, call: str) -> Judgement | None:
+    def _paid(self, judge: str, bill: JudgeBill, prompt_version: str, call: str) -> Judgement | None:
         """The cost of a call; None where nothing was sent."""
         if not bill.requests:
             return None
         return Judgement(
-            self.name,
+            judge,
             prompt_version,
             cost_usd=bill.usd,
             call=call,
@@ -211,10 +262,14 @@ class JudgeBackend:
             output_tokens=bill.output_tokens,
         )
 
-    async def _context(self) -> int:
-        if self._context_tokens is None:
-            self._context_tokens = min([await self._client.context_tokens(model) for model in self._settings.models])
-        return self._context_tokens
+    async def _context(self, panel: JudgePanel) -> int:
+        """Tokens that every model of a panel takes at once: as configured, else the least that is known of them."""
+        if self._settings.context_tokens is not None:
+            return self._settings.context_tokens
+        if panel.name not in self._context_tokens:
+            known = [await self._client.context_tokens(model) for model in panel.models]
+            self._context_tokens[panel.name] = min(known)
+        return self._context_tokens[panel.name]
 
     async def _remember(self, usd: float, now: float) -> None:
         try:

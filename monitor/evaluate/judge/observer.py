@@ -1,4 +1,4 @@
-"""Observer: who is told what judging does, as it does it. The exporter counts it, traces of our own record it."""
+"""Observer: the events of judging. The exporter counts them, the monitor's own traces record them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class JudgeObserver(Protocol):
     """All methods are called in the event loop and must return at once."""
 
     def judging(self, case: Case) -> None:
-        """The running task has this case judged: what it and the tasks that it starts attempt from now on is for it."""
+        """The running task judges this case: requests of it and of the tasks that it starts belong to the case."""
 
     def attempted(
         self,
@@ -26,20 +26,28 @@ class JudgeObserver(Protocol):
         failure: str | None,
         completion: Completion | None = None,
     ) -> None:
-        """One request to a model is over. ``failure`` is a ``Kind``, ``parse_error``, or None when it was answered.
+        """One request to a model is over.
 
-        ``completion`` is what the model said, None when nothing came of it.
+        Args:
+            model: the model's configured name.
+            duration_s: of the request.
+            usage: tokens and dollars of the request.
+            failure: a ``ProviderErrorKind``, ``parse_error`` when no answer in it was valid, or None.
+            completion: the model's response; None without one.
         """
 
+    def repaired(self, model: str, *, asked: int, answered: int) -> None:
+        """So many questions were asked again because their answers were invalid, and so many were answered then."""
+
     def looked_up(self, *, hits: int, misses: int) -> None:
-        """So many questions were answered by the cache, so many not."""
+        """The cache answered ``hits`` questions and not ``misses`` others."""
 
     def flagged(self, model: str, flag: Flag) -> None:
         """An answer contradicts what can be decided without a judge, or the members of a panel disagree."""
 
 
 class SilentJudgeObserver:
-    """Nobody looks."""
+    """Ignores every event."""
 
     def judging(self, case: Case) -> None: ...
     def attempted(
@@ -51,12 +59,13 @@ class SilentJudgeObserver:
         failure: str | None,
         completion: Completion | None = None,
     ) -> None: ...
+    def repaired(self, model: str, *, asked: int, answered: int) -> None: ...
     def looked_up(self, *, hits: int, misses: int) -> None: ...
     def flagged(self, model: str, flag: Flag) -> None: ...
 
 
 class JudgeObservers:
-    """Several who look at the same."""
+    """Passes each event to several observers."""
 
     def __init__(self, *each: JudgeObserver) -> None:
         self._each = each
@@ -76,6 +85,10 @@ class JudgeObservers:
     ) -> None:
         for observer in self._each:
             observer.attempted(model, duration_s=duration_s, usage=usage, failure=failure, completion=completion)
+
+    def repaired(self, model: str, *, asked: int, answered: int) -> None:
+        for observer in self._each:
+            observer.repaired(model, asked=asked, answered=answered)
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         for observer in self._each:

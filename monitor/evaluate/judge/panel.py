@@ -1,10 +1,11 @@
-"""Jury: the judge, or all members of its panel, asked the same request at the same time; and what they agree upon."""
+"""Panel: one request in, to every member at the same time; for each question what they agree upon out."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from scoring.judging.request import JudgedValue, JudgeRequest
@@ -18,7 +19,7 @@ from .observer import JudgeObserver
 from .panel_member import Client, JudgeBill, PanelMember, UnansweredError
 from .rate_limits import RateLimits
 from .settings import JudgeSettings
-from .vote import SplitError, agree, disagrees
+from .vote import SplitError, vote, votes
 
 
 class JudgePanel:
@@ -57,12 +58,12 @@ class JudgePanel:
                 retries=settings.retries,
                 clock=clock,
                 jitter=jitter,
-                breaker=Breaker(
-                    clock(), consecutive=max(CONSECUTIVE, settings.retries + 2)
-                ),  # more than one request fails
+                # More failures than one request can have: one request alone is no outage.
+                breaker=Breaker(clock(), consecutive=max(CONSECUTIVE, settings.retries + 2)),
             )
             for model in settings.models
         ]
+        self.models: Final = settings.models
         names = [model.name for model in settings.models]
         self.name: Final = names[0] if len(names) == 1 else f"{settings.panel_rule} of {', '.join(names)}"
         self._quorum: Final = len(names) // 2 + 1
@@ -73,31 +74,75 @@ class JudgePanel:
 
     @property
     def outage(self) -> str | None:
-        """Why no answer can be had now: so many breakers are open that no majority is left. None when one can."""
+        """Why no answer is possible now: so many breakers are open that no majority is left. None when one is."""
         shut = [state for state in self.states().values() if state.circuit is Circuit.OPEN]
         return shut[0].reason if len(self._members) - len(shut) < self._quorum else None
 
     async def ask(self, request: JudgeRequest, bill: JudgeBill) -> dict[Question, CachedAnswer | NoAnswer]:
-        """What a majority of the members answered, question by question. Raises ``UnansweredError`` without one."""
-        said = await asyncio.gather(*(member.ask(request, bill) for member in self._members), return_exceptions=True)
-        for each in said:
+        """Ask every member and combine their answers question by question.
+
+        Args:
+            request: the same for all members.
+            bill: what it costs is added as it is spent.
+
+        Raises:
+            UnansweredError: fewer than a majority of the members could be asked.
+        """
+        given = await asyncio.gather(*(member.ask(request, bill) for member in self._members), return_exceptions=True)
+        for each in given:
             if isinstance(each, BaseException) and not isinstance(each, UnansweredError):
                 raise each
-        answers = [each for each in said if not isinstance(each, BaseException)]
-        if len(answers) < self._quorum:
-            raise next(each for each in said if isinstance(each, UnansweredError))
-        return {question: self._agreed([each[question] for each in answers]) for question in request.questions}
+        readings = {
+            member.model.name: each
+            for member, each in zip(self._members, given, strict=True)
+            if not isinstance(each, BaseException)
+        }
+        if len(readings) < self._quorum:
+            raise next(each for each in given if isinstance(each, UnansweredError))
+        combined: dict[Question, CachedAnswer | NoAnswer] = {}
+        for question in request.questions:
+            answers = {name: each.answers[question] for name, each in readings.items() if question in each.answers}
+            if len(answers) < self._quorum:
+                faults = (each.faults[question] for each in readings.values() if question in each.faults)
+                combined[question] = NoAnswer(next(faults), failed=True)
+            else:
+                combined[question] = self._combine(answers)
+        return combined
 
-    def _agreed(self, judged: list[JudgedValue]) -> CachedAnswer | NoAnswer:
-        values = [each.value for each in judged]
-        flags: tuple[str, ...] = ()
-        if disagrees(values):
-            self._observer.flagged(self.name, "disagreement")
-            flags = (JUDGES_DISAGREE,)
+    def _combine(self, judged: Mapping[str, JudgedValue]) -> CachedAnswer | NoAnswer:
+        answers = list(judged.values())
+        if len(self._members) == 1:
+            (one,) = answers
+            return CachedAnswer(value=one.value, reason=one.reason, prompt_version=one.prompt_version, flags=one.flags)
         try:
-            value, spokesman = agree(values, self._rule)
+            decision = vote([each.value for each in answers], self._rule)
         except SplitError as error:
-            return NoAnswer(str(error), failed=True)
-        told = judged[spokesman or 0]
-        reason = told.reason if spokesman is not None else f"median of {len(values)} judges"
-        return CachedAnswer(value=value, reason=reason, prompt_version=told.prompt_version, flags=flags)
+            self._observer.flagged(self.name, "disagreement")
+            return NoAnswer(f"{error} ({_listed(judged)})", failed=True)
+        side = answers[decision.side]
+        flags = side.flags
+        if decision.dissent > 0:
+            self._observer.flagged(self.name, "disagreement")
+            flags = (JUDGES_DISAGREE, *flags)
+        return CachedAnswer(
+            value=decision.value,
+            reason=side.reason,
+            prompt_version=side.prompt_version,
+            flags=flags,
+            votes=_ballots(judged),
+            dissent=decision.dissent,
+        )
+
+
+def _ballots(judged: Mapping[str, JudgedValue]) -> tuple[tuple[str, str], ...]:
+    """Each member's vote as JSON, by model; texts are left out."""
+    return tuple((name, _written(list(votes(each.value).items()))) for name, each in judged.items())
+
+
+def _written(fields: Sequence[tuple[str, object]]) -> str:
+    alone = len(fields) == 1 and not fields[0][0]
+    return json.dumps(fields[0][1] if alone else dict(fields))
+
+
+def _listed(judged: Mapping[str, JudgedValue]) -> str:
+    return "; ".join(f"{name}: {ballot}" for name, ballot in _ballots(judged))

@@ -1,24 +1,23 @@
-"""Member: one judge with its limits, its breaker and its purse; asked until it has answered or will not.
+"""Panel member: one request to one model in, its answers question by question out.
 
-An attempt passes through the provider's limits, then needs leave of the breaker and money of the budget. After an
-outage a greeting, and no case, finds out whether the provider is back: a case that it never answers holds up no other.
-What fails in passing is tried again after a pause; an answer that does not parse is asked for once more, with the
-identical request (seed 002 §2.2), and then counts as an error. There is no default answer.
+An attempt passes the provider's rate limits, then the circuit breaker and the budget. After an outage a health probe,
+and no case, finds out whether the provider is back: a case that it never answers delays no other. A failure that may
+pass is retried after a pause. Questions without a valid answer are asked once more, with the parser's complaint (seed
+002: with identical inputs), and then have none. There is no default answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from integrations.judge.client import Completion, JudgeCall, JudgeModel, TokenPrice
 from integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage
-from scoring.judging.request import JudgedValue, JudgeRequest, ParseError
-from scoring.questions.question import Question
+from scoring.judging.request import JudgeRequest, Reading
 
 from .breaker import Breaker, BreakerState, Circuit, Permit
 from .budget import JudgeBudget
@@ -28,15 +27,15 @@ from .observer import JudgeObserver
 from .rate_limits import RateLimits
 
 OUTAGE: Final = "judge unavailable"
-"""How a reason begins that says nothing of the case: asked again later, it may be answered."""
+"""Prefix of a reason that does not depend on the case: a later attempt may succeed."""
 OVER_BUDGET: Final = "over budget"
 _GRACE_S: Final = 5.0
-"""How much longer than its own timeout an attempt may take before it is given up from outside."""
+"""Seconds beyond its own timeout after which an attempt is cancelled from outside."""
 _LEARNING: Final = 0.1
 
 
 class Client(Protocol):
-    """Who asks a model once. Raises ``ProviderError``."""
+    """Sends one request to a model. Raises ``ProviderError``."""
 
     async def complete(self, request: JudgeCall, model: JudgeModel) -> Completion: ...
     async def context_tokens(self, model: JudgeModel) -> int: ...
@@ -44,7 +43,7 @@ class Client(Protocol):
 
 
 class UnansweredError(Exception):
-    """No answer came of a request; the message is the reason. ``kind`` is None where no provider is at fault."""
+    """A request without an answer; the message is the reason. ``kind`` is None where no provider failed."""
 
     def __init__(self, reason: str, *, kind: ProviderErrorKind | None = None) -> None:
         super().__init__(reason)
@@ -53,7 +52,7 @@ class UnansweredError(Exception):
 
 @dataclass(slots=True)
 class JudgeBill:
-    """What asking cost, failures included. ``complete`` is false once it was not known what a request cost."""
+    """The cost of a request with its retries. ``complete`` is false once the cost of one of them is unknown."""
 
     usd: float = 0.0
     complete: bool = True
@@ -62,7 +61,7 @@ class JudgeBill:
     output_tokens: int = 0
 
     def add(self, usage: ProviderUsage, usd: float | None) -> None:
-        """One request more."""
+        """Add one request."""
         self.usd += usd or 0.0
         self.complete = self.complete and usd is not None
         self.requests += 1
@@ -70,7 +69,7 @@ class JudgeBill:
         self.output_tokens += usage.output_tokens
 
     def take(self, other: JudgeBill) -> None:
-        """Those of another one too."""
+        """Add the requests of another bill."""
         self.usd += other.usd
         self.complete = self.complete and other.complete
         self.requests += other.requests
@@ -80,7 +79,7 @@ class JudgeBill:
 
 @dataclass(slots=True, kw_only=True)
 class PanelMember:
-    """One judge. ``clock`` gives seconds since the epoch; ``remember`` writes dollars to the store."""
+    """One model. ``clock`` gives seconds since the epoch; ``remember`` writes dollars to the store."""
 
     model: JudgeModel
     client: Client
@@ -92,11 +91,19 @@ class PanelMember:
     clock: Callable[[], float]
     jitter: Callable[[], float]
     breaker: Breaker = field(default_factory=Breaker)
-    _written: float = 1.0  # of the tokens that an answer may take: the share that answers do take, learned
+    _written: float = 1.0  # learned share of the allowed answer tokens that answers take
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def ask(self, request: JudgeRequest, bill: JudgeBill) -> Mapping[Question, JudgedValue]:
-        """The answers. What it costs is added to ``bill`` as it is spent. Raises ``UnansweredError``."""
+    async def ask(self, request: JudgeRequest, bill: JudgeBill) -> Reading:
+        """Ask until every question has a valid answer, or has had its second chance.
+
+        Args:
+            request: what is asked. Questions without a valid answer are asked once more, with the faults.
+            bill: what it costs is added as it is spent.
+
+        Raises:
+            UnansweredError: nothing was answered at all.
+        """
         deadline_s = (self.model.timeout_s + _GRACE_S) * (1 + self.retries)
         try:
             async with asyncio.timeout(deadline_s):
@@ -107,29 +114,36 @@ class PanelMember:
             ) from None
 
     def state(self) -> BreakerState:
-        """Whether it can be asked, and why not."""
+        """Whether the model can be asked, and why not."""
         return self.breaker.state(self.clock())
 
-    async def _until_read(self, request: JudgeRequest, bill: JudgeBill) -> Mapping[Question, JudgedValue]:
-        completion = await self._until_answered(request, bill)
+    async def _until_read(self, request: JudgeRequest, bill: JudgeBill) -> Reading:
+        first = await self._read(request, await self._until_answered(request, bill))
+        if not first.faults:
+            return first
         try:
-            return await self._read(request, completion)
-        except ParseError:
-            completion = await self._until_answered(request, bill)
-        try:
-            return await self._read(request, completion)
-        except ParseError as error:
-            cut = ", cut off at the longest answer that it may give" if completion.cut_off else ""
-            raise UnansweredError(f"parse_error: {error}{cut}") from None
+            rest = await asyncio.to_thread(request.again, first.faults)
+            completion = await self._until_answered(rest, bill)
+        except UnansweredError as error:
+            if not first.answers:
+                raise
+            self.observer.repaired(self.model.name, asked=len(first.faults), answered=0)
+            return Reading(answers=first.answers, faults=dict.fromkeys(first.faults, str(error)))
+        second = await self._read(rest, completion)
+        self.observer.repaired(self.model.name, asked=len(first.faults), answered=len(second.answers))
+        cut = ", cut off at the longest answer that it may give" if completion.cut_off else ""
+        return Reading(
+            answers={**first.answers, **second.answers},
+            faults={question: f"parse_error: {fault}{cut}" for question, fault in second.faults.items()},
+        )
 
-    async def _read(self, request: JudgeRequest, completion: Completion) -> Mapping[Question, JudgedValue]:
-        failure: str | None = "parse_error"
+    async def _read(self, request: JudgeRequest, completion: Completion) -> Reading:
+        reading: Reading | None = None
         try:
-            answers = await asyncio.to_thread(request.read, completion.text)
-            failure = None
+            reading = await asyncio.to_thread(request.read, completion.text)
         finally:
-            self._report(completion, failure)
-        return answers
+            self._report(completion, None if reading is not None and reading.answers else "parse_error")
+        return reading
 
     def _report(self, completion: Completion, failure: str | None) -> None:
         self.observer.attempted(
@@ -148,7 +162,7 @@ class PanelMember:
                 reaction = REACTIONS[error.kind]
                 wait_s = pause(attempt, error.retry_after_s, self.jitter()) if attempt < self.retries else None
                 if not reaction.retry or wait_s is None:
-                    outage = reaction.breaker != "ignores"
+                    outage = reaction.outage or self.state().circuit is Circuit.OPEN
                     raise UnansweredError(f"{OUTAGE}: {error}" if outage else str(error), kind=error.kind) from None
                 await asyncio.sleep(wait_s)
         raise AssertionError("a loop of at least one attempt")
@@ -160,7 +174,7 @@ class PanelMember:
         async with self.limits.slot(expected.input_tokens + expected.output_tokens) as slot:
             while (permit := await self._permit()).probe:
                 await self._probe_health(permit, price)
-            # Given up, it may have been paid for all the same: budget and limits take it as expected.
+            # A cancelled call may be charged all the same: budget and limits count the expected usage.
             usage = expected
             try:
                 completion = await self._paid(request, permit, expected, price, bill)
@@ -177,7 +191,7 @@ class PanelMember:
             return completion
 
     async def _probe_health(self, permit: Permit, price: TokenPrice | None) -> None:
-        """The probe of a breaker that is half open, which hears what comes of it."""
+        """Send the health probe of a half-open breaker and report its result to the breaker."""
         expected = ProviderUsage(input_tokens=HEALTH_PROBE.prompt_tokens, output_tokens=HEALTH_PROBE.answer_tokens)
         with suppress(ProviderError):
             completion = await self._paid(HEALTH_PROBE, permit, expected, price, JudgeBill())
@@ -186,7 +200,7 @@ class PanelMember:
     async def _paid(
         self, request: JudgeCall, permit: Permit, expected: ProviderUsage, price: TokenPrice | None, bill: JudgeBill
     ) -> Completion:
-        """One call, if there is money for it. Raises ``UnansweredError`` when there is none."""
+        """One call, if the budget allows it. Raises ``UnansweredError`` if it does not."""
         paid = price.of(expected.input_tokens, expected.output_tokens) if price else 0.0
         reservation = self.budget.reserve(paid, self.clock())
         if reservation is None:
@@ -205,7 +219,7 @@ class PanelMember:
                 usd = self._usd(usage, price)
                 paid = usd or 0.0
                 bill.add(usage, usd)
-            else:  # given up: whether it is paid for will not be told
+            else:  # cancelled: whether it is charged stays unknown
                 bill.add(ProviderUsage(), None)
             now = self.clock()
             self.budget.settle(reservation, paid, now)
@@ -235,7 +249,7 @@ class PanelMember:
             self._moved.set()
 
     async def _permit(self) -> Permit:
-        """Leave of the breaker. While another call probes, what comes of it is waited for."""
+        """A permit of the breaker. While another call probes, this one waits for its result."""
         while (permit := self.breaker.permit(self.clock())) is None:
             state = self.state()
             if state.circuit is Circuit.OPEN:
@@ -255,7 +269,7 @@ class PanelMember:
 
     @staticmethod
     def _usd(usage: ProviderUsage, price: TokenPrice | None) -> float | None:
-        """Dollars of a call that is over; where the provider's answer tells none, by price and tokens."""
+        """Dollars of a finished call; where the provider gives none, by price and tokens."""
         if usage.cost_usd is None and price is not None:
             return price.of(usage.input_tokens, usage.output_tokens)
         return usage.cost_usd

@@ -1,23 +1,28 @@
-"""Settings of the live judge, as the configuration gives them."""
+"""Settings: the configuration of the judge, as the judge backend takes it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from integrations.judge.client import JudgeModel
+from scoring.questions.question import Question
 
 from .vote import Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
-    """What is configured under ``evaluators.judge``. ``models`` are the judge and the other members of its panel.
+    """The section ``evaluators.judge``. ``models`` are the judge and the other members of its panel.
+
+    ``own`` names the one model that answers a type of question in their place.
 
     ``retries`` are further attempts after the first. ``concurrency``, ``requests_per_minute`` and ``tokens_per_minute``
     are for each provider. ``context_tokens`` None: the least that is known of the models.
     """
 
     models: tuple[JudgeModel, ...]
+    own: Mapping[type[Question], JudgeModel] = field(default_factory=dict)
     panel_rule: Rule = "majority"
     retries: int = 3
     concurrency: int = 8

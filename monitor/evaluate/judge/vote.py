@@ -1,12 +1,9 @@
-"""Panel: several judges answer the same question, and one answer comes of it, or none.
+"""Vote: the answers of several judges to one question in, one answer out, or none.
 
-``majority``: what more than half of them say. ``median``: the answer in the middle. A yes or no is decided by majority
-and plain numbers by their median (of two in the middle, their mean) under either rule. An answer of several parts (a
-score, a failure code, a rationale) is never mixed from several judges: the member whose decisive parts lie closest to
-all others' speaks, so that its parts belong together. Decisive are numbers, truth values and words; a text with white
-space is wording.
-
-A panel that is split has no answer.
+Each field of an answer is decided by itself. A yes or no and a word of a scale take the majority, fractions the median.
+Whole numbers take the majority, and under the rule ``median`` the lower one in the middle where there is no majority.
+Texts, failure codes and turns are not voted on: they are copied from the member that agrees with the most decided
+fields. A field without a majority leaves the panel split: it has no answer.
 """
 
 from __future__ import annotations
@@ -14,87 +11,114 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
 Rule = Literal["majority", "median"]
-Decisive = tuple[tuple[str, object], ...]
+Field: TypeAlias = bool | int | float | str
 
 SPLIT: Final = "the panel is split"
+_NOT_VOTED: Final = frozenset({"failure_code", "turns", "reason", "reasoning", "rationale"})
+_LIST: Final = "*"
+"""Ends the name of a list of findings, which is taken whole from the member in the middle."""
+_WHOLE: Final = ""
+"""The name of the only field of an answer that is no object."""
 
 
 class SplitError(ValueError):
     """No answer has the panel behind it."""
 
 
-def agree(values: Sequence[object], rule: Rule) -> tuple[object, int | None]:
-    """The panel's answer, and the index of the member who gave it (None: the mean of two).
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """The panel's answer. ``side`` is the index of the member whose texts it carries.
 
-    ``values`` holds what each member answered, at least one. Raises ``SplitError``.
+    ``dissent`` is the share in [0, 1] of the members' votes, over all fields, that differ from what was decided.
     """
-    decisive = [_decisive(value) for value in values]
-    (most, votes), *_ = Counter(decisive).most_common()
-    if 2 * votes > len(values):
-        spokesman = decisive.index(most)
-        return values[spokesman], spokesman
-    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    if len(numbers) == len(values):
+
+    value: object
+    side: int
+    dissent: float
+
+
+def vote(values: Sequence[object], rule: Rule) -> Vote:
+    """Combine what each member answered.
+
+    Args:
+        values: at least one answer, all to the same question.
+        rule: what decides whole numbers without a majority.
+
+    Raises:
+        SplitError: a field has no majority.
+    """
+    ballots = [votes(value) for value in values]
+    names = tuple(dict.fromkeys(name for ballot in ballots for name in ballot))
+    decided = {name: _decide(name, [ballot.get(name) for ballot in ballots], rule) for name in names}
+    agreeing = [sum(ballot.get(name) == decided[name] for name in names) for ballot in ballots]
+    side = agreeing.index(max(agreeing))
+    dissent = 1 - sum(agreeing) / (len(ballots) * len(names)) if names else 0.0
+    return Vote(_with(values[side], decided), side, dissent)
+
+
+def votes(value: object) -> dict[str, Field]:
+    """The fields of an answer that are voted on, by name.
+
+    A list of findings counts as the share of them that is true, a list of steps as the mean of their scores.
+    """
+    if not isinstance(value, Mapping):
+        return _ballot(_WHOLE, value)
+    found: dict[str, Field] = {}
+    for name, part in value.items():
+        if name not in _NOT_VOTED:
+            found |= _ballot(str(name), part)
+    return found
+
+
+def _ballot(name: str, part: object) -> dict[str, Field]:
+    match part:
+        case bool() | int() | float():
+            return {name: part}
+        case str() if part and not any(mark.isspace() for mark in part):
+            return {name: part}
+        case [*items] if items and all(isinstance(item, bool) for item in items):
+            return {f"{name}[{at}]": bool(item) for at, item in enumerate(items)}
+        case [*items] if findings := [item for item in items if isinstance(item, Mapping)]:
+            numbers = [float(each) for one in findings for each in one.values() if isinstance(each, bool | int | float)]
+            return {name + _LIST: statistics.fmean(numbers)} if numbers else {}
+        case _:
+            return {}
+
+
+def _decide(name: str, given: Sequence[Field | None], rule: Rule) -> Field | None:
+    """The value of a field; None where most members leave it out."""
+    ballots = [each for each in given if each is not None]
+    if 2 * len(ballots) <= len(given):
+        return None
+    numbers = [each for each in ballots if isinstance(each, int | float) and not isinstance(each, bool)]
+    if len(numbers) == len(ballots) and any(isinstance(each, float) for each in numbers):
         middle = statistics.median(numbers)
-        return (middle, numbers.index(middle)) if middle in numbers else (middle, None)
-    if rule == "majority" or any(isinstance(value, bool) for value in values):
-        raise SplitError(f"{SPLIT}: no answer has more than half of {len(values)} votes")
-    return _closest(values, decisive)
+        if name.endswith(_LIST) and middle not in numbers:
+            raise SplitError(f"{SPLIT}: {len(ballots)} lists of findings, and none in the middle")
+        return middle
+    (most, count), *_ = Counter(ballots).most_common()
+    if 2 * count > len(ballots):
+        return most
+    if rule == "median" and len(numbers) == len(ballots):
+        return statistics.median_low(numbers)
+    raise SplitError(f"{SPLIT}: no answer has more than half of {len(ballots)} votes")
 
 
-def disagrees(values: Sequence[object]) -> bool:
-    """Whether the members differ in anything decisive."""
-    return len({_decisive(value) for value in values}) > 1
+def _with(chosen: object, decided: Mapping[str, Field | None]) -> object:
+    """The chosen member's answer with the decided fields in place of its own."""
+    if isinstance(chosen, Mapping):
+        return {name: _field(str(name), part, decided) for name, part in chosen.items()}
+    return _field(_WHOLE, chosen, decided)
 
 
-def _closest(values: Sequence[object], decisive: Sequence[Decisive]) -> tuple[object, int]:
-    distances = _distances([dict(each) for each in decisive])
-    least = min(distances)
-    nearest = [index for index, distance in enumerate(distances) if distance <= least]
-    if len({decisive[index] for index in nearest}) > 1:
-        raise SplitError(f"{SPLIT}: {len(values)} answers, and none in the middle")
-    return values[nearest[0]], nearest[0]
-
-
-def _distances(members: Sequence[Mapping[str, object]]) -> list[float]:
-    """How far each member is from all others: by part, numbers by their share of the range, the rest 0 or 1."""
-    total = [0.0] * len(members)
-    for part in dict.fromkeys(name for member in members for name in member):
-        said = [member.get(part) for member in members]
-        numbers = [float(each) for each in said if isinstance(each, int | float)]
-        spread = max(numbers) - min(numbers) if len(numbers) == len(said) else 0.0
-        for index, own in enumerate(said):
-            for other in said:
-                if spread and isinstance(own, int | float) and isinstance(other, int | float):
-                    total[index] += abs(own - other) / spread
-                else:
-                    total[index] += own != other
-    return total
-
-
-def _decisive(value: object) -> Decisive:
-    """The parts of an answer that decide something, by their place; of a list of verdicts the share that is true."""
-    found: dict[str, object] = {}
-    waiting: list[tuple[str, object]] = [("", value)]
-    while waiting:
-        place, part = waiting.pop()
-        match part:
-            case Mapping():
-                waiting.extend((f"{place}.{name}", each) for name, each in part.items())
-            case [*items] if verdicts := [item for item in items if isinstance(item, Mapping)]:
-                told = [each for item in verdicts for each in item.values() if isinstance(each, bool)]
-                found[place] = sum(told) / len(told) if told else len(items)
-            case [*items] if any(_is_wording(item) for item in items):
-                pass
-            case [*items]:
-                found[place] = repr(items)
-            case _ if not _is_wording(part):
-                found[place] = part
-    return tuple(sorted(found.items()))
-
-
-def _is_wording(part: object) -> bool:
-    return isinstance(part, str) and any(mark.isspace() for mark in part)
+def _field(name: str, own: object, decided: Mapping[str, Field | None]) -> object:
+    if isinstance(own, list | tuple):
+        if own and all(isinstance(item, bool) for item in own):
+            return type(own)(decided.get(f"{name}[{at}]", item) for at, item in enumerate(own))
+        return own
+    value = decided.get(name)
+    return own if value is None else value

@@ -9,7 +9,7 @@ from scoring.case.case import Case
 from scoring.metrics.metric import Metric
 from scoring.metrics.settle import settle
 from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer
-from scoring.result.result import Failed, Method, Scored, Unavailable
+from scoring.result.result import Failed, Judgement, Method, Scored, Unavailable
 from scoring.verdict.rubric import Criterion, Rubric
 
 CASE = Case(case_id="c", model_output={}, sampling_probability=0.5)
@@ -87,3 +87,25 @@ def test_drawing_concerns_only_the_rubrics_that_are_undecided(probability):
         evaluation.give({HARD: YES})
     told = {verdict.rubric: verdict.sampling_probability for verdict in evaluation.verdicts(created_at=AT)}
     assert told == ({"easy": 0.5} if probability is None else {"easy": 0.5, "hard": 0.25})
+
+
+def test_the_cost_of_a_shared_call_is_apportioned_to_the_scores_it_served():
+    def judging(name, *metrics):
+        def measure(_):
+            settled = settle((yield (HARD,)), bool)
+            _, method, judgements = settled
+            return Scored(value=1.0, method=method, judgements=judgements)
+
+        made = [Metric(id=m, title=m, meaning="m", formula="f", source="s", measure=measure) for m in metrics]
+        criteria = tuple(Criterion(metric=metric, weight=1 / len(made)) for metric in made)
+        return Rubric(id=name, title=name, source="s", formula="f", criteria=criteria, pass_mark=0.5)
+
+    paid = Judgement(model="m", prompt_version="p", cost_usd=0.00021, call="call-1")
+    evaluation = Evaluation(CASE, [judging("one", "a", "b"), judging("two", "c")], None)
+    evaluation.give({HARD: Answer(value=True, method=Method.JUDGE, judgement=paid)})
+    verdicts = [verdict.to_json() for verdict in evaluation.verdicts(created_at=AT)]
+    assert [each["judge"]["cost_usd"] for each in verdicts] == pytest.approx([0.00014, 0.00007])
+    scores = [score["judge"] for each in verdicts for score in each["scores"]]
+    assert sum(score["cost_usd"] for score in scores) == pytest.approx(0.00021)
+    assert {tuple(score["call_ids"]) for score in scores} == {("call-1",)}
+    assert [each["judge"]["call_ids"] for each in verdicts] == [["call-1"], ["call-1"]]

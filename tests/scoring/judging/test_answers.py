@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.judging.request import JudgedValue, ParseError, prompt_version, requests
+from scoring.judging.request import JudgedValue, prompt_version, requests
+from scoring.metrics.judge_metrics import DEFINITIONS
 from scoring.questions.agent import GradeAgent
 from scoring.questions.benchmarks import FollowsInstructions, PiecesUsed, SoundReasoning
 from scoring.questions.dimensions import GradeDimension, VerifyClaims
@@ -18,6 +19,7 @@ from scoring.questions.quality import GradeQuality
 from scoring.questions.question import CitesTranscript, GradeAnswer
 from scoring.questions.text import SameIntent, SummaryClaims
 from scoring.questions.translation import HowFluent, OutcomeDrift
+from scoring.rubrics.agent import parse_agent_grade
 from tests.scoring.judging.asking import CASE, HONEST, answers
 
 QUESTIONS = tuple(HONEST)
@@ -32,10 +34,11 @@ def request_for(*questions):
 
 def cause(question, text):
     """Why it is refused, without the code of the request."""
-    with pytest.raises(ParseError) as caught:
-        request_for(question).read(text)
-    assert len(str(caught.value)) < 200
-    return re.sub(r"^(q\d+)-[0-9a-f]{6}", r"\1", str(caught.value))
+    reading = request_for(question).read(text)
+    assert not reading.answers
+    (fault,) = reading.faults.values()
+    assert len(fault) < 200
+    return re.sub(r"^(q\d+)-[0-9a-f]{6}", r"\1", fault)
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: f"{type(q).__name__}")
@@ -43,7 +46,7 @@ def test_an_honest_answer_is_read_as_what_it_means_and_conforms_to_the_schema(qu
     request = request_for(question)
     given = answers(request)
     jsonschema.validate(given, request.schema)
-    found = request.read(json.dumps(given))
+    found = request.read(json.dumps(given)).answers
     assert found == {
         question: JudgedValue(
             value=HONEST[question][1], reason=found[question].reason, prompt_version=prompt_version(question)
@@ -62,7 +65,7 @@ def test_questions_that_travel_together_are_answered_in_any_order():
         jsonschema.validate(given, request.schema)
         if "answers" in given:
             given["answers"].reverse()
-        found |= request.read(f" \n{json.dumps(given)}\n")
+        found |= request.read(f" \n{json.dumps(given)}\n").answers
     assert {question: judged.value for question, judged in found.items()} == {q: HONEST[q][1] for q in QUESTIONS}
 
 
@@ -70,7 +73,7 @@ def test_citations_are_kept_with_the_reason():
     question = CitesTranscript("Agent verified at 00:01")
     keys = {"score": 1, "expected_outcome_reference": ' "5" ', "model_output_observed": "x" * 500, "reason": "Because."}
     request = request_for(question)
-    found = request.read(json.dumps(answers(request, lambda _: keys)))[question]
+    found = request.read(json.dumps(answers(request, lambda _: keys))).answers[question]
     assert found.reason.startswith('Because. (expected_outcome: "\\"5\\""; model_output: "xxx')
     assert len(found.reason) < 250
 
@@ -126,7 +129,7 @@ def test_an_answer_to_seed_002_that_breaks_its_contract_is_refused_with_the_caus
 
 
 def test_a_rationale_of_eighty_words_is_within_the_contract():
-    found = request_for(GradeAnswer()).read(GOOD.replace("Close.", "word " * 80))
+    found = request_for(GradeAnswer()).read(GOOD.replace("Close.", "word " * 80)).answers
     assert len(found[GradeAnswer()].reason.split()) == 80
 
 
@@ -151,14 +154,12 @@ def with_answer(question, **changed):
         (CITES, {"score": "1"}, "q1: score is not one of 0, 1"),
         (CITES, {"score": ...}, "q1: score is missing"),
         (CITES, {"reason": ""}, "q1: reason is empty"),
-        (CITES, {"reason": "w " * 81}, "q1: reason has more than 80 words"),
         (CITES, {"expected_outcome_reference": ...}, "q1: expected_outcome_reference is missing"),
         (CITES, {"model_output_observed": None}, "q1: model_output_observed is not text"),
         (CITES, {"metric": "is_factual"}, "q1: metric is not has_evidence"),
         (CITES, {"metric": ["has_evidence"]}, "q1: metric is not has_evidence"),
-        (CITES, {"note": "x"}, "q1: a key that was not asked for"),
-        (CITES, {"id": "q2"}, "answers[0]: its id was not asked"),
-        (CITES, {"id": 1}, "answers[0] is not an object with an id"),
+        (CITES, {"id": "q2"}, "q1 has no answer"),
+        (CITES, {"id": 1}, "q1 has no answer"),
         (SameIntent("Refund", "Billing"), {"score": 0.7}, "q1: score is not one of 0, 0.5, 1"),
         (SameIntent("Refund", "Billing"), {"score": True}, "q1: score is not one of 0, 0.5, 1"),
         (HowFluent("एजेंट ने", "hi"), {"score": 1.01}, "q1: score is not a number from 0 to 1"),
@@ -167,8 +168,7 @@ def with_answer(question, **changed):
         (GradeAgent("tool_routing"), {"score": 6}, "q1: score is not a whole number from 0 to 5"),
         (GradeAgent("tool_routing"), {"turns": [True]}, "q1: turns holds something that is not a whole number"),
         (GradeAgent("tool_routing"), {"turns": "1"}, "q1: turns is not a list of at most 200 turns"),
-        (GradeAgent("tool_routing"), {"failure_code": "Wrong tool!"}, "q1: failure_code is neither null nor a label"),
-        (GradeAgent("tool_routing"), {"failure_code": None}, "q1: failure_code is null though"),
+        (GradeAgent("tool_routing"), {"failure_code": ...}, "q1: failure_code is missing"),
         (GradeAgent("task_completion", "Tone"), {"passed": 1}, "q1: passed is neither true nor false"),
         (GradeQuality(), {"completeness": 1.2}, "q1: completeness is not a number from 0 to 1"),
         (GradeQuality(), {"completeness": "0.8"}, "q1: completeness is not a number from 0 to 1"),
@@ -186,11 +186,6 @@ def with_answer(question, **changed):
             VerifyClaims(),
             {"claims": [{"claim": "x", "importance": "major", "accurate": 1}]},
             "q1: accurate is neither true nor false",
-        ),
-        (
-            VerifyClaims(),
-            {"claims": [{"claim": "x", "importance": "major", "accurate": True, "x": 1}]},
-            "q1: a key that was not asked for",
         ),
         (SummaryClaims(("Refund of $49 on Monday",)), {"claims": []}, "q1: claims is not a list of 1 to"),
         (SummaryClaims(("Refund of $49 on Monday",)), {"claims": [""]}, "q1: claims is empty"),
@@ -213,40 +208,102 @@ def test_an_answer_that_breaks_the_contract_of_its_metric_is_refused_with_the_ca
     assert cause(question, with_answer(question, **changed)).startswith(said)
 
 
-def test_ids_must_be_there_each_once():
+def test_each_question_is_read_by_itself_whatever_stands_beside_it():
     request = request_for(*QUESTIONS[:3])
     good = answers(request)["answers"]
-    for listed, said in (
-        (good[:-1], f"{request.ids[2]} has no answer"),
-        ([], f"{request.ids[0]} has no answer, nor have 2 more"),
-        ([*good, good[0]], "answers[3]: its id stands twice"),
-        ([*good, {**good[0], "id": request.ids[0].replace("q1", "q4")}], "answers[3]: its id was not asked"),
-        ([*good, "and that is all"], "answers[3] is not an object with an id"),
-        ({"q1": good[0]}, "answers is not a list"),
+    first, second, third = request.questions
+    spoilt = {**good[1], "score": 7}
+    for listed, faults in (
+        (good[:-1], {third: "q3 has no answer"}),
+        ([], {first: "q1 has no answer", second: "q2 has no answer", third: "q3 has no answer"}),
+        ([good[0], spoilt, good[2]], {second: "q2: score is not one of"}),
+        ([*good, good[0]], {}),
+        ([*good, {**good[0], "reason": "Another one."}], {first: "q1 is answered twice, differently"}),
+        ([*good, {**good[0], "id": request.ids[0].replace("q1", "q4")}], {}),
+        ([*good, "and that is all"], {}),
+        ([{**good[0], "confidence": 0.9}, *good[1:]], {}),
     ):
-        with pytest.raises(ParseError, match=f"^{said.replace('[', chr(92) + '[')}$"):
-            request.read(json.dumps({"answers": listed}))
-    for text, said in ((json.dumps(good), "not a JSON object"), (json.dumps({"answers": good, "x": 1}), "a key that")):
-        with pytest.raises(ParseError, match=said):
-            request.read(text)
+        reading = request.read(json.dumps({"answers": listed, "note": "done"}))
+        assert set(reading.answers) == set(request.questions) - set(faults)
+        assert set(reading.faults) == set(faults)
+        for question, said in faults.items():
+            assert re.sub(r"-[0-9a-f]{6}", "", reading.faults[question]).startswith(said)
+        whole = request.read(json.dumps({"answers": good})).answers
+        assert all(reading.answers[question] == whole[question] for question in reading.answers)
 
 
-def test_one_bad_answer_spoils_them_all():
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [('["a"]', "not a JSON object"), ('{"answers": {"q1": 1}}', "answers is not a list"), ("Well.", "not JSON")],
+)
+def test_a_text_without_a_list_of_answers_answers_nothing(text, said):
+    request = request_for(*QUESTIONS[:3])
+    reading = request.read(text)
+    assert (dict(reading.answers), set(reading.faults.values())) == ({}, {said})
+
+
+def test_a_fence_around_the_answers_is_tolerated_and_not_around_seed_002():
+    text = json.dumps(answers(request_for(CITES)))
+    assert request_for(CITES).read(f"```json\n{text}\n```").answers
+    assert request_for(GradeAnswer()).read(f"```json\n{GOOD}\n```").faults
+
+
+def test_of_a_list_that_breaks_off_the_complete_answers_are_kept():
+    request = request_for(*QUESTIONS[:3])
+    text = json.dumps(answers(request))
+    middle = text.index(request.ids[2])
+    reading = request.read(text[:middle])
+    assert set(reading.answers) == set(request.questions[:2])
+    assert list(reading.faults.values()) == [f"{request.ids[2]} has no answer"]
+
+
+def test_a_reason_that_is_too_long_is_cut_and_noted():
+    found = request_for(CITES).read(with_answer(CITES, reason="w " * 81)).answers[CITES]
+    assert (found.flags, len(found.reason.split("(")[0].split())) == (("reason cut to 80 words",), 80)
+
+
+@pytest.mark.parametrize(
+    ("code", "kept"), [("Wrong tool!", "wrong_tool"), (None, "unspecified"), (7, "unspecified"), ("गलत", "unspecified")]
+)
+def test_a_failure_code_in_another_form_costs_no_score(code, kept):
+    question = GradeAgent("tool_routing")
+    keys = {"score": 1, "failure_code": code, "turns": [0], "reason": "It called another one."}
+    value = request_for(question).read(with_answer(question, **keys)).answers[question].value
+    grade = parse_agent_grade(value, DEFINITIONS["tool_routing"])
+    assert (grade.score, grade.failure_code) == (1, kept)
+    assert "failure code" in grade.details(())["failure_code_note"]
+
+
+def test_the_second_request_asks_the_rest_alone_with_the_complaint():
     request = request_for(*QUESTIONS[:3])
     given = answers(request)
     given["answers"][1]["score"] = 7
-    with pytest.raises(ParseError, match=r"^q2-\w{6}: score"):
-        request.read(json.dumps(given))
+    reading = request.read(json.dumps(given))
+    rest = request.again(reading.faults)
+    before, after = request.messages[1]["content"], rest.messages[1]["content"]
+    assert (rest.questions, rest.ids) == (request.questions[1:2], request.ids[1:2])
+    assert after.startswith(before)
+    assert reading.faults[request.questions[1]] in after[len(before) :]
+    assert request.ids[0] not in after[len(before) :]
+    assert rest.prompt_tokens > request.prompt_tokens
+    repaired = rest.read(json.dumps(answers(request)))
+    assert (set(repaired.answers), repaired.faults) == (set(rest.questions), {})
+
+
+def test_seed_002_is_asked_again_with_identical_inputs():
+    request = request_for(GradeAnswer())
+    assert request.again(request.read("no").faults) is request
 
 
 def test_a_cause_never_repeats_what_the_judge_wrote():
     secret = "4111-1111-1111-1111"
     for changed in ({"metric": secret}, {"id": secret}, {"score": secret}, {secret: 1}):
-        assert secret not in cause(CITES, with_answer(CITES, **changed))
+        reading = request_for(CITES).read(with_answer(CITES, **changed))
+        assert not any(secret in fault for fault in reading.faults.values())
 
 
 def test_halves_of_characters_do_not_get_out():
-    found = request_for(CITES).read(with_answer(CITES, reason="a b").replace("a b", "a\ud800b"))
+    found = request_for(CITES).read(with_answer(CITES, reason="a b").replace("a b", "a\ud800b")).answers
     found[CITES].reason.encode()
 
 
@@ -268,12 +325,10 @@ READERS = [request_for(question) for question in QUESTIONS]
 
 @pytest.mark.parametrize("request_", READERS, ids=lambda r: type(r.questions[0]).__name__)
 @given(st.text() | st.binary().map(lambda b: b.decode("latin-1")) | JSON.map(json.dumps))
-def test_no_text_raises_anything_but_a_parse_error(request_, text):
-    try:
-        found = request_.read(text)
-    except ParseError:
-        return
-    assert set(found) == set(request_.questions)
+def test_every_text_is_read_as_answers_or_faults(request_, text):
+    reading = request_.read(text)
+    assert {*reading.answers, *reading.faults} == set(request_.questions)
+    assert not {*reading.answers} & {*reading.faults}
 
 
 @pytest.mark.parametrize("request_", READERS, ids=lambda r: type(r.questions[0]).__name__)
@@ -282,17 +337,16 @@ def test_nor_does_a_good_answer_in_which_one_thing_is_another(request_, data):
     given_ = answers(request_)
     one = given_["answers"][0] if "answers" in given_ else given_
     one[data.draw(st.sampled_from([*one, "other"]))] = data.draw(JSON)
-    try:
-        found = request_.read(json.dumps(given_))
-    except ParseError:
-        return
-    assert list(found) == list(request_.questions)
-    assert found[request_.questions[0]].reason.strip()
+    reading = request_.read(json.dumps(given_))
+    assert {*reading.answers, *reading.faults} == set(request_.questions)
+    assert all(judged.reason.strip() for judged in reading.answers.values())
 
 
 @pytest.mark.parametrize("request_", READERS, ids=lambda r: type(r.questions[0]).__name__)
 @given(cut=st.floats(0, 0.999))
 def test_an_answer_cut_short_is_refused(request_, cut):
     text = json.dumps(answers(request_))
-    with pytest.raises(ParseError):
-        request_.read(text[: int(len(text) * cut)])
+    reading = request_.read(text[: int(len(text) * cut)])
+    whole = request_.read(text).answers  # one that is complete may lack the end of the list
+    assert reading.faults or reading.answers == whole
+    assert reading.faults or text[int(len(text) * cut) :] in ("]}", "}")

@@ -233,7 +233,7 @@ def test_turns_that_the_conversation_does_not_have_are_dropped_and_told_by_the_r
     def answer(about, question):
         (request,), _ = requests(about, (question,), context_tokens=ROOM)
         grade = {"score": 1, "failure_code": "lost", "turns": [1, 99, -1], "reason": "Lost."}
-        judged = request.read(json.dumps(answers(request, lambda _: grade)))[question]
+        judged = request.read(json.dumps(answers(request, lambda _: grade))).answers[question]
         return Answer(value=judged.value, method=Method.JUDGE, reason=judged.reason)
 
     found = score(CASE, RUBRICS["agent"], answer=answer, created_at="2026-01-01T00:00:00Z")

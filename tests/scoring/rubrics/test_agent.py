@@ -104,6 +104,7 @@ def test_every_metric_asks_one_question_of_its_own_and_one_call_is_paid_once():
         "calls": 1,
         "input_tokens": 0,
         "output_tokens": 0,
+        "call_ids": ["c"],
     }
 
 
@@ -201,6 +202,25 @@ def test_a_grade_is_read_from_text_or_object():
 
 
 @pytest.mark.parametrize(
+    ("code", "kept"),
+    [
+        (None, "unspecified"),
+        ("Wrong Tool", "wrong_tool"),
+        ("", "unspecified"),
+        ("x" * 81, "x" * 80),
+        (7, "unspecified"),
+    ],
+)
+def test_a_failure_code_that_is_none_costs_no_score_and_is_noted(code, kept):
+    answer = Answer(value=BAD | {"failure_code": code}, method=Method.JUDGE)
+    found = verdict(answer=lambda about, q: answer if q.metric == "tool_routing" else judge()(about, q))
+    (line,) = (line for line in found.scores if line.metric == "tool_routing")
+    assert line.result.value == BAD["score"]
+    assert line.result.details["failure_code"] == kept
+    assert "failure code" in line.result.details["failure_code_note"]
+
+
+@pytest.mark.parametrize(
     ("broken", "fault"),
     [
         ("nonsense", "not JSON"),
@@ -220,11 +240,6 @@ def test_a_grade_is_read_from_text_or_object():
         (GOOD | {"score": None}, "score is not"),
         (GOOD | {"score": float("nan")}, "score is not"),
         (GOOD | {"reason": " "}, "reason is empty"),
-        (BAD | {"failure_code": None}, "failure_code is null"),
-        (BAD | {"failure_code": "Wrong Tool"}, "snake_case"),
-        (BAD | {"failure_code": ""}, "snake_case"),
-        (BAD | {"failure_code": "x" * 81}, "snake_case"),
-        (BAD | {"failure_code": 7}, "snake_case"),
         (BAD | {"turns": None}, "turns is not a list"),
         (BAD | {"turns": 1}, "turns is not a list"),
         (BAD | {"turns": [True]}, "whole number"),

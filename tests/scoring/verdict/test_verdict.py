@@ -212,12 +212,20 @@ def test_answers_of_one_call_are_paid_once_and_answers_out_of_the_cache_are_not(
     one, same_call = Judgement("m", "p", 0.25, call="1"), Judgement("m", "q", 0.25, call="1", flags=("doubtful",))
     other, cached = Judgement("m", "p", 0.5, call="2"), Judgement("m", "p")
     found = reach(results(a=judged(one, cached), b=judged(same_call, other), c=judged(cached))).to_json()
-    assert found["judge"] == {"model": "m", "prompt_version": "p", "cost_usd": 0.75, "calls": 2} | NO_TOKENS
+    assert (
+        found["judge"]
+        == {"model": "m", "prompt_version": "p", "cost_usd": 0.75, "calls": 2, "call_ids": ["1", "2"]} | NO_TOKENS
+    )
     scores = {each["metric"]: each.get("judge") for each in found["scores"]}
-    told = {"model": "m", "prompt_version": "p", "cost_usd": 0.25, "cached": False, "flags": []}
+    told = {"model": "m", "prompt_version": "p", "cost_usd": 0.25, "cached": False, "flags": [], "call_ids": ["1"]}
     assert scores["a"] == told
-    assert scores["b"] == told | {"prompt_version": "q", "cost_usd": 0.75, "flags": ["doubtful"]}
-    assert scores["c"] == told | {"cost_usd": 0.0, "cached": True}
+    assert scores["b"] == told | {
+        "prompt_version": "q",
+        "cost_usd": 0.75,
+        "flags": ["doubtful"],
+        "call_ids": ["1", "2"],
+    }
+    assert scores["c"] == told | {"cost_usd": 0.0, "cached": True, "call_ids": []}
     assert scores["gate"] is None
 
 

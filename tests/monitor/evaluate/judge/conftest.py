@@ -28,6 +28,7 @@ class Watched:
 
     attempts: list[str | None] = field(default_factory=list)
     cases: list[str] = field(default_factory=list)
+    repairs: list[tuple[int, int]] = field(default_factory=list)
     hits: int = 0
     misses: int = 0
     flags: Counter[str] = field(default_factory=Counter)
@@ -48,6 +49,9 @@ class Watched:
         assert duration_s >= 0
         self.attempts.append(failure and str(failure))
         self.cost_usd += usage.cost_usd or 0.0
+
+    def repaired(self, model: str, *, asked: int, answered: int) -> None:
+        self.repairs.append((asked, answered))
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         self.hits += hits
@@ -89,8 +93,9 @@ def made(provider, library, store, watched) -> Callable[..., JudgeBackend]:
     def make(*, names=("openai/gpt-4o-mini",), model: dict[str, Any] | None = None, **settings: Any) -> JudgeBackend:
         told = {"api_base": provider.url, "api_key": KEY, "timeout_s": 20.0, **(model or {})}
         models = tuple(JudgeModel(name=name, **told) for name in names)
+        own = {kind: JudgeModel(name=name, **told) for kind, name in settings.pop("own", {}).items()}
         return JudgeBackend(
-            JudgeSettings(models=models, **{"retries": 2, **settings}),
+            JudgeSettings(models=models, own=own, **{"retries": 2, **settings}),
             client=JudgeClient(library),
             memory=store.judged,
             observer=watched,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from monitor.evaluate.judge.judge_backend import JudgeBackend
 from monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
 from monitor.evaluate.judge.settings import JudgeSettings
 from scoring.case.case import Case
+from scoring.questions.agent import GradeAgent
 from scoring.questions.question import Answer, GradeAnswer, NoAnswer
 from scoring.questions.text import SameHighlight, SameIntent, SummaryClaims, Supported
 from scoring.questions.translation import SentenceSimilarity
@@ -46,15 +48,15 @@ FAULTS = {
     ),
     "an error of theirs": (fake.error(500, "oops"), f"{OUTAGE}: overloaded", 3, Circuit.CLOSED),
     "a proxy with nobody behind it": (fake.page(), f"{OUTAGE}: overloaded", 3, Circuit.CLOSED),
-    "a page in place of an answer": (fake.page(200), f"{OUTAGE}: bad answer", 3, Circuit.CLOSED),
+    "a page in place of an answer": (fake.page(200), "bad answer", 3, Circuit.CLOSED),
     "overloaded": (fake.error(503, "busy", retry_after="0"), f"{OUTAGE}: overloaded", 3, Circuit.CLOSED),
-    "a body that breaks off": (fake.raw(b'{"id": "x", "choi'), f"{OUTAGE}: bad answer", 3, Circuit.CLOSED),
-    "an empty body": (fake.raw(b""), f"{OUTAGE}: bad answer", 3, Circuit.CLOSED),
+    "a body that breaks off": (fake.raw(b'{"id": "x", "choi'), "bad answer", 3, Circuit.CLOSED),
+    "an empty body": (fake.raw(b""), "bad answer", 3, Circuit.CLOSED),
     "a reset before the answer": (fake.resets(), f"{OUTAGE}: unreachable", 3, Circuit.CLOSED),
     "a reset within the answer": (fake.resets(40), f"{OUTAGE}: unreachable", 3, Circuit.CLOSED),
     "no choices": (fake.no_choices(), "parse_error: empty", 2, Circuit.CLOSED),
     "an empty text": (fake.says(""), "parse_error: empty", 2, Circuit.CLOSED),
-    "a bad request": (fake.error(400, "bad"), f"{OUTAGE}: bad request", 1, Circuit.CLOSED),
+    "a bad request": (fake.error(400, "bad"), "bad request", 1, Circuit.CLOSED),
     "too long for it": (fake.too_long(), "context overflow: ", 1, Circuit.CLOSED),
     "a refusal": (fake.refuses(), REFUSED, 1, Circuit.CLOSED),
     "a filter": (fake.filtered(), REFUSED, 1, Circuit.CLOSED),
@@ -88,7 +90,7 @@ async def test_each_failure_ends_in_its_reason_and_in_no_number(made, provider, 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("score", 7.5), ("score", True), ("score", "1.0"), ("score", None), ("reason", ""), ("reason", "so " * 81)],
+    [("score", 7.5), ("score", True), ("score", "1.0"), ("score", None), ("reason", "")],
 )
 async def test_an_answer_that_breaks_its_form_is_an_error(made, provider, field, value):
     def spoilt(seen):
@@ -122,9 +124,11 @@ async def test_what_fails_in_passing_is_answered_after_a_retry(made, provider, w
     assert watched.attempts == ["overloaded", "unreachable", None]
 
 
-async def test_an_answer_that_does_not_parse_is_asked_for_once_more_with_the_identical_bytes(made, provider, watched):
+async def test_seed_002s_answer_that_does_not_parse_is_asked_for_once_more_with_the_identical_bytes(
+    made, provider, watched
+):
     provider.will(fake.says("not JSON"))
-    reply = (await made().answer(CASE, [INTENT, HIGHLIGHT]))[INTENT]
+    reply = (await made().answer(CASE, [GRADE]))[GRADE]
     assert isinstance(reply, Answer)
     first, second = provider.seen
     assert first.raw == second.raw
@@ -132,13 +136,97 @@ async def test_an_answer_that_does_not_parse_is_asked_for_once_more_with_the_ide
     assert watched.cost_usd == pytest.approx(reply.judgement.cost_usd)  # both were paid for
 
 
+def spoilt(at, **changed):
+    """Answers as asked, but for one answer of the list."""
+
+    def act(seen):
+        body = judgement(seen)
+        body["answers"][at] |= changed
+        return fake.says(json.dumps(body))(seen)
+
+    return act
+
+
+async def test_one_bad_answer_costs_no_other_and_is_asked_for_again_with_the_complaint(made, provider, watched):
+    provider.will(spoilt(1, score=7))
+    replies = await made().answer(CASE, [INTENT, HIGHLIGHT, SUPPORTED])
+    assert all(isinstance(reply, Answer) for reply in replies.values())
+    first, second = (seen.messages[1]["content"] for seen in provider.seen)
+    assert second.startswith(first)
+    complaint = second[len(first) :]
+    assert "score is not one of 0, 1" in complaint
+    assert "q2-" in complaint
+    assert "q1-" not in complaint
+    assert (watched.attempts, watched.repairs) == ([None, None], [(1, 1)])
+
+
+async def test_what_is_bad_twice_has_no_answer_and_the_others_keep_theirs(made, provider, watched):
+    provider.standing = spoilt(1, score=7)
+    replies = await made().answer(CASE, [INTENT, HIGHLIGHT, SUPPORTED])
+    bad = [reply for reply in replies.values() if isinstance(reply, NoAnswer)]
+    assert [reply.reason.partition(":")[0] for reply in bad] == ["parse_error"]
+    assert (len(provider.seen), watched.repairs) == (2, [(1, 0)])
+
+
+async def test_an_outage_while_asking_again_keeps_what_was_answered(made, provider, watched):
+    provider.will(spoilt(0, score=7))
+    judge = made(retries=0)
+    provider.standing = fake.error(503, "busy")
+    provider.will()
+    replies = await judge.answer(CASE, [INTENT, HIGHLIGHT])
+    kinds = sorted(type(reply).__name__ for reply in replies.values())
+    assert kinds == ["Answer", "NoAnswer"]
+    assert next(r for r in replies.values() if isinstance(r, NoAnswer)).reason.startswith(OUTAGE)
+
+
+async def test_a_member_that_answers_a_part_votes_on_that_part(made, provider):
+    def act(seen):
+        one = seen.body["model"] == "gpt-4o-mini"
+        return (spoilt(0, score=7) if one else judges())(seen)
+
+    provider.standing = act
+    judge = made(names=["openai/gpt-4o-mini", "openai/gpt-4o", "openai/gpt-4.1"])
+    replies = await judge.answer(CASE, [INTENT, HIGHLIGHT])
+    assert all(isinstance(reply, Answer) for reply in replies.values())
+    assert sorted(len(reply.judgement.votes) for reply in replies.values()) == [2, 3]
+
+
+async def test_equal_questions_about_equal_cases_at_one_time_are_asked_once(made, provider):
+    provider.standing = judges(delay_s=0.2)
+    judge = made()
+    twins = [replace(CASE, case_id=f"c{n}") for n in range(4)]
+    answers = await asyncio.gather(*(judge.answer(case, [INTENT]) for case in twins))
+    assert len(provider.seen) == 1
+    assert all(isinstance(each[INTENT], Answer) for each in answers)
+    assert sorted(each[INTENT].judgement.cost_usd > 0 for each in answers) == [False, False, False, True]
+
+
+async def test_a_case_that_waits_for_anothers_failed_answer_asks_itself(made, provider):
+    provider.will(lambda seen: replace(fake.error(401, "no")(seen), delay_s=0.2))
+    judge = made()
+    first = asyncio.create_task(judge.answer(CASE, [INTENT]))
+    await asyncio.sleep(0.05)
+    second = await judge.answer(CASE, [INTENT])
+    assert isinstance((await first)[INTENT], NoAnswer)
+    assert isinstance(second[INTENT], NoAnswer), "the breaker is open, and that is said"
+
+
+async def test_a_type_of_question_may_have_a_judge_of_its_own(made, provider):
+    judge = made(own={GradeAgent: "openai/gpt-4o-2024-08-06"})
+    tool = GradeAgent("tool_routing")
+    replies = await judge.answer(CASE, [INTENT, tool])
+    assert sorted(seen.body["model"] for seen in provider.seen) == ["gpt-4o-2024-08-06", "gpt-4o-mini"]
+    assert replies[tool].judgement.model == "openai/gpt-4o-2024-08-06"
+    assert set(judge.states()) == {"openai/gpt-4o-mini", "openai/gpt-4o-2024-08-06"}
+
+
 async def test_what_came_to_nothing_tells_what_it_cost(made, provider, watched):
     provider.standing = fake.says("not JSON")
     replies = await made().answer(CASE, [INTENT, HIGHLIGHT])
     (paid,) = {reply.judgement for reply in replies.values()}
     assert (paid.requests, paid.model, bool(paid.prompt_version)) == (2, "openai/gpt-4o-mini", True)
-    asked = sum(len(each["content"]) for each in provider.seen[0].messages) // 4
-    assert (paid.input_tokens, paid.output_tokens) == (2 * asked, 2 * (len("not JSON") // 4))
+    asked = sum(sum(len(each["content"]) for each in seen.messages) // 4 for seen in provider.seen)
+    assert (paid.input_tokens, paid.output_tokens) == (asked, 2 * (len("not JSON") // 4))
     assert paid.cost_usd == pytest.approx(watched.cost_usd)
     assert paid.cost_usd > 0
 
@@ -303,6 +391,8 @@ async def test_a_panel_decides_by_majority_and_says_when_it_disagrees(made, prov
     assert reply.value is True
     assert len(provider.seen) == 3
     assert "the judges disagree" in reply.judgement.flags
+    assert dict(reply.judgement.votes) == {f"openai/{name}": str(bool(v)).lower() for name, v in votes.items()}
+    assert reply.judgement.dissent == pytest.approx(1 / 3)
     assert watched.flags["disagreement"] == 1
     assert all(name in reply.judgement.model for name in votes)
     assert reply.judgement.cost_usd == pytest.approx(watched.cost_usd)
@@ -381,7 +471,7 @@ async def test_a_case_that_the_provider_never_answers_keeps_no_breaker_open(prov
         await judge.answer(CASE, [poison])
     now[0] += 6.0
     reply = (await judge.answer(CASE, [poison]))[poison]
-    assert reply.reason.startswith(OUTAGE)  # it has its failure, as an outage of its own ...
+    assert reply.failed  # it has its failure ...
     assert judge.outage is None  # ... and the others are not kept waiting
     assert isinstance((await judge.answer(CASE, [other]))[other], Answer)
 

@@ -1,4 +1,4 @@
-"""Panels: one answer of several, whole, or none; and they say when they differ."""
+"""Votes: each field by itself, texts from the side that was chosen, and the dissent beside it."""
 
 from __future__ import annotations
 
@@ -8,66 +8,95 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.evaluate.judge.vote import SplitError, agree, disagrees
+from monitor.evaluate.judge.vote import SplitError, vote
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=9), st.sampled_from(["majority", "median"]))
-def test_a_yes_or_no_is_decided_by_majority_and_a_tie_by_nobody(votes, rule):
-    if votes.count(True) * 2 == len(votes):
+def test_a_yes_or_no_is_decided_by_majority_and_a_tie_by_nobody(ballots, rule):
+    if ballots.count(True) * 2 == len(ballots):
         with pytest.raises(SplitError):
-            agree(votes, rule)
+            vote(ballots, rule)
     else:
-        value, spokesman = agree(votes, rule)
-        assert value is (votes.count(True) * 2 > len(votes))
-        assert votes[spokesman] is value
+        found = vote(ballots, rule)
+        assert found.value is (ballots.count(True) * 2 > len(ballots))
+        assert ballots[found.side] is found.value
+        assert found.dissent == pytest.approx(ballots.count(not found.value) / len(ballots))
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
-def test_numbers_come_to_their_median(numbers):
-    value, spokesman = agree(numbers, "majority")
-    assert (value, spokesman) == agree(numbers, "median")
-    if max(numbers.count(each) for each in numbers) * 2 <= len(numbers):
-        assert value == statistics.median(numbers)
-    assert spokesman is None or numbers[spokesman] == value
-    assert min(numbers) <= value <= max(numbers)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9), st.sampled_from(["majority", "median"]))
+def test_fractions_come_to_their_median(numbers, rule):
+    assert vote(numbers, rule).value == statistics.median(numbers)
 
 
-def test_levels_that_all_differ_have_no_majority():
-    assert agree([{"level": "good"}, {"level": "poor"}, {"level": "good"}], "majority") == ({"level": "good"}, 0)
-    with pytest.raises(SplitError, match="half of 3"):
-        agree([{"level": "good"}, {"level": "poor"}, {"level": "failed"}], "majority")
-
-
-def grade(accuracy, faithfulness, rationale):
+def grade(accuracy, faithfulness, rationale="as it says"):
     return {"accuracy_score": accuracy, "faithfulness_score": faithfulness, "rationale": rationale}
 
 
-def test_an_answer_of_several_parts_is_one_members_answer_as_a_whole():
-    said = [grade(2, 1, "it is well"), grade(2, 0, "not quite so"), grade(1, 1, "so and so")]
-    assert agree(said, "median") == (said[0], 0)
+def test_a_majority_in_each_field_decides_though_no_two_answers_are_alike():
+    said = [grade(2, 2, "first one"), grade(1, 2, "second one"), grade(1, 0, "third one")]
+    for rule in ("majority", "median"):
+        found = vote(said, rule)
+        assert (found.value, found.side) == (said[1], 1)
+        assert found.dissent == pytest.approx(2 / 6)
+
+
+def test_three_scores_between_0_and_1_come_to_the_median_of_each():
+    names = ("answer_quality", "factual_correctness", "completeness")
+    said = [dict(zip(names, each, strict=True)) for each in ((0.9, 0.9, 0.8), (0.9, 0.8, 0.9), (0.8, 0.9, 0.9))]
+    for rule in ("majority", "median"):
+        assert vote(said, rule).value == dict.fromkeys(names, 0.9)
+
+
+def agent(score, code, turns, reason):
+    return {"score": score, "failure_code": code, "turns": turns, "reason": reason}
+
+
+def test_codes_turns_and_reasons_are_no_votes_and_come_from_the_chosen_side():
+    said = [
+        agent(4, None, [], "Fine, it did."),
+        agent(2, "wrong_tool", [1], "It called another."),
+        agent(2, "tool_wrong", [1, 2], "Not the tool."),
+    ]
+    assert vote(said, "majority").value == said[1]
+    alike = [agent(2, code, [at], f"reason {at}") for at, code in enumerate(("a", "b", "c"))]
+    found = vote(alike, "majority")
+    assert (found.value, found.dissent) == (alike[0], 0.0)
+
+
+def test_levels_that_all_differ_have_no_majority():
+    good, poor, failed = ({"level": level} for level in ("good", "poor", "failed"))
+    assert vote([good, poor, good], "majority").value == good
+    for rule in ("majority", "median"):
+        with pytest.raises(SplitError, match="half of 3"):
+            vote([good, poor, failed], rule)
+
+
+def test_whole_numbers_that_all_differ_are_split_or_the_one_in_the_middle():
+    said = [grade(2, 1), grade(1, 1), grade(0, 1)]
+    assert vote(said, "median").value == said[1]
     with pytest.raises(SplitError):
-        agree(said, "majority")
-    with pytest.raises(SplitError, match="none in the middle"):
-        agree(said[1:], "median")
+        vote(said, "majority")
 
 
-def test_other_words_are_no_disagreement_other_scores_are():
-    assert not disagrees([grade(2, 2, "all is well"), grade(2, 2, "it holds")])
-    assert disagrees([grade(2, 2, "all is well"), grade(2, 1, "all is well")])
-    assert not disagrees([("One fact here.", "Two."), ("Another fact there.",)])
-    assert disagrees([True, False])
-    assert not disagrees([1])
+def test_pieces_are_decided_one_by_one():
+    assert vote([(True, False, True), (True, True, False), (False, True, True)], "majority").value == (True,) * 3
 
 
-def test_lists_of_findings_are_compared_by_what_they_find():
-    def claims(*accurate):
-        return {
-            "claims": [{"claim": f"claim {n}", "importance": "major", "accurate": a} for n, a in enumerate(accurate)]
-        }
+def claims(*accurate):
+    return {"claims": [{"claim": f"claim {n}", "importance": "major", "accurate": a} for n, a in enumerate(accurate)]}
 
+
+def test_a_list_of_findings_is_that_of_the_member_in_the_middle():
     said = [claims(True, True), claims(True, False), claims(False, False, False)]
-    assert agree(said, "median") == (said[1], 1)
-    assert agree([said[0], claims(True, True, True), said[2]], "majority") == (said[0], 0)
+    assert vote(said, "median").value == said[1]
+    assert vote([said[0], claims(True, True, True), said[2]], "majority").value == said[0]
+    with pytest.raises(SplitError, match="none in the middle"):
+        vote([said[0], said[2]], "majority")
+
+
+def test_other_words_are_no_dissent():
+    assert vote([grade(2, 2, "all is well"), grade(2, 2, "it holds")], "majority").dissent == 0.0
+    assert vote([("One fact here.", "Two."), ("Another fact there.",)], "majority").dissent == 0.0
 
 
 json = st.recursive(
@@ -80,8 +109,9 @@ json = st.recursive(
 @given(st.lists(json, min_size=1, max_size=5), st.sampled_from(["majority", "median"]))
 def test_whatever_is_answered_the_panel_answers_or_is_split(values, rule):
     try:
-        value, spokesman = agree(values, rule)
+        found = vote(values, rule)
     except SplitError:
-        assert disagrees(values)
+        assert len(values) > 1
         return
-    assert spokesman is None or values[spokesman] is value or values[spokesman] == value
+    assert 0.0 <= found.dissent <= 1.0
+    assert type(found.value) is type(values[found.side]) or isinstance(found.value, int | float)
