@@ -41,7 +41,7 @@ from .pull_metrics import PullMetrics, pull_gauges
 
 SELECTIONS = ("random", "forced")
 INCOMPLETE = ("unavailable", "error", "not_applicable")
-IGNORED = ("duplicate", "late", "own", "too_large")
+IGNORED = ("duplicate", "late", "own", "too_large", "shed")
 IGNORED_LOGS = ("untraced", "plain", "late", "own", "too_large")
 SIGNALS = ("traces", "logs", "metrics", "other")
 CLASSES = ("2xx", "3xx", "4xx", "5xx")
@@ -65,6 +65,8 @@ class Snapshot:
 
     standings: Iterable[ServiceStatus] = ()
     traces_open: int = 0
+    load_share: float = 1.0
+    behind_s: float = 0.0
     queues: Mapping[str, QueueSize] = field(default_factory=dict)
     spool_bytes: int | None = None
     judge: JudgeSnapshot | None = None
@@ -372,6 +374,8 @@ class Exporter:
         sampled[f.CONFIG_VALID].append(((), 1))
         if self._known.sampling_rate is not None:
             sampled[f.SAMPLING_RATE].append(((), self._known.sampling_rate))
+        sampled[f.LOAD_SHARE].append(((), seen.load_share))
+        sampled[f.JUDGING_BEHIND].append(((), seen.behind_s))
         for family, values, value in self._queues(seen):
             sampled[family].append((values, value))
         if seen.spool_bytes is not None:

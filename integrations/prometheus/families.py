@@ -99,6 +99,16 @@ SAMPLING_RATE = Family(
     name="sidejudge_sampling_rate_ratio", kind="gauge",
     help="Base sampling rate of the configuration; rules may grant more.",
 )  # fmt: skip
+LOAD_SHARE = Family(
+    name="sidejudge_load_share_ratio", kind="gauge",
+    help="Share of the traces that sampling keeps that are judged: 1, and less while more close than can be judged.",
+    note="The others end as `shed`; verdicts carry the true probability.",
+)  # fmt: skip
+JUDGING_BEHIND = Family(
+    name="sidejudge_judging_behind_seconds", kind="gauge",
+    help="How long the oldest closed trace waits to be judged; 0 while none does.",
+    note="Those that wait for a judge's answers are the queue `judge`.",
+)  # fmt: skip
 VERDICTS = Family(
     name="sidejudge_verdicts_total", kind="counter", labels=(*_WHO, "selection"),
     help="Verdicts that passed or failed. Rates are made of selection=random, or of the weights.",
@@ -331,8 +341,8 @@ SPANS_IGNORED = Family(
     name="sidejudge_spans_ignored_total", kind="counter", labels=("reason",),
     help="Spans that were taken and not used.",
     note="`duplicate`: the trace had them already, a client sent again; `late`: they came after `assembly.late`; "
-    "`own`: a monitor sends them about itself; `too_large`: their trace is as large as one may be. Spans of "
-    "traces that are not sampled are not in it.",
+    "`own`: a monitor sends them about itself; `too_large`: their trace is as large as one may be; `shed`: it was not "
+    "taken under load. Spans of traces that are not sampled are not in it.",
 )  # fmt: skip
 TRAFFIC_SUSPECTED = Family(
     name="sidejudge_traffic_suspected", kind="gauge", labels=("kind",),
@@ -548,7 +558,7 @@ CONFIG_VALID = Family(
 )  # fmt: skip
 
 FAMILIES = (
-    TRACES, TRACES_SEEN, TRACES_KEPT, TRACES_OPEN, SAMPLING_RATE,
+    TRACES, TRACES_SEEN, TRACES_KEPT, TRACES_OPEN, SAMPLING_RATE, LOAD_SHARE, JUDGING_BEHIND,
     VERDICTS, VERDICTS_FAILED, VERDICTS_INCOMPLETE, VERDICTS_JUDGE_FAILED, VERDICTS_REVISED,
     VERDICT_WEIGHT, VERDICT_FAILED_WEIGHT, VERDICT_WEIGHT_SQUARED,
     VERDICTS_BLOCKED, VERDICT_BLOCKED_WEIGHT, VERDICTS_VIOLATING, VERDICT_VIOLATING_WEIGHT,

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -93,6 +94,7 @@ class MonitorQueries:
     trace_url: Callable[[str], str | None] = lambda _: None
     suspicions: Callable[[], Sequence[Anomaly]] = lambda: ()
     sessions: SessionWindows | None = None
+    load_share: Callable[[], float] = lambda: 1.0
     agreement: Callable[[], AgreementSnapshot | None] = lambda: None
     is_started: bool = False
     is_ready: bool = False
@@ -202,11 +204,13 @@ class MonitorQueries:
             standings=corrected(self.watch.standings(now_ns), agreement),
             agreement=agreement,
             traces_open=self.ledger.open,
+            load_share=self.load_share(),
+            behind_s=0.0 if (since_s := self._judging().oldest_s) is None else max(0.0, now_ns / 1e9 - since_s),
             queues={
                 "assembly": QueueSize(
                     items=self.assembler.open_traces, oldest_s=None if oldest_ns is None else oldest_ns / 1e9
                 ),
-                "judging": QueueSize(items=len(self.pipeline.waiting)),
+                "judging": self._judging(),
                 **waits_for_judge,
                 **({} if pull is None else {"pull": QueueSize(items=pull.pending)}),
                 **({} if belated is None else {"belated": QueueSize(items=belated.waiting, oldest_s=belated.oldest_s)}),
@@ -221,6 +225,11 @@ class MonitorQueries:
             suspected=self._suspected(),
             alerts=list(self.watch.posted()),
         )
+
+    def _judging(self) -> QueueSize:
+        waiting = self.pipeline.waiting
+        oldest_ns = min((closing.closed_ns for closing in islice(waiting, 1) if closing.closed_ns), default=None)
+        return QueueSize(items=len(waiting), oldest_s=None if oldest_ns is None else oldest_ns / 1e9)
 
     def _sessions(self) -> dict[str, QueueSize]:
         if self.sessions is None:
@@ -246,6 +255,7 @@ class MonitorQueries:
         self.exporter.spans_ignored("duplicate", self._since("duplicate", counts.duplicate))
         self.exporter.spans_ignored("late", self._since("late", counts.late))
         self.exporter.spans_ignored("own", self._since("own", counts.own))
+        self.exporter.spans_ignored("shed", self._since("shed", counts.shed))
         self.exporter.spans_ignored("too_large", self._since("too large", counts.too_large))
         self.exporter.log_records_received(self._since("logs", counts.logs))
         self.exporter.log_records_rejected(self._since("rejected logs", counts.rejected_logs))

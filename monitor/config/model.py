@@ -103,6 +103,12 @@ class AssemblySection(Section):
     max_open_bytes: SizeField = Field(
         default=256 * 2**20, description="bytes of open traces; beyond it the oldest is closed (pressure)"
     )
+    max_waiting_traces: int = Field(
+        default=5_000,
+        gt=0,
+        description="closed traces that may wait to be judged. From a quarter of it on the sampling rate is lowered "
+        "step by step, down to a thousandth, with the true probability in each verdict; beyond it requests get 503",
+    )
     root_wait: Duration = Field(
         default=parse_duration("24h"),
         description="how long a trace stays open whose root is still to come, where at least four fifths of its "

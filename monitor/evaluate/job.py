@@ -10,7 +10,7 @@ from typing import Any, Final
 from monitor.config.evaluators import Priority
 from monitor.ingest.assembler import Closing
 from monitor.ingest.outcomes import Reason
-from monitor.ingest.sampler import Decision
+from monitor.ingest.sampler import Decision, probability, threshold
 from monitor.sessions.turns import SessionTurn
 
 from .evaluation import Evaluation
@@ -80,7 +80,18 @@ class EvaluationJob:
             "selection": decision.selection,
             "rule": decision.rule,
         }
+        if self.closing.thinned or self.drawn_before:
+            sampling["load_rate"] = probability(max(self.closing.origin.threshold, self.drawn_before))
         return sampling if decision.upstream == 1.0 else {**sampling, "upstream": decision.upstream}
+
+    @property
+    def drawn_before(self) -> int:
+        """The sampling threshold under load at which an earlier revision was drawn; 0 for none.
+
+        The assembler knows it too, but not after a restart.
+        """
+        load_rate = ((self.before or {}).get("sampling") or {}).get("load_rate")
+        return 0 if load_rate is None else threshold(min(1.0, max(0.0, float(load_rate))))
 
 
 def give_up(job: EvaluationJob, reason: Reason) -> None:

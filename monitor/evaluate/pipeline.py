@@ -56,20 +56,31 @@ class Pipeline:
     interrupted: InterruptedTraces | None = None
     """What earlier processes ended on; None where nobody keeps account of it."""
 
-    async def drain(self) -> None:
-        """Judge what waits as far as possible now, and commit the results reached meanwhile."""
+    async def drain(self, most_batches: int | None = None) -> bool:
+        """Judge what waits as far as possible now, and commit the results reached meanwhile.
+
+        Args:
+            most_batches: Batches after which it returns though more waits; None: as many as there are.
+
+        Returns:
+            Whether there is more that could be judged now.
+        """
         self.judge_queue.progress.clear()
         await self._commit_results()
         held: list[Closing] = []
         try:
-            while batch := self._next_batch(held):
+            batches = 0
+            while (more := batches != most_batches) and (batch := self._next_batch(held)):
                 await self._judge(batch)
+                batches += 1
+            more = not more and bool(self.waiting)
         finally:
             self.waiting.extend(held)
-        if self.interrupted is not None:
+        if self.interrupted is not None and not more:
             await self.interrupted.rest()
         await self.judge_queue.resume()
         await self._commit_results()
+        return more
 
     async def pause(self, seconds: float) -> None:
         """Wait until a job of the judge queue ends, at most this long."""

@@ -180,7 +180,8 @@ class EvaluationStages:
         job.last_span_ns = trace.end_ns
 
         states = [span.trace_state for span in trace.spans]
-        decision = self.sampler.decide(case, job.closing.origin.threshold, job.trace_id, states)
+        admission = max(closing.origin.threshold, job.drawn_before)
+        decision = self.sampler.decide(case, admission, job.trace_id, states)
         job.decision = decision
         job.details["sampling"] = job.sampled
         if self.conversations is not None:
@@ -188,7 +189,7 @@ class EvaluationStages:
                 case,
                 started_ns=trace.start_ns,
                 ended_ns=job.last_span_ns,
-                thinned=self.sampler.thinned_upstream(job.trace_id, states),
+                thinned=closing.thinned or self.sampler.thinned_upstream(job.trace_id, states),
                 before=job.before,
             )
         if decision.probability is None:

@@ -27,11 +27,12 @@ from __future__ import annotations
 import heapq
 from collections import OrderedDict
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
 from integrations.otlp.wire.request import Chunk, ChunkOrigin
+from integrations.otlp.wire.tracestate import hashed_randomness, randomness
 from scoring.trace.record import record
 from scoring.trace.span import Completion
 
@@ -97,7 +98,9 @@ class Closing:
     ``whole``: a root has come, and every parent that was named. ``session``: it is a conversation
     (``monitor.sessions.windows``), and ``trace_id`` its key. ``size`` is how many bytes of it are kept, and ``decoded``
     an upper estimate of the memory they take once decoded, where that is known. ``left_out`` is how many spans of it
-    were not kept because it is too large. ``give_up`` is why it ends unread; None: it is judged.
+    were not kept because it is too large. ``give_up`` is why it ends unread; None: it is judged. ``thinned``: under
+    load it was drawn at a lower rate than configured, and the threshold of ``origin`` is that. ``closed_ns`` is when it
+    was closed, ns since the epoch.
     """
 
     trace_id: bytes
@@ -110,6 +113,8 @@ class Closing:
     decoded: int = 0
     left_out: int = 0
     give_up: Reason | None = None
+    thinned: bool = False
+    closed_ns: int = 0
 
 
 @dataclass(slots=True)
@@ -124,6 +129,9 @@ class _Entry:
     size: int = 0
     decoded: int = 0
     left_out: int = 0
+    stated: int | None = None  # randomness that its spans state, the smallest
+    thinned: bool = False  # drawn at a lower rate under load
+    shed: bool = False  # and not drawn
     cut: bool = False  # it is as large as a trace may be
     revision: int = 0  # closings so far
     opened_ns: int = 0  # when its first span came, however often it was opened since
@@ -145,6 +153,8 @@ class Assembler:
 
     def __init__(self, limits: AssemblyLimits | None = None) -> None:
         self._limits = limits or AssemblyLimits()
+        self.threshold = 0
+        """The sampling threshold that a trace must reach which closes for the first time; 0 under no load."""
         self._open: dict[bytes, _Entry] = {}  # in order of opening: the first is the oldest
         self._closed: dict[bytes, _Entry] = {}
         self._heap: list[tuple[int, bytes]] = []
@@ -206,6 +216,11 @@ class Assembler:
         entry = self._open.get(trace_id) or self._closed.get(trace_id)
         return TraceSize(_count(entry.ids), entry.decoded) if entry is not None else TraceSize()
 
+    def drawn_at(self, trace_id: bytes) -> int:
+        """The sampling threshold at which a trace was drawn that is known; 0 for any other."""
+        entry = self._open.get(trace_id) or self._closed.get(trace_id)
+        return entry.origin.threshold if entry is not None else 0
+
     def classify(self, chunk: Chunk) -> Arrival:
         """What a chunk is to its trace; changes nothing. What is to be passed over need not be stored."""
         arrival = self._classify(chunk)
@@ -224,7 +239,7 @@ class Assembler:
             return Arrival.DUPLICATE
         return Arrival.EXTENDS if entry.closed_ns is None else Arrival.REOPENS
 
-    def add(self, chunk: Chunk, now_ns: int, *, decoded: int = 0) -> Arrival:
+    def add(self, chunk: Chunk, now_ns: int, *, decoded: int = 0, thinned: bool = False) -> Arrival:
         """Take in a chunk that is committed, even if its trace has been cut meanwhile.
 
         Duplicates, what is too late and what is held change nothing.
@@ -233,6 +248,7 @@ class Assembler:
             chunk: The chunk.
             now_ns: When it came.
             decoded: Upper estimate of the memory it takes once decoded, in bytes.
+            thinned: Whether its trace was drawn at a lower rate than configured, under load.
         """
         arrival = self._classify(chunk)
         if arrival in PASSED_OVER or arrival is Arrival.HELD:
@@ -245,6 +261,7 @@ class Assembler:
             entry = self._open[chunk.trace_id]
         self._extend(entry, chunk, now_ns)
         entry.decoded += decoded
+        entry.thinned = entry.thinned or thinned
         if entry.rooted:
             self._rootless.pop(chunk.trace_id, None)
         else:
@@ -290,6 +307,9 @@ class Assembler:
             entry.pause_ns = max(entry.pause_ns, now_ns - entry.last_ns)
         for header in chunk.headers:
             span_id, parent_id = header.span_id, header.parent_id
+            if header.trace_state:
+                bits = randomness(chunk.trace_id, header.trace_state)
+                entry.stated = bits if entry.stated is None else min(bits, entry.stated)
             ids.add(span_id)
             missing.discard(span_id)
             if not parent_id or header.root_hint:
@@ -438,6 +458,8 @@ class Assembler:
         self._bytes -= entry.size
         self._spans -= _count(entry.ids)
         self._idle.learn(entry.origin.service, entry.pause_ns)
+        if entry.revision == 1 and entry.origin.threshold < self.threshold:
+            self._thin(trace_id, entry)
         if entry.rooted:
             self._learn_root(entry)
         elif self._limits.root_wait_ns > self._limits.late_ns and not entry.cut:
@@ -459,7 +481,17 @@ class Assembler:
             size=entry.size,
             decoded=entry.decoded,
             left_out=entry.left_out,
+            give_up=Reason.SHED if entry.shed else None,
+            thinned=entry.thinned,
+            closed_ns=now_ns,
         )
+
+    def _thin(self, trace_id: bytes, entry: _Entry) -> None:
+        """Draw a trace once more, at the rate that judging can keep up with; a revision is drawn no further time."""
+        origin = entry.origin
+        bits = _random_bits(trace_id, origin, entry.stated)
+        entry.origin = replace(origin, threshold=self.threshold)
+        entry.thinned, entry.shed = True, bits < self.threshold
 
     def _no_longer_closed(self, entry: _Entry) -> None:
         self._closed_spans -= _count(entry.ids)
@@ -512,3 +544,9 @@ def _unpacked(ids: set[bytes] | bytes) -> set[bytes]:
 
 def _count(ids: set[bytes] | bytes) -> int:
     return len(ids) if isinstance(ids, set) else len(ids) // 8
+
+
+def _random_bits(trace_id: bytes, origin: ChunkOrigin, stated: int | None) -> int:
+    if origin.hashed:
+        return int.from_bytes(hashed_randomness(trace_id), "big")
+    return randomness(trace_id) if stated is None else stated

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from integrations.otlp.wire.decoded_size import decoded_size
@@ -24,8 +24,9 @@ from integrations.otlp.wire.work import OverBudget, WorkBudget
 from integrations.store.sqlite import StoredChunk, StoreError
 
 from .assembler import PASSED_OVER, Arrival, Assembler
+from .load_shedding import LoadShedding
 from .outcomes import Reason, TraceOutcomes
-from .sampler import Sampler, incoming_threshold
+from .sampler import Sampler, incoming_threshold, random_bits
 from .sampling_skew import SamplingSkew
 from .trace_limits import Fitted, TraceLimits
 
@@ -78,8 +79,8 @@ class IntakeCounts:
     """Spans, log records and requests since start.
 
     ``late`` ones came after the late window, ``duplicate`` ones were known, ``too_large`` ones are beyond what is kept
-    of one trace. ``untraced_logs`` belong to no span, ``plain_logs`` are no events; neither are looked at. Nor
-    are ``own`` ones, which a monitor sends about itself.
+    of one trace, ``shed`` ones are of traces that were not taken under load. ``untraced_logs`` belong to no span,
+    ``plain_logs`` are no events; neither are looked at. Nor are ``own`` ones, which a monitor sends about itself.
     """
 
     requests: int = 0
@@ -90,6 +91,7 @@ class IntakeCounts:
     duplicate: int = 0
     late: int = 0
     too_large: int = 0
+    shed: int = 0
     own: int = 0
     undecodable: int = 0
     overloaded: int = 0
@@ -114,6 +116,7 @@ class Intake:
         assembler: Assembler,
         ledger: TraceOutcomes,
         limits: TraceLimits | None = None,
+        shedding: LoadShedding | None = None,
         max_waiting_bytes: int = MAX_WAITING_BYTES,
         clock_ns: Callable[[], int] = time.time_ns,
         wake: Callable[[], None] | None = None,
@@ -126,6 +129,7 @@ class Intake:
         self._assembler = assembler
         self._ledger = ledger
         self._limits = limits if limits is not None else TraceLimits(MAX_TRACE_SPANS, MAX_TRACE_DECODED_BYTES)
+        self._shedding = shedding
         self._max_waiting = max_waiting_bytes
         self._clock = clock_ns
         self._wake = wake
@@ -177,6 +181,9 @@ class Intake:
         if self._waiting > self._max_waiting:
             self.counts.overloaded += 1
             raise Overloaded(1.0)
+        if self._shedding is not None and self._shedding.full:
+            self.counts.overloaded += 1
+            raise Overloaded(5.0, "more traces wait to be judged than assembly.max_waiting_traces; sample less")
         try:
             if len(body) <= _INLINE_BYTES[encoding]:
                 with contextlib.suppress(OverBudget):
@@ -210,7 +217,10 @@ class Intake:
             if arrival in PASSED_OVER:
                 self._pass_over(chunk, arrival)
                 continue
-            fitted = self._limits.fit(chunk, self._assembler.size(chunk.trace_id))
+            drawn = self._drawn(chunk, arrival)
+            if drawn is None:
+                continue
+            fitted = self._limits.fit(drawn, self._assembler.size(chunk.trace_id))
             if arrival is Arrival.HELD:
                 held.append(fitted)
             else:
@@ -225,6 +235,25 @@ class Intake:
                 self._leave_out(chunk, fitted.left_out)
         if fresh and self._wake is not None:
             self._wake()
+
+    def _drawn(self, chunk: Chunk, arrival: Arrival) -> Chunk | None:
+        """The chunk with the threshold that its trace is drawn at; None when it is shed."""
+        if arrival is not Arrival.OPENS:
+            limit = self._assembler.drawn_at(chunk.trace_id)
+        else:
+            limit = self._shedding.opening_threshold if self._shedding is not None else 0
+        origin = chunk.origin
+        if limit <= origin.threshold:
+            return chunk
+        if arrival is Arrival.OPENS:
+            states = () if self._hashed else [header.trace_state for header in chunk.headers]
+            if random_bits(chunk.trace_id, "hashed" if self._hashed else "trace_id", states) < limit:
+                self.counts.shed += len(chunk.headers)
+                self._ledger.seen()
+                self._ledger.ended(origin.service, Reason.SHED)
+                self._assembler.refuse(chunk.trace_id)
+                return None
+        return replace(chunk, origin=replace(origin, threshold=limit))
 
     def _pass_over(self, chunk: Chunk, arrival: Arrival) -> None:
         if arrival is Arrival.DUPLICATE:
@@ -263,7 +292,8 @@ class Intake:
 
     def _assemble(self, chunk: Chunk, decoded: int, now_ns: int, *, explicit: bool) -> None:
         decoded += self._limits.opened(chunk.trace_id).decoded
-        if self._assembler.add(chunk, now_ns, decoded=decoded) is Arrival.OPENS:
+        thinned = chunk.origin.threshold > self._sampler.admission
+        if self._assembler.add(chunk, now_ns, decoded=decoded, thinned=thinned) is Arrival.OPENS:
             self._ledger.seen()
             if self.skew is not None and not explicit:
                 stated = any(h.trace_state and incoming_threshold(h.trace_state) for h in chunk.headers)

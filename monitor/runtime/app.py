@@ -53,6 +53,7 @@ from monitor.ingest.assembler import Assembler, Closing
 from monitor.ingest.intake import Intake
 from monitor.ingest.langfuse.source import traces_in
 from monitor.ingest.listeners import Listeners
+from monitor.ingest.load_shedding import LoadShedding
 from monitor.ingest.outcomes import TraceOutcomes
 from monitor.ingest.sampler import Sampler
 from monitor.ingest.server import AddressError, HttpServer, address, bind
@@ -73,8 +74,12 @@ from .retention import Retention
 
 log = logging.getLogger("sidejudge")
 
+REST_S = 1.0
+"""How long judging rests at most when no trace falls due: clocks may jump, and garbage is looked for at rest."""
 TICK_S = 0.25
-"""How often due traces are looked for: short beside the shortest grace, long beside the cost of looking."""
+"""The same while traces wait for a judge, which may be back at any time."""
+BATCHES = 4
+"""Batches that are judged before due traces are looked for again: under load they must not pile up unseen."""
 NOTIFY_TICK_S = 30
 """How often reminders, digests and the report are looked for: short beside Alertmanager's refresh."""
 RETRY_S = 2.0
@@ -87,14 +92,16 @@ class Monitor:
     ``at_rest`` is called several times a second, in the event loop, while nothing is judged and no request goes on.
     """
 
+    _resting_until_ns = 0
+
     def __init__(
         self, config: Config, *, clock_ns: Callable[[], int] = time.time_ns, at_rest: Callable[[], None] = lambda: None
     ) -> None:
-        self.config, self.clock_ns, self._at_rest = config, clock_ns, at_rest
-        self.version = version("sidejudge")
+        self.config, self.clock_ns, self._at_rest, self.version = config, clock_ns, at_rest, version("sidejudge")
         self.store = Store(config.store.path, max_bytes=config.store.max_bytes)
         self.assembler = Assembler(limits(config))
         self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
+        self.shedding = LoadShedding(admission=self.sampler.admission, max_waiting=config.assembly.max_waiting_traces)
         self.sessions = SessionWindows(session_limits(config.sessions)) if config.sessions is not None else None
         self.windows = Windows(config.alerts.window.ns)
         self.watch = Watch(declaration(config), self.windows)
@@ -109,6 +116,8 @@ class Monitor:
             ledger=self.ledger,
             clock_ns=clock_ns,
             limits=TraceLimits(config.assembly.max_trace_spans, config.assembly.max_trace_bytes),
+            shedding=self.shedding,
+            wake=self._wake,
         )
         self.traffic = TrafficAnomalies(skew=self.intake.skew)
         self.langfuse = Connections(config.langfuse_projects)
@@ -194,6 +203,7 @@ class Monitor:
             windows=self.windows,
             watch=self.watch,
             exporter=self.exporter,
+            load_share=lambda: self.shedding.share,
             clock_ns=clock_ns,
             working=self._works,
             trouble=self._trouble,
@@ -220,7 +230,7 @@ class Monitor:
         self.view.exports = self._exports
         self.pull = traces_in(
             config, self.langfuse, store=self.store, intake=self.intake, ledger=self.ledger, sampler=self.sampler,
-            assembler=self.assembler, pipeline=self.pipeline, clock_ns=clock_ns,
+            assembler=self.assembler, waiting=self._waiting, clock_ns=clock_ns,
         )  # fmt: skip
         if self.pull is not None:
             self.view.pull = self.pull.standing
@@ -353,9 +363,15 @@ class Monitor:
         """Whether a trace waits for the judge, or is before it, though the assembler has forgotten it."""
         return self.pipeline.judge_queue.knows(trace_id)
 
+    def _waiting(self) -> int:
+        """Closed traces that are not judged yet."""
+        return len(self.pipeline.waiting) + len(self.pipeline.judge_queue.deferred)
+
     def due(self) -> list[Closing]:
         """Traces and sessions that are closed by now, each once."""
         now_ns = self.clock_ns()
+        self.shedding.update(len(self.pipeline.waiting), now_ns)
+        self.assembler.threshold = self.shedding.closing_threshold
         traces = self.traffic.closed(self.assembler.due(now_ns))
         return [*traces, *(self.sessions.due(now_ns) if self.sessions is not None else ())]
 
@@ -366,8 +382,9 @@ class Monitor:
         """
         while True:
             self.pipeline.waiting.extend(self.due())
+            more = False
             try:
-                await self.pipeline.drain()
+                more = await self.pipeline.drain(BATCHES)
             except (StoreError, OSError) as error:
                 if self._judging_failure is None:
                     log.warning("judging failed; it is tried again", extra={"cause": str(error)})
@@ -380,7 +397,28 @@ class Monitor:
                 self._judging_failure = None
             if not self._passing.left_s:
                 self._at_rest()
-            await self.pipeline.pause(TICK_S)
+            if not more:
+                await self._rest()
+
+    async def _rest(self) -> None:
+        """Until a trace falls due, or a job of the judge queue ends."""
+        now_ns = self.clock_ns()
+        at_most_s = TICK_S if self.pipeline.judge_queue.waiting else REST_S
+        due_ns = [when for when in (self.assembler.due_ns, self._session_due_ns) if when is not None]
+        rest_s = min(at_most_s, max(0, min(due_ns, default=now_ns + int(at_most_s * 1e9)) - now_ns) / 1e9)
+        self._resting_until_ns = now_ns + int(rest_s * 1e9)
+        await self.pipeline.pause(rest_s)
+        self._resting_until_ns = 0
+
+    @property
+    def _session_due_ns(self) -> int | None:
+        return self.sessions.due_ns if self.sessions is not None else None
+
+    def _wake(self) -> None:
+        """A request has changed when traces fall due: judging rests no longer than until then."""
+        due_ns = self.assembler.due_ns
+        if due_ns is not None and due_ns < self._resting_until_ns:
+            self.pipeline.judge_queue.progress.set()
 
     async def _watch_alerts(self) -> None:
         """Statuses and alerts; without the store there is no look, and what stood stays."""

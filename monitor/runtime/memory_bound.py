@@ -21,6 +21,7 @@ _PROCESS: Final = 110 << 20
 """The interpreter with everything that is imported and started."""
 _OPEN_TRACE: Final = 1_000
 _CLOSED_TRACE: Final = 830
+_CLOSING: Final = 400
 _SPAN_ID: Final = 120
 _PACKED_SPAN_ID: Final = 8
 _REMEMBERED_IDS: Final = 30 << 20
@@ -48,8 +49,9 @@ def memory_bound(config: Config) -> Iterator[MemoryPart]:
     yield MemoryPart("remembered trace ids", _REMEMBERED_IDS)
     yield MemoryPart(
         "open and lately closed traces",
-        assembly.max_open_traces * (_OPEN_TRACE + LATE_TRACES * _CLOSED_TRACE),
-        "assembly.max_open_traces",
+        assembly.max_open_traces * (_OPEN_TRACE + LATE_TRACES * _CLOSED_TRACE)
+        + (assembly.max_waiting_traces + assembly.max_open_traces) * _CLOSING,
+        "assembly.max_open_traces, assembly.max_waiting_traces",
     )
     yield MemoryPart("their span ids", spans * (_SPAN_ID + LATE_TRACES * _PACKED_SPAN_ID), "assembly.max_open_bytes")
     parsed = min(request // 2, MOST_MESSAGES) * _MESSAGE

@@ -110,6 +110,14 @@ class SessionWindows:
         """When the last turn came of the session that has waited longest; None when none waits."""
         return next((session.last_ns for session in self._open.values()), None)
 
+    @property
+    def due_ns(self) -> int | None:
+        """When ``due`` may next have something to close, ns since the epoch: not later. None: nothing is open."""
+        if self._full:
+            return 0
+        oldest_ns = self.oldest_ns
+        return None if oldest_ns is None else oldest_ns + self._limits.idle_ns
+
     def join(
         self, identity: Identity, trace_id: bytes, size: int, now_ns: int, *, former: bytes | None = None
     ) -> bytes | None:
@@ -171,6 +179,7 @@ class SessionWindows:
             origin=ChunkOrigin(session.identity.service, session.identity.environment, 0),
             session=True,
             size=session.size,
+            closed_ns=now_ns,
         )
 
     def _forget(self, now_ns: int) -> None:

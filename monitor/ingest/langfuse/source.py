@@ -9,7 +9,6 @@ from integrations.backoff import Backoff
 from integrations.langfuse.connections import Connections
 from integrations.store.sqlite import Store
 from monitor.config import Config
-from monitor.evaluate.pipeline import Pipeline
 from monitor.ingest.assembler import Assembler
 from monitor.ingest.intake import Intake
 from monitor.ingest.outcomes import TraceOutcomes
@@ -30,7 +29,7 @@ def traces_in(
     ledger: TraceOutcomes,
     sampler: Sampler,
     assembler: Assembler,
-    pipeline: Pipeline,
+    waiting: Callable[[], int],
     clock_ns: Callable[[], int],
 ) -> Pull | None:
     """What reads the configured Langfuse; None where none is.
@@ -43,8 +42,7 @@ def traces_in(
     most_open = config.assembly.max_open_traces // 2
 
     def busy() -> bool:
-        waiting = len(pipeline.waiting) + len(pipeline.judge_queue.deferred)
-        return waiting > MOST_WAITING or assembler.open_traces > most_open
+        return waiting() > MOST_WAITING or assembler.open_traces > most_open
 
     return Pull(
         langfuse=connections.to(source.access), pulled=store.pulled, facts=store, intake=intake, ledger=ledger,

@@ -12,8 +12,9 @@ from monitor.config import MatchSection, SamplingRuleSection
 from monitor.config.model import SamplingSection
 from monitor.ingest.assembler import Assembler, AssemblyLimits
 from monitor.ingest.intake import Intake
+from monitor.ingest.load_shedding import LoadShedding
 from monitor.ingest.outcomes import Reason, TraceOutcomes
-from monitor.ingest.sampler import Sampler
+from monitor.ingest.sampler import Sampler, threshold
 from monitor.ingest.trace_limits import TraceLimits
 from tests.otlp_requests import HIGH, LOW, S, request, span, trace
 
@@ -303,3 +304,36 @@ async def test_a_restart_knows_whose_traces_have_roots_and_goes_on_waiting_for_o
     await second.intake.consume(request([S(trace_id=trace(9), span_id=span(1))]))
     second.now += 2
     assert [closing.completion for closing in second.assembler.due(second.now)] == ["root_ended"]
+
+
+async def test_under_lasting_load_a_trace_that_would_be_shed_is_not_even_opened(monitor):
+    shedding = LoadShedding(admission=threshold(1.0), max_waiting=100)
+    m = monitor(rate=1.0, shedding=shedding)
+    for second in range(60, 150):
+        shedding.update(30, second * 10**9)
+    assert shedding.opening_threshold == threshold(0.5)
+    high, low = trace(1), trace(2, LOW)
+    await m.intake.consume(request([S(trace_id=high, span_id=span(1)), S(trace_id=low, span_id=span(1))]))
+    assert (m.store.open_traces(), m.ended(), m.intake.counts.shed) == ({high}, {Reason.SHED: 1}, 1)
+    shedding.update(0, 150 * 10**9)
+    await m.intake.consume(request([S(trace_id=t, span_id=span(2), parent_id=span(1)) for t in (high, low)]))
+    assert m.intake.counts.late == 1, "its first spans are lost: what comes later of it is none either"
+    (closing,) = m.assembler.due(m.now + 2)
+    assert (closing.origin.threshold, closing.thinned) == (threshold(0.5), True)
+    m.store.close()
+    again = monitor(rate=1.0)
+    again.intake.restore()
+    (closing,) = again.assembler.due(again.now + 40)
+    assert closing.origin.threshold == threshold(0.5), "its probability is known after a restart too"
+
+
+async def test_a_full_queue_refuses_and_keeps_nothing(monitor):
+    shedding = LoadShedding(admission=0, max_waiting=10)
+    m = monitor(shedding=shedding)
+    shedding.update(10, 0)
+    with pytest.raises(Overloaded) as refused:
+        await m.intake.consume(MIXED)
+    assert "assembly.max_waiting_traces" in str(refused.value)
+    shedding.update(9, 0)
+    await m.intake.consume(MIXED)
+    assert m.ledger.balance().seen == 2

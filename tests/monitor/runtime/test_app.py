@@ -15,6 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from integrations.jsonl import SinkError
 from integrations.store.sqlite import StoreError, StoreUnavailable
 from monitor.demo.traffic import SampleTraffic
+from monitor.ingest.outcomes import Reason
 from monitor.ingest.server import AddressError, bind
 from monitor.runtime.app import Monitor
 from tests.needs import PROMTOOL
@@ -363,3 +364,32 @@ async def test_a_store_that_is_removed_acknowledges_nothing_more_and_is_not_read
     assert (await app.post(request([root(2)]))).status_code == 503
     assert (await app.http.get(app.api + "/readyz")).status_code == 503
     assert (await app.http.get(app.api + "/livez")).status_code == 200
+
+
+async def test_judging_begins_when_a_trace_falls_due_and_not_when_somebody_looks(started, monkeypatch):
+    monkeypatch.setattr("monitor.runtime.app.REST_S", 3600.0)
+    app = await started(**ANY, assembly={"grace": "300ms", "idle": "1s"})
+    await asyncio.sleep(0.1)  # judging has come to rest, with nothing to wait for
+    await app.post(request([root(1)]))
+    await until(lambda: app.monitor.ledger.open == 0, seconds=10)
+    await app.post(request([S(trace_id=trace(2), span_id=span(2), parent_id=span(1))]))
+    await asyncio.sleep(0.1)  # it rests until that one is idle; the next falls due earlier
+    await app.post(request([root(3)]))
+    await until(lambda: app.monitor.ledger.balance().ended == {Reason.SCORED: 2}, seconds=0.8)
+    await until(lambda: app.monitor.ledger.open == 0, seconds=10)
+
+
+async def test_how_far_behind_judging_is_and_at_which_share_it_draws_are_metrics(started):
+    app = await started(**ANY, assembly={"grace": "0s", "idle": "300ms", "max_waiting_traces": 8})
+    app.monitor._judging.cancel()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    await app.post(request([root(n) for n in range(1, 5)]))
+    app.monitor.pipeline.waiting.extend(app.monitor.due())
+    app.monitor.pipeline.waiting.extend(app.monitor.due())
+    await asyncio.sleep(0.05)
+    found = await samples(app)
+    assert total(found, "sidejudge_judging_behind_seconds") >= 0.05
+    assert total(found, "sidejudge_queue_items", queue="judging") == 4
+    assert total(found, "sidejudge_load_share_ratio") == 1 / 16
+    assert total(found, "sidejudge_queue_oldest_timestamp_seconds", queue="judging") > 1e9

@@ -1,0 +1,134 @@
+"""Under load fewer traces are drawn, with true probabilities; the queue stays bounded, and recovers."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+
+import pytest
+
+from integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
+from monitor.ingest.assembler import Assembler, AssemblyLimits, Closing
+from monitor.ingest.load_shedding import LoadShedding
+from monitor.ingest.outcomes import Reason
+from monitor.ingest.sampler import probability, random_bits, threshold
+
+S = 1_000_000_000
+NEVER_FULL = 10**9
+
+
+def root(trace_id: bytes, state: str = "") -> Chunk:
+    header = SpanHeader(span_id=b"\1" * 8, trace_state=state)
+    return Chunk(trace_id=trace_id, payload=b"x" * 100, headers=(header,), origin=ChunkOrigin("shop", None, 0))
+
+
+@pytest.mark.parametrize(
+    ("waiting", "share", "full"),
+    [(0, 1, False), (250, 1, False), (251, 1 / 2, False), (400, 1 / 8, False), (999, 1 / 1024, False),
+     (1_000, 1 / 1024, True), (50_000, 1 / 1024, True)],
+)  # fmt: skip
+def test_the_fuller_the_queue_the_lower_the_rate(waiting, share, full):
+    shedding = LoadShedding(admission=threshold(0.5), max_waiting=1_000)
+    shedding.update(waiting, 0)
+    assert (shedding.share, shedding.full) == (share, full)
+    assert shedding.closing_threshold == (0 if share == 1 else threshold(0.5 * share))
+
+
+def test_nothing_is_refused_a_place_that_would_have_been_drawn_in_the_last_half_minute():
+    shedding = LoadShedding(admission=0, max_waiting=1_000)
+    for second in range(70):
+        shedding.update(400 if second % 7 else 300, second * S)
+    assert shedding.opening_threshold == threshold(0.5), "at times of these a half was drawn"
+    shedding.update(0, 70 * S)
+    assert shedding.opening_threshold == 0, "the load is over"
+    shedding.update(400, 1_000 * S)
+    assert shedding.opening_threshold == 0, "what was long ago tells nothing"
+
+
+def overload(max_waiting: int, *, seconds: int = 120, rate: int = 400, served: int = 100):
+    """Four times as many traces as can be judged, then none for 200 s.
+
+    Returns those that were sent, those that were judged with their probabilities, how many were shed and refused, how
+    many waited at most, and how many still do.
+    """
+    draw = random.Random(5)
+    assembler, shedding = Assembler(AssemblyLimits(grace_ns=2 * S)), LoadShedding(admission=0, max_waiting=max_waiting)
+    waiting: deque[Closing] = deque()
+    judged: list[tuple[bytes, float]] = []
+    shed, refused, most, sent = 0, 0, 0, []
+    for second in range(seconds + 200):
+        now = second * S
+        for _ in range(rate if second < seconds else 0):
+            trace_id = draw.randbytes(16)
+            sent.append(trace_id)
+            if shedding.full:
+                refused += 1
+            elif random_bits(trace_id, "trace_id") < shedding.opening_threshold:
+                shed += 1
+            else:
+                chunk = root(trace_id)
+                limit = shedding.opening_threshold
+                assembler.add(Chunk(trace_id=trace_id, payload=chunk.payload, headers=chunk.headers,
+                                    origin=ChunkOrigin("shop", None, limit)), now)  # fmt: skip
+        for _ in range(10):  # as often as batches are judged
+            shedding.update(len(waiting), now)
+            assembler.threshold = shedding.closing_threshold
+            for closing in assembler.due(now):
+                if closing.give_up is Reason.SHED:
+                    shed += 1
+                else:
+                    waiting.append(closing)
+            most = max(most, len(waiting))
+            for _ in range(min(served // 10, len(waiting))):
+                closing = waiting.popleft()
+                judged.append((closing.trace_id, probability(closing.origin.threshold)))
+    assert assembler.open_traces == 0
+    return sent, judged, shed, refused, most, len(waiting)
+
+
+def fails(trace_id: bytes) -> bool:
+    return trace_id[0] < 51  # a fifth, independent of what is drawn by
+
+
+def test_without_shedding_the_queue_grows_for_as_long_as_the_load_lasts():
+    _, _, shed, _, most, left = overload(NEVER_FULL)
+    assert shed == 0
+    assert most > 30_000
+    assert left > 10_000, "minutes after it"
+
+
+def test_the_queue_is_bounded_nothing_is_refused_and_what_is_judged_stands_for_all():
+    sent, judged, shed, refused, most, left = overload(2_000)
+    assert (refused, left) == (0, 0)
+    assert most <= 2_000
+    assert len(judged) + shed == len(sent) == 48_000
+    assert len(judged) > 0.8 * 120 * 100, "what can be judged is"
+    weight = sum(1 / p for _, p in judged)
+    failing = sum(1 / p for trace_id, p in judged if fails(trace_id))
+    assert abs(weight / len(sent) - 1) < 0.05
+    assert abs(failing / weight - sum(map(fails, sent)) / len(sent)) < 0.02
+
+
+def test_a_revision_is_drawn_as_its_trace_was_whatever_the_load_is_by_then():
+    kept, lost = b"\1" * 9 + b"\xff" * 7, b"\2" * 9 + b"\x10" + b"\0" * 6
+    assembler = Assembler(AssemblyLimits(grace_ns=2))
+    assembler.threshold = threshold(0.25)
+    for trace_id in (kept, lost):
+        assembler.add(root(trace_id), 0)
+    closings = {closing.trace_id: closing for closing in assembler.due(2)}
+    assert (closings[kept].give_up, closings[lost].give_up) == (None, Reason.SHED)
+    assembler.threshold = 0
+    later = SpanHeader(span_id=b"\2" * 8, parent_id=b"\1" * 8)
+    for trace_id in (kept, lost):
+        assembler.add(Chunk(trace_id=trace_id, payload=b"x", headers=(later,), origin=ChunkOrigin("shop", None, 0)), 5)
+    closings = {closing.trace_id: closing for closing in assembler.due(7)}
+    assert {closing.revision for closing in closings.values()} == {2}
+    assert (closings[kept].give_up, closings[lost].give_up) == (None, Reason.SHED)
+
+
+def test_randomness_that_spans_state_decides_here_too():
+    assembler = Assembler(AssemblyLimits(grace_ns=2))
+    assembler.threshold = threshold(0.5)
+    assembler.add(root(b"\1" * 9 + b"\xff" * 7, state="ot=rv:10000000000000"), 0)
+    (closing,) = assembler.due(2)
+    assert closing.give_up is Reason.SHED
