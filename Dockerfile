@@ -10,7 +10,7 @@ FROM python:${PYTHON} AS build
 ARG VARIANT=base
 ARG TORCH_INDEX=""
 WORKDIR /src
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY .ci/image.sh .ci/image.sh
 COPY .ci/image .ci/image
 COPY scoring scoring
