@@ -51,8 +51,13 @@ def _named(scenario: Scenario) -> set[str]:
         *scenario.tools.include,
         *scenario.tools.exclude,
         *scenario.tools_in_order,
+        *scenario.tools.may,
+        *scenario.relations.named,
+        *scenario.min_calls,
         *scenario.max_calls,
         *scenario.arguments,
+        *scenario.arguments_schema,
+        *scenario.values_from,
         *scenario.result_use,
     }
 

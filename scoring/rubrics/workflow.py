@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from scoring.case.case import Case
@@ -11,6 +11,7 @@ from scoring.case.grounds import called_tools, stated_scenario
 from scoring.lexical.label import label, labels
 from scoring.metrics.metric import Metric
 from scoring.metrics.result_use import unused_results
+from scoring.metrics.value_origin import unfounded_values
 from scoring.result.bands import must_be_one
 from scoring.result.result import Failed, Method, NotApplicable, Result, Scored, Unavailable
 from scoring.scenario.scenario import ALL_CALLS, MAX_WORK, Scenario, Side
@@ -97,53 +98,85 @@ def _tools(case: Case, scenario: Scenario) -> Result:
 
 
 def _order(case: Case, scenario: Scenario) -> Result:
-    if not scenario.tools_in_order:
+    if not scenario.tools_in_order and not scenario.relations:
         return _NO_ORDER
     calls = called_tools(case, scenario)
     if calls is None:
         return _UNKNOWN_TOOLS
-    remaining = iter(call.name for call in calls)
+    called = [call.name for call in calls]
+    remaining = iter(called)
     # ``in`` consumes the iterator up to the match: each tool is looked for after the one before it.
-    broken = next((name for name in scenario.tools_in_order if name not in remaining), None)
+    misplaced = next((name for name in scenario.tools_in_order if name not in remaining), None)
+    broken = [] if misplaced is None else [f"{label(misplaced)} was not called in its place"]
+    broken += scenario.relations.broken(called)
     return Scored(
-        value=float(broken is None),
-        reason="" if broken is None else f"{label(broken)} was not called in its place",
-        details={"expected": _shown(scenario.tools_in_order), "called": _shown([call.name for call in calls])},
+        value=float(not broken),
+        reason="; ".join(broken[:_NAMED]),
+        details={"expected": _shown(scenario.tools_in_order), "called": _shown(called)},
     )
 
 
 def _call_budget(case: Case, scenario: Scenario) -> Result:
-    if not scenario.max_calls:
+    limited = scenario.max_tokens is not None or scenario.max_seconds is not None
+    if not scenario.max_calls and not scenario.min_calls and not limited:
         return _NO_BUDGET
     calls = called_tools(case, scenario)
     if calls is None:
         return _UNKNOWN_TOOLS
+    if (gap := _unknown_spending(case, scenario)) is not None:
+        return gap
     made = Counter(call.name for call in calls)
     made[ALL_CALLS] = len(calls)
     over = {tool: made[tool] for tool, limit in scenario.max_calls.items() if made[tool] > limit}
+    faults = [
+        f"{'all tools' if tool == ALL_CALLS else label(tool)}: {number} calls, at most {scenario.max_calls[tool]}"
+        for tool, number in islice(over.items(), _NAMED)
+    ]
+    faults += [
+        f"{label(tool)}: {made[tool]} calls, at least {least}"
+        for tool, least in scenario.min_calls.items()
+        if made[tool] < least
+    ]
+    faults += _overspent(case, scenario)
     return Scored(
-        value=float(not over),
-        reason="; ".join(
-            f"{'all tools' if tool == ALL_CALLS else label(tool)}: {number} calls, at most {scenario.max_calls[tool]}"
-            for tool, number in islice(over.items(), _NAMED)
-        ),
+        value=float(not faults),
+        reason="; ".join(faults[:_NAMED]),
         details={"over": {label(tool): number for tool, number in islice(over.items(), _MOST)}},
     )
 
 
+def _unknown_spending(case: Case, scenario: Scenario) -> Unavailable | None:
+    if scenario.max_tokens is not None and (case.input_tokens is None or case.output_tokens is None):
+        return Unavailable("the tokens of the run are not known")
+    if scenario.max_seconds is not None and case.latency_e2e_ms is None:
+        return Unavailable("the duration of the run is not known")
+    return None
+
+
+def _overspent(case: Case, scenario: Scenario) -> Iterator[str]:
+    used = (case.input_tokens or 0) + (case.output_tokens or 0)
+    if scenario.max_tokens is not None and used > scenario.max_tokens:
+        yield f"{used} tokens, at most {scenario.max_tokens}"
+    seconds = (case.latency_e2e_ms or 0.0) / 1000
+    if scenario.max_seconds is not None and seconds > scenario.max_seconds:
+        yield f"{seconds:.1f} s, at most {scenario.max_seconds}"
+
+
 def _arguments(case: Case, scenario: Scenario) -> Result:
-    if not scenario.arguments:
+    if not scenario.arguments and not scenario.arguments_schema and not scenario.values_from:
         return _NO_ARGUMENTS
     calls = called_tools(case, scenario)
     if calls is None:
         return _UNKNOWN_TOOLS
-    concerned = [call for call in calls if scenario.arguments.get(call.name)]
+    stated = (scenario.arguments, scenario.arguments_schema, scenario.values_from)
+    concerned = [call for call in calls if any(named.get(call.name) for named in stated)]
     if not concerned:
         return NotApplicable("no tool with expected arguments was called")
     work = sum(_work(call, scenario) for call in concerned)
     if work > MAX_WORK:
         return Failed(f"checking the arguments may take {work:,} steps, at most {MAX_WORK:,}; write smaller patterns")
     broken = [breach for call in concerned for breach in _breaches(call, scenario)]
+    broken += unfounded_values(case, calls, scenario.values_from)
     if not broken and any(call.arguments is None for call in concerned):
         return Unavailable("the arguments of a call are not known")
     return Scored(value=float(not broken), reason="; ".join(broken[:3]), details={"violations": broken[:20]})
@@ -157,7 +190,10 @@ def _given(call: ToolCall) -> Mapping[str, Json]:
 
 def _work(call: ToolCall, scenario: Scenario) -> int:
     given = _given(call)
-    return sum(one.work(given[name]) for name, one in scenario.arguments[call.name].items() if name in given)
+    expected = scenario.arguments.get(call.name, {})
+    whole = scenario.arguments_schema.get(call.name)
+    own = sum(one.work(given[name]) for name, one in expected.items() if name in given)
+    return own + (0 if whole is None else whole.work(dict(given)))
 
 
 def _breaches(call: ToolCall, scenario: Scenario) -> list[str]:
@@ -165,10 +201,13 @@ def _breaches(call: ToolCall, scenario: Scenario) -> list[str]:
         return []
     given = _given(call)
     found = []
-    for name, expected in scenario.arguments[call.name].items():
+    for name, expected in scenario.arguments.get(call.name, {}).items():
         fault = expected.violation(given[name]) if name in given else "missing"
         if fault is not None:
             found.append(f"{label(call.name)}.{label(name)}: {label(fault, 200)}")
+    whole = scenario.arguments_schema.get(call.name)
+    if whole is not None and (fault := whole.violation(dict(given))) is not None:
+        found.append(f"{label(call.name)}: {label(fault, 200)}")
     return found
 
 

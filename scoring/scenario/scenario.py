@@ -7,14 +7,27 @@ tools_should_exclude: [web_search]
 always_expected: [orchestrator]          # never missing, never unexpected (default)
 closed: {agents: true, tools: false}     # or one bool: may only what is named be called?
                                          # default, each side: true if it names something to include
+tools_may_include: [cite]                # may be called; names the rest of a closed side (agents_may_include likewise)
 tools_in_order: [pdf_retrieval, write]   # called in this order; others may stand between
+any_of: [[search, browse]]               # of each group at least one is called
+before: [[verify, refund]]               # refund only after verify was called
+after: [[refund, notify]]                # each refund is followed by notify
+not_after: [[refund, search]]            # no search after a refund
+not_both: [[approve, reject]]            # not both in one run
+min_calls: {verify: 1}
 max_calls: {pdf_retrieval: 2, "*": 5}    # per tool, and "*" for all calls together (or one number for "*")
+max_tokens: 20000                        # input and output of the whole run
+max_seconds: 60
 arguments:                               # every call of the tool must meet all of them
   pdf_retrieval:
     language: en                         # exactly this value
     query: {matches: "(?i)sql"}          # a pattern in RE2's syntax (scoring/scenario/pattern.py), searched in a string
     top_k: {schema: {type: integer, maximum: 20}}
     filter: {equals: {matches: x}}       # an exact value that would read as one of the above
+arguments_schema:                        # JSON Schema of all arguments of each call together
+  refund: {type: object, required: [order_id], additionalProperties: false}
+values_from:                             # arguments whose value has to stand in what came before
+  refund: {order_id: [input, results]}   # the input of the run, or the result of an earlier call
 result_use: [pdf_retrieval]              # tools whose result must show in the output
 expected_answer_criteria: …              # text for the judge
 
@@ -35,13 +48,15 @@ from scoring.trace.span import Json
 
 from .json_schema import Schema, json_equal, parse_schema
 from .pattern import MAX_TEXT, Pattern, PatternError, compile_pattern
+from .relations import NO_RELATIONS, PAIRED, Pairs, Relations
 
 DEFAULT_ALWAYS_EXPECTED: tuple[str, ...] = ("orchestrator",)
 ALL_CALLS = "*"
 FIELDS = (
     "name", "description", "agents_should_include", "agents_should_exclude", "tools_should_include",
-    "tools_should_exclude", "always_expected", "closed", "tools_in_order", "max_calls", "arguments", "result_use",
-    "expected_answer_criteria",
+    "tools_should_exclude", "agents_may_include", "tools_may_include", "always_expected", "closed", "tools_in_order",
+    "any_of", "before", "after", "not_after", "not_both", "min_calls", "max_calls", "max_tokens", "max_seconds",
+    "arguments", "arguments_schema", "values_from", "result_use", "expected_answer_criteria",
 )  # fmt: skip
 _OPERATORS = ("equals", "matches", "schema")
 MAX_VALUES: Final = 5_000
@@ -53,6 +68,9 @@ MAX_PATTERNS: Final = 200
 MAX_WORK: Final = 25_000_000
 """Steps that checking the arguments of all calls of a case may take: some 0.15 s at worst. A pattern of 20 characters
 takes some 3,000 on a text of 100."""
+MAX_LIMIT: Final = 10**12
+PLACES: Final = ("input", "results")
+"""Where the value of an argument may come from: the input of the run, the results of earlier calls."""
 _MAX_DEPTH: Final = 100
 _STEPS_OF_A_VALUE: Final = 60
 """Comparing a value with one that a schema lists takes as long as so many steps of a pattern."""
@@ -118,9 +136,13 @@ Expectation: TypeAlias = Exactly | Matches | Conforms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What is expected of the agents, or of the tools. ``closed``: nothing but what is named may be called."""
+    """What is expected of the agents, or of the tools. ``may`` names what is allowed and not expected.
+
+    ``closed``: nothing but what is named may be called.
+    """
 
     include: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     always: tuple[str, ...] = DEFAULT_ALWAYS_EXPECTED
     closed: bool = False
@@ -140,7 +162,7 @@ class Side:
         if not self.closed:
             excluded = set(self.exclude)
             return [name for name in called if name in excluded]
-        allowed = {*self.include, *self.always}.difference(self.exclude)
+        allowed = {*self.include, *self.may, *self.always}.difference(self.exclude)
         return [name for name in called if name not in allowed]
 
 
@@ -152,6 +174,12 @@ class Scenario:
     agents: Side
     tools: Side
     tools_in_order: tuple[str, ...] = ()
+    relations: Relations = NO_RELATIONS
+    min_calls: Mapping[str, int] = field(default_factory=dict)
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+    arguments_schema: Mapping[str, Conforms] = field(default_factory=dict)
+    values_from: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     max_calls: Mapping[str, int] = field(default_factory=dict)
     arguments: Mapping[str, Mapping[str, Expectation]] = field(default_factory=dict)
     result_use: tuple[str, ...] = ()
@@ -174,7 +202,13 @@ def parse_scenario(name: str, data: Json) -> Scenario:
         agents=read.side("agents"),
         tools=read.side("tools"),
         tools_in_order=read.names("tools_in_order", repeats=True),
-        max_calls=read.max_calls(),
+        relations=read.relations(),
+        min_calls=read.calls("min_calls"),
+        max_calls=read.calls("max_calls"),
+        max_tokens=read.limit("max_tokens"),
+        max_seconds=read.limit("max_seconds"),
+        arguments_schema=read.arguments_schema(),
+        values_from=read.values_from(),
         arguments=read.arguments(),
         result_use=read.names("result_use"),
         expected_answer_criteria=read.text("expected_answer_criteria"),
@@ -242,7 +276,9 @@ class _Reader:
                 self.problems.append(f"{side}_should_exclude: {clash[0]!r} also stands in always_expected")
         # An explicit exclusion outweighs the default that nobody wrote.
         always = tuple(name for name in always if name not in excluded)
-        return Side(include=include, exclude=exclude, always=always, closed=self.closed(side, default=bool(include)))
+        may = self.names(f"{side}_may_include")
+        closed = self.closed(side, default=bool(include or may))
+        return Side(include=include, may=may, exclude=exclude, always=always, closed=closed)
 
     def closed(self, side: str, *, default: bool) -> bool:
         value = self.data.get("closed")
@@ -262,8 +298,66 @@ class _Reader:
             self.problems.append(f"closed.{side}: must be true or false")
         return chosen if isinstance(chosen, bool) else default
 
-    def max_calls(self) -> dict[str, int]:
-        value = self.data.get("max_calls")
+    def relations(self) -> Relations:
+        paired = {key: self.pairs(key) for key in PAIRED}
+        return Relations(any_of=tuple(self.groups("any_of", least=1)), **paired)
+
+    def pairs(self, key: str) -> Pairs:
+        return tuple((group[0], group[1]) for group in self.groups(key, least=2, most=2))
+
+    def groups(self, key: str, *, least: int, most: int = MAX_VALUES) -> list[tuple[str, ...]]:
+        value = self.data.get(key)
+        found: list[tuple[str, ...]] = []
+        for one in value if isinstance(value, list) else []:
+            names = tuple(name for name in one if isinstance(name, str) and name) if isinstance(one, list) else ()
+            if isinstance(one, list) and len(names) == len(one) and least <= len(names) <= most:
+                found.append(names)
+        if value is not None and (not isinstance(value, list) or len(found) != len(value)):
+            self.problems.append(f"{key}: must be a list of " + ("pairs of names" if most == 2 else "lists of names"))
+        return found
+
+    def limit(self, key: str) -> int | None:
+        value = self.data.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_LIMIT:
+            self.problems.append(f"{key}: must be a number above 0")
+            return None
+        return int(value)
+
+    def arguments_schema(self) -> dict[str, Conforms]:
+        value = self.data.get("arguments_schema")
+        if value is not None and not isinstance(value, dict):
+            self.problems.append("arguments_schema: must be an object, tool → JSON Schema")
+        schemas = value if isinstance(value, dict) else {}
+        if len(schemas) > MAX_PATTERNS:
+            self.problems.append(f"arguments_schema: {len(schemas)} schemas, at most {MAX_PATTERNS}")
+            return {}
+        return {
+            tool: Conforms(parse_schema(schema, f"arguments_schema.{tool[:60]}", self.problems))
+            for tool, schema in schemas.items()
+        }
+
+    def values_from(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        value = self.data.get("values_from")
+        found: dict[str, dict[str, tuple[str, ...]]] = {}
+        for tool, named in value.items() if isinstance(value, dict) else ():
+            for argument, places in named.items() if isinstance(named, dict) else ():
+                chosen = tuple(place for place in places if place in PLACES) if isinstance(places, list) else ()
+                if not isinstance(places, list) or not chosen or len(chosen) != len(places):
+                    self.problems.append(
+                        f"values_from.{tool[:60]}.{argument[:60]}: must be a list of {' and '.join(PLACES)}"
+                    )
+                else:
+                    found.setdefault(tool, {})[argument] = chosen
+            if not isinstance(named, dict):
+                self.problems.append(f"values_from.{tool[:60]}: must be an object, argument → places")
+        if value is not None and not isinstance(value, dict):
+            self.problems.append("values_from: must be an object, tool → argument → places")
+        return found
+
+    def calls(self, key: str) -> dict[str, int]:
+        value = self.data.get(key)
         if value is None:
             return {}
         limits: Mapping[str, Json] = value if isinstance(value, dict) else {ALL_CALLS: value}
@@ -272,7 +366,7 @@ class _Reader:
             if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
                 found[tool] = limit
             else:
-                path = f"max_calls.{tool[:60]}" if isinstance(value, dict) else "max_calls"
+                path = f"{key}.{tool[:60]}" if isinstance(value, dict) else key
                 self.problems.append(f"{path}: must be a whole number of at least 0")
         return found
 

@@ -1,0 +1,74 @@
+"""Relations between calls: which must come together, before or after which, and which must not.
+
+The templates are those of DECLARE (Pesic, van der Aalst 2006): precedence, response, not succession, exclusive choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from scoring.lexical.label import label
+
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+PAIRED: Final = ("before", "after", "not_after", "not_both")
+"""Keys of a scenario that hold pairs of tools."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relations:
+    """What is asked of calls together.
+
+    ``any_of``: of each group at least one is called. ``before``: of ``(a, b)``, a is called before b is for the first
+    time. ``after``: after the last a, b is called. ``not_after``: b is not called after a. ``not_both``: not both.
+    """
+
+    any_of: tuple[tuple[str, ...], ...] = ()
+    before: Pairs = ()
+    after: Pairs = ()
+    not_after: Pairs = ()
+    not_both: Pairs = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.any_of or self.before or self.after or self.not_after or self.not_both)
+
+    @property
+    def named(self) -> set[str]:
+        """Every tool that a relation names."""
+        pairs = (*self.before, *self.after, *self.not_after, *self.not_both)
+        return {name for group in (*self.any_of, *pairs) for name in group}
+
+    def broken(self, called: Sequence[str]) -> Iterator[str]:
+        """What does not hold of these calls, in words.
+
+        >>> list(Relations(before=(("verify", "refund"),)).broken(["refund", "verify"]))
+        ['refund was called without verify before it']
+        """
+        first: dict[str, int] = {}
+        last: dict[str, int] = {}
+        for index, name in enumerate(called):
+            first.setdefault(name, index)
+            last[name] = index
+        for group in self.any_of:
+            if first.keys().isdisjoint(group):
+                yield f"none of {', '.join(map(label, group))} was called"
+        for key in PAIRED:
+            for a, b in getattr(self, key):
+                if _BREAKS[key](first, last, a, b):
+                    yield _WORDS[key].format(a=label(a), b=label(b))
+
+
+_Places: TypeAlias = Mapping[str, int]
+_BREAKS: Final[Mapping[str, Callable[[_Places, _Places, str, str], bool]]] = {
+    "before": lambda first, _, a, b: b in first and not (a in first and first[a] < first[b]),
+    "after": lambda _, last, a, b: a in last and last.get(b, -1) <= last[a],
+    "not_after": lambda first, last, a, b: a in first and last.get(b, -1) > first[a],
+    "not_both": lambda first, _, a, b: a in first and b in first,
+}
+"""Whether a pair is broken, given where each tool was called first and last."""
+_WORDS: Final = {
+    "before": "{b} was called without {a} before it", "after": "{b} did not follow {a}",
+    "not_after": "{b} was called after {a}", "not_both": "{a} and {b} were both called",
+}  # fmt: skip
+NO_RELATIONS: Final = Relations()
