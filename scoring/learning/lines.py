@@ -1,0 +1,276 @@
+"""Lines: what good runs have in common, each as one line of a scenario and a test of it on a run.
+
+A line is proposed from runs that all keep to it. Whether it is worth anything is decided elsewhere, on runs that it was
+not proposed from.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations, permutations
+from typing import Any, Final
+
+from scoring.metrics.value_origin import stands_in
+from scoring.scenario.relations import PAIRED, Relations
+from scoring.trace.span import Json
+
+from .observed_run import ObservedRun
+
+MIN_SUPPORT: Final = 5
+"""Runs in which a line has to say something (its tool was called) before it is proposed."""
+MOST_PAIRED: Final = 40
+"""Tools, the most frequent first, between which relations are looked for."""
+_SLACK: Final = 1.5
+"""How much more than the most that was seen a limit allows."""
+_MOST_VALUES: Final = 8
+_TYPES: Final = (
+    (bool, "boolean"),
+    (int, "integer"),
+    (float, "number"),
+    (str, "string"),
+    (list, "array"),
+    (dict, "object"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a scenario.
+
+    ``kind`` is the scenario's key, ``value`` what stands under it (``before``, ``["a", "b"]``). ``kind`` and ``about``
+    tell equal lines of two samples, whatever their limit. ``support`` counts the runs in which it says something.
+    ``keeps`` says whether a run keeps to it.
+    """
+
+    kind: str
+    about: tuple[str, ...]
+    value: Json
+    support: int
+    keeps: Callable[[ObservedRun], bool] = field(compare=False, repr=False)
+
+
+def propose(runs: Sequence[ObservedRun], elsewhere: frozenset[str] = frozenset()) -> Iterator[Line]:
+    """Every line that all of the runs keep to.
+
+    Args:
+        runs: Good runs of one group.
+        elsewhere: Tools that others call (bad runs, other groups): what of these no good run calls is excluded.
+    """
+    if not runs:
+        return
+    yield from _always(runs)
+    yield from _vocabulary(runs, elsewhere)
+    yield from _relations(runs)
+    yield from _limits(runs)
+    yield from _arguments(runs)
+    yield from _origins(runs)
+
+
+def _always(runs: Sequence[ObservedRun]) -> Iterator[Line]:
+    for tool in sorted(frozenset.intersection(*(run.tools for run in runs))):
+        yield Line("tools_should_include", (tool,), tool, len(runs), partial(_calls, tool))
+    agents = [frozenset(run.agents) for run in runs if run.agents is not None]
+    for agent in sorted(frozenset.intersection(*agents)) if len(agents) == len(runs) else ():
+        yield Line("agents_should_include", (agent,), agent, len(runs), partial(_ran, agent))
+
+
+def _calls(tool: str, run: ObservedRun) -> bool:
+    return tool in run.tools
+
+
+def _calls_not(tool: str, run: ObservedRun) -> bool:
+    return tool not in run.tools
+
+
+def _ran(agent: str, run: ObservedRun) -> bool:
+    return agent in (run.agents or ())
+
+
+def _calls_among(known: frozenset[str], run: ObservedRun) -> bool:
+    return run.tools <= known
+
+
+def _vocabulary(runs: Sequence[ObservedRun], elsewhere: frozenset[str]) -> Iterator[Line]:
+    known = frozenset().union(*(run.tools for run in runs))
+    if known:
+        names: list[Json] = [name for name in sorted(known)]  # noqa: C416  # a list of names is no list of Json values
+        yield Line("tools_may_include", (), names, len(runs), partial(_calls_among, known))
+    for tool in sorted(elsewhere - known):
+        yield Line("tools_should_exclude", (tool,), tool, len(runs), partial(_calls_not, tool))
+
+
+def _relations(runs: Sequence[ObservedRun]) -> Iterator[Line]:
+    seen = Counter(tool for run in runs for tool in run.tools)
+    tools = [tool for tool, count in seen.most_common(MOST_PAIRED) if count >= MIN_SUPPORT]
+    for a, b in permutations(sorted(tools), 2):
+        together = sum(a in run.tools and b in run.tools for run in runs)
+        supports = {"before": seen[b], "after": seen[a], "not_after": together}
+        for key, support in supports.items():
+            if support >= MIN_SUPPORT:
+                yield from _held(runs, key, a, b, support)
+    for a, b in combinations(sorted(tools), 2):
+        # Two that never meet say something only where chance would have brought them together.
+        if seen[a] * seen[b] / len(runs) >= MIN_SUPPORT:
+            yield from _held(runs, "not_both", a, b, seen[a] + seen[b])
+
+
+def _held(runs: Sequence[ObservedRun], key: str, a: str, b: str, support: int) -> Iterator[Line]:
+    relation = Relations(**{name: ((a, b),) if name == key else () for name in PAIRED})
+
+    def keeps(run: ObservedRun) -> bool:
+        return next(relation.broken(run.called), None) is None
+
+    if all(map(keeps, runs)):
+        yield Line(key, (a, b), [a, b], support, keeps)
+
+
+def _limits(runs: Sequence[ObservedRun]) -> Iterator[Line]:
+    counts = [Counter(run.called) for run in runs]
+    for tool in sorted(frozenset().union(*counts)):
+        made = [count[tool] for count in counts]
+        support = sum(number > 0 for number in made)
+        if support >= MIN_SUPPORT:
+            most = _with_slack(max(made))
+            yield Line("max_calls", (tool,), most, support, partial(_calls_at_most, tool, most))
+    most = _with_slack(max(len(run.calls) for run in runs))
+    yield Line("max_calls", ("*",), most, len(runs), partial(_calls_at_most, None, most))
+    tokens = [run.tokens for run in runs if run.tokens is not None]
+    if len(tokens) == len(runs):
+        limit = math.ceil(max(tokens) * _SLACK)
+        yield Line("max_tokens", (), limit, len(runs), partial(_tokens_at_most, limit))
+
+
+def _tokens_at_most(most: int, run: ObservedRun) -> bool:
+    return (run.tokens or 0) <= most
+
+
+def _calls_at_most(tool: str | None, most: int, run: ObservedRun) -> bool:
+    return (len(run.calls) if tool is None else run.called.count(tool)) <= most
+
+
+def _with_slack(most: int) -> int:
+    return most if most <= 1 else math.ceil(most * _SLACK)
+
+
+def _arguments(runs: Sequence[ObservedRun]) -> Iterator[Line]:
+    """A JSON Schema a tool: which arguments are always there, of what type, and which of a few values they take."""
+    for tool, given in _by_tool(runs).items():
+        if len(given) < MIN_SUPPORT:
+            continue
+        names = sorted({name for arguments in given for name in arguments})
+        schema: dict[str, Json] = {
+            "type": "object",
+            "properties": {name: _schema([a[name] for a in given if name in a]) for name in names},
+            "required": [*(name for name in names if all(name in arguments for arguments in given))],
+            "additionalProperties": False,
+        }
+        support = sum(tool in run.tools for run in runs)
+        yield Line("arguments_schema", (tool,), schema, support, partial(_arguments_fit, tool, schema))
+
+
+def _by_tool(runs: Sequence[ObservedRun]) -> dict[str, list[Mapping[str, Json]]]:
+    found: dict[str, list[Mapping[str, Json]]] = defaultdict(list)
+    for run in runs:
+        for call in run.calls:
+            found[call.tool].append(call.arguments)
+    return dict(sorted(found.items()))
+
+
+def _schema(values: Sequence[Json]) -> dict[str, Json]:
+    types = sorted({_type(value) for value in values})
+    found: dict[str, Json] = {} if len(types) > 2 else {"type": types[0] if len(types) == 1 else [*types]}
+    if types == ["string"]:
+        distinct = {value for value in values if isinstance(value, str)}
+        if len(distinct) <= _MOST_VALUES and len(values) >= 4 * len(distinct) and len(values) >= 2 * MIN_SUPPORT:
+            listed: list[Json] = [value for value in sorted(distinct)]  # noqa: C416  # likewise
+            found["enum"] = listed
+        elif len(distinct) >= MIN_SUPPORT and len(shapes := {_shape(value) for value in distinct}) == 1:
+            (shape,) = shapes
+            if "9" in shape:
+                found["pattern"] = _pattern(shape)
+    return found
+
+
+def _type(value: Json) -> str:
+    return next((name for kind, name in _TYPES if isinstance(value, kind)), "null")
+
+
+def _shape(text: str) -> str:
+    """An identifier's shape: letters and digits by their kind, everything else as it is.
+
+    >>> _shape("ORD-4711")
+    'AAA-9999'
+    """
+    shape = re.sub(r"[a-z]", "a", re.sub(r"[A-Z]", "A", re.sub(r"\d", "9", text)))
+    return shape if len(text) <= 40 and " " not in text else ""
+
+
+def _pattern(shape: str) -> str:
+    kinds = {"9": "[0-9]", "A": "[A-Z]", "a": "[a-z]"}
+    return "^" + "".join(kinds.get(sign, re.escape(sign)) for sign in shape) + "$"
+
+
+def _arguments_fit(tool: str, schema: Mapping[str, Any], run: ObservedRun) -> bool:
+    """The same as the schema says, for the few keywords that are learned."""
+    required, properties = frozenset(schema["required"]), schema["properties"]
+    return all(
+        required <= call.arguments.keys()
+        and all(name in properties and _value_fits(value, properties[name]) for name, value in call.arguments.items())
+        for call in run.calls
+        if call.tool == tool
+    )
+
+
+def _value_fits(value: Json, schema: Mapping[str, Any]) -> bool:
+    types = schema.get("type")
+    kind = _type(value)
+    if types is not None and kind not in types and not (kind == "integer" and "number" in types):
+        return False
+    if "enum" in schema:
+        return value in schema["enum"]
+    return "pattern" not in schema or (isinstance(value, str) and re.search(schema["pattern"], value) is not None)
+
+
+def _origins(runs: Sequence[ObservedRun]) -> Iterator[Line]:
+    """Arguments that look like identifiers and always stood in the input or in an earlier result."""
+    tools = {(call.tool, name) for run in runs for call in run.calls for name in call.arguments}
+    for tool, argument in sorted(tools):
+        support = 0
+        held = True
+        for run in runs:
+            found = list(_values(run, tool, argument))
+            support += bool(found)
+            held = held and all(stands_in(value, texts) for value, texts in found)
+        if held and support >= MIN_SUPPORT and _identifies(runs, tool, argument):
+            keeps = partial(_values_stand_before, tool, argument)
+            yield Line("values_from", (tool, argument), ["input", "results"], support, keeps)
+
+
+def _values_stand_before(tool: str, argument: str, run: ObservedRun) -> bool:
+    return all(stands_in(value, texts) for value, texts in _values(run, tool, argument))
+
+
+def _values(run: ObservedRun, tool: str, argument: str) -> Iterator[tuple[Json, list[str]]]:
+    before: list[str] = [run.asked]
+    for call in run.calls:
+        if call.tool == tool and argument in call.arguments:
+            yield call.arguments[argument], list(before)
+        before.append(call.result)
+
+
+def _identifies(runs: Sequence[ObservedRun], tool: str, argument: str) -> bool:
+    """Whether most of the values hold a digit and no space: an id, a date, an amount, and not a phrase."""
+    values = [
+        call.arguments[argument]
+        for run in runs
+        for call in run.calls
+        if call.tool == tool and isinstance(call.arguments.get(argument), str | int | list)
+    ]
+    texts = [str(one) for value in values for one in (value if isinstance(value, list) else [value])]
+    like = sum(any(sign.isdigit() for sign in text) and " " not in text and len(text) >= 3 for text in texts)
+    return bool(texts) and like >= 0.8 * len(texts)

@@ -1,0 +1,72 @@
+"""Observed run: what learning looks at of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from scoring.case.case import Case
+from scoring.metrics.value_origin import searchable
+from scoring.trace.jsontext import decoded
+from scoring.trace.span import Json
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCall:
+    """One call: the tool, its arguments by name, and its result as text."""
+
+    tool: str
+    arguments: Mapping[str, Json]
+    result: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedRun:
+    """One run. ``good`` is None where nothing says whether it was; ``group`` is the task or the name of it.
+
+    ``asked`` is its input as text; ``tokens`` and ``seconds`` are None where they are not known.
+    """
+
+    case_id: str
+    group: str
+    calls: tuple[ObservedCall, ...]
+    agents: tuple[str, ...] | None
+    asked: str
+    good: bool | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+
+    @cached_property
+    def called(self) -> tuple[str, ...]:
+        """The tools in order of their calls."""
+        return tuple(call.tool for call in self.calls)
+
+    @cached_property
+    def tools(self) -> frozenset[str]:
+        """The tools that were called."""
+        return frozenset(self.called)
+
+
+def observe_run(case: Case, *, group: str, good: bool | None) -> ObservedRun | None:
+    """A case as learning sees it; None where it is not known which tools were called, or the trace was cut short."""
+    if case.tools_used is None or not case.complete:
+        return None
+    calls = []
+    for call in case.tools_used:
+        if not call.handoff:
+            arguments = decoded(call.arguments)
+            calls.append(
+                ObservedCall(call.name, arguments if isinstance(arguments, dict) else {}, searchable(call.result))
+            )
+    known = case.input_tokens is not None and case.output_tokens is not None
+    return ObservedRun(
+        case_id=case.case_id,
+        group=group,
+        calls=tuple(calls),
+        agents=case.agents_called,
+        asked=searchable(case.input) + searchable(case.transcript_text),
+        good=good,
+        tokens=(case.input_tokens or 0) + (case.output_tokens or 0) if known else None,
+        seconds=None if case.latency_e2e_ms is None else case.latency_e2e_ms / 1000,
+    )

@@ -1,0 +1,75 @@
+"""Contracts learned from good runs tell good from bad among runs that they never saw."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from scoring.learning.contract import MIN_RUNS, learn
+from scoring.learning.observed_run import observe_run
+from scoring.rubrics import RUBRICS, score
+from scoring.scenario.scenario import parse_scenario
+from tests.scoring.learning.simulated_shop import FAULTS, run, runs
+
+
+def learned(seed, count, *, bad=0.0, labelled=True, allowed=0.01):
+    seen = [
+        observe_run(case, group="shop", good=good if labelled else None) for case, good in runs(seed, count, bad=bad)
+    ]
+    return learn("shop", [run for run in seen if run is not None], allowed=allowed)
+
+
+def passes(case, scenario):
+    return score(replace(case, scenario=scenario), RUBRICS["workflow"], created_at="2026-01-01T00:00:00Z").passed
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_contract_of_good_runs_passes_unseen_good_ones_and_fails_bad_ones(seed):
+    scenario = parse_scenario("shop", learned(seed, 150, bad=0.3).scenario())
+    judged = [(passes(case, scenario), good) for case, good in runs(100 + seed, 300, bad=0.4)]
+    false = sum(not passed for passed, good in judged if good) / sum(good for _, good in judged)
+    caught = sum(not passed for passed, good in judged if not good) / sum(not good for _, good in judged)
+    assert false <= 0.05
+    assert caught >= 0.9
+
+
+def test_each_kind_of_fault_is_caught():
+    scenario = parse_scenario("shop", learned(7, 200, bad=0.2).scenario())
+
+    for fault in FAULTS:
+        cases = [run(random.Random(number), number, fault)[0] for number in range(20)]
+        assert sum(not passes(case, scenario) for case in cases) >= 18, fault
+
+
+def test_the_scenario_is_of_the_kind_that_people_write():
+    found = learned(1, 150, bad=0.3).scenario()
+    assert found["tools_should_include"] == ["find_user", "get_order"]
+    assert ["find_user", "get_order"] in found["before"]
+    assert ["get_order", "refund"] in found["before"]
+    assert ["refund", "notify"] in found["after"]
+    assert found["values_from"]["refund"] == {"order_id": ["input", "results"]}
+    assert found["arguments_schema"]["refund"]["properties"]["reason"]["enum"] == ["damaged", "late", "unwanted"]
+    assert found["max_calls"]["refund"] == 1
+
+
+def test_what_is_expected_of_false_violations_is_what_happens():
+    contract = learned(5, 200)
+    scenario = parse_scenario("shop", contract.scenario())
+    fresh = [passes(case, scenario) for case, _ in runs(500, 400, bad=0.0)]
+    assert contract.false_violations <= 0.01
+    assert 1 - sum(fresh) / len(fresh) <= contract.upper
+
+
+def test_with_few_runs_nothing_is_learned_and_more_are_asked_for():
+    assert learned(1, MIN_RUNS - 1) is None
+    few = learned(1, 30)
+    assert few.more_runs > 300
+    assert all(line.lower < 1.0 for line in few.lines)
+
+
+def test_without_labels_rare_faults_do_not_become_rules():
+    scenario = parse_scenario("shop", learned(9, 200, bad=0.02, labelled=False, allowed=0.05).scenario())
+    judged = [passes(case, scenario) for case, good in runs(900, 200, bad=0.0) if good]
+    assert sum(judged) / len(judged) >= 0.95
