@@ -16,6 +16,7 @@ COPY .ci/image .ci/image
 COPY scoring scoring
 COPY integrations integrations
 COPY dashboards dashboards
+COPY sidejudge sidejudge
 COPY monitor monitor
 RUN PIP_NO_CACHE_DIR=1 TORCH_INDEX="${TORCH_INDEX}" .ci/image.sh /opt/sidejudge "${VARIANT}"
 

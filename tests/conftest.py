@@ -81,7 +81,7 @@ def _image(request: pytest.FixtureRequest, variant: str) -> Path:
     """
     root = Path(__file__).parents[1]
     given = [root / "pyproject.toml", root / ".ci" / "image.sh", root / ".ci" / "image" / f"{variant}.lock"]
-    for package in ("scoring", "integrations", "monitor", "dashboards"):
+    for package in ("scoring", "integrations", "monitor", "dashboards", "sidejudge"):
         given += sorted(path for path in (root / package).rglob("*") if path.is_file() and path.suffix != ".pyc")
     digest = hashlib.sha256(sys.version.encode())
     for path in given:

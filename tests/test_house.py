@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("scoring", "integrations", "monitor", "dashboards")
+PACKAGES = ("scoring", "integrations", "monitor", "dashboards", "sidejudge")
 PRODUCT = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 EXCEPTION = re.compile(r"#\s*(noqa|type: ignore)\b")
 WITH_REASON = re.compile(r"# (noqa: [A-Z]+[0-9]+(, [A-Z]+[0-9]+)*|type: ignore\[[a-z-]+(,[a-z-]+)*\]) +[#-] +\S")

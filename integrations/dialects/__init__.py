@@ -5,6 +5,8 @@ Detection is per span, for one trace mixes several: the application's own spans,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from integrations.dialects import (
@@ -30,10 +32,10 @@ from integrations.dialects import (
 from integrations.raw import RawSpan
 from scoring.trace.span import Span
 
-from .by_names import by_names
+from .by_names import Remembered
 from .reading import Dialect, SpanReading
 
-__all__ = ["DIALECTS", "Dialect", "lift"]
+__all__ = ["DIALECTS", "Dialect", "install", "lift"]
 
 DIALECTS: tuple[Dialect, ...] = (
     litellm.DIALECT,
@@ -58,10 +60,20 @@ DIALECTS: tuple[Dialect, ...] = (
 """In order of trust: the first that speaks for a span lifts it; the last speaks for all."""
 
 
-def lift(raw: RawSpan, *, dialects: tuple[Dialect, ...] = DIALECTS) -> Span:
+_installed: tuple[Dialect, ...] = DIALECTS
+
+
+def install(more: Sequence[Dialect]) -> None:
+    """Put dialects of plugins before those that ship, in place of what was installed before."""
+    global _installed  # noqa: PLW0603  # set once, when a process starts
+    _installed = (*more, *DIALECTS)
+    _candidates.clear()
+
+
+def lift(raw: RawSpan, *, dialects: tuple[Dialect, ...] | None = None) -> Span:
     """The span in normal form. Never raises: what a dialect chokes on goes to the generic one, with a note."""
-    known = _candidates((raw.scope_name, *raw.attributes)) if dialects is DIALECTS else None
-    for dialect, sure in known or ((dialect, False) for dialect in dialects):
+    known = _candidates[raw.scope_name, *raw.attributes] if dialects is None else None
+    for dialect, sure in known or ((dialect, False) for dialect in dialects or ()):
         try:
             if sure or dialect.speaks(raw):
                 return dialect.lift(raw)
@@ -70,8 +82,7 @@ def lift(raw: RawSpan, *, dialects: tuple[Dialect, ...] = DIALECTS) -> Span:
     return _generic(raw, "detection: no dialect speaks for it")
 
 
-@by_names
-def _candidates(names: tuple[str, ...]) -> tuple[tuple[Dialect, bool], ...]:
+def _in_question(names: tuple[str, ...]) -> tuple[tuple[Dialect, bool], ...]:
     """The dialects in question for a span of this scope and these keys; True marks one that these tell for sure."""
     scope, *keys = names
     bare = RawSpan(
@@ -79,12 +90,15 @@ def _candidates(names: tuple[str, ...]) -> tuple[tuple[Dialect, bool], ...]:
         attributes=dict.fromkeys(keys),
     )  # fmt: skip
     found: list[tuple[Dialect, bool]] = []
-    for dialect in DIALECTS:
+    for dialect in _installed:
         if dialect.speaks(bare):
             return (*found, (dialect, True))
         if not dialect.by_names:
             found.append((dialect, False))
     return tuple(found)
+
+
+_candidates = Remembered(_in_question)
 
 
 def _generic(raw: RawSpan, note: str) -> Span:

@@ -16,10 +16,10 @@ Answer = TypeVar("Answer")
 
 def by_names(answer: Callable[[tuple[str, ...]], Answer]) -> Callable[[tuple[str, ...]], Answer]:
     """The same function of names, in their order, that remembers what it answered."""
-    return _Remembered(answer).__getitem__
+    return Remembered(answer).__getitem__
 
 
-class _Remembered(dict[tuple[str, ...], Answer]):
+class Remembered(dict[tuple[str, ...], Answer]):
     """What was answered; with too much in mind it starts anew."""
 
     def __init__(self, answer: Callable[[tuple[str, ...]], Answer]) -> None:

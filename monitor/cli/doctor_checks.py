@@ -20,6 +20,7 @@ from monitor.config.evaluators import EmbeddingSection, JudgeSection
 from monitor.config.extras import EMBEDDINGS, EXTRAS, JUDGE, installed, needed
 from monitor.config.langfuse import LangfuseProject
 from monitor.config.otel_events import OtelEventsSink
+from monitor.config.plugins import all_plugins
 from monitor.config.units import Address
 from monitor.ingest.tls import CertificateError, check_authority, read
 from monitor.runtime.package_check import origins, shadowed
@@ -51,6 +52,7 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
     yield _clock()
     yield _protobuf()
     yield from _extras(loaded.config if loaded is not None else None)
+    yield from _plugins()
     if error is not None or loaded is None:
         found = error.problems if error is not None else ()
         text = str(found[0]) if len(found) == 1 else f"{len(found)} mistakes" if found else "not loaded"
@@ -117,6 +119,16 @@ def _extras(config: Config | None) -> Iterator[CheckResult]:
             yield CheckResult(subject, "fail", f"not installed, and {wanted[extra]} needs it", extra.remedy)
         else:
             yield CheckResult(subject, "ok", f"not installed (only for {extra.purpose})")
+
+
+def _plugins() -> Iterator[CheckResult]:
+    for each in all_plugins():
+        subject = f"plugin {each.group.removeprefix('sidejudge.')}.{each.name}"
+        if each.error is None:
+            yield CheckResult(subject, "ok", f"of {each.package}")
+        else:
+            remedy = "mend the package or take it out; the monitor goes on without it"
+            yield CheckResult(subject, "warn", f"of {each.package}: {each.error}", remedy)
 
 
 def _ports(config: Config) -> Iterator[CheckResult]:

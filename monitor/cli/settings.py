@@ -49,8 +49,10 @@ def loaded(path: Path | None) -> Loaded:
 def runnable(path: Path | None) -> Loaded:
     """The same for a command that judges: refused as well when a part that it needs is not installed."""
     from monitor.config.extras import missing
+    from monitor.config.plugins import install_dialects
 
     found = loaded(path)
+    install_dialects()
     for cause, remedy in missing(found.config):
         raise CommandError(cause, remedy)
     return found

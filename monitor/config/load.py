@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,15 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
     Raises ``ConfigError`` with every problem at once.
     """
     return resolve(path, environ).config
+
+
+def load_config(path: Path | str | None = None) -> Config:
+    """The configuration of a file under this process's environment; without a file the defaults.
+
+    Raises:
+        ConfigError: With everything that is wrong, each with its place.
+    """
+    return load(None if path is None else Path(path), os.environ)
 
 
 def resolve(path: Path | None, environ: Mapping[str, str]) -> Loaded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,11 +14,14 @@ from scoring.trace.span import Json
 
 from .document import Document, Location, read_document, read_text
 from .errors import UNREADABLE, Problem, path_of
+from .plugins import RUBRICS, plugins
 
 if TYPE_CHECKING:
     from scoring.declared.errors import Fault
     from scoring.declared.metric import Sources
     from scoring.verdict.rubric import Rubric
+
+log = logging.getLogger("sidejudge.plugins")
 
 Place = Callable[[Sequence[str | int]], tuple[str | None, int | None]]
 
@@ -43,7 +47,7 @@ class Declarations:
     @property
     def names(self) -> tuple[str, ...]:
         """Names that a route may use; those of rubrics that cannot be compiled too, so that no route is blamed."""
-        return tuple(name for name, section in self.sections.items() if _declares(section))
+        return (*(name for name, section in self.sections.items() if _declares(section)), *self.rubrics)
 
     def in_place_of(self, data: dict[str, Json]) -> dict[str, Json]:
         """The configuration with all sections, those of files too."""
@@ -72,10 +76,30 @@ def read_declarations(
     elif given is not None:
         return found  # the model says what is wrong with it
     _read_files(data.get("rubric_files"), folder, environ, place, found)
+    _compile_plugins(found, folder, sources)
     whole = {name: section for name, section in found.sections.items() if _declares(section)}
     if whole:
         _compile(whole, found, place, sources())
     return found
+
+
+def _compile_plugins(found: Declarations, folder: Path, sources: Callable[[], Sources]) -> None:
+    """Rubrics of installed packages: one at fault is left out, and nobody else suffers."""
+    from scoring.verdict.rubric import Rubric  # noqa: PLC0415  # only where there are plugins
+
+    for plugin in plugins(RUBRICS):
+        if plugin.name in found.sections or plugin.error is not None:
+            continue
+        faults: list[Fault] = []
+        if isinstance(plugin.value, Rubric):
+            found.rubrics[plugin.name] = replace(plugin.value, id=plugin.name)
+        elif isinstance(plugin.value, dict):
+            declared = Declarations(folders={plugin.name: folder})
+            _compile_one(plugin.name, plugin.value, declared, sources(), faults.append)
+            found.rubrics |= declared.rubrics
+        if faults or plugin.name not in found.rubrics:
+            cause = faults[0].message if faults else "is neither a Rubric nor a map that declares one"
+            log.warning("the rubric of a plugin cannot be used", extra={"plugin": plugin.name, "cause": cause})
 
 
 def _declares(section: Json) -> bool:
@@ -143,7 +167,7 @@ def _compile(whole: dict[str, Json], found: Declarations, place: Place, sources:
     """Compile what is declared, what is extended before what extends it."""
     from scoring.declared.errors import Fault  # noqa: PLC0415  # only where rubrics are declared
     from scoring.declared.rubric import shared_names  # noqa: PLC0415
-    from scoring.rubrics import RUBRICS  # noqa: PLC0415
+    from scoring.rubrics import RUBRICS as SHIPPED  # noqa: PLC0415
 
     def complain(name: str, fault: Fault) -> None:
         at = ("rubrics", name, *fault.path)
@@ -159,13 +183,13 @@ def _compile(whole: dict[str, Json], found: Declarations, place: Place, sources:
             return
         for name in ready:
             section = waiting.pop(name)
-            if name in RUBRICS:
+            if name in SHIPPED:
                 message = f"is a rubric that ships; take another name, and extends: {name} for its metrics"
                 complain(name, Fault((), message))
             elif _extends(section) not in whole or _extends(section) in found.rubrics:
                 # What extends a rubric at fault is not blamed for it.
                 _compile_one(name, section, found, sources, partial(complain, name))
-    for fault in shared_names({**RUBRICS, **found.rubrics}):
+    for fault in shared_names({**SHIPPED, **found.rubrics}):
         complain(str(fault.path[0]), Fault((), fault.message))
 
 

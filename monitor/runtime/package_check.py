@@ -1,11 +1,11 @@
-"""Origin: whether our four packages, whose names anybody may use, are really ours."""
+"""Origin: whether our five packages, whose names anybody may use, are really ours."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
 
-PACKAGES = ("scoring", "integrations", "monitor", "dashboards")
+PACKAGES = ("scoring", "integrations", "monitor", "dashboards", "sidejudge")
 
 
 def origins() -> dict[str, Path | None]:

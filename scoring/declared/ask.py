@@ -322,9 +322,34 @@ def _asked_for(kind: AnswerKind, choices: Sequence[str | float]) -> str:
             return f"a number from {choices[0]:g} to {choices[1]:g}" if choices else "a number"
 
 
-def check_question(text: str) -> None:
-    """Raise ``DeclarationError`` for a question that names what is not a variable."""
-    reading = Reading({}, ())
-    _parts(text, reading)
-    if reading.faults:
-        raise fault(reading.faults[0].message)
+def ask(
+    text: str, *, answer: Json = "boolean", steps: Sequence[str] = (), examples: Sequence[Mapping[str, Json]] = ()
+) -> AskDeclared:  # fmt: skip
+    """A question for the judge, which a metric yields to receive its answer.
+
+    In a metric: ``reply = yield ask("Is {{output}} polite?")``.
+
+    Args:
+        text: The question, with the variables of a declared one: ``{{input}}``, ``{{output}}``, ``{{metadata.x}}`` …
+        answer: ``boolean``, ``number``, ``findings``, ``{"scale": [1, 5]}`` or ``{"one_of": ["a", "b"]}``.
+        steps: How the judge is to go about it.
+        examples: Maps with what was given and the right ``answer``.
+
+    Returns:
+        The question. The reply is an ``Answer`` with a value of that type, or a ``NoAnswer`` with a reason.
+
+    Raises:
+        DeclarationError: For what is not a variable or not an answer.
+    """
+    given: dict[str, Json] = {
+        "ask": text, "answer": answer, "steps": list(steps) or None,
+        "examples": [dict(each) for each in examples] or None,
+    }  # fmt: skip
+    if isinstance(answer, dict) and isinstance(answer.get("one_of"), list):
+        given["passes"] = answer["one_of"]  # nothing passes or fails here: the answer itself is what is wanted
+    reading = Reading(given, tuple(given))
+    asked = read_ask(reading, "own", no_prompts)
+    reading.check()
+    if asked is None:
+        raise fault("is no question", "ask")
+    return asked.question

@@ -1,0 +1,60 @@
+"""Plugins: what installed packages bring by their entry points. Each is loaded alone; one that fails is left out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+log = logging.getLogger("sidejudge.plugins")
+
+METRICS: Final = "sidejudge.metrics"
+RUBRICS: Final = "sidejudge.rubrics"
+DIALECTS: Final = "sidejudge.dialects"
+GROUPS: Final = (METRICS, RUBRICS, DIALECTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """One entry point: its group and name, the package that brings it, and its object or why there is none."""
+
+    group: str
+    name: str
+    package: str
+    value: object = None
+    error: str | None = None
+
+
+@cache
+def plugins(group: str) -> tuple[Plugin, ...]:
+    """The plugins of a group, loaded once in the life of a process; not those of metrics, which run elsewhere."""
+    return tuple(_loaded(point) for point in sorted(entry_points(group=group), key=lambda each: each.name))
+
+
+def _loaded(point: EntryPoint) -> Plugin:
+    package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "unknown"
+    if point.group == METRICS:
+        return Plugin(group=point.group, name=point.name, package=package, value=point.value)
+    try:
+        return Plugin(group=point.group, name=point.name, package=package, value=point.load())
+    except Exception as error:  # noqa: BLE001  # whatever a plugin raises, the monitor goes on without it
+        cause = f"{type(error).__name__}: {error}"
+        log.warning("a plugin cannot be loaded", extra={"plugin": point.name, "package": package, "cause": cause})
+        return Plugin(group=point.group, name=point.name, package=package, error=cause)
+
+
+def all_plugins() -> Iterator[Plugin]:
+    """Those of all groups."""
+    for group in GROUPS:
+        yield from plugins(group)
+
+
+def install_dialects() -> None:
+    """Put the dialects of plugins before those that ship: they know their own spans."""
+    from integrations import dialects  # noqa: PLC0415  # only where traces are read
+    from integrations.dialects.reading import Dialect  # noqa: PLC0415
+
+    dialects.install([each.value for each in plugins(DIALECTS) if isinstance(each.value, Dialect)])

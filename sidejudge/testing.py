@@ -1,0 +1,104 @@
+"""Conformance: what every metric, rubric and dialect keeps to. A plugin's author calls these functions in pytest.
+
+    from sidejudge.testing import check_metric
+
+    def test_my_metric_conforms():
+        check_metric(my_metric)
+
+Each raises ``AssertionError`` with what is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from types import GeneratorType
+from typing import Final
+
+from integrations.dialects.reading import Dialect
+from integrations.raw import RawSpan
+from scoring.case.case import Case
+from scoring.evaluators.score import nobody, score
+from scoring.judging.request import requests
+from scoring.metrics.metric import Metric
+from scoring.questions.question import NoAnswer, Question, run
+from scoring.result.result import Failed, NotApplicable, Result, Scored, Unavailable
+from scoring.trace.span import Span, ToolCall
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.score_name import score_name
+
+__all__ = ["CASES", "check_dialect", "check_metric", "check_rubric"]
+
+_RESULTS: Final = (Scored, NotApplicable, Unavailable, Failed)
+_ID: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_AT: Final = "2026-01-01T00:00:00Z"
+CASES: Final[Mapping[str, Case]] = {
+    "empty": Case(case_id="empty", model_output=None),
+    "text": Case(case_id="text", model_output="It is on its way.", input="Where is my parcel?", latency_e2e_ms=900.0),
+    "json": Case(case_id="json", model_output={"answer": [1, None, {"a": "b"}]}, expected_outcome={"answer": [1]}),
+    "broken": Case(case_id="broken", model_output="\ud800\x00{[", input=[], complete=False, completion="deadline"),
+    "large": Case(case_id="large", model_output="word " * 50_000, input="x" * 100_000),
+    "tools": Case(
+        case_id="tools", model_output="done", tools_used=(ToolCall(name="a", arguments={"b": 1}, error="no"),),
+        agents_called=("desk",), metadata={"task": "qa", "n": 1}, cost_usd=0.01, input_tokens=10, output_tokens=2,
+    ),
+}  # fmt: skip
+"""Cases that a metric has to cope with: nothing, texts, JSON, damage, much, and tools."""
+
+
+def check_metric(metric: Metric, cases: Iterable[Case] = tuple(CASES.values())) -> None:
+    """A metric has a card, copes with every case, is within its bounds, and says the same of the same case twice."""
+    assert _ID.fullmatch(metric.id), f"id {metric.id!r}: lower-case letters, digits, '_' and '-', a letter first"
+    for field in ("title", "meaning", "formula", "source", "undefined"):
+        assert getattr(metric, field).strip(), f"{metric.id}: {field} is empty"
+    low, high = metric.bounds
+    assert high is None or low < high, f"{metric.id}: bounds {metric.bounds} are empty"
+    for case in cases:
+        first, second = _result(metric, case), _result(metric, case)
+        assert first == second, f"{metric.id} says {first} and then {second} of the case {case.case_id}"
+        if isinstance(first, Scored):
+            assert math.isfinite(first.value), f"{metric.id}: {first.value} of {case.case_id}"
+            inside = low - 1e-9 <= first.value and (high is None or first.value <= high + 1e-9)
+            assert inside, f"{metric.id}: {first.value} of {case.case_id} lies outside of {metric.bounds}"
+        elif not isinstance(first, NotApplicable):
+            assert first.reason.strip(), f"{metric.id} gives no reason for {first.status} of {case.case_id}"
+
+
+def _result(metric: Metric, case: Case) -> Result:
+    """What a metric says where nobody answers its questions, each of which a judge could be asked or is another's."""
+
+    def answer(question: Question) -> NoAnswer:
+        requests(case, [question], context_tokens=1_000_000)
+        return NoAnswer("nobody answers in this test")
+
+    begun = metric.measure(case)
+    found = run({metric.id: begun}, answer).results[metric.id] if isinstance(begun, GeneratorType) else begun
+    assert isinstance(found, _RESULTS), f"{metric.id} returns {type(found).__name__} of {case.case_id}, no result"
+    return found
+
+
+def check_rubric(rubric: Rubric, cases: Iterable[Case] = tuple(CASES.values())) -> None:
+    """A rubric's metrics conform, its scores have names of their own, and every case gets a verdict."""
+    ids = list(rubric.metric_ids)
+    assert len(set(ids)) == len(ids), f"{rubric.id}: a metric stands twice"
+    names = [score_name(rubric.id, metric) for metric in rubric.metrics]
+    assert len(set(names)) == len(names), f"{rubric.id}: two scores share a name"
+    for metric in rubric.metrics:
+        check_metric(metric, cases)
+    for case in cases:
+        verdict = score(case, rubric, answer=nobody, created_at=_AT)
+        assert verdict.rubric_version == rubric.version
+        assert verdict.composite is None or -1e-9 <= verdict.composite <= rubric.scale + 1e-9
+
+
+def check_dialect(dialect: Dialect, spans: Iterable[RawSpan]) -> None:
+    """A dialect speaks for these spans, lifts each, keeps its identity, and leaves spans of others alone."""
+    foreign = RawSpan(trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="GET /", start_ns=1, end_ns=2)
+    assert not dialect.speaks(foreign), f"{dialect.name} speaks for a span without any of its signs"
+    for raw in spans:
+        assert dialect.speaks(raw), f"{dialect.name} does not speak for the span {raw.name!r}"
+        lifted = dialect.lift(raw)
+        assert isinstance(lifted, Span), f"{dialect.name} lifts {raw.name!r} to a {type(lifted).__name__}"
+        assert (lifted.trace_id, lifted.span_id, lifted.parent_id) == (raw.trace_id, raw.span_id, raw.parent_id)
+        assert lifted == dialect.lift(raw), f"{dialect.name} lifts {raw.name!r} differently the second time"

@@ -1,0 +1,14 @@
+"""A dialect: spans of Acme's own instrumentation."""
+
+from integrations.dialects.reading import Dialect, SpanReading
+
+
+def speaks(raw):
+    return raw.scope_name == "acme.tracing"
+
+
+def lift(raw):
+    return SpanReading(raw).bare("acme")
+
+
+DIALECT = Dialect(name="acme", speaks=speaks, lift=lift)

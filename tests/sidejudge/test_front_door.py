@@ -1,0 +1,82 @@
+"""The front door: the names that it promises, and the kit by which plugins are tested."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from importlib.resources import files
+
+import pytest
+
+import sidejudge
+from sidejudge import Case, Metric, Scored, Unavailable, ask, load_config, score
+from sidejudge.testing import check_metric, check_rubric
+
+PROMISED = {
+    "Case", "Span", "Trace", "Metric", "Rubric", "Criterion", "Bands", "Blocker", "Scored", "NotApplicable",
+    "Unavailable", "Failed", "ask", "score", "load_config",
+}  # fmt: skip
+
+
+def test_the_front_door_has_the_names_that_it_promises():
+    assert set(sidejudge.__all__) >= PROMISED
+    assert all(hasattr(sidejudge, name) for name in sidejudge.__all__)
+
+
+@pytest.mark.parametrize("package", ["scoring", "integrations", "monitor", "dashboards", "sidejudge"])
+def test_every_package_says_that_it_is_typed(package):
+    assert files(importlib.import_module(package)).joinpath("py.typed").is_file()
+
+
+def test_a_notebook_scores_a_case_by_a_declared_rubric(tmp_path):
+    path = tmp_path / "sidejudge.yaml"
+    path.write_text("rubrics: {own: {metrics: [{id: a, check: {contains: way}}]}}")
+    rubric = sidejudge.configured(load_config(path))["own"]
+    found = score(Case(case_id="c", model_output="On its way"), rubric, created_at="2026-01-01T00:00:00Z")
+    assert (found.composite, found.passed) == (1.0, True)
+
+
+def metric(measure, **about):
+    card = {"title": "t", "meaning": "m", "formula": "f", "source": "s", "undefined": "never", "id": "own", **about}
+    return Metric(measure=measure, **card)
+
+
+def test_a_metric_that_conforms_passes():
+    def measure(case):
+        if case.model_output is None:
+            return Unavailable("no output")
+        (reply,) = yield (ask("Is {{output}} polite?"),)
+        return Unavailable(reply.reason)
+
+    check_metric(metric(measure))
+
+
+calls = []
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (metric(lambda _: Scored(value=2.0)), "outside of"),
+        (metric(lambda _: 1.0), "returns float"),
+        (metric(lambda _: Unavailable("")), "no reason"),
+        (
+            metric(lambda _: Scored(value=float(len(calls)), reason=str(calls.append(1))), bounds=(0.0, None)),
+            "and then",
+        ),
+        (metric(lambda _: Scored(value=1.0), id="Own metric"), "lower-case"),
+        (metric(lambda _: Scored(value=1.0), title=" "), "title is empty"),
+    ],
+)
+def test_a_metric_that_does_not_conform_is_told_why(broken, said):
+    with pytest.raises(AssertionError, match=said):
+        check_metric(broken)
+
+
+def test_rubrics_that_ship_conform():
+    from scoring.rubrics import RUBRICS  # noqa: PLC0415  # of no interest to the others
+
+    check_rubric(RUBRICS["answer"])
+    half = replace(RUBRICS["answer"].criteria[0], weight=0.5)
+    with pytest.raises(AssertionError, match="stands twice"):
+        check_rubric(replace(RUBRICS["answer"], criteria=(half, half)))

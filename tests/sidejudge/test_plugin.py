@@ -1,0 +1,88 @@
+"""The example of a plugin: built into a wheel, installed in an environment of its own, and used there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLUGIN = ROOT / "tests" / "plugin"
+CONFIG = "routes: [{rubrics: [acme-support]}]\n"
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    """A fresh environment with the plugin's wheel in it, beside this installation."""
+    folder = tmp_path_factory.mktemp("plugin")
+    source = folder / "source"
+    subprocess.run(["cp", "-r", str(PLUGIN), str(source)], check=True)
+    built = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(source)],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    if built.returncode:
+        pytest.skip("hatchling cannot be had, which builds the plugin's wheel")
+    (wheel,) = folder.glob("*.whl")
+    environment = folder / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    (target,) = environment.glob("lib/python*/site-packages")
+    (target / "sidejudge.pth").write_text(f"{ROOT}\n{sysconfig.get_paths()['purelib']}\n")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(target), str(wheel)], check=True
+    )
+    return environment / "bin" / "python"
+
+
+def sidejudge(python, *args, cwd):
+    return subprocess.run(
+        [str(python), "-P", "-m", "monitor", *args], capture_output=True, text=True, cwd=cwd, check=False,
+        env={**os.environ, "SIDEJUDGE_STORE__PATH": str(cwd / "store.sqlite")}, timeout=120,
+    )  # fmt: skip
+
+
+def test_its_rubric_judges_with_its_metric_and_what_is_broken_is_left_out(python, tmp_path):
+    (tmp_path / "sidejudge.yaml").write_text(CONFIG)
+    cases = [{"case_id": "1", "model_output": "Thank you, it is on its way."}, {"case_id": "2", "model_output": "No."}]
+    (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, cases)))
+    done = sidejudge(python, "score", "cases.jsonl", "--config", "sidejudge.yaml", "--out", "out.jsonl", cwd=tmp_path)
+    verdicts = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [each["state"] for each in verdicts] == ["valid", "incomplete"], done.stderr
+    assert verdicts[0]["scores"][0]["reason"] == "it thanks"
+    assert "needs a judge" in verdicts[1]["reason"]
+
+
+def test_doctor_lists_the_plugins_each_with_its_package(python, tmp_path):
+    said = sidejudge(python, "doctor", cwd=tmp_path).stdout
+    for plugin in ("metrics.acme_politeness", "rubrics.acme-support", "dialects.acme"):
+        assert plugin in said
+    assert "acme-sidejudge 1.0.0" in said
+    assert "NOT_THERE" in said
+
+
+def test_its_dialect_lifts_its_own_spans(python, tmp_path):
+    program = (
+        "from monitor.config.plugins import install_dialects; from integrations import dialects;"
+        "from integrations.raw import RawSpan; install_dialects();"
+        "span = RawSpan(trace_id='1'*32, span_id='2'*16, parent_id=None, name='x', start_ns=1, end_ns=2,"
+        " scope_name='acme.tracing'); print(dialects.lift(span).dialect)"
+    )
+    done = subprocess.run([str(python), "-P", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stdout.strip() == "acme", done.stderr
+
+
+def test_its_author_runs_the_conformance_kit(python, tmp_path):
+    program = (
+        "from acme_sidejudge.metrics import LENGTH; from acme_sidejudge.dialect import DIALECT;"
+        "from sidejudge.testing import check_dialect, check_metric; from integrations.raw import RawSpan;"
+        "check_metric(LENGTH);"
+        "check_dialect(DIALECT, [RawSpan(trace_id='1'*32, span_id='2'*16, parent_id=None, name='x', start_ns=1,"
+        " end_ns=2, scope_name='acme.tracing')])"
+    )
+    done = subprocess.run([str(python), "-P", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
