@@ -69,3 +69,13 @@ def test_every_exception_to_a_rule_carries_its_reason() -> None:
         if EXCEPTION.search(line) and not WITH_REASON.search(line)
     ]
     assert without == []
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"])
+def test_every_path_that_a_page_names_exists(page: str) -> None:
+    named = re.findall(
+        r"`((?:scoring|integrations|monitor|dashboards|tests|helm|docs)/[\w./-]*)`", (ROOT / page).read_text()
+    )
+    assert named
+    placeholders = re.compile(r"\b(NAME|RUBRIC)\b")
+    assert [path for path in named if not placeholders.search(path) and not (ROOT / path).exists()] == []
