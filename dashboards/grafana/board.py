@@ -63,7 +63,7 @@ class DashboardRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
+class DashboardVariable:
     """A variable that is filled by a query; ``query`` None: people type it, ``default`` at first."""
 
     name: str
@@ -81,7 +81,7 @@ class Board:
     title: str
     description: str
     rows: tuple[DashboardRow, ...]
-    variables: tuple[Variable, ...]
+    variables: tuple[DashboardVariable, ...]
     since: str = "now-6h"
 
     def to_json(self, boards: Sequence[tuple[str, str]] = ()) -> Json:
@@ -222,7 +222,7 @@ def _source() -> Json:
     }  # fmt: skip
 
 
-def _variable(variable: Variable) -> Json:
+def _variable(variable: DashboardVariable) -> Json:
     if variable.query is None:
         chosen = {"text": variable.default, "value": variable.default, "selected": True}
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import integrations.prometheus.families as f
 
-from .board import GREEN, RED, YELLOW, Board, DashboardRow, Panel, Query, Variable
+from .board import GREEN, RED, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query
 from .words import per_minute, per_second
 
 _JOB = 'job=~"$job",instance=~"$instance"'
@@ -21,8 +21,10 @@ def monitor() -> Board:
         title="sidejudge · the monitor itself",
         description="What arrives, where it ends, what waits, and what judging costs.",
         variables=(
-            Variable(name="job", label="Job", query=f"label_values({info}, job)"),
-            Variable(name="instance", label="Instance", query=f'label_values({info}{{job=~"$job"}}, instance)'),
+            DashboardVariable(name="job", label="Job", query=f"label_values({info}, job)"),
+            DashboardVariable(
+                name="instance", label="Instance", query=f'label_values({info}{{job=~"$job"}}, instance)'
+            ),
         ),
         rows=(
             DashboardRow(

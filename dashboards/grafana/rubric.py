@@ -8,7 +8,7 @@ from dashboards.rules import shares as s
 from scoring.alerts.declaration import Declaration
 
 from .agreement import agreement
-from .board import BLUE, GREEN, GREY, YELLOW, Board, DashboardRow, Panel, Query, Variable
+from .board import BLUE, GREEN, GREY, YELLOW, Board, DashboardRow, DashboardVariable, Panel, Query
 from .words import LANGFUSE, SERVICE, STATUS_WORDS, TRACE, WHERE, per_minute, per_second, ratio_steps, site_variables
 
 _HERE = f'{WHERE},rubric=~"$rubric"'
@@ -22,7 +22,7 @@ def rubric(declared: Declaration) -> Board:
     window, least = r.window_of(declared), declared.policy.min_samples
     *site, _ = site_variables()
     known = f'{f.VERDICTS.name}{{job=~"$job",service=~"$service",environment=~"$environment"}}'
-    chosen = Variable(name="rubric", label="Rubric", query=f"label_values({known}, rubric)", many=False)
+    chosen = DashboardVariable(name="rubric", label="Rubric", query=f"label_values({known}, rubric)", many=False)
     return Board(
         uid="sidejudge-rubric",
         title="sidejudge · one rubric in depth",

@@ -7,7 +7,7 @@ from dashboards.rules.recordings import STATUS_CODES
 from integrations.prometheus.families import Family
 from scoring.alerts.declaration import Declaration
 
-from .board import GREEN, GREY, RED, YELLOW, Variable
+from .board import GREEN, GREY, RED, YELLOW, DashboardVariable
 
 WHERE = 'job=~"$job",service=~"$service",environment=~"$environment"'
 SERVICE = 'job=~"$job",service=~"$service"'
@@ -47,13 +47,13 @@ def per_minute(family: Family, where: str, *by: str) -> str:
     return f"60 * {per_second(family, where, *by)}"
 
 
-def site_variables() -> tuple[Variable, ...]:
+def site_variables() -> tuple[DashboardVariable, ...]:
     """Job, service, environment, and where Langfuse is."""
     known = f.VERDICTS.name
     return (
-        Variable(name="job", label="Job", query=f"label_values({f.BUILD_INFO.name}, job)"),
-        Variable(name="service", label="Service", query=f'label_values({known}{{job=~"$job"}}, service)'),
-        Variable(
+        DashboardVariable(name="job", label="Job", query=f"label_values({f.BUILD_INFO.name}, job)"),
+        DashboardVariable(name="service", label="Service", query=f'label_values({known}{{job=~"$job"}}, service)'),
+        DashboardVariable(
             name="environment", label="Environment",
             query=f'label_values({known}{{job=~"$job",service=~"$service"}}, environment)',
         ),
@@ -61,4 +61,6 @@ def site_variables() -> tuple[Variable, ...]:
     )  # fmt: skip
 
 
-LANGFUSE = Variable(name="langfuse", label="Langfuse project URL", default="https://cloud.langfuse.com/project/PROJECT")
+LANGFUSE = DashboardVariable(
+    name="langfuse", label="Langfuse project URL", default="https://cloud.langfuse.com/project/PROJECT"
+)

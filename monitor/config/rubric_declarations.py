@@ -166,8 +166,8 @@ def _read_file(file: Path, environ: Mapping[str, str], found: Declarations) -> N
 def _compile(whole: dict[str, Json], found: Declarations, place: Place, sources: Sources) -> None:
     """Compile what is declared, what is extended before what extends it."""
     from scoring.declared.errors import Fault  # noqa: PLC0415  # only where rubrics are declared
-    from scoring.declared.rubric import shared_names  # noqa: PLC0415
-    from scoring.rubrics import RUBRICS as SHIPPED  # noqa: PLC0415
+    from scoring.declared.rubric import shared_names  # noqa: PLC0415  # only where rubrics are declared
+    from scoring.rubrics import RUBRICS as SHIPPED  # noqa: PLC0415  # only where rubrics are declared
 
     def complain(name: str, fault: Fault) -> None:
         at = ("rubrics", name, *fault.path)
@@ -197,7 +197,7 @@ def _compile_one(
     name: str, section: Json, found: Declarations, sources: Sources, complain: Callable[[Fault], None]
 ) -> None:  # fmt: skip
     from scoring.declared.errors import DeclarationError  # noqa: PLC0415  # as above
-    from scoring.declared.rubric import declared_rubric  # noqa: PLC0415
+    from scoring.declared.rubric import declared_rubric  # noqa: PLC0415  # only where rubrics are declared
 
     found.sections[name] = section = _with_files(section, found.folders[name], complain)
     known = replace(sources, rubrics={**sources.rubrics, **found.rubrics})

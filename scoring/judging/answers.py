@@ -45,7 +45,7 @@ class JudgedValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class AnswerReading:
     """What one answer text holds: valid ``answers`` by question, and why each other question has none."""
 
     answers: Mapping[Question, JudgedValue]

@@ -15,7 +15,7 @@ from scoring.questions.question import NoAnswer, Question
 from scoring.trace.span import Json
 
 from . import layout
-from .answers import JudgedValue, ParseError, Reading, by_id, decode, exactly, having, listed, shortened
+from .answers import AnswerReading, JudgedValue, ParseError, by_id, decode, exactly, having, listed, shortened
 from .batching import OVERHEAD, Batching
 from .form import object_of
 from .forms import form_of
@@ -25,7 +25,7 @@ from .prompt import AGAIN, DATA, SEED_002, prompt, version
 from .shown import PromptMaterial
 from .tokens import estimate
 
-__all__ = ["JudgeRequest", "JudgedValue", "Reading", "cache_key", "can_judge", "prompt_version", "requests"]
+__all__ = ["AnswerReading", "JudgeRequest", "JudgedValue", "cache_key", "can_judge", "prompt_version", "requests"]
 
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 _FILLED_BY = {
@@ -63,7 +63,7 @@ class JudgeRequest:
         """Whether its answer has a shape of its own, which is accepted or rejected as a whole (seed 002)."""
         return form_for(self.questions[0]).alone
 
-    def read(self, text: str) -> Reading:
+    def read(self, text: str) -> AnswerReading:
         """Read an answer question by question; what is valid is kept whatever the others are."""
         try:
             if self.alone:
@@ -72,7 +72,7 @@ class JudgeRequest:
             else:
                 found, faults = by_id(listed(text), self.ids)
         except ParseError as error:
-            return Reading(answers={}, faults=dict.fromkeys(self.questions, str(error)))
+            return AnswerReading(answers={}, faults=dict.fromkeys(self.questions, str(error)))
         answers: dict[Question, JudgedValue] = {}
         refused: dict[Question, str] = {}
         for name, question in zip(self.ids or ("answer",), self.questions, strict=True):
@@ -83,7 +83,7 @@ class JudgeRequest:
                 answers[question] = _read(name, question, found[name])
             except ParseError as error:
                 refused[question] = str(error)
-        return Reading(answers=answers, faults=refused)
+        return AnswerReading(answers=answers, faults=refused)
 
     def again(self, faults: Mapping[Question, str]) -> JudgeRequest:
         """The request that asks once more for what has no valid answer.

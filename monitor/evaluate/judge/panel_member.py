@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from integrations.judge.client import Completion, JudgeCall, JudgeModel, TokenPrice
 from integrations.provider.errors import ProviderError, ProviderErrorKind, ProviderUsage
-from scoring.judging.request import JudgeRequest, Reading
+from scoring.judging.request import AnswerReading, JudgeRequest
 
 from .breaker import Breaker, BreakerState, Circuit, Permit
 from .budget import JudgeBudget
@@ -94,7 +94,7 @@ class PanelMember:
     _written: float = 1.0  # learned share of the allowed answer tokens that answers take
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def ask(self, request: JudgeRequest, bill: JudgeBill) -> Reading:
+    async def ask(self, request: JudgeRequest, bill: JudgeBill) -> AnswerReading:
         """Ask until every question has a valid answer, or has had its second chance.
 
         Args:
@@ -117,7 +117,7 @@ class PanelMember:
         """Whether the model can be asked, and why not."""
         return self.breaker.state(self.clock())
 
-    async def _until_read(self, request: JudgeRequest, bill: JudgeBill) -> Reading:
+    async def _until_read(self, request: JudgeRequest, bill: JudgeBill) -> AnswerReading:
         first = await self._read(request, await self._until_answered(request, bill))
         if not first.faults:
             return first
@@ -128,17 +128,17 @@ class PanelMember:
             if not first.answers:
                 raise
             self.observer.repaired(self.model.name, asked=len(first.faults), answered=0)
-            return Reading(answers=first.answers, faults=dict.fromkeys(first.faults, str(error)))
+            return AnswerReading(answers=first.answers, faults=dict.fromkeys(first.faults, str(error)))
         second = await self._read(rest, completion)
         self.observer.repaired(self.model.name, asked=len(first.faults), answered=len(second.answers))
         cut = ", cut off at the longest answer that it may give" if completion.cut_off else ""
-        return Reading(
+        return AnswerReading(
             answers={**first.answers, **second.answers},
             faults={question: f"parse_error: {fault}{cut}" for question, fault in second.faults.items()},
         )
 
-    async def _read(self, request: JudgeRequest, completion: Completion) -> Reading:
-        reading: Reading | None = None
+    async def _read(self, request: JudgeRequest, completion: Completion) -> AnswerReading:
+        reading: AnswerReading | None = None
         try:
             reading = await asyncio.to_thread(request.read, completion.text)
         finally:

@@ -1,4 +1,4 @@
-"""Reading a judge: everything that is exactly as asked, and nothing else."""
+"""AnswerReading a judge: everything that is exactly as asked, and nothing else."""
 
 from __future__ import annotations
 
