@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "scorecard": ("monitor.cli.scorecard:scorecard", "Compare models: final scores, cost rank, every metric."),
     "test": ("monitor.cli.test:test", "Put a test set to an agent and judge its answers."),
     "calibrate": ("monitor.cli.calibrate:calibrate", "Compare verdicts with the labels that people gave."),
+    "learn": ("monitor.cli.learn:learn", "Learn scenarios from good runs."),
     "backfill": ("monitor.cli.backfill:backfill", "Judge traces that are in Langfuse already."),
     "simulate": ("monitor.cli.simulate:simulate", "Tell which alerts the past would have raised."),
     "explain": ("monitor.cli.explain:explain", "Tell a trace's story, or show a metric's card."),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from .errors import DATA, CommandError
+from .matching import match_of
 from .settings import runnable
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def backfill(  # noqa: PLR0917  # click passes options by name
     if rate is not None:
         sampling = settings.sampling.model_copy(update={"rate": rate})
         settings = settings.model_copy(update={"sampling": sampling})
-    window, wanted = _window(since, until), _match(where)
+    window, wanted = _window(since, until), match_of(where, "--filter")
     path = state or settings.store.path.with_name(settings.store.path.name + ".backfill")
     return asyncio.run(_run(settings, window, wanted, path, dry_run=dry_run, yes=yes))
 
@@ -170,22 +171,3 @@ def _instant(option: str, text: str) -> int:
     if found is None:
         raise CommandError(f"{option}: {text!r} is no time", f"for example {option} 2026-11-01T12:00Z")
     return found
-
-
-def _match(where: tuple[str, ...]) -> MatchSection:
-    from pydantic import ValidationError
-
-    from monitor.config.match import MatchSection
-
-    said: dict[str, Any] = {}
-    for text in where:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise CommandError(f"--filter: {text!r} is not KEY=GLOB", "for example --filter environment=production")
-        said[key] = value
-    try:
-        return MatchSection.model_validate(said)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where_ = ".".join(map(str, first["loc"]))
-        raise CommandError(f"--filter: {where_}: {first['msg']}", "the keys are those of a route's match") from None

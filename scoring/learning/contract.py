@@ -158,19 +158,29 @@ def _violated(lines: Sequence[Line], broken: Mapping[tuple[str, ...], frozenset[
 
 
 def _without_redundant(lines: Sequence[Line]) -> list[Line]:
-    """Without relations that follow from others: of a before b and b before c, a before c."""
-    pairs = {(line.kind, *line.about) for line in lines if line.kind in ("before", "after")}
-    found = []
-    for line in lines:
-        if line.kind in ("before", "after"):
-            a, b = line.about
-            between = {name[2] for name in pairs if name[:2] == (line.kind, a)} & {
-                name[1] for name in pairs if name[0] == line.kind and name[2] == b
-            }
-            if between - {a, b}:
-                continue
-        found.append(line)
-    return found
+    """Without what follows from other lines, so that the scenario is as short as one that a person writes.
+
+    Of a before b and b before c, a before c. Where b comes before a and only once, it does not come after a. Where b
+    always comes, after a that comes once, it follows a.
+    """
+    names = {_name(line) for line in lines}
+    once = {line.about[0] for line in lines if line.kind == "max_calls" and line.value == 1}
+    always = {line.about[0] for line in lines if line.kind == "tools_should_include"}
+    tools = {tool for name in names if name[0] == "before" for tool in name[1:]}
+
+    def follows(line: Line) -> bool:
+        if line.kind not in _GROUPED:
+            return False
+        a, b = line.about
+        if line.kind == "not_after" and ("before", b, a) in names and b in once:
+            return True
+        if line.kind == "after" and ("before", a, b) in names and a in once and b in always:
+            return True
+        return line.kind == "before" and any(
+            ("before", a, other) in names and ("before", other, b) in names for other in tools - {a, b}
+        )
+
+    return [line for line in lines if not follows(line)]
 
 
 def _learned(

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from scoring.evaluators.score import score
 from scoring.learning.contract import MIN_RUNS, learn
 from scoring.learning.observed_run import observe_run
-from scoring.rubrics import RUBRICS, score
+from scoring.rubrics import RUBRICS
 from scoring.scenario.scenario import parse_scenario
 from tests.scoring.learning.simulated_shop import FAULTS, run, runs
 

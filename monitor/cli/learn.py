@@ -1,0 +1,203 @@
+"""``sidejudge learn``: the scenarios that good runs keep to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from .errors import DATA, CommandError
+from .matching import match_of
+from .table import table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from monitor.offline.learn.run_source import Good
+    from scoring.learning.contract import Contract
+    from scoring.learning.observed_run import ObservedRun
+    from scoring.trace.span import Json
+
+_SHOWN = 60
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, path_type=Path))
+@click.option("--match", "where", multiple=True, metavar="KEY=GLOB", help="As a route's match: name=support-*.")
+@click.option(
+    "--group-by", default="name", show_default=True, metavar="FIELD", help="name, task, service, metadata.KEY."
+)
+@click.option(
+    "--good", type=click.Choice(["all", "passed", "labels"]), default="all", show_default=True,
+    help="Which runs are good: all, those that pass run_health, or those that labels or a reward say are.",
+)  # fmt: skip
+@click.option("--labels", type=click.Path(exists=True, path_type=Path), help="Labels that people gave (JSON Lines).")
+@click.option("--reward", metavar="KEY", help="Metadata key of a reward (1 is good) or a truth value.")
+@click.option(
+    "--false-violations", "allowed", type=click.FloatRange(0, 0.5), default=0.01, show_default=True,
+    help="The share of good runs that the scenario may fail.",
+)  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), help="Write the scenarios here (YAML); default: print them.")
+@click.option("--against", type=click.Path(exists=True, path_type=Path), help="Show what differs from these scenarios.")
+@click.option("--review", is_flag=True, help="Ask line by line whether to keep it.")
+def learn(  # noqa: PLR0917  # click passes options by name
+    files: tuple[Path, ...], where: tuple[str, ...], group_by: str, good: str, labels: Path | None, reward: str | None,
+    allowed: float, out: Path | None, against: Path | None, review: bool,  # noqa: FBT001  # click's signature
+) -> int:  # fmt: skip
+    """Learn scenarios from runs.
+
+    FILEs hold cases (JSON Lines, as 'inspect --format json' writes them) or recorded OTLP requests (.pb, .json). For
+    each group the lines are found that good runs keep to: tools and agents that always run, what comes before and
+    after what, limits of calls and tokens, the shape of arguments, and where their values come from. A line stays only
+    if runs that it was not learned from confirm it. Exits with 1 when --against finds differences.
+    """
+    from scoring.learning.contract import MIN_RUNS
+    from scoring.learning.contract import learn as learned
+
+    runs = _runs(files, where=where, group_by=group_by, good=cast("Good", good), labels=labels, reward=reward)
+    if not runs:
+        raise CommandError("no run was read of which the calls are known", "see 'sidejudge inspect' on the files")
+    groups: dict[str, list[ObservedRun]] = {}
+    for run in runs:
+        groups.setdefault(run.group, []).append(run)
+    scenarios: dict[str, dict[str, Json]] = {}
+    for group, own in sorted(groups.items()):
+        elsewhere = frozenset(tool for run in runs if run.group != group for tool in run.tools)
+        contract = learned(group, own, elsewhere=elsewhere, allowed=allowed)
+        if contract is None:
+            click.echo(f"{group}: {len(own)} runs, too few to learn from; {MIN_RUNS} good ones are needed", err=True)
+            continue
+        if review:
+            contract = _reviewed(contract)
+        _show(contract, allowed)
+        scenarios[group] = contract.scenario()
+    if not scenarios:
+        raise CommandError("no group has enough good runs", "give more files, or group otherwise with --group-by")
+    if against is not None:
+        return _compare(against, scenarios)
+    _write(scenarios, out)
+    return 0
+
+
+def _runs(
+    files: tuple[Path, ...],
+    *,
+    where: tuple[str, ...],
+    group_by: str,
+    good: Good,
+    labels: Path | None,
+    reward: str | None,
+) -> list[ObservedRun]:
+    from integrations.otlp.wire.recording import RecordingError
+    from monitor.offline.learn.run_source import RunSource
+    from scoring.evaluators.score import score
+    from scoring.rubrics import RUBRICS
+
+    if good == "labels" and labels is None and reward is None:
+        raise CommandError("--good labels: nothing says which runs are good", "add --labels FILE or --reward KEY")
+    source = RunSource(
+        match=match_of(where, "--match"), group_by=group_by, good=good, reward=reward,
+        labels=_labels(labels) if labels is not None else {},
+        passes=lambda case: score(case, RUBRICS["run_health"], created_at="").passed,
+    )  # fmt: skip
+    try:
+        return list(source.read(files, lambda line: click.echo(f"warning: {line}", err=True)))
+    except RecordingError as error:
+        raise CommandError("\n".join(error.problems), "give files of OTLP export requests or of cases") from error
+
+
+def _labels(path: Path) -> dict[str, bool]:
+    """Whether a case is good, by its id: of the labels that say whether a case passes."""
+    import orjson
+
+    from monitor.offline.score.lines import lines
+    from scoring.runs.label_line import PASS, LabelLineError, read_label
+
+    found: dict[str, bool] = {}
+    with path.open("rb") as file:
+        for line in lines(file):
+            try:
+                label = read_label(orjson.loads(line.text or b"null"))
+            except (LabelLineError, orjson.JSONDecodeError) as error:
+                raise CommandError(f"{path}: line {line.number}: {error}", "see the format of labels") from error
+            if label.metric == PASS:
+                found[label.subject[1]] = label.said in (1, 1.0, "pass")
+    return found
+
+
+def _show(contract: Contract, allowed: float) -> None:
+    """The lines with what speaks for each, and what the whole may be expected to do."""
+    rows = [
+        [
+            learned.line.kind, _short(learned.line.about, learned.line.value), str(learned.line.support),
+            f"{learned.lower:.3f}", f"{learned.caught} of {learned.bad}" if learned.bad else "",
+        ]
+        for learned in contract.lines
+    ]  # fmt: skip
+    click.echo(f"{contract.group}: {contract.runs} good runs, {len(contract.lines)} lines", err=True)
+    click.echo(table(["line", "about", "runs", "kept by at least", "bad runs that break it"], rows), err=True)
+    caught = "" if contract.caught is None else f"; {contract.caught:.0%} of the bad runs break it"
+    click.echo(
+        f"expected to fail {contract.false_violations:.1%} of good runs (at most {contract.upper:.1%} at 95 %){caught}",
+        err=True,
+    )
+    if contract.left_out or contract.upper > allowed:
+        click.echo(
+            f"{contract.left_out} lines were left out; about {contract.more_runs} good runs more would settle at "
+            f"{allowed:.1%} what is open",
+            err=True,
+        )
+
+
+def _short(about: tuple[str, ...], value: Json) -> str:
+    named = " → ".join(about)
+    shown = named if isinstance(value, dict | list) and named else f"{named}: {value}" if named else str(value)
+    return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
+
+
+def _reviewed(contract: Contract) -> Contract:
+    from dataclasses import replace
+
+    kept = [
+        learned
+        for learned in contract.lines
+        if click.confirm(f"{learned.line.kind}: {_short(learned.line.about, learned.line.value)}", default=True)
+    ]
+    return replace(contract, lines=tuple(kept))
+
+
+def _write(scenarios: Mapping[str, object], out: Path | None) -> None:
+    import yaml
+
+    text = yaml.safe_dump(dict(scenarios), sort_keys=False, allow_unicode=True, width=120)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+        click.echo(f"written to {out}; name it in the configuration: scenarios: {out.name}", err=True)
+
+
+def _compare(against: Path, scenarios: Mapping[str, Mapping[str, Json]]) -> int:
+    import yaml
+
+    from monitor.offline.learn.differences import differences
+
+    try:
+        before = yaml.safe_load(against.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise CommandError(f"{against}: {error}", "name a file that 'sidejudge learn --out' wrote") from error
+    if not isinstance(before, dict):
+        raise CommandError(f"{against}: holds no scenarios", "name a file that 'sidejudge learn --out' wrote")
+    differs = False
+    for group, now in scenarios.items():
+        held = before.get(group)
+        found = differences(held if isinstance(held, dict) else {}, now)
+        differs = differs or bool(found)
+        for sign, lines in (("+", found.new), ("-", found.gone), ("~", found.changed)):
+            for line in lines:
+                click.echo(f"{sign} {group}: {line}")
+    for group in before.keys() - scenarios.keys():
+        click.echo(f"- {group}: no runs any more")
+        differs = True
+    return DATA if differs else 0

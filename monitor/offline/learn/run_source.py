@@ -1,0 +1,94 @@
+"""Runs read from files, each with its group and with what is known of how good it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from integrations.cases import CaseError, read_case
+from integrations.otlp.wire.recording import read_files
+from monitor.api.inspect import inspect_spans
+from monitor.config.match import MatchSection
+from monitor.offline.score.lines import lines
+from scoring.case.case import Case
+from scoring.learning.observed_run import ObservedRun, observe_run
+from scoring.trace.span import Json
+
+Good: TypeAlias = Literal["all", "passed", "labels"]
+_RECORDED = (".pb", ".json", ".gz")
+_TRUE = (True, 1, 1.0, "1", "true", "yes", "pass", "passed", "good", "success")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSource:
+    """Which cases of the files are looked at, under which name, and when one is good.
+
+    Attributes:
+        match: The condition on a case.
+        group_by: ``name``, ``task``, ``service``, or ``metadata.KEY``; cases without it are of one group, ``all``.
+        good: ``all`` takes every run for a good one, ``passed`` those that pass ``run_health``, ``labels`` those that
+            their label or their reward says are good.
+        reward: The metadata key that holds a reward or a mark, a share in [0, 1] or a truth value; None for none.
+        labels: Whether a case is good, by its id; from a file of labels.
+        passes: Says whether a case passes; asked for ``passed`` alone.
+    """
+
+    match: MatchSection
+    group_by: str
+    good: Good
+    reward: str | None
+    labels: dict[str, bool]
+    passes: Callable[[Case], bool | None]
+
+    def read(self, files: Sequence[Path], complain: Callable[[str], None]) -> Iterator[ObservedRun]:
+        """The runs of all files; a line that is no case is complained of."""
+        recorded = [file for file in files if file.suffix in _RECORDED]
+        for file in files:
+            if file not in recorded:
+                yield from self._observed(_cases(file, complain))
+        if recorded:
+            yield from self._observed(found.case for found in inspect_spans(read_files(recorded).spans))
+
+    def _observed(self, cases: Iterator[Case]) -> Iterator[ObservedRun]:
+        for case in cases:
+            if self.match.matches(case):
+                run = observe_run(case, group=self._group(case), good=self._good(case))
+                if run is not None:
+                    yield run
+
+    def _group(self, case: Case) -> str:
+        if self.group_by.startswith("metadata."):
+            held: Json = case.metadata.get(self.group_by.removeprefix("metadata."))
+        else:
+            held = {"name": case.name, "task": case.task, "service": case.service}.get(self.group_by)
+        return str(held) if held not in (None, "") else "all"
+
+    def _good(self, case: Case) -> bool | None:
+        if self.good == "all":
+            return None
+        if self.good == "passed":
+            return self.passes(case)
+        if case.case_id in self.labels:
+            return self.labels[case.case_id]
+        return None if self.reward is None else _rewarded(case.metadata.get(self.reward))
+
+
+def _rewarded(mark: Json) -> bool | None:
+    """Whether a mark is the best there is: a reward of 1, or true."""
+    if mark is None:
+        return None
+    return mark.lower() in _TRUE if isinstance(mark, str) else mark in _TRUE
+
+
+def _cases(file: Path, complain: Callable[[str], None]) -> Iterator[Case]:
+    with file.open("rb", buffering=1 << 20) as opened:
+        for line in lines(opened):
+            if line.text is None:
+                complain(f"{file}: line {line.number} is too long")
+                continue
+            try:
+                yield read_case(line.text, line.number)
+            except CaseError as error:
+                complain(f"{file}: {error}")

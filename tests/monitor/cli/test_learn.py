@@ -1,0 +1,87 @@
+"""``sidejudge learn``, from files of cases and of recorded requests to scenarios that ``score`` takes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from tests.scoring.learning.simulated_shop import runs
+
+
+@pytest.fixture
+def shop(tmp_path):
+    def write(name: str, seed: int, count: int, bad: float):
+        path = tmp_path / name
+        with path.open("w") as file:
+            for case, good in runs(seed, count, bad=bad):
+                tools = [{"name": t.name, "arguments": t.arguments, "result": t.result} for t in case.tools_used]
+                line = {
+                    "case_id": case.case_id, "name": "shop", "input": case.input, "model_output": case.model_output,
+                    "tools_used": tools, "agents_called": list(case.agents_called),
+                    "metadata": {"reward": 1.0 if good else 0.0}, "scenario": "shop", "task": "workflow",
+                }  # fmt: skip
+                file.write(json.dumps(line) + "\n")
+        return path
+
+    return write
+
+
+def test_what_is_learned_is_written_and_taken_by_score(call, shop, tmp_path):
+    out = tmp_path / "scenarios.yaml"
+    done = call(
+        "learn", str(shop("runs.jsonl", 1, 120, 0.3)), "--good", "labels", "--reward", "reward", "--out", str(out)
+    )
+    assert done.exit_code == 0, done.output
+    learned = yaml.safe_load(out.read_text())["shop"]
+    assert learned["tools_should_include"] == ["find_user", "get_order"]
+    config = tmp_path / "sidejudge.yaml"
+    config.write_text(yaml.safe_dump({"scenarios": "scenarios.yaml"}))
+    verdicts = tmp_path / "verdicts.jsonl"
+    fresh = shop("fresh.jsonl", 99, 100, 0.5)
+    done = call("score", str(fresh), "--rubric", "workflow", "--out", str(verdicts), "--config", str(config))
+    assert done.exit_code in (0, 1), done.output
+    passed = {v["case_id"]: v["passed"] for v in map(json.loads, verdicts.read_text().splitlines())}
+    truth = {c["case_id"]: c["metadata"]["reward"] == 1.0 for c in map(json.loads, fresh.read_text().splitlines())}
+    assert sum(passed[name] == good for name, good in truth.items()) >= 0.92 * len(truth)
+
+
+def test_against_shows_what_changed_since(call, shop, tmp_path):
+    out = tmp_path / "scenarios.yaml"
+    old = shop("old.jsonl", 1, 60, 0.0)
+    assert call("learn", str(old), "--out", str(out)).exit_code == 0
+    assert call("learn", str(old), "--against", str(out)).exit_code == 0
+    new = tmp_path / "new.jsonl"
+    new.write_text(old.read_text().replace('"get_policy"', '"read_policy"'))
+    done = call("learn", str(new), "--against", str(out))
+    assert done.exit_code == 1
+    assert "+ shop: tools_may_include: read_policy" in done.output
+    assert "- shop: tools_may_include: get_policy" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        (["--good", "labels"], "nothing says which runs are good"),
+        (["--match", "name"], "--match: 'name' is not KEY=GLOB"),
+        (["--match", "name=absent"], "no run was read"),
+    ],
+)
+def test_a_mistake_has_a_cause_and_a_remedy(call, shop, arguments, cause):
+    done = call("learn", str(shop("runs.jsonl", 1, 20, 0.0)), *arguments)
+    assert done.exit_code == 2
+    assert cause in done.output
+    assert "remedy:" in done.output
+
+
+def test_too_few_runs_are_said_to_be_too_few(call, shop):
+    done = call("learn", str(shop("runs.jsonl", 1, 5, 0.0)))
+    assert done.exit_code == 2
+    assert "too few to learn from" in done.output
+
+
+def test_recorded_requests_are_read_too(call, shared):
+    files = sorted((shared / "corpus" / "otlp" / "openinference-openai" / "s2_agents").glob("*.pb"))
+    done = call("learn", *map(str, files))
+    assert "too few to learn from" in done.output
