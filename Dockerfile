@@ -34,6 +34,9 @@ ENV PATH=/opt/sidejudge/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     LITELLM_LOCAL_MODEL_COST_MAP=True \
     HF_HUB_OFFLINE=1
+# The commit that the image is made from: docker build --build-arg REVISION="$(git rev-parse HEAD)"
+ARG REVISION=""
+ENV SIDEJUDGE_REVISION=$REVISION
 # A number, so that Kubernetes can see that it is not root. Any other user will do.
 USER 65532:65532
 # The store's default path is relative to it.

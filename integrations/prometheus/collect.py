@@ -1,52 +1,114 @@
-"""Collect: everything that is declared as one collector: what was counted, and what is asked for at each scrape."""
+"""Collect: all declared families as one collector: what was counted, and the gauges of the moment of a scrape."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from .counted import MetricValues
 from .families import Family
 
 Sampled: TypeAlias = Mapping[Family, Sequence[tuple[Sequence[str], float]]]
 """Gauges of one moment: for a family, label values and value of each of its series."""
 
 
+class MetricValues:
+    """The counters, histograms and set gauges of these families, each a metric of the Prometheus client."""
+
+    def __init__(self, families: Iterable[Family]) -> None:
+        self._counters: dict[Family, Counter] = {}
+        self._gauges: dict[Family, Gauge] = {}
+        self._histograms: dict[Family, Histogram] = {}
+        for family in families:
+            name, text, labels = family.name, family.help, family.labels
+            if family.kind == "histogram":
+                self._histograms[family] = Histogram(name, text, labels, buckets=family.buckets, registry=None)
+            elif family.kind == "counter":
+                self._counters[family] = Counter(name, text, labels, registry=None)
+            else:
+                self._gauges[family] = Gauge(name, text, labels, registry=None)
+
+    def __contains__(self, family: Family) -> bool:
+        return family in self._counters or family in self._gauges or family in self._histograms
+
+    def counter(self, family: Family, *labels: str) -> Counter:
+        """The series of a counter with these label values; it appears as 0 when it is first asked for."""
+        return self._counters[family].labels(*labels) if labels else self._counters[family]
+
+    def histogram(self, family: Family, *labels: str) -> Histogram:
+        """The series of a histogram with these label values."""
+        return self._histograms[family].labels(*labels) if labels else self._histograms[family]
+
+    def gauge(self, family: Family, *labels: str) -> Gauge:
+        """The series of a gauge that is set now and then."""
+        return self._gauges[family].labels(*labels) if labels else self._gauges[family]
+
+    def metric(self, family: Family) -> Metric:
+        """A family with all of its series, without those that say when a series was made."""
+        made = self._counters.get(family) or self._gauges.get(family) or self._histograms[family]
+        (found,) = made.collect()
+        found.samples = [sample for sample in found.samples if not sample.name.endswith("_created")]
+        return found
+
+
 class Families(Collector):
-    """All families as one collector; ``sample`` is asked at each scrape."""
+    """All families as one collector.
+
+    ``gather`` is called at each scrape and takes what belongs to the moment; what it returns makes the gauges of it,
+    in whatever thread the scrape is written.
+    """
 
     def __init__(
         self,
         order: Sequence[Family],
         counted: MetricValues,
         infos: Mapping[Family, Mapping[str, str]],
-        sample: Callable[[], Sampled],
+        gather: Callable[[], Callable[[], Sampled]],
     ) -> None:
-        self._order, self._counted, self._infos, self._sample = order, counted, infos, sample
+        self._order, self._counted, self._infos, self._gather = order, counted, infos, gather
 
     def describe(self) -> Iterable[Metric]:
         """Names and types: what a registry needs to refuse a doubled name."""
         for family in self._order:
-            yield MetricValues([family]).metric(family)
+            yield MetricValues([family]).metric(family) if family in self._counted else self._shown(family, {})
 
     def collect(self) -> Iterator[Metric]:
-        sampled = self._sample()
-        for family in self._order:
-            if family in self._counted:
-                yield self._counted.metric(family)
-            elif family in self._infos:
-                info = InfoMetricFamily(family.name.removesuffix("_info"), family.help)
-                info.add_metric((), dict(self._infos[family]))
-                yield info
-            else:
-                yield self._gauge(family, sampled.get(family, ()))
+        return self.of(self._gather())
 
-    @staticmethod
-    def _gauge(family: Family, series: Iterable[tuple[Sequence[str], float]]) -> Metric:
+    def at_once(self) -> CollectorRegistry:
+        """What a scrape at this moment shows, as a registry that any thread may write out."""
+        made, registry = self._gather(), CollectorRegistry()
+        registry.register(_Moment(lambda: self.of(made)))
+        return registry
+
+    def of(self, made: Callable[[], Sampled]) -> Iterator[Metric]:
+        """All families, with these gauges."""
+        sampled = made()
+        for family in self._order:
+            yield self._counted.metric(family) if family in self._counted else self._shown(family, sampled)
+
+    def _shown(self, family: Family, sampled: Sampled) -> Metric:
+        if family in self._infos:
+            info = InfoMetricFamily(family.name.removesuffix("_info"), family.help)
+            info.add_metric((), dict(self._infos[family]))
+            return info
         gauge = GaugeMetricFamily(family.name, family.help, labels=family.labels)
-        for values, value in series:
+        for values, value in sampled.get(family, ()):
             gauge.add_metric(values, value)
         return gauge
+
+
+class _Moment(Collector):
+    """A collector that has nothing to describe before it is asked."""
+
+    def __init__(self, collect: Callable[[], Iterator[Metric]]) -> None:
+        self._collect = collect
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        return self._collect()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import families as f
-from .counted import MetricValues
+from .collect import MetricValues
 
 
 class EmbeddingMetrics:
@@ -14,12 +14,12 @@ class EmbeddingMetrics:
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         """So many texts had their vectors in the cache, so many not."""
-        self._counted.number(f.EMBEDDING_CACHE_HITS).inc(hits)
-        self._counted.number(f.EMBEDDING_CACHE_MISSES).inc(misses)
+        self._counted.counter(f.EMBEDDING_CACHE_HITS).inc(hits)
+        self._counted.counter(f.EMBEDDING_CACHE_MISSES).inc(misses)
 
     def embedded(self, model: str, *, texts: int, duration_s: float, failed: bool) -> None:  # noqa: ARG002  # there is one
         """The model was given so many texts at once, and is through."""
-        self._counted.number(f.EMBEDDING_TEXTS).inc(texts)
+        self._counted.counter(f.EMBEDDING_TEXTS).inc(texts)
         if failed:
-            self._counted.number(f.EMBEDDING_TEXTS_FAILED).inc(texts)
-        self._counted.spread(f.EMBEDDING_DURATION).observe(max(0.0, duration_s))
+            self._counted.counter(f.EMBEDDING_TEXTS_FAILED).inc(texts)
+        self._counted.histogram(f.EMBEDDING_DURATION).observe(max(0.0, duration_s))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 
 from prometheus_client import CollectorRegistry
@@ -30,8 +31,7 @@ from scoring.verdict.verdict import State, Verdict
 from . import families as f
 from .agreement_metrics import agreement_gauges, corrected_gauges
 from .alert_metrics import alert_gauges, watch_gauges
-from .collect import Families, Sampled
-from .counted import MetricValues
+from .collect import Families, MetricValues, Sampled
 from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
 from .judge_metrics import JudgeMetrics, KnownJudge, Series, gauges
@@ -113,7 +113,7 @@ class Exporter:
     """Counts what the runtime tells it and exposes it. Lives on the event loop; label values may come from traces."""
 
     def __init__(self, registry: CollectorRegistry, known: KnownLabels, *, label_cap: int = 50) -> None:
-        self._registry, self._known, self._cap = registry, known, label_cap
+        self._known, self._cap = known, label_cap
         self._rubrics = {rubric.id: rubric for rubric in known.rubrics}
         self._bounds = {
             (rubric.id, criterion.metric.id): criterion.metric.bounds
@@ -144,7 +144,7 @@ class Exporter:
             for family in f.FAMILIES
             if family.kind in ("counter", "histogram") or family is f.EXPORT_LAST_SUCCESS
         )
-        self._counter, self._histogram = self._counted.number, self._counted.spread
+        self._counter, self._histogram = self._counted.counter, self._counted.histogram
         infos = {
             f.BUILD_INFO: {"version": known.version, "revision": known.revision, "python": known.python},
             f.CONFIG_INFO: {"fingerprint": known.fingerprint},
@@ -155,7 +155,8 @@ class Exporter:
         self.belated = LateReferenceMetrics(self._counted, known.belated_failures)
         self._zeros()
         self._zeros_of_alerts()
-        registry.register(Families(f.FAMILIES, self._counted, infos, self._sample))
+        self._families = Families(f.FAMILIES, self._counted, infos, self._gather)
+        registry.register(self._families)
 
     def watch(self, snapshot: Callable[[], Snapshot]) -> None:
         """Where the gauges come from, asked at every scrape."""
@@ -163,7 +164,14 @@ class Exporter:
 
     def expose(self, accept: str = "") -> tuple[bytes, str]:
         """The metrics as text and their content type, as an ``Accept`` header wants them."""
-        return expose(self._registry, accept)
+        return self.exposition(accept)()
+
+    def exposition(self, accept: str = "") -> Callable[[], tuple[bytes, str]]:
+        """What belongs to this moment is taken now; what is returned writes it out, in whatever thread.
+
+        Counters are read as they are written out, and the client's locks guard them.
+        """
+        return partial(expose, self._families.at_once(), accept)
 
     def bounded(self, service: str | None, environment: str | None) -> tuple[str, str]:
         """The label values of a service and an environment; its zeros appear when it is new."""
@@ -246,7 +254,7 @@ class Exporter:
         label = self._label("destination", destination)
         self._counter(f.EXPORTS, label).inc(count)
         if at_s is not None:
-            self._counter(f.EXPORT_LAST_SUCCESS, label).value = at_s
+            self._counted.gauge(f.EXPORT_LAST_SUCCESS, label).set(at_s)
 
     def export_failed(self, destination: str, reason: str, count: int = 1) -> None:
         """``count`` of what was handed over was not accepted, or not stored."""
@@ -367,8 +375,11 @@ class Exporter:
                 self._counter(f.VERDICTS, *who, selection)
                 self._counter(f.VERDICTS_FAILED, *who, selection)
 
-    def _sample(self) -> Sampled:
+    def _gather(self) -> Callable[[], Sampled]:
         seen = self._watched()
+        return partial(self._sampled, seen, list(self._placed(seen.standings)))
+
+    def _sampled(self, seen: Snapshot, placed: Sequence[tuple[tuple[str, str, str], ServiceStatus]]) -> Sampled:
         sampled: dict[f.Family, list[tuple[tuple[str, ...], float]]] = {family: [] for family in f.FAMILIES}
         sampled[f.TRACES_OPEN].append(((), seen.traces_open))
         sampled[f.CONFIG_VALID].append(((), 1))
@@ -387,7 +398,7 @@ class Exporter:
         people = agreement_gauges(seen.agreement) if seen.agreement is not None else ()
         pull = pull_gauges(seen.pull) if seen.pull is not None else ()
         belated = belated_gauges(seen.belated) if seen.belated is not None else ()
-        windows = self._windows(seen.standings)
+        windows = chain.from_iterable(_window(who, standing) for who, standing in placed)
         for family, values, value in chain(self._thresholds(), judge, alerts, people, pull, belated, windows):
             sampled[family].append((values, value))
         return sampled
@@ -398,7 +409,8 @@ class Exporter:
             yield f.PASS_RATIO_THRESHOLD, (rubric, Status.WARNING.value), bounds.warning
             yield f.PASS_RATIO_THRESHOLD, (rubric, Status.CRITICAL.value), bounds.critical
 
-    def _windows(self, standings: Iterable[ServiceStatus]) -> Iterator[Series]:
+    def _placed(self, standings: Iterable[ServiceStatus]) -> Iterator[tuple[tuple[str, str, str], ServiceStatus]]:
+        """The windows that are shown, each with its label values."""
         shown: set[tuple[str, ...]] = set()
         for standing in standings:
             service, environment = self._place(standing.service, standing.environment)
@@ -408,9 +420,7 @@ class Exporter:
             if folded or who in shown:
                 continue
             shown.add(who)
-            yield from _gauges(who, standing)
-            yield from watch_gauges(who, standing)
-            yield from corrected_gauges(who, standing)
+            yield who, standing
 
     def _queues(self, seen: Snapshot) -> Iterator[tuple[f.Family, tuple[str, ...], float]]:
         for name, queue in seen.queues.items():
@@ -438,6 +448,11 @@ class Exporter:
 
     def _label(self, label: str, value: str) -> str:
         return self._caps[label].bound(value, "unknown")
+
+
+def _window(who: tuple[str, str, str], standing: ServiceStatus) -> Iterator[Series]:
+    """All gauges of one window."""
+    return chain(_gauges(who, standing), watch_gauges(who, standing), corrected_gauges(who, standing))
 
 
 def _gauges(who: tuple[str, str, str], standing: ServiceStatus) -> Iterator[Series]:

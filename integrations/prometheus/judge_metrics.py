@@ -10,7 +10,7 @@ from integrations.consumed import Consumed
 from scoring.status.judge_snapshot import CIRCUITS, JudgeSnapshot
 
 from . import families as f
-from .counted import MetricValues
+from .collect import MetricValues
 from .labels import LabelCap
 
 _DIRECTIONS = ("input", "output")
@@ -35,16 +35,16 @@ class JudgeMetrics:
         self._reasons = LabelCap("reason", label_cap, known.failures)
         for model in known.models:
             for family in (f.JUDGE_REQUESTS, f.JUDGE_COST):
-                self._counted.number(family, model)
+                self._counted.counter(family, model)
             for outcome in _OUTCOMES:
-                self._counted.number(f.JUDGE_REPAIRS, model, outcome)
+                self._counted.counter(f.JUDGE_REPAIRS, model, outcome)
             for direction in _DIRECTIONS:
-                self._counted.number(f.JUDGE_TOKENS, model, direction)
+                self._counted.counter(f.JUDGE_TOKENS, model, direction)
             for failure in known.failures:
-                self._counted.number(f.JUDGE_REQUESTS_FAILED, model, failure)
+                self._counted.counter(f.JUDGE_REQUESTS_FAILED, model, failure)
             for flag in known.flags:
-                self._counted.number(f.JUDGE_FLAGS, model, flag)
-            counted.spread(f.JUDGE_DURATION, model)
+                self._counted.counter(f.JUDGE_FLAGS, model, flag)
+            counted.histogram(f.JUDGE_DURATION, model)
 
     def judging(self, case: object) -> None:
         """Which case a request is for is not counted."""
@@ -59,27 +59,27 @@ class JudgeMetrics:
         completion: object = None,  # noqa: ARG002  # what was said is not counted
     ) -> None:
         """One request to a model is over; ``failure`` says why it brought nothing, None when it did."""
-        self._counted.number(f.JUDGE_REQUESTS, model).inc()
+        self._counted.counter(f.JUDGE_REQUESTS, model).inc()
         if failure is not None:
-            self._counted.number(f.JUDGE_REQUESTS_FAILED, model, self._reasons.bound(failure, "unknown")).inc()
-        self._counted.spread(f.JUDGE_DURATION, model).observe(max(0.0, duration_s))
-        self._counted.number(f.JUDGE_TOKENS, model, "input").inc(usage.input_tokens)
-        self._counted.number(f.JUDGE_TOKENS, model, "output").inc(usage.output_tokens)
-        self._counted.number(f.JUDGE_COST, model).inc(usage.cost_usd or 0.0)
+            self._counted.counter(f.JUDGE_REQUESTS_FAILED, model, self._reasons.bound(failure, "unknown")).inc()
+        self._counted.histogram(f.JUDGE_DURATION, model).observe(max(0.0, duration_s))
+        self._counted.counter(f.JUDGE_TOKENS, model, "input").inc(usage.input_tokens)
+        self._counted.counter(f.JUDGE_TOKENS, model, "output").inc(usage.output_tokens)
+        self._counted.counter(f.JUDGE_COST, model).inc(usage.cost_usd or 0.0)
 
     def repaired(self, model: str, *, asked: int, answered: int) -> None:
         """Questions that were asked again, and how many of them were answered then."""
-        self._counted.number(f.JUDGE_REPAIRS, model, "answered").inc(answered)
-        self._counted.number(f.JUDGE_REPAIRS, model, "unanswered").inc(asked - answered)
+        self._counted.counter(f.JUDGE_REPAIRS, model, "answered").inc(answered)
+        self._counted.counter(f.JUDGE_REPAIRS, model, "unanswered").inc(asked - answered)
 
     def looked_up(self, *, hits: int, misses: int) -> None:
         """So many questions were answered by the cache, so many not."""
-        self._counted.number(f.JUDGE_CACHE_HITS).inc(hits)
-        self._counted.number(f.JUDGE_CACHE_MISSES).inc(misses)
+        self._counted.counter(f.JUDGE_CACHE_HITS).inc(hits)
+        self._counted.counter(f.JUDGE_CACHE_MISSES).inc(misses)
 
     def flagged(self, model: str, flag: str) -> None:
         """An answer is doubtful."""
-        self._counted.number(f.JUDGE_FLAGS, model, flag).inc()
+        self._counted.counter(f.JUDGE_FLAGS, model, flag).inc()
 
 
 def gauges(standing: JudgeSnapshot) -> Iterator[Series]:

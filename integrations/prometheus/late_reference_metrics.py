@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 
 from . import families as f
-from .counted import MetricValues
+from .collect import MetricValues
 from .judge_metrics import Series
 
 
@@ -21,7 +21,7 @@ class LateReferenceMetrics:
         known = tuple(reasons)
         for family, labels in ((f.BELATED, ("revised", "unchanged") if known else ()), (f.BELATED_FAILED, known)):
             for label in labels:
-                counted.number(family, label)
+                counted.counter(family, label)
 
     def follow(self, standing: LateReferenceSnapshot) -> None:
         """Bring the counters up to date."""
@@ -31,7 +31,7 @@ class LateReferenceMetrics:
             self._follow(f.BELATED_FAILED, reason, total)
 
     def _follow(self, family: f.Family, label: str, total: int) -> None:
-        self._counted.number(family, label).inc(total - self._told[family, label])
+        self._counted.counter(family, label).inc(total - self._told[family, label])
         self._told[family, label] = total
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from scoring.status.pull_snapshot import PullSnapshot
 
 from . import families as f
-from .counted import MetricValues
+from .collect import MetricValues
 from .judge_metrics import Series
 
 
@@ -19,7 +19,7 @@ class PullMetrics:
         self._counted = counted
         self._told: Counter[tuple[f.Family, str]] = Counter()
         for reason in reasons:
-            counted.number(f.PULL_ERRORS, reason)
+            counted.counter(f.PULL_ERRORS, reason)
 
     def follow(self, standing: PullSnapshot) -> None:
         """Bring the counters up to date."""
@@ -30,7 +30,7 @@ class PullMetrics:
 
     def _follow(self, family: f.Family, total: int, *labels: str) -> None:
         key = (family, "".join(labels))
-        self._counted.number(family, *labels).inc(total - self._told[key])
+        self._counted.counter(family, *labels).inc(total - self._told[key])
         self._told[key] = total
 
 

@@ -189,9 +189,10 @@ class MonitorQueries:
             fingerprint=self.config.fingerprint[:12],
         )
 
-    def metrics(self, accept: str) -> tuple[bytes, str]:
+    async def metrics(self, accept: str) -> tuple[bytes, str]:
         self._count_up()
-        return self.exporter.expose(accept)
+        # in a thread: thousands of series take longer to write than a probe may wait
+        return await asyncio.to_thread(self.exporter.exposition(accept))
 
     def snapshot(self) -> Snapshot:
         """The gauges of this moment."""

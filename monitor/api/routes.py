@@ -20,6 +20,7 @@ from scoring.verdict.verdict import State
 
 from .access import AccessRules, Guard
 from .alert_schemas import AlertBody, BoardBody, ConditionBody
+from .compression import compressed
 from .errors import SecurityHeaders, explain_errors
 from .pages import PagesView, add_pages
 from .params import nanoseconds_of, only_known, position_of, rubric_of, trace_id_of, unknown_trace
@@ -48,7 +49,7 @@ class MonitorView(PagesView, Protocol):
     async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
         """What is known of a trace (32 lower-case hex digits), None when nothing is; ``contents`` if they are shown."""
 
-    def metrics(self, accept: str) -> tuple[bytes, str]:
+    async def metrics(self, accept: str) -> tuple[bytes, str]:
         """The metrics and their content type, as the ``Accept`` header wants them."""
 
 
@@ -99,8 +100,8 @@ def _probes(app: FastAPI, view: MonitorView) -> None:
     @app.get("/metrics", response_class=PlainTextResponse, responses=formats, tags=["probes"])
     async def metrics(request: Request) -> Response:
         """Prometheus metrics, as OpenMetrics 1.0 where it is accepted, else in the classic text format."""
-        body, content_type = view.metrics(",".join(request.headers.getlist("accept")))
-        return Response(body, headers={"content-type": content_type})
+        body, content_type = await view.metrics(",".join(request.headers.getlist("accept")))
+        return await compressed(body, content_type, request)
 
 
 def _catalogue(app: FastAPI) -> None:

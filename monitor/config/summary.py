@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from pydantic import BaseModel, SecretStr
 from pydantic.json_schema import GenerateJsonSchema
 
+from scoring.lexical.secrets import struck
 from scoring.trace.span import Json
 
 from .load import Loaded
 from .match import MatchSection
 from .model import Config
 from .units import Address, Duration, size_text
+
+_USER = re.compile(r"://[^/?#]*@")
+_QUERY = re.compile(r"\?[^#\s]*")
 
 
 class _Value(NamedTuple):
@@ -80,8 +85,15 @@ def _text(value: object) -> str:
     if isinstance(value, tuple) and value and isinstance(value[0], dict):
         return ", ".join(str(each.get("id")) for each in value)
     if isinstance(value, tuple):
-        return ", ".join(map(str, value)) or "-"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+        return ", ".join(map(_text, value)) or "-"
+    return f"{value:g}" if isinstance(value, float) else _without_credentials(str(value))
+
+
+def _without_credentials(text: str) -> str:
+    """An address without user, password and query, and without what else in it looks like a key."""
+    if "://" not in text:
+        return text
+    return struck(_QUERY.sub("?…", _USER.sub("://…@", text)))
 
 
 class _WithDefaultsAsWritten(GenerateJsonSchema):

@@ -20,6 +20,8 @@ from monitor.ingest.outcomes import Reason
 from monitor.revise.failure import RevisionFailure
 from scoring.rubrics.workflow import KINDS
 
+from .revision import revision
+
 
 def known(config: Config, watch: Watch, version: str) -> KnownLabels:
     """What this configuration can ever count, by label."""
@@ -39,6 +41,7 @@ def known(config: Config, watch: Watch, version: str) -> KnownLabels:
         sampling_rate=config.sampling.rate,
         judge=known_judge(config),
         version=version,
+        revision=revision(),
         python=platform.python_version(),
         fingerprint=config.fingerprint[:12],
     )

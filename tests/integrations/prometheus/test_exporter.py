@@ -470,3 +470,13 @@ def test_promtool_has_nothing_to_object_to():
     text, _ = populated().expose()
     checked = subprocess.run([PROMTOOL.path(), "check", "metrics"], input=text, capture_output=True, check=False)
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
+
+
+def test_the_gauges_of_a_scrape_are_those_of_its_moment_whenever_it_is_written():
+    seen = [Snapshot(traces_open=3)]
+    exporter = new()
+    exporter.watch(lambda: seen[-1])
+    write = exporter.exposition()
+    seen.append(Snapshot(traces_open=4))
+    assert b"sidejudge_traces_open 3.0" in write()[0]
+    assert b"sidejudge_traces_open 4.0" in exporter.expose()[0]

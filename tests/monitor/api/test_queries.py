@@ -31,9 +31,9 @@ class Still:
         self.monitor.pipeline.waiting.extend(self.monitor.assembler.due(self.now))
         await self.monitor.pipeline.drain()
 
-    def counted(self, name: str) -> float:
+    async def counted(self, name: str) -> float:
         """The value of a sample in the exposition."""
-        body, _ = self.view.metrics("text/plain")
+        body, _ = await self.view.metrics("text/plain")
         (line,) = [line for line in body.decode().splitlines() if line.startswith(name + " ")]
         return float(line.split()[-1])
 
@@ -144,14 +144,14 @@ async def test_counters_move_at_a_scrape_by_what_came_since_the_last_one(still):
         "sidejudge_spans_received_total": 3, "sidejudge_traces_seen_total": 2,
         'sidejudge_spans_rejected_total{reason="invalid"}': 1, 'sidejudge_spans_ignored_total{reason="duplicate"}': 0,
     }  # fmt: skip
-    assert {name: s.counted(name) for name in names} == dict.fromkeys(names, 0)
+    assert {name: await s.counted(name) for name in names} == dict.fromkeys(names, 0)
     await s.take(root(1), root(2), S(trace_id=b"short", span_id=span(1)))
     for _ in range(2):  # a scrape changes nothing
-        assert {name: s.counted(name) for name in names} == names
+        assert {name: await s.counted(name) for name in names} == names
     await s.take(root(1))
-    assert s.counted("sidejudge_spans_received_total") == 4
-    assert s.counted('sidejudge_spans_ignored_total{reason="duplicate"}') == 1
-    assert s.counted("sidejudge_traces_seen_total") == 2
+    assert await s.counted("sidejudge_spans_received_total") == 4
+    assert await s.counted('sidejudge_spans_ignored_total{reason="duplicate"}') == 1
+    assert await s.counted("sidejudge_traces_seen_total") == 2
 
 
 async def test_what_came_too_late_is_counted_as_late(still):
@@ -160,7 +160,7 @@ async def test_what_came_too_late_is_counted_as_late(still):
     await s.judge()
     await s.judge()
     await s.take(S(trace_id=trace(1), span_id=span(9), parent_id=span(2)))
-    assert s.counted('sidejudge_spans_ignored_total{reason="late"}') == 1
+    assert await s.counted('sidejudge_spans_ignored_total{reason="late"}') == 1
 
 
 async def test_the_snapshot_tells_what_waits_and_since_when(still):

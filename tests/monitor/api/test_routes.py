@@ -76,7 +76,7 @@ class View:
             version="1.2.3", fingerprint="0123456789ab",
         )  # fmt: skip
 
-    def metrics(self, accept):
+    async def metrics(self, accept):
         return accept.encode(), "text/plain; version=0.0.4; charset=utf-8"
 
     def verdict(self, service="shop", passes=20, failures=10):
