@@ -15,7 +15,7 @@ import orjson
 from google.protobuf.message import DecodeError
 
 from integrations.otlp.server.response import PROTOBUF, Header, Message, Refusal, Signal
-from integrations.otlp.wire.envelope import RpcStatus
+from integrations.otlp.wire.schema import classes
 from scoring.lexical.label import label
 
 from .forward import Forward
@@ -74,7 +74,7 @@ def _response(told: list[Message], upstream: str) -> bytes:
     message = f"{upstream}: HTTP {status}"
     if protobuf:
         with contextlib.suppress(DecodeError):
-            message = RpcStatus.FromString(body).message.decode("utf-8", "replace") or message
+            message = classes("complete")["RpcStatus"].FromString(body).message.decode("utf-8", "replace") or message
     elif said := _said(body):
         message = f"{message}: {said}"
     wait = headers.get(b"retry-after", b"")

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from integrations.otlp.server.rpc_status import size_of
 from integrations.raw import AttributeValue
 
-from .schema import whole_classes
+from .schema import classes
 from .values import any_value
 
 _SHORT: Final = 96
@@ -86,7 +86,7 @@ def pairs(attributes: Iterable[bytes]) -> dict[str, AttributeValue]:
 
 
 def _parsed(raw: bytes) -> tuple[str, AttributeValue]:
-    pair: Any = whole_classes()["KeyValue"].FromString(raw)
+    pair: Any = classes("whole")["KeyValue"].FromString(raw)
     key, value = pair.key.decode(), any_value(pair.value)
     if isinstance(value, list) and len(raw) <= _SHORT and not any(isinstance(item, list | dict) for item in value):
         _lists.keep(raw, (key, tuple(value)))

@@ -11,7 +11,7 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from .envelope import CHILDREN
+from .schema import View, children
 
 LARGE: Final = 1 << 20
 """Bytes from which on a body is walked over. What is smaller holds at most half a million messages."""
@@ -24,15 +24,16 @@ _FIXED: Final = {1: 8, 5: 4}
 """Wire types of numbers of fixed size, and their bytes."""
 
 
-def check(body: bytes, message: str) -> None:
-    """Raise ``DecodeError`` when a large ``body``, read as ``message``, holds too much or is damaged."""
+def check(body: bytes, view: View) -> None:
+    """Raise ``DecodeError`` when a large request, parsed in this view, would hold too much, or is damaged."""
     if len(body) <= LARGE:
         return
     held = 0
-    todo = [(0, len(body), message, 0)]
+    within = children(view)
+    todo = [(0, len(body), "Request", 0)]
     while todo:
         at, end, name, depth = todo.pop()
-        children = CHILDREN[name]
+        fields = within[name]
         while at < end:
             tag, at = _varint(body, at, end)
             kind = tag & 7
@@ -40,12 +41,12 @@ def check(body: bytes, message: str) -> None:
                 at = _skip(body, at, end, kind)
                 continue
             size, at = _varint(body, at, end)
-            child = children.get(tag >> 3)
+            child = fields.get(tag >> 3)
             if child is not None:
                 held += 1
                 if held > MOST or depth >= _DEEPEST:
                     raise DecodeError(f"more than {MOST} messages in one, or too deeply nested")
-                if size and CHILDREN[child]:
+                if size and within[child]:
                     todo.append((at, at + size, child, depth + 1))
             at += size
         if at != end:

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from integrations.raw import AttributeValue, RawEvent, RawSpan
 
 from .attribute_decoder import pairs
-from .schema import flat_classes, opaque_classes, request_class
+from .schema import classes
 from .values import attributes, opaque_attributes, text
 
 NO_TRACE, NO_SPAN = bytes(16), bytes(8)
@@ -56,7 +56,7 @@ def decode(payload: bytes) -> Decoded:
 
 def _decode_usual(payload: bytes) -> Decoded:
     """First try: in the layout that encoders write nearly all can be read without a message for it."""
-    request: Any = flat_classes()["Request"].FromString(payload)
+    request: Any = classes("flat")["Request"].FromString(payload)
     found: list[RawSpan | None] = []
     # [:] makes lists: protobuf's own rows end with an exception that is made, and worded, each time.
     for resource_spans in request.resource_spans[:]:
@@ -73,12 +73,12 @@ def _decode_usual(payload: bytes) -> Decoded:
 
 
 def _read_resource(resource: bytes) -> dict[str, AttributeValue]:
-    read: Any = flat_classes()["Resource"].FromString(resource)
+    read: Any = classes("flat")["Resource"].FromString(resource)
     return pairs(read.attributes)
 
 
 def _read_scope(scope: bytes) -> tuple[str, str]:
-    read: Any = flat_classes()["Scope"].FromString(scope)
+    read: Any = classes("flat")["Scope"].FromString(scope)
     return read.name.decode(), read.version.decode()
 
 
@@ -88,7 +88,7 @@ _scope = lru_cache(maxsize=_MOST)(_read_scope)
 
 def _decode_whole(payload: bytes) -> Decoded:
     """Second try: whatever protobuf can read."""
-    request: Any = request_class()()
+    request: Any = classes("whole")["Request"]()
     try:
         request.ParseFromString(payload)
     except DecodeError:
@@ -98,7 +98,7 @@ def _decode_whole(payload: bytes) -> Decoded:
 
 def _decode_deep(payload: bytes) -> Decoded:
     """Third try, each value on its own: one value nested beyond protobuf's limit must not cost the request."""
-    request: Any = opaque_classes()["Request"]()
+    request: Any = classes("opaque")["Request"]()
     try:
         request.ParseFromString(payload)
     except DecodeError as error:

@@ -13,7 +13,7 @@ from integrations.raw import AttributeValue, RawLogRecord
 from . import json_values
 from .decode import NO_SPAN, NO_TRACE, UndecodableError
 from .decode_json import UNREADABLE, load_object
-from .schema import log_request_class, opaque_classes
+from .schema import classes
 from .values import any_value, attributes, opaque_attributes, opaque_value, text
 
 _EVENT_NAME = "event.name"
@@ -21,7 +21,7 @@ _EVENT_NAME = "event.name"
 
 def decode_logs(payload: bytes) -> list[RawLogRecord]:
     """Read a protobuf ``ExportLogsServiceRequest``. Raises ``UndecodableError`` when it is none."""
-    request: Any = log_request_class()()
+    request: Any = classes("whole")["LogRequest"]()
     try:
         request.ParseFromString(payload)
     except DecodeError:
@@ -31,7 +31,7 @@ def decode_logs(payload: bytes) -> list[RawLogRecord]:
 
 def _decode_deep(payload: bytes) -> list[RawLogRecord]:
     """Second try, each value on its own: one value nested beyond protobuf's limit must not cost the request."""
-    request: Any = opaque_classes()["LogRequest"]()
+    request: Any = classes("opaque")["LogRequest"]()
     try:
         request.ParseFromString(payload)
     except DecodeError as error:

@@ -8,7 +8,7 @@ from typing import Any
 from integrations.raw import RawSpan
 
 from .encode_json import put_attributes, utf8
-from .schema import whole_classes
+from .schema import classes
 
 
 def encode_spans(spans: Iterable[RawSpan]) -> bytes:
@@ -16,7 +16,7 @@ def encode_spans(spans: Iterable[RawSpan]) -> bytes:
 
     Spans that share resource and scope share them in the request too, as long as they follow each other.
     """
-    request: Any = whole_classes()["Request"]()
+    request: Any = classes("whole")["Request"]()
     before: RawSpan | None = None
     group: Any = None
     scope: Any = None

@@ -13,7 +13,7 @@ from integrations.raw import AttributeValue
 from . import json_values
 from .decode_json import KINDS, MOST_DROPPED, STATUSES
 from .json_values import enum, integer, mapping, objects, text
-from .schema import whole_classes
+from .schema import classes
 
 _DEEPEST: Final = 30
 """Levels of a value that are kept: three messages each, of the hundred that protobuf reads. Deeper ones are empty."""
@@ -22,21 +22,21 @@ _INT64: Final = range(-(1 << 63), 1 << 63)
 
 def encode_resource(resource: Mapping[str, Any]) -> bytes:
     """A ``Resource``: its attributes."""
-    made: Any = whole_classes()["Resource"]()
+    made: Any = classes("whole")["Resource"]()
     put_attributes(made.attributes, json_values.attributes(resource.get("attributes")))
     return bytes(made.SerializeToString())
 
 
 def encode_scope(scope: Mapping[str, Any]) -> bytes:
     """An ``InstrumentationScope``: its name and version."""
-    made: Any = whole_classes()["Scope"]()
+    made: Any = classes("whole")["Scope"]()
     made.name, made.version = utf8(text(scope.get("name"))), utf8(text(scope.get("version")))
     return bytes(made.SerializeToString())
 
 
 def encode_span(span: Mapping[str, Any], trace_id: bytes, span_id: bytes) -> bytes:
     """A ``Span`` with these ids."""
-    made: Any = whole_classes()["Span"](trace_id=trace_id, span_id=span_id)
+    made: Any = classes("whole")["Span"](trace_id=trace_id, span_id=span_id)
     made.trace_state, made.name = utf8(text(span.get("traceState"))), utf8(text(span.get("name")))
     made.parent_span_id = bytes.fromhex(json_values.identifier(span.get("parentSpanId"), 8) or "")
     made.kind = enum(span.get("kind"), KINDS)
@@ -54,7 +54,7 @@ def encode_span(span: Mapping[str, Any], trace_id: bytes, span_id: bytes) -> byt
 
 def encode_log_record(record: Mapping[str, Any], trace_id: bytes, span_id: bytes) -> bytes:
     """A ``LogRecord`` with these ids."""
-    made: Any = whole_classes()["LogRecord"](trace_id=trace_id, span_id=span_id)
+    made: Any = classes("whole")["LogRecord"](trace_id=trace_id, span_id=span_id)
     made.time, made.observed = integer(record.get("timeUnixNano")), integer(record.get("observedTimeUnixNano"))
     made.event_name = utf8(text(record.get("eventName")))
     _put(made.body, json_values.any_value(record.get("body")))

@@ -16,12 +16,13 @@ from typing import Final, TypeAlias
 from google.protobuf.message import DecodeError
 
 from .chunk import ChunkOrigin
-from .envelope import Ids
 from .layout import ROW, Bounds, Place, field, last, row, scopes
 from .own_telemetry import is_own_telemetry
+from .schema import classes
 from .split import Admit, Split
 from .work import WorkBudget
 
+_Ids: Final = classes("complete")["Ids"]
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
 _TRACE_ID: Final = 0x100A
@@ -138,7 +139,7 @@ class HeadSampler:
         for start, end in spans:
             span = self._body[start:end]
             try:
-                ids = Ids.FromString(span)
+                ids = _Ids.FromString(span)
             except DecodeError:
                 result.damaged += 1
                 continue

@@ -1,7 +1,7 @@
 """Kept: the chunks of one trace, read back as spans that have what was said of them in log records.
 
 A chunk of spans is a request for spans. A chunk of log records is a request for log records, inside a field that a
-request for spans does not have (``envelope.Logs``): whoever reads it for spans finds none.
+request for spans does not have (``KeptLogs``): whoever reads it for spans finds none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from integrations.raw import RawLogRecord, RawSpan
 
 from .decode import UndecodableError, decode_spans
 from .decode_logs import decode_logs
-from .envelope import Logs
+from .schema import classes
 
 _LOGS = b"\x12"
 """The tag that a chunk of log records begins with; one of spans begins with another."""
@@ -38,7 +38,7 @@ def decode_kept(payloads: Iterable[bytes]) -> KeptTrace:
     for payload in payloads:
         try:
             if payload[:1] == _LOGS:
-                records += decode_logs(Logs.FromString(payload).request)
+                records += decode_logs(classes("complete")["KeptLogs"].FromString(payload).request)
             else:
                 spans += decode_spans(payload)
         except (UndecodableError, DecodeError):

@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 
 from integrations.otlp.server.rpc_status import size_of
 
-from .envelope import Envelope
+from .schema import classes
 from .work import OverBudget, WorkBudget
 
 FIRST, ROW, LAST = b"\n\x12\x1a"
@@ -40,7 +40,7 @@ class Unusual(IndexError):  # noqa: N818  # it is a layout, not a fault
 
 def usual(body: bytes) -> bytes:
     """The same request as encoders write it. Raises ``DecodeError`` when it is none."""
-    envelope = Envelope.FromString(body)
+    envelope = classes("envelope")["Request"].FromString(body)
     envelope.DiscardUnknownFields()
     return bytes(envelope.SerializeToString())
 

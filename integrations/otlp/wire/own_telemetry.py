@@ -14,8 +14,10 @@ from google.protobuf.message import DecodeError
 from scoring.trace.loop_guard import OWN_SCOPE, is_own
 
 from .chunk import ChunkOrigin
-from .envelope import Ids, Scope
+from .schema import classes
 
+_Ids: Final = classes("complete")["Ids"]
+_Scope: Final = classes("complete")["Scope"]
 _OWN_SCOPE: Final = OWN_SCOPE.encode()
 
 
@@ -28,7 +30,7 @@ def is_own_telemetry(origin: ChunkOrigin, scope: bytes) -> bool:
 
 def _named_so(scope: bytes) -> bool:
     try:
-        return bool(Scope.FromString(scope).name == _OWN_SCOPE)
+        return bool(_Scope.FromString(scope).name == _OWN_SCOPE)
     except DecodeError:
         return False
 
@@ -38,7 +40,7 @@ def traces_of(spans: Iterable[bytes]) -> set[bytes]:
     found: set[bytes] = set()
     for span in spans:
         try:
-            found.add(Ids.FromString(span).trace_id)
+            found.add(_Ids.FromString(span).trace_id)
         except DecodeError:
             continue
     return {trace_id for trace_id in found if len(trace_id) == 16 and trace_id.strip(b"\0")}

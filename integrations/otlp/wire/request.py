@@ -18,15 +18,17 @@ from google.protobuf.message import DecodeError
 
 from . import bounds
 from .chunk import Chunk, ChunkOrigin, SpanHeader
-from .envelope import Delivery, Resource
 from .head_sampler import HeadSampler, Part
 from .layout import Place, pack, usual
 from .receipt import Undecodable
+from .schema import classes
 from .split import Admit, Split
 from .work import WorkBudget
 
 __all__ = ["Admit", "Chunk", "ChunkOrigin", "SpanHeader", "Split", "identify", "keep", "read_headers", "split"]
 
+_Request: Final = classes("complete")["Request"]
+_Resource: Final = classes("complete")["Resource"]
 _APP_ROOT: Final = b"langfuse.internal.is_app_root"
 _MOST: Final = 50_000
 """Attributes, and events, that a span may have. Each becomes an object of Python's, 2 µs and more, all in one go."""
@@ -53,7 +55,7 @@ def split(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> Split:
     """
     budget = budget or WorkBudget()
     try:
-        bounds.check(body, "Envelope")
+        bounds.check(body, "envelope")
         try:
             return _split(body, admit, budget)
         except IndexError:
@@ -120,10 +122,10 @@ def _headers(payload: bytes, trace_id: bytes, marked: Iterator[bool]) -> Iterato
 
     ``marked`` has for each span whether it may be the topmost one that was exported.
     """
-    bounds.check(payload, "Delivery")
+    bounds.check(payload, "complete")
     may_crowd = len(payload) > 2 * _MOST
     # [:] makes lists: iterating over protobuf's own containers ends with an exception that is built each time.
-    for resource_spans in Delivery.FromString(payload).resource_spans[:]:
+    for resource_spans in _Request.FromString(payload).resource_spans[:]:
         for scope_spans in resource_spans.scope_spans[:]:
             for span in scope_spans.spans[:]:
                 span_id, parent_id, state = span.span_id, span.parent_span_id, span.trace_state
@@ -168,7 +170,7 @@ def identify(resource: bytes) -> tuple[str | None, str | None]:
     ``deployment.environment``. Raises ``Undecodable`` when the bytes are not a resource.
     """
     try:
-        attributes = Resource.FromString(resource).attributes
+        attributes = _Resource.FromString(resource).attributes
     except DecodeError:
         raise Undecodable("a resource in the request is damaged; the request is refused as a whole") from None
     wanted = {b"service.name", *_ENVIRONMENT}

@@ -12,13 +12,13 @@ from .chunk import ChunkOrigin
 from .decode import UndecodableError
 from .decode_json import UNREADABLE, load_object
 from .encode_json import encode_resource, encode_scope, encode_span
-from .envelope import Ids
 from .head_sampler import Kept
 from .json_values import identifier, mapping, objects, text
 from .layout import Place
 from .own_telemetry import is_own_telemetry
 from .receipt import Undecodable
 from .request import keep
+from .schema import classes
 from .split import Admit, Split
 from .work import WorkBudget
 
@@ -93,7 +93,8 @@ def _sample(
 
 
 def _ids_alone(span: dict[str, Any]) -> bytes:
-    return bytes(Ids(trace_id=bytes.fromhex(identifier(span.get("traceId"), 16) or "")).SerializeToString())
+    ids = classes("complete")["Ids"]
+    return bytes(ids(trace_id=bytes.fromhex(identifier(span.get("traceId"), 16) or "")).SerializeToString())
 
 
 def load(body: bytes, wanted: str) -> dict[str, Any]:

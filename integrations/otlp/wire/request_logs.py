@@ -17,16 +17,17 @@ from . import bounds
 from .chunk import Chunk, ChunkOrigin
 from .decode_json import UNREADABLE
 from .encode_json import encode_log_record, encode_resource, encode_scope
-from .envelope import LogIds, Logs
 from .json_values import identifier, mapping, objects, text
 from .layout import Place, last, pack, row, scopes, usual
 from .own_telemetry import is_own_telemetry
 from .receipt import Undecodable
 from .request_json import PART_STEPS, VALUE_BYTES, load
-from .schema import opaque_classes
+from .schema import classes
 from .split import Admit
 from .work import WorkBudget
 
+_LogIds: Final = classes("complete")["LogIds"]
+_KeptLogs: Final = classes("complete")["KeptLogs"]
 _NO_TRACE: Final = bytes(16)
 _NO_SPAN: Final = bytes(8)
 _EVENT_NAME: Final = b"event.name"
@@ -95,7 +96,7 @@ class _Sampler:
     def finish(self) -> LogSplit:
         self.budget.spend(_TRACE_STEPS * len(self._kept))
         for trace_id, (origin, records) in self._kept.items():
-            payload = bytes(Logs(request=pack([(_NOWHERE, records)])).SerializeToString())
+            payload = bytes(_KeptLogs(request=pack([(_NOWHERE, records)])).SerializeToString())
             chunk = Chunk(trace_id=trace_id, payload=payload, headers=(), origin=origin, records=len(records))
             self.result.chunks.append(chunk)
         return self.result
@@ -104,7 +105,7 @@ class _Sampler:
 def split_logs(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> LogSplit:
     """Split a protobuf request; raises as ``request.split`` does."""
     try:
-        bounds.check(body, "Envelope")
+        bounds.check(body, "envelope")
         try:
             return _split(body, admit, budget)
         except IndexError:
@@ -131,11 +132,11 @@ def _split(body: bytes, admit: Admit, budget: WorkBudget | None) -> LogSplit:
 def _sample(records: Iterable[bytes], origin: ChunkOrigin, sampler: _Sampler) -> None:
     for record in records:
         try:
-            ids = LogIds.FromString(record)
+            ids = _LogIds.FromString(record)
             if not sampler.wants(ids.trace_id, ids.span_id, origin):
                 continue
             sampler.budget.spend_parsing(record)
-            whole: Any = opaque_classes()["LogRecord"].FromString(record)
+            whole: Any = classes("opaque")["LogRecord"].FromString(record)
         except DecodeError:
             sampler.result.damaged += 1
             continue

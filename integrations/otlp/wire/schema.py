@@ -1,117 +1,122 @@
-"""Protobuf descriptors of an export request in which every text is declared as bytes.
+"""The messages of OTLP, declared once, as protobuf classes built at run time that parse more or less of a request.
 
-The published descriptors declare texts as ``string``: a single invalid UTF-8 byte anywhere makes the whole request
-unreadable. On the wire the two types are the same, so we declare bytes and decode each text ourselves, leniently.
-Fields that nothing here reads are left out; protobuf skips them.
+The generated classes of OTLP declare texts as ``string``: a single invalid UTF-8 byte anywhere makes the whole request
+unreadable. On the wire ``string`` and ``bytes`` are the same, so texts are declared as bytes here, and each is decoded
+leniently by itself. A view leaves some fields as bytes, to be parsed later or never, and others out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from functools import cache
+from typing import Any, Final, Literal, TypeAlias
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.message import Message
 
-_Field = descriptor_pb2.FieldDescriptorProto
-_BYTES, _BOOL, _INT64, _DOUBLE = _Field.TYPE_BYTES, _Field.TYPE_BOOL, _Field.TYPE_INT64, _Field.TYPE_DOUBLE
-_FIXED64, _INT32 = _Field.TYPE_FIXED64, _Field.TYPE_INT32
+View: TypeAlias = Literal["envelope", "complete", "whole", "opaque", "flat"]
+"""Which fields the classes parse:
 
-# message → fields as (name, number, type or message name, repeated)
-_MESSAGES: dict[str, list[tuple[str, int, int | str, bool]]] = {
-    "Request": [("resource_spans", 1, "ResourceSpans", True)],
-    "ResourceSpans": [("resource", 1, "Resource", False), ("scope_spans", 2, "ScopeSpans", True)],
-    "Resource": [("attributes", 1, "KeyValue", True)],
-    "ScopeSpans": [("scope", 1, "Scope", False), ("spans", 2, "Span", True)],
-    "Scope": [("name", 1, _BYTES, False), ("version", 2, _BYTES, False)],
-    "Span": [
-        ("trace_id", 1, _BYTES, False), ("span_id", 2, _BYTES, False), ("trace_state", 3, _BYTES, False),
-        ("parent_span_id", 4, _BYTES, False), ("name", 5, _BYTES, False), ("kind", 6, _INT32, False),
-        ("start", 7, _FIXED64, False), ("end", 8, _FIXED64, False), ("attributes", 9, "KeyValue", True),
-        ("dropped_attributes", 10, _INT32, False), ("events", 11, "Event", True), ("status", 15, "Status", False),
-    ],
-    "Event": [("time", 1, _FIXED64, False), ("name", 2, _BYTES, False), ("attributes", 3, "KeyValue", True)],
-    "Status": [("message", 2, _BYTES, False), ("code", 3, _INT32, False)],
-    "LogRequest": [("resource_logs", 1, "ResourceLogs", True)],
-    "ResourceLogs": [("scope_logs", 2, "ScopeLogs", True)],
-    "ScopeLogs": [("log_records", 2, "LogRecord", True)],
-    "LogRecord": [
-        ("time", 1, _FIXED64, False), ("body", 5, "AnyValue", False), ("attributes", 6, "KeyValue", True),
-        ("trace_id", 9, _BYTES, False), ("span_id", 10, _BYTES, False), ("observed", 11, _FIXED64, False),
-        ("event_name", 12, _BYTES, False),
-    ],
-    "KeyValue": [("key", 1, _BYTES, False), ("value", 2, "AnyValue", False)],
-    "Values": [("values", 1, "AnyValue", True)],
-    "Pairs": [("values", 1, "KeyValue", True)],
-    "AnyValue": [
-        ("string_value", 1, _BYTES, False), ("bool_value", 2, _BOOL, False), ("int_value", 3, _INT64, False),
-        ("double_value", 4, _DOUBLE, False), ("array_value", 5, "Values", False), ("kvlist_value", 6, "Pairs", False),
-        ("bytes_value", 7, _BYTES, False),
-    ],
-}  # fmt: skip
+- ``envelope``: down to resources, scopes and spans, which stay bytes. A request for log records has the same layout.
+- ``complete``: all of a request for spans, to find damage.
+- ``whole``: what is read of requests. Refuses values nested deeper than protobuf's limit of 100 messages.
+- ``opaque``: the same, each value of an attribute as bytes, so that nesting is bounded here and not by protobuf.
+- ``flat``: the same, each attribute, resource and scope as bytes, so that most take no message.
+"""
 
-_OPAQUE = {
-    ("KeyValue", "value"), ("AnyValue", "array_value"), ("AnyValue", "kvlist_value"), ("Values", "values"),
-    ("LogRecord", "body"),
-}  # fmt: skip
-"""What the second schema leaves as bytes, so that nesting is walked under our own bound, not under protobuf's."""
+_SCALARS: Final = {
+    name: getattr(descriptor_pb2.FieldDescriptorProto, f"TYPE_{name.upper()}")
+    for name in ("bytes", "bool", "double", "int32", "int64", "fixed32", "fixed64")
+}
+_ONE: Final = descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL
+_MANY: Final = descriptor_pb2.FieldDescriptorProto.LABEL_REPEATED
+_MESSAGE: Final = descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE
 
-
-_FLAT = {
-    ("ResourceSpans", "resource"), ("Resource", "attributes"), ("ScopeSpans", "scope"), ("Span", "attributes"),
-    ("Event", "attributes"),
-}  # fmt: skip
-"""What the third schema leaves as bytes: attributes, so that one costs no message, and what comes again and again."""
-
-
-def request_class() -> type[Message]:
-    """The whole request in one parse: fast, and refuses values nested deeper than protobuf's limit (100 messages)."""
-    return whole_classes()["Request"]
-
-
-def log_request_class() -> type[Message]:
-    """The same of a request with log records."""
-    return whole_classes()["LogRequest"]
-
-
-@cache
-def whole_classes() -> dict[str, type[Message]]:
-    """Every message of both requests by its name."""
-    return _classes("whole", frozenset())
+# Name of a message → "name:type=number", "*" marks a repeated field; other types are messages of this table.
+_IDS: Final = "trace_id:bytes=1 span_id:bytes=2 trace_state:bytes=3 parent_span_id:bytes=4"
+_LOG_IDS: Final = "trace_id:bytes=9 span_id:bytes=10"
+_MESSAGES: Final = {
+    "Request": "*resource_spans:ResourceSpans=1",
+    "ResourceSpans": "resource:Resource=1 *scope_spans:ScopeSpans=2 schema_url:bytes=3",
+    "Resource": "*attributes:KeyValue=1",
+    "ScopeSpans": "scope:Scope=1 *spans:Span=2 schema_url:bytes=3",
+    "Scope": "name:bytes=1 version:bytes=2 *attributes:KeyValue=3",
+    "Ids": _IDS,  # the first fields of a span, for a decision on it
+    "Span": f"{_IDS} name:bytes=5 kind:int32=6 start:fixed64=7 end:fixed64=8 *attributes:KeyValue=9 "
+    "dropped_attributes:int32=10 *events:Event=11 *links:Link=13 status:Status=15 flags:fixed32=16",
+    "Event": "time:fixed64=1 name:bytes=2 *attributes:KeyValue=3",
+    "Link": "trace_id:bytes=1 span_id:bytes=2 trace_state:bytes=3 *attributes:KeyValue=4",
+    "Status": "message:bytes=2 code:int32=3",
+    "LogRequest": "*resource_logs:ResourceLogs=1",
+    "ResourceLogs": "*scope_logs:ScopeLogs=2",
+    "ScopeLogs": "*log_records:LogRecord=2",
+    "LogIds": _LOG_IDS,
+    "LogRecord": f"{_LOG_IDS} time:fixed64=1 body:AnyValue=5 *attributes:KeyValue=6 observed:fixed64=11 "
+    "event_name:bytes=12",
+    "KeptLogs": "request:bytes=2",  # how a request for log records is kept: in a field that one for spans has not
+    "KeyValue": "key:bytes=1 value:AnyValue=2",
+    "AnyValue": "string_value:bytes=1 bool_value:bool=2 int_value:int64=3 double_value:double=4 "
+    "array_value:ArrayValue=5 kvlist_value:KeyValueList=6 bytes_value:bytes=7",
+    "ArrayValue": "*values:AnyValue=1",
+    "KeyValueList": "*values:KeyValue=1",
+    "RpcStatus": "code:int32=1 message:bytes=2",  # google.rpc.Status: why a server refused a request
+}
+_AS_BYTES: Final[Mapping[View, frozenset[str]]] = {
+    "envelope": frozenset({"ResourceSpans.resource", "ScopeSpans.scope", "ScopeSpans.spans"}),
+    "complete": frozenset(),
+    "whole": frozenset(),
+    "opaque": frozenset(
+        {"KeyValue.value", "AnyValue.array_value", "AnyValue.kvlist_value", "ArrayValue.values", "LogRecord.body"}
+    ),
+    "flat": frozenset(
+        {"ResourceSpans.resource", "Resource.attributes", "ScopeSpans.scope", "Span.attributes", "Event.attributes"}
+    ),
+}
+_UNREAD: Final = frozenset({"Scope.attributes", "Span.links"})
+"""Left out of the views that read: nothing here uses them, and damage in them must not cost the request."""
+_OPAQUE: Final = "(opaque)"
 
 
 @cache
-def opaque_classes() -> dict[str, type[Message]]:
-    """The same messages with every attribute value left as bytes, to be parsed one level at a time."""
-    return _classes("opaque", _OPAQUE)
-
-
-@cache
-def flat_classes() -> dict[str, type[Message]]:
-    """The same messages with every attribute left as bytes, for attributes in the layout that encoders write."""
-    return _classes("flat", _FLAT)
-
-
-def _classes(package: str, opaque: AbstractSet[tuple[str, str]]) -> dict[str, type[Message]]:
-    """Build the classes in a pool of their own: nothing is registered where other code could meet it."""
-    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
-    for message, fields in _MESSAGES.items():
+def classes(view: View) -> Mapping[str, Any]:
+    """Every message by its name, in a descriptor pool of its own: nothing is registered globally."""
+    file = descriptor_pb2.FileDescriptorProto(name=f"{view}.proto", package=view, syntax="proto3")
+    for message in _MESSAGES:
         declared = file.message_type.add(name=message)
-        for name, number, kind, repeated in fields:
-            field = declared.field.add(name=name, number=number)
-            field.label = _Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
-            if isinstance(kind, int):
-                field.type = kind  # type: ignore[assignment]  # an enum of the stubs, an int at run time
-            elif (message, name) in opaque:
-                field.type = _BYTES
-            else:
-                field.type, field.type_name = _Field.TYPE_MESSAGE, f".{package}.{kind}"
-            if message == "AnyValue":
-                field.oneof_index = 0
         if message == "AnyValue":
             declared.oneof_decl.add(name="value")
+        for name, kind, number, repeated in _fields(view, message):
+            added = declared.field.add(name=name, number=number, label=_MANY if repeated else _ONE)
+            if kind in _SCALARS:
+                added.type = _SCALARS[kind]
+            else:
+                added.type, added.type_name = _MESSAGE, f".{view}.{kind}"
+            if message == "AnyValue":
+                added.oneof_index = 0
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}")) for name in _MESSAGES
-    }
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{view}.{name}")) for name in _MESSAGES}
+
+
+@cache
+def children(view: View) -> Mapping[str, Mapping[int, str]]:
+    """By message, the fields of which each occurrence takes memory of its own: messages, and repeated bytes."""
+    found: dict[str, dict[int, str]] = {_OPAQUE: {}}
+    for message in _MESSAGES:
+        found[message] = {
+            number: _OPAQUE if kind in _SCALARS else kind
+            for _, kind, number, repeated in _fields(view, message)
+            if repeated or kind not in _SCALARS
+        }
+    return found
+
+
+def _fields(view: View, message: str) -> list[tuple[str, str, int, bool]]:
+    """Name, type, number of a message's fields, and whether they are repeated."""
+    fields = []
+    for field in _MESSAGES[message].split():
+        name, _, rest = field.removeprefix("*").partition(":")
+        kind, _, number = rest.partition("=")
+        path = f"{message}.{name}"
+        if path not in _UNREAD or view in ("envelope", "complete"):
+            fields.append((name, "bytes" if path in _AS_BYTES[view] else kind, int(number), field[0] == "*"))
+    return fields

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from integrations.raw import AttributeValue
 
-from .schema import opaque_classes
+from .schema import classes
 
 MAX_DEPTH = 48
 """Levels of lists and maps inside one value; what lies deeper is dropped (None)."""
@@ -65,8 +65,8 @@ def opaque_attributes(pairs: Iterable[Any], depth: int = 0) -> dict[str, Attribu
 
 def opaque_value(raw: bytes, depth: int = 0) -> AttributeValue:
     """One AnyValue from its bytes; None when it is damaged or lies deeper than ``MAX_DEPTH``."""
-    classes = opaque_classes()
-    value: Any = classes["AnyValue"]()
+    opaque = classes("opaque")
+    value: Any = opaque["AnyValue"]()
     try:
         value.ParseFromString(raw)
         kind = value.WhichOneof("value")
@@ -77,7 +77,7 @@ def opaque_value(raw: bytes, depth: int = 0) -> AttributeValue:
             return read(value) if read else None
         if depth >= MAX_DEPTH:
             return None
-        inner: Any = classes["Values" if kind == "array_value" else "Pairs"]()
+        inner: Any = opaque["ArrayValue" if kind == "array_value" else "KeyValueList"]()
         inner.ParseFromString(getattr(value, kind))
     except DecodeError:
         return None

@@ -10,7 +10,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 
 from integrations.otlp.wire.attribute_decoder import pairs
 from integrations.otlp.wire.decode import UndecodableError, decode
-from integrations.otlp.wire.schema import whole_classes
+from integrations.otlp.wire.schema import classes
 from integrations.otlp.wire.values import attributes
 
 values = st.one_of(
@@ -35,7 +35,7 @@ def written(key: str, value: AnyValue) -> bytes:
 
 def parsed(raws: list[bytes]) -> dict[str, object]:
     """What the messages of the schema say."""
-    return attributes([whole_classes()["KeyValue"].FromString(raw) for raw in raws])
+    return attributes([classes("whole")["KeyValue"].FromString(raw) for raw in raws])
 
 
 @given(st.lists(st.builds(written, st.text(max_size=130), values), max_size=8))

@@ -71,11 +71,11 @@ def test_a_large_text_and_many_spans_are_fine():
 @pytest.mark.parametrize("tail", [b"\x0b", b"\n\x05abc", b"\n", b"\n" + b"\xff" * 11, b"\x0d\x01", b"\x08"])
 def test_damage_in_a_large_body_is_found_on_the_way(tail):
     with pytest.raises(DecodeError):
-        check(field(7, bytes(LARGE)) + tail, "Envelope")
+        check(field(7, bytes(LARGE)) + tail, "envelope")
 
 
 def test_numbers_of_all_kinds_are_stepped_over():
-    check(field(7, bytes(LARGE)) + b"\x08\x96\x01" + b"\x11" + bytes(8) + b"\x1d" + bytes(4), "Envelope")
+    check(field(7, bytes(LARGE)) + b"\x08\x96\x01" + b"\x11" + bytes(8) + b"\x1d" + bytes(4), "envelope")
 
 
 def test_nesting_without_end_is_refused():
