@@ -58,8 +58,9 @@ class EvaluationSchedule:
         spool_bytes: Callable[[], int],
         judge: Callable[[], JudgeSnapshot | None],
         agreements: Callable[[], Sequence[Agreement]] = tuple,
+        listeners: Sequence[AlertListener] = (),
     ) -> None:
-        self.listeners: list[AlertListener] = []
+        self.listeners = [*listeners]
         self._watch, self._windows, self._watched = watch, windows, watched
         self._memory, self._store = memory, store
         self.judge, self._spool_bytes, self._agreements = judge, spool_bytes, agreements

@@ -1,7 +1,7 @@
-"""App: the composition root. The only file that names concrete adapters, and the order in which things start and end.
+"""The composition root: it creates each part from the parts before it, starts them in order and ends them in order.
 
-Start: store, what it still holds, listeners, ready. End: stop listening, let answers out, close the store. What is not
-judged by then is in the store and is taken up at the next start.
+Start: the store, what it still holds, the listeners; then the monitor is ready. End: stop listening, send the last
+responses, close the store. A trace that is not judged by then is in the store and is judged after the next start.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ from monitor.deliver.otel_events.sink import observing
 from monitor.deliver.sink import SinkParts
 from monitor.deliver.sinks import Sinks
 from monitor.deliver.verdict_metrics import VerdictMetrics
-from monitor.evaluate.build import build_backends, judge_snapshot
+from monitor.evaluate.build import EvaluationBackends, build_backends, judge_snapshot
 from monitor.evaluate.evaluator import Evaluator
 from monitor.evaluate.interrupted import InterruptedTraces
+from monitor.evaluate.judge_queue import JudgeQueue
 from monitor.evaluate.pipeline import Pipeline
 from monitor.evaluate.references.build import references
 from monitor.evaluate.references.lookup import REFRESH_S
@@ -99,79 +100,39 @@ class Monitor:
     ) -> None:
         self.config, self.clock_ns, self._at_rest, self.version = config, clock_ns, at_rest, version("sidejudge")
         self.store = Store(config.store.path, max_bytes=config.store.max_bytes)
-        self.assembler = Assembler(limits(config))
-        self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
-        self.shedding = LoadShedding(admission=self.sampler.admission, max_waiting=config.assembly.max_waiting_traces)
         self.sessions = SessionWindows(session_limits(config.sessions)) if config.sessions is not None else None
         self.windows = Windows(config.alerts.window.ns)
         self.watch = Watch(declaration(config), self.windows)
-        self.exporter = Exporter(
-            CollectorRegistry(), known(config, self.watch, self.version), label_cap=config.metrics.label_cap
-        )
-        self.ledger = TraceOutcomes(on_ended=self.exporter.ledger_ended)
-        self.intake = Intake(
-            sampler=self.sampler,
-            store=self.store,
-            assembler=self.assembler,
-            ledger=self.ledger,
-            clock_ns=clock_ns,
-            limits=TraceLimits(config.assembly.max_trace_spans, config.assembly.max_trace_bytes),
-            shedding=self.shedding,
-            wake=self._wake,
-        )
-        self.traffic = TrafficAnomalies(skew=self.intake.skew)
+        labels = known(config, self.watch, self.version)
+        self.exporter = Exporter(CollectorRegistry(), labels, label_cap=config.metrics.label_cap)
         self.langfuse = Connections(config.langfuse_projects)
-        self.sinks = Sinks(
-            SinkParts(
-                config=config, store=self.store, connections=self.langfuse, counters=self.exporter,
-                rubrics=configured(config), clock_ns=clock_ns,
-            )
+        self._passing = ActiveRequests()
+        # What is received.
+        self.assembler = Assembler(limits(config))
+        self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
+        self.shedding = LoadShedding(admission=self.sampler.admission, max_waiting=config.assembly.max_waiting_traces)
+        self.ledger = TraceOutcomes(on_ended=self.exporter.ledger_ended)
+        self.intake = self._build_intake()
+        self.traffic = TrafficAnomalies(skew=self.intake.skew)
+        self.pull = traces_in(
+            config, self.langfuse, store=self.store, intake=self.intake, ledger=self.ledger, sampler=self.sampler,
+            assembler=self.assembler, waiting=self._waiting, clock_ns=clock_ns,
         )  # fmt: skip
-        self.backends = build_backends(
-            config,
-            memory=self.store.judged,
-            vectors=self.store.vectors,
-            observer=observing(self.exporter.judge, self.sinks.otel_events),
-            embedding_observer=self.exporter.embedding,
-            clock_ns=clock_ns,
-        )
+        # What is evaluated, and by whom.
+        self.sinks = self._build_sinks()
+        self.backends = self._build_backends()
         self.references = references(
             config, self.langfuse, self.store, self.assembler, clock_ns,
             under_way=self._judges, belated=self.store.belated,
         )  # fmt: skip
-        self._passing = passing = ActiveRequests()
-        stages = EvaluationStages(
-            archive=self.store,
-            sampler=self.sampler,
-            router=router_of(config),
-            evaluator=Evaluator(configured(config), self.backends.at_once, self.backends.others),
-            reference_keys=config.reference_keys,
-            conversations=conversations(config),
-            references=self.references,
-            give_way=YieldToRequests(passing),
-        )
+        stages = self._build_stages()
         waiting = judge_queue(config, stages, clock_ns)
+        # What becomes of it: statuses and alerts, then the commit that they hear of.
         self.annotating = _annotating(config, self.sinks.langfuse, self.store, clock_ns)
-        agreements = self.annotating.agreements if self.annotating else tuple
-        self.rounds = EvaluationSchedule(
-            watch=self.watch,
-            windows=self.windows,
-            watched={name: WatchedWindow.of(rubric) for name, rubric in configured(config).items()},
-            memory=self.store.kept,
-            store=self.store,
-            spool_bytes=lambda: self.store.size,
-            judge=lambda: judge_snapshot(config, self.backends.judge, waiting, clock_ns() / 1e9),
-            agreements=agreements,
-        )
+        self.notifications = self._build_notifications()
+        self.rounds = self._build_schedule(waiting)
         self.verdicts = VerdictObserver(store=self.store, windows=self.windows, watch=self.watch, schedule=self.rounds)
-        self.books = Commit(
-            store=self.store,
-            sessions=self.sessions,
-            assembler=self.assembler,
-            ledger=self.ledger,
-            sinks=self.sinks,
-            listeners=[self.verdicts.committed, VerdictMetrics(self.exporter).committed],
-        )
+        self.books = self._build_commit()
         self.pipeline = Pipeline(
             stages=stages,
             judge_queue=waiting,
@@ -184,14 +145,104 @@ class Monitor:
             config, self.langfuse, store=self.store, pipeline=self.pipeline, references=self.references,
             books=self.books, under_way=self._judges, clock_ns=clock_ns,
         )  # fmt: skip
+        # What listens, and what is shown.
         try:
-            self.front = Listeners(config, self.intake, passing)
+            self.front = Listeners(config, self.intake, self._passing)
         except CertificateError:
             self.store.close()
             raise
         self.receiver = self.front.receiver
-        self.view = MonitorQueries(
-            config=config,
+        self.view = self._build_queries()
+        self.exporter.watch(self.view.snapshot)
+        self.housekeeping = Retention(config, self.store, self.assembler, self.sessions, clock_ns)
+        self._scheduler = AsyncIOScheduler(timezone="UTC")
+        self._repeated: list[Periodic] = []
+        self._servers: list[HttpServer] = []
+        self._judging: asyncio.Task[None] | None = None
+        self._judging_failure: str | None = None
+        self._warming: asyncio.Task[None] | None = None
+
+    def _build_intake(self) -> Intake:
+        assembly = self.config.assembly
+        return Intake(
+            sampler=self.sampler,
+            store=self.store,
+            assembler=self.assembler,
+            ledger=self.ledger,
+            clock_ns=self.clock_ns,
+            limits=TraceLimits(assembly.max_trace_spans, assembly.max_trace_bytes),
+            shedding=self.shedding,
+            wake=self._wake,
+        )
+
+    def _build_sinks(self) -> Sinks:
+        return Sinks(
+            SinkParts(
+                config=self.config, store=self.store, connections=self.langfuse, counters=self.exporter,
+                rubrics=configured(self.config), clock_ns=self.clock_ns,
+            )
+        )  # fmt: skip
+
+    def _build_backends(self) -> EvaluationBackends:
+        return build_backends(
+            self.config,
+            memory=self.store.judged,
+            vectors=self.store.vectors,
+            observer=observing(self.exporter.judge, self.sinks.otel_events),
+            embedding_observer=self.exporter.embedding,
+            clock_ns=self.clock_ns,
+        )
+
+    def _build_stages(self) -> EvaluationStages:
+        return EvaluationStages(
+            archive=self.store,
+            sampler=self.sampler,
+            router=router_of(self.config),
+            evaluator=Evaluator(configured(self.config), self.backends.at_once, self.backends.others),
+            reference_keys=self.config.reference_keys,
+            conversations=conversations(self.config),
+            references=self.references,
+            give_way=YieldToRequests(self._passing),
+        )
+
+    def _build_notifications(self) -> Notifications:
+        return Notifications(
+            self.config,
+            self.store,
+            clock_ns=self.clock_ns,
+            illustrate=partial(examples, self.store),
+            counters=self.exporter,
+            watch=self.watch,
+            agreements=self.annotating.agreements if self.annotating else tuple,
+        )
+
+    def _build_schedule(self, waiting: JudgeQueue) -> EvaluationSchedule:
+        return EvaluationSchedule(
+            watch=self.watch,
+            windows=self.windows,
+            watched={name: WatchedWindow.of(rubric) for name, rubric in configured(self.config).items()},
+            memory=self.store.kept,
+            store=self.store,
+            spool_bytes=lambda: self.store.size,
+            judge=lambda: judge_snapshot(self.config, self.backends.judge, waiting, self.clock_ns() / 1e9),
+            agreements=self.annotating.agreements if self.annotating else tuple,
+            # The one that may fail comes first: an event that it did not take goes to both again.
+            listeners=[self.notifications.take, self._count_event],
+        )
+
+    def _build_commit(self) -> Commit:
+        return Commit(
+            store=self.store,
+            sessions=self.sessions,
+            assembler=self.assembler,
+            ledger=self.ledger,
+            sinks=self.sinks,
+            listeners=[self.verdicts.committed, VerdictMetrics(self.exporter).committed],
+        )
+
+    def _build_queries(self) -> MonitorQueries:
+        return MonitorQueries(
+            config=self.config,
             version=self.version,
             policy=self.watch.declared.policy,
             store=self.store,
@@ -204,45 +255,21 @@ class Monitor:
             watch=self.watch,
             exporter=self.exporter,
             load_share=lambda: self.shedding.share,
-            clock_ns=clock_ns,
+            clock_ns=self.clock_ns,
             working=self._works,
             trouble=self._trouble,
             judge=self.rounds.judge,
+            exports=self._exports,
+            pull=self.pull.standing if self.pull else lambda: None,
             suspicions=self.traffic.suspicions,
             sessions=self.sessions,
-            started_ns=clock_ns(),
-            rubrics=tuple(configured(config)),
+            started_ns=self.clock_ns(),
+            rubrics=tuple(configured(self.config)),
             trace_url=self.sinks.langfuse.trace_url if self.sinks.langfuse else lambda _: None,
             agreement=self.annotating.standing if self.annotating else lambda: None,
             belated=self.belated.standing if self.belated else lambda: None,
             owed=self.store.belated.of,
         )
-        self.exporter.watch(self.view.snapshot)
-        self.notifications = Notifications(
-            config,
-            self.store,
-            clock_ns=clock_ns,
-            illustrate=partial(examples, self.store),
-            counters=self.exporter,
-            watch=self.watch,
-            agreements=agreements,
-        )
-        self.view.exports = self._exports
-        self.pull = traces_in(
-            config, self.langfuse, store=self.store, intake=self.intake, ledger=self.ledger, sampler=self.sampler,
-            assembler=self.assembler, waiting=self._waiting, clock_ns=clock_ns,
-        )  # fmt: skip
-        if self.pull is not None:
-            self.view.pull = self.pull.standing
-        # First those who may fail: an event that could not be taken is told to all again.
-        self.rounds.listeners += [self.notifications.take, self._told]
-        self.housekeeping = Retention(config, self.store, self.assembler, self.sessions, clock_ns)
-        self._scheduler = AsyncIOScheduler(timezone="UTC")
-        self._repeated: list[Periodic] = []
-        self._servers: list[HttpServer] = []
-        self._judging: asyncio.Task[None] | None = None
-        self._judging_failure: str | None = None
-        self._warming: asyncio.Task[None] | None = None
 
     @property
     def _one_audience(self) -> bool:
@@ -431,7 +458,7 @@ class Monitor:
         """Where scores, own telemetry and notices go to, and how far they have come."""
         return [*self.sinks.snapshots(), *self.notifications.exports()]
 
-    async def _told(self, event: AlertEvent) -> None:
+    async def _count_event(self, event: AlertEvent) -> None:
         self.exporter.alert_told(event.condition, event.turn.value)
 
 
