@@ -83,4 +83,4 @@ def test_nesting_without_end_is_refused():
     for _ in range(60):
         value = field(5, field(1, value))
     with pytest.raises(DecodeError, match="nested"):
-        check(value, "AnyValue")
+        check(enveloped(field(9, field(2, value))), "complete")
