@@ -93,12 +93,18 @@ def check_rubric(rubric: Rubric, cases: Iterable[Case] = tuple(CASES.values())) 
 
 
 def check_dialect(dialect: Dialect, spans: Iterable[RawSpan]) -> None:
-    """A dialect speaks for these spans, lifts each, keeps its identity, and leaves spans of others alone."""
+    """A dialect speaks for these spans, normalises each, keeps its identity, and leaves spans of others alone."""
     foreign = RawSpan(trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="GET /", start_ns=1, end_ns=2)
     assert not dialect.speaks(foreign), f"{dialect.name} speaks for a span without any of its signs"
     for raw in spans:
         assert dialect.speaks(raw), f"{dialect.name} does not speak for the span {raw.name!r}"
-        lifted = dialect.lift(raw)
-        assert isinstance(lifted, Span), f"{dialect.name} lifts {raw.name!r} to a {type(lifted).__name__}"
-        assert (lifted.trace_id, lifted.span_id, lifted.parent_id) == (raw.trace_id, raw.span_id, raw.parent_id)
-        assert lifted == dialect.lift(raw), f"{dialect.name} lifts {raw.name!r} differently the second time"
+        normalised = dialect.normalise(raw)
+        assert isinstance(normalised, Span), f"{dialect.name} normalises {raw.name!r} to a {type(normalised).__name__}"
+        assert (normalised.trace_id, normalised.span_id, normalised.parent_id) == (
+            raw.trace_id,
+            raw.span_id,
+            raw.parent_id,
+        )
+        assert normalised == dialect.normalise(raw), (
+            f"{dialect.name} normalises {raw.name!r} differently the second time"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.langfuse.normalise import raw_spans
 from integrations.langfuse.observations import Row
 from scoring.trace.span import Completion
@@ -14,4 +14,4 @@ from scoring.trace.trace import Trace
 def trace_of(rows: Sequence[Row], completion: Completion = "batch") -> Trace | None:
     """The trace that rows are of; None when none of them is a span."""
     spans = raw_spans(rows)
-    return Trace.of(spans[0].trace_id, [lift(span) for span in spans], completion) if spans else None
+    return Trace.of(spans[0].trace_id, [normalise(span) for span in spans], completion) if spans else None

@@ -35,7 +35,7 @@ from scoring.trace.span import Span
 from .by_names import Remembered
 from .reading import Dialect, SpanReading
 
-__all__ = ["DIALECTS", "Dialect", "install", "lift"]
+__all__ = ["DIALECTS", "Dialect", "install", "normalise"]
 
 DIALECTS: tuple[Dialect, ...] = (
     litellm.DIALECT,
@@ -57,7 +57,7 @@ DIALECTS: tuple[Dialect, ...] = (
     genai.DIALECT,
     generic.DIALECT,
 )
-"""In order of trust: the first that speaks for a span lifts it; the last speaks for all."""
+"""In order of trust: the first that speaks for a span normalises it; the last speaks for all."""
 
 
 _installed: tuple[Dialect, ...] = DIALECTS
@@ -70,13 +70,13 @@ def install(more: Sequence[Dialect]) -> None:
     _candidates.clear()
 
 
-def lift(raw: RawSpan, *, dialects: tuple[Dialect, ...] | None = None) -> Span:
+def normalise(raw: RawSpan, *, dialects: tuple[Dialect, ...] | None = None) -> Span:
     """The span in normal form. Never raises: what a dialect chokes on goes to the generic one, with a note."""
     known = _candidates[raw.scope_name, *raw.attributes] if dialects is None else None
     for dialect, sure in known or ((dialect, False) for dialect in dialects or ()):
         try:
             if sure or dialect.speaks(raw):
-                return dialect.lift(raw)
+                return dialect.normalise(raw)
         except Exception as error:  # noqa: BLE001 - a span is untrusted, and one must not cost the trace
             return _generic(raw, f"{dialect.name}: {type(error).__name__}: {error}")
     return _generic(raw, "detection: no dialect speaks for it")
@@ -103,7 +103,7 @@ _candidates = Remembered(_in_question)
 
 def _generic(raw: RawSpan, note: str) -> Span:
     try:
-        span = generic.DIALECT.lift(raw)
+        span = generic.DIALECT.normalise(raw)
     except Exception as error:  # noqa: BLE001 - likewise; its place in the tree is kept, nothing else
         note = f"{note}; {type(error).__name__}: {error}"
         span = SpanReading(raw).bare(generic.NAME)

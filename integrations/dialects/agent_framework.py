@@ -26,13 +26,13 @@ def speaks(raw: RawSpan) -> bool:
     return raw.scope_name.startswith("agent_framework")
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """An Agent Framework span in normal form."""
-    span = genai.lift(raw, name=NAME, switch=SWITCH)
+    span = genai.normalise(raw, name=NAME, switch=SWITCH)
     if span.session_id is not None and span.session_id.startswith(_RESPONSE):
         provenance = {field: source for field, source in span.provenance.items() if field != "session_id"}
         span = replace(span, session_id=None, provenance=provenance)
     return span
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

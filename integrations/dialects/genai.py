@@ -67,7 +67,7 @@ Adapt: TypeAlias = Callable[[SpanReading, SpanKind, dict[str, Any]], SpanKind]
 """Corrects, in place, the fields that were read of a span, and returns the span's true kind."""
 
 
-def lift(
+def normalise(
     raw: RawSpan,
     *,
     name: str = NAME,
@@ -209,4 +209,4 @@ def _retrieval(reading: SpanReading) -> dict[str, object]:
     }
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, normalise=normalise, switch=SWITCH)

@@ -21,7 +21,7 @@ def speaks(raw: RawSpan) -> bool:
     return True
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """A span of which only the plainest things are known."""
     reading = SpanReading(raw)
     asked = unwrap.task(reading.value("input", "input.value", "input"))
@@ -30,4 +30,4 @@ def lift(raw: RawSpan) -> Span:
     return reading.span(NAME, SpanKind.OTHER, input=asked, output=answered, unread=unread)
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise)

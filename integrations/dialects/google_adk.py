@@ -36,9 +36,9 @@ def speaks(raw: RawSpan) -> bool:
     return raw.scope_name == "gcp.vertex.agent" or any(key.startswith("gcp.vertex.agent.") for key in raw.attributes)
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """An ADK span in normal form."""
-    return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt)
+    return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=_adapt)
 
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -98,4 +98,4 @@ def _instruction(config: Json) -> str | None:
     return held if isinstance(held, str) and held else None
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

@@ -33,7 +33,7 @@ def speaks(raw: RawSpan) -> bool:
     return raw.scope_name == "haystack" or any(key.startswith("haystack.") for key in raw.attributes)
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """A Haystack span in normal form."""
     reading = SpanReading(raw)
     kind = _kind(reading)
@@ -100,4 +100,4 @@ def _reply(reading: SpanReading, output: Json) -> dict[str, Any]:
     return {"usage": used, "model": model}
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

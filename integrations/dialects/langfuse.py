@@ -38,7 +38,7 @@ def speaks(raw: RawSpan) -> bool:
     )
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """An observation in normal form."""
     reading = SpanReading(raw)
     kind = _KINDS.get(reading.text("kind", "langfuse.observation.type") or "", SpanKind.OTHER)
@@ -153,4 +153,4 @@ _FIELDS = Fields(
 _READ_FURTHER: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("usage", _usage), ("cost_usd", _cost), ("trace_input", unwrap.task), ("trace_output", unwrap.answer),
 )  # fmt: skip
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

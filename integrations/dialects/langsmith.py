@@ -34,7 +34,7 @@ def speaks(raw: RawSpan) -> bool:
     return _KIND in raw.attributes or raw.scope_name == "langsmith"
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """A LangSmith run in normal form."""
     reading = SpanReading(raw)
     kind = _KINDS.get(reading.text("kind", _KIND) or "", SpanKind.OTHER)
@@ -126,4 +126,4 @@ def _usage(reading: SpanReading) -> Usage | None:
     )
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

@@ -35,13 +35,13 @@ def speaks(raw: RawSpan) -> bool:
     return raw.scope_name == "litellm" or _CALL_ID in raw.attributes
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """A LiteLLM span in normal form."""
     if provider := _provider(tuple(raw.attributes)):
         return _raw_call(raw, provider)
     if langfuse.speaks(raw):
         return _both(raw)
-    return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt, own_metadata=_given_to_proxy)
+    return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=_adapt, own_metadata=_given_to_proxy)
 
 
 @by_names
@@ -79,7 +79,7 @@ def _function_calls(reading: SpanReading) -> list[ToolCall]:
 
 def _both(raw: RawSpan) -> Span:
     """Langfuse's words for what was said, OpenInference's for what it took."""
-    span = langfuse.lift(raw)
+    span = langfuse.normalise(raw)
     reading = SpanReading(raw)
     reading.provenance.update(span.provenance)
     counted = usage(
@@ -130,4 +130,4 @@ def _raw_call(raw: RawSpan, provider: str) -> Span:
     )
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

@@ -27,12 +27,12 @@ def speaks(raw: RawSpan) -> bool:
     return raw.scope_name.partition(".")[0] == "logfire" or "logfire.span_type" in raw.attributes
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """A Logfire span in normal form; of a pending one, which is sent again when it has ended, nothing is read."""
     if raw.attributes.get("logfire.span_type") == "pending_span":
         return SpanReading(raw).bare(NAME)
     scrubbed = "logfire.scrubbed" in raw.attributes
-    return genai.lift(raw, name=NAME, switch=SWITCH if scrubbed else None, adapt=_adapt)
+    return genai.normalise(raw, name=NAME, switch=SWITCH if scrubbed else None, adapt=_adapt)
 
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -104,4 +104,4 @@ def _agents_sdk(reading: SpanReading, template: str, kind: SpanKind, fields: dic
     return kind
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

@@ -32,10 +32,10 @@ def speaks(raw: RawSpan) -> bool:
     return _TYPE in raw.attributes or _IN in raw.attributes or raw.scope_name.startswith("mlflow.")
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """An MLflow span in normal form."""
     if _TYPE not in raw.attributes and "gen_ai.operation.name" in raw.attributes:
-        return genai.lift(raw, name=NAME, switch=SWITCH)
+        return genai.normalise(raw, name=NAME, switch=SWITCH)
     reading = SpanReading(raw)
     kind = _KINDS.get(str(unwrap.written(reading.value("kind", _TYPE)) or "UNKNOWN").upper(), SpanKind.CHAIN)
     given, returned = unwrap.written(reading.value("input", _IN)), unwrap.written(reading.value("output", _OUT))
@@ -116,4 +116,4 @@ def _map(value: Json) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

@@ -61,7 +61,7 @@ def speaks(raw: RawSpan) -> bool:
     return not raw.scope_name.startswith("openlit.")
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """An OpenInference span in normal form."""
     reading = SpanReading(raw)
     kind = _KINDS.get((reading.text("kind", "openinference.span.kind") or "").upper(), SpanKind.OTHER)
@@ -240,4 +240,4 @@ def _documents(reading: SpanReading) -> tuple[str, ...]:
     return unwrap.documents(held) if held is not None else ()
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

@@ -25,9 +25,9 @@ def speaks(raw: RawSpan) -> bool:
     return raw.scope_name == "openlit" or raw.scope_name.startswith("openlit.")
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """An OpenLIT span in normal form."""
-    return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt)
+    return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=_adapt)
 
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -51,4 +51,4 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> Span
     return kind
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

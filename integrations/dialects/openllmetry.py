@@ -46,9 +46,9 @@ def speaks(raw: RawSpan) -> bool:
     )
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """An OpenLLMetry span in normal form."""
-    return genai.lift(raw, name=NAME, switch=SWITCH, adapt=adapt)
+    return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=adapt)
 
 
 def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -90,4 +90,4 @@ def _tool(reading: SpanReading, fields: dict[str, Any]) -> None:
             fields |= {"tool": replace(fields["tool"], arguments=given), "input": given}
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

@@ -27,9 +27,9 @@ def speaks(raw: RawSpan) -> bool:
     return _REQUEST in raw.attributes or f"{_ASKED}0.role" in raw.attributes or f"{_ASKED}0.content" in raw.attributes
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """A model call in normal form."""
-    return genai.lift(raw, name=NAME, switch=openllmetry.SWITCH, adapt=_adapt)
+    return genai.normalise(raw, name=NAME, switch=openllmetry.SWITCH, adapt=_adapt)
 
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -58,4 +58,4 @@ def _messages(reading: SpanReading, field: str, prefix: str, role: str) -> tuple
     return messages.read(found)
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=openllmetry.SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=openllmetry.SWITCH)

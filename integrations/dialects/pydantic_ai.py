@@ -30,9 +30,9 @@ def speaks(raw: RawSpan) -> bool:
     return raw.scope_name == "pydantic-ai" or _ALL in raw.attributes
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """A Pydantic AI span in normal form."""
-    return genai.lift(raw, name=NAME, switch=SWITCH, adapt=adapt)
+    return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=adapt)
 
 
 def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -95,4 +95,4 @@ def _run(found: tuple[Message, ...]) -> tuple[tuple[Message, ...], tuple[Message
     return found[: last + 1], found[last + 1 :]
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

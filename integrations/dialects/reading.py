@@ -30,7 +30,7 @@ _PRINTED = re.compile(r"(\w+)\((?:'([^'\\]+)'|\"([^\"\\]+)\"),?\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One instrumentation family. ``speaks`` tells its spans, ``lift`` brings one into normal form.
+    """One instrumentation family. ``speaks`` tells its spans, ``normalise`` brings one into normal form.
 
     What ``speaks`` makes of the name of the scope and the keys of the attributes, without their values, holds where it
     is yes; ``by_names`` says that it looks at nothing else, and so where it is no.
@@ -39,7 +39,7 @@ class Dialect:
 
     name: str
     speaks: Callable[[RawSpan], bool]
-    lift: Callable[[RawSpan], Span]
+    normalise: Callable[[RawSpan], Span]
     by_names: bool = False
     switch: str | None = None
 

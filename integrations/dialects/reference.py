@@ -34,7 +34,7 @@ def page() -> str:
 
 
 def _row(dialect: Dialect) -> str:
-    documented = sys.modules[dialect.lift.__module__].__doc__ or ""
+    documented = sys.modules[dialect.normalise.__module__].__doc__ or ""
     what = documented.strip().partition("\n")[0].replace("``", "`").replace("|", "\\|")
     switch = f"`{dialect.switch}`" if dialect.switch else ""
     return f"| [`{dialect.name}`]({dialect.name}.py) | {what} | {switch} |\n"

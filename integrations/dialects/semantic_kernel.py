@@ -27,9 +27,9 @@ def speaks(raw: RawSpan) -> bool:
     return raw.scope_name.startswith("semantic_kernel")
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """A Semantic Kernel span in normal form."""
-    return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt)
+    return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=_adapt)
 
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -56,4 +56,4 @@ def _own_name(call: ToolCall) -> ToolCall:
     return replace(call, name=call.name.partition("-")[2] or call.name, arguments=arguments)
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

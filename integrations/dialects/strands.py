@@ -27,9 +27,9 @@ def speaks(raw: RawSpan) -> bool:
     return raw.scope_name.startswith("strands.") or "strands-agents" in (told.get(_SYSTEM), told.get(_PROVIDER))
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """A Strands span in normal form."""
-    return genai.lift(raw, name=NAME, switch=None, adapt=_adapt)
+    return genai.normalise(raw, name=NAME, switch=None, adapt=_adapt)
 
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
@@ -40,4 +40,4 @@ def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> Span
     return kind
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, lift=lift)
+DIALECT = Dialect(name=NAME, speaks=speaks, normalise=normalise)

@@ -28,10 +28,10 @@ def speaks(raw: RawSpan) -> bool:
     return _OPERATION in raw.attributes or raw.scope_name in {"ai", _SCOPE_7}
 
 
-def lift(raw: RawSpan) -> Span:
+def normalise(raw: RawSpan) -> Span:
     """An AI SDK span in normal form."""
     if _OPERATION not in raw.attributes:
-        return genai.lift(raw, name=NAME, switch=SWITCH, adapt=_adapt)
+        return genai.normalise(raw, name=NAME, switch=SWITCH, adapt=_adapt)
     reading = SpanReading(raw)
     operation = reading.text("kind", _OPERATION) or ""
     if operation == "ai.toolCall":
@@ -124,4 +124,4 @@ def _usage(reading: SpanReading) -> Usage | None:
     )
 
 
-DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, lift=lift, switch=SWITCH)
+DIALECT = Dialect(name=NAME, speaks=speaks, by_names=True, normalise=normalise, switch=SWITCH)

@@ -1,4 +1,4 @@
-"""Lift: a row of Langfuse as the span that it was.
+"""Normalise: a row of Langfuse as the span that it was.
 
 So rows go the way of all spans: the same dialects read them, the same assembler finds out whether they are whole. A row
 of a Langfuse SDK gets the attributes that the SDK sends. Of what other clients sent, Langfuse keeps the attributes it

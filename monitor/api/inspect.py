@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.raw import RawSpan
 from scoring.case.case import Case
 from scoring.case.extract import extract
@@ -97,7 +97,7 @@ def inspect_spans(spans: Iterable[RawSpan]) -> Iterator[Inspected]:
     """One inspection a trace, in order of the traces' first spans. A recording is whole by declaration."""
     by_trace: dict[str, list[Span]] = {}
     for raw in spans:
-        by_trace.setdefault(raw.trace_id, []).append(lift(raw))
-    for trace_id, lifted in by_trace.items():
-        trace = Trace.of(trace_id, lifted, "batch")
+        by_trace.setdefault(raw.trace_id, []).append(normalise(raw))
+    for trace_id, normalised in by_trace.items():
+        trace = Trace.of(trace_id, normalised, "batch")
         yield Inspected(trace, extract(trace))

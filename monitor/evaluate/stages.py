@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.otlp.wire.kept import decode_kept
 from monitor.evaluate.references.lookup import References
 from monitor.ingest.assembler import Closing
@@ -155,7 +155,7 @@ class EvaluationStages:
         spans = []
         for raw in kept.spans:
             self.give_way()
-            spans.append(lift(raw))
+            spans.append(normalise(raw))
         if not spans:
             job.details = {"spans": 0, "damaged_chunks": kept.damaged}
             job.reason = Reason.UNDECODABLE

@@ -1,4 +1,4 @@
-"""Span: one step of an application, in the normal form that every dialect is lifted into.
+"""Span: one step of an application, in the normal form that every dialect is normalised into.
 
 Nothing here knows who emitted the span. What a dialect could not tell is ``None`` (or empty); it is
 never guessed, and ``provenance`` names the attribute that each field was read from.

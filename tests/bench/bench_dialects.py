@@ -1,4 +1,4 @@
-"""What it costs to decode and to lift a span, client by client, beside what a plain reader of the same bytes would pay.
+"""What decoding and normalising a span costs, client by client, beside a plain reader of the same bytes.
 
     SIDEJUDGE_SHARED=FOLDER python tests/bench/bench_dialects.py
 
@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from rich.console import Console
 from rich.table import Table
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.otlp.wire.decode import decode_spans
 
 SHARED = Path(os.environ.get("SIDEJUDGE_SHARED", Path(__file__).parents[3] / "shared"))
@@ -32,7 +32,7 @@ def main() -> None:
     if not folders:
         console.print(f"no recorded corpus at {SHARED}: nothing measured")
         return
-    table = Table("client", "spans", "attributes a span", "decode µs", "lift µs", "both of the baseline", box=None)
+    table = Table("client", "spans", "attributes a span", "decode µs", "normalise µs", "both of the baseline", box=None)
     total: list[tuple[int, float, float, float]] = []
     for folder in folders:
         bodies = [p.read_bytes() for p in sorted(folder.rglob("*.pb")) if not p.name.endswith(".logs.pb")]
@@ -40,18 +40,18 @@ def main() -> None:
         attributes = sum(len(raw.attributes) for raw in raws) / len(raws)
         plain = lap(lambda b=bodies: [MessageToDict(ExportTraceServiceRequest.FromString(body)) for body in b])
         decode = lap(lambda b=bodies: [decode_spans(body) for body in b])
-        lifted = lap(lambda r=raws: [lift(raw) for raw in r])
-        total.append((len(raws), plain, decode, lifted))
+        normalised = lap(lambda r=raws: [normalise(raw) for raw in r])
+        total.append((len(raws), plain, decode, normalised))
         row(table, folder.name, attributes, *total[-1])
     summed = [sum(column) for column in zip(*total, strict=True)]
     row(table, "all", float("nan"), int(summed[0]), *summed[1:])
     console.print(table)
 
 
-def row(table: Table, name: str, attributes: float, spans: int, plain: float, decode: float, lifted: float) -> None:
+def row(table: Table, name: str, attributes: float, spans: int, plain: float, decode: float, normalised: float) -> None:
     shown = "" if attributes != attributes else f"{attributes:.0f}"  # noqa: PLR0124 - NaN is not itself
-    times = (f"{seconds / spans * 1e6:.1f}" for seconds in (decode, lifted))
-    table.add_row(name, str(spans), shown, *times, f"{(decode + lifted) / plain:.2f} ×")
+    times = (f"{seconds / spans * 1e6:.1f}" for seconds in (decode, normalised))
+    table.add_row(name, str(spans), shown, *times, f"{(decode + normalised) / plain:.2f} ×")
 
 
 def lap(stage: Callable[[], object]) -> float:

@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from rich.console import Console
 from rich.table import Table
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.otlp.wire.decode import decode_spans
 from monitor.demo.traffic import SampleTraffic
 from monitor.evaluate.evaluator import Evaluator
@@ -37,7 +37,7 @@ def main() -> None:
     traffic = SampleTraffic()
     bodies = [traffic.next(time.time_ns(), wrong=0.2).body for _ in range(TRACES)]
     raws = [decode_spans(body) for body in bodies]
-    spans = [[lift(raw) for raw in each] for each in raws]
+    spans = [[normalise(raw) for raw in each] for each in raws]
     traces = [Trace.of(each[0].trace_id, each, "root_ended") for each in spans]
     cases = [extract(trace) for trace in traces]
     count = sum(map(len, raws))
@@ -53,7 +53,7 @@ def main() -> None:
             MessageToDict(ExportTraceServiceRequest.FromString(body)) for body in bodies
         ],
         "decode": lambda: [decode_spans(body) for body in bodies],
-        "lift to the normal form": lambda: [lift(raw) for each in raws for raw in each],
+        "normalise to the normal form": lambda: [normalise(raw) for each in raws for raw in each],
         "extract the case": lambda: [extract(trace) for trace in traces],
         "judge": lambda: [judge(case) for case in cases],
     }

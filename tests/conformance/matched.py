@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.otlp.wire.recording import read_files
 from tests.conformance.langfuse_losses import FIELDS, FIELDS_KEPT, VERDICTS
 from tests.conformance.test_dialects import CLIENTS, KEPT, SCENARIOS, UNOBTAINABLE, _cases, _compared, _manifest
@@ -129,7 +129,7 @@ def _cell(fields: tuple[str, ...], sent: set[str], excuses: list[tuple[str, str]
 def _readers(folders: list[Path]) -> str:
     """The dialects of its spans, those with most spans first; the application's own spans are nobody's."""
     counted = Counter(
-        lift(raw).dialect for folder in folders for raw in read_files(sorted(folder.glob("*.pb"))).spans
+        normalise(raw).dialect for folder in folders for raw in read_files(sorted(folder.glob("*.pb"))).spans
     )  # fmt: skip
     names = sorted((name for name in counted if name != "generic"), key=lambda name: (-counted[name], name))
     return ", ".join(names)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import integrations.dialects
-from integrations.dialects import DIALECTS, generic, lift
+from integrations.dialects import DIALECTS, generic, normalise
 from integrations.otlp.wire.decode import decode, decode_spans
 from integrations.otlp.wire.decode_json import decode_json
 from integrations.otlp.wire.recording import read_files
@@ -106,7 +106,7 @@ def _cases(folder: Path, manifest: dict[str, Any]) -> list[Case]:
     """Cases of a recording, in the order in which the manifest lists the traces."""
     spans: dict[str, list[Any]] = {}
     for raw in read_files(sorted(folder.glob("*.pb"))).spans:
-        spans.setdefault(raw.trace_id, []).append(lift(raw))
+        spans.setdefault(raw.trace_id, []).append(normalise(raw))
     order = [trace["trace_id"] for trace in manifest["traces"]]
     return [extract(Trace.of(trace_id, spans[trace_id], "batch")) for trace_id in order if trace_id in spans]
 
@@ -240,7 +240,7 @@ def test_every_client_in_the_corpus_is_understood_without_an_exception_or_a_note
     assert {folder.parent.name for folder in folders} == set(CLIENTS)
     for folder in folders:
         for path in _files(folder):
-            assert all("dialect" not in lift(raw).provenance for raw in decode_spans(path.read_bytes()))
+            assert all("dialect" not in normalise(raw).provenance for raw in decode_spans(path.read_bytes()))
         for case in _cases(folder, _manifest(folder)):
             json.dumps([case.input, case.model_output, case.metadata])
 
@@ -271,7 +271,7 @@ def test_every_span_of_the_corpus_names_what_its_fields_were_read_from(shared: P
 
 def _named(path: Path) -> None:
     for raw in decode_spans(path.read_bytes()):
-        span = lift(raw)
+        span = normalise(raw)
         named = {field.partition(".")[0] for field in span.provenance}
         known = {field for field in READ if getattr(span, field) not in (None, (), {})}
         if span.tool is not None:
@@ -291,9 +291,9 @@ def test_the_list_of_dialects_names_every_dialect_file_and_ends_with_the_generic
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_every_dialect_lifts_a_span_of_which_nothing_is_known(dialect: integrations.dialects.Dialect) -> None:
+def test_every_dialect_normalises_a_span_of_which_nothing_is_known(dialect: integrations.dialects.Dialect) -> None:
     raw = RawSpan(trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="step", start_ns=1, end_ns=2)
-    span = dialect.lift(raw)
+    span = dialect.normalise(raw)
     assert (span.trace_id, span.span_id, span.name, span.dialect) == (raw.trace_id, raw.span_id, "step", dialect.name)
     assert span.usage is None
     assert span.input is None

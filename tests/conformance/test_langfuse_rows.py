@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.langfuse.normalise import raw_spans
 from integrations.otlp.wire.recording import read_files
 from integrations.raw import RawSpan
@@ -71,4 +71,6 @@ def cases(spans: Iterable[RawSpan], way: Callable[[list[RawSpan]], list[RawSpan]
     of_trace: dict[str, list[RawSpan]] = defaultdict(list)
     for span in spans:
         of_trace[span.trace_id].append(span)
-    return {each: extract(Trace.of(each, [lift(span) for span in way(of_trace[each])], "batch")) for each in of_trace}
+    return {
+        each: extract(Trace.of(each, [normalise(span) for span in way(of_trace[each])], "batch")) for each in of_trace
+    }

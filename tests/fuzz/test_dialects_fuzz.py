@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.otlp.wire.recording import read_files
 from integrations.raw import RawEvent, RawSpan
 from scoring.case.extract import extract
@@ -101,9 +101,9 @@ def test_no_dialect_chokes_on_what_its_client_s_attributes_may_turn_into(shared:
     for _ in range(ROUNDS):
         by_trace: dict[str, list[Any]] = {}
         for raw in spans:
-            span = lift(_changed(raw, rng))
+            span = normalise(_changed(raw, rng))
             assert "dialect" not in span.provenance, span.provenance["dialect"]
             by_trace.setdefault(span.trace_id, []).append(span)
-        for trace_id, lifted in by_trace.items():
-            case = extract(Trace.of(trace_id, lifted, "batch"))
+        for trace_id, normalised in by_trace.items():
+            case = extract(Trace.of(trace_id, normalised, "batch"))
             json.dumps([case.input, case.model_output, dict(case.metadata)], default=repr)

@@ -5,7 +5,7 @@ import random
 from msgspec.structs import replace
 
 from integrations.contents_in_logs import join
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.raw import RawEvent, RawLogRecord, RawSpan
 
 CHAT = RawSpan(
@@ -34,7 +34,7 @@ def test_events_are_put_on_their_span_in_order_of_time() -> None:
 
 
 def test_a_dialect_reads_what_was_said_in_log_records() -> None:
-    span = lift(join([CHAT], [ASKED, CALLED])[0])
+    span = normalise(join([CHAT], [ASKED, CALLED])[0])
     assert span.input == "Where is it?"
     (call,) = span.output_messages[0].tool_calls
     assert (call.name, call.arguments, call.call_id) == ("look_up", {"id": 7}, "c1")
@@ -44,7 +44,7 @@ def test_a_dialect_reads_what_was_said_in_log_records() -> None:
 
 
 def test_a_body_that_is_json_text_is_read_as_one_that_is_a_map() -> None:
-    assert lift(join([CHAT], [AS_TEXT])[0]).output == "Here."
+    assert normalise(join([CHAT], [AS_TEXT])[0]).output == "Here."
 
 
 def test_a_body_that_is_neither_is_kept_under_its_own_name() -> None:
@@ -71,17 +71,17 @@ def test_plain_log_lines_and_records_of_other_spans_change_nothing() -> None:
 
 def test_an_application_s_own_span_with_such_events_is_read_too() -> None:
     plain = replace(CHAT, attributes={})
-    assert lift(join([plain], [ASKED])[0]).input == "Where is it?"
+    assert normalise(join([plain], [ASKED])[0]).input == "Where is it?"
 
 
 def test_what_was_said_is_text_even_when_it_is_json() -> None:
     asked, answer = '{"rate": "this"}', '{"questions": [{"score": 2}]}'
-    span = lift(join([CHAT], [_record("gen_ai.user.message", 3, {"content": asked}),
+    span = normalise(join([CHAT], [_record("gen_ai.user.message", 3, {"content": asked}),
                               _record("gen_ai.choice", 4, {"message": answer})])[0])  # fmt: skip
     assert (span.input, span.output) == (asked, answer)
 
 
 def test_events_whose_contents_were_left_out_are_no_messages() -> None:
-    span = lift(join([CHAT], [_record("gen_ai.user.message", 3, {"content": "<elided>"})])[0])
+    span = normalise(join([CHAT], [_record("gen_ai.user.message", 3, {"content": "<elided>"})])[0])
     assert (span.input, span.input_messages) == (None, ())
     assert span.capture_switch is not None

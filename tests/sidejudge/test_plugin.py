@@ -65,12 +65,12 @@ def test_doctor_lists_the_plugins_each_with_its_package(python, tmp_path):
     assert "NOT_THERE" in said
 
 
-def test_its_dialect_lifts_its_own_spans(python, tmp_path):
+def test_its_dialect_normalises_its_own_spans(python, tmp_path):
     program = (
         "from monitor.config.plugins import install_dialects; from integrations import dialects;"
         "from integrations.raw import RawSpan; install_dialects();"
         "span = RawSpan(trace_id='1'*32, span_id='2'*16, parent_id=None, name='x', start_ns=1, end_ns=2,"
-        " scope_name='acme.tracing'); print(dialects.lift(span).dialect)"
+        " scope_name='acme.tracing'); print(dialects.normalise(span).dialect)"
     )
     done = subprocess.run([str(python), "-P", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.stdout.strip() == "acme", done.stderr

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.langfuse.client import Langfuse
 from integrations.langfuse.probe import LangfuseServer
 from integrations.otlp.wire.chunk import ChunkOrigin
@@ -89,7 +89,7 @@ class SilentScoreCounters:
 
 def case_of(config: Config, spans: Sequence[RawSpan], references: References | None = None) -> Case:
     """The case that spans are, as the configuration reads it."""
-    trace = Trace.of(spans[0].trace_id, [lift(span) for span in spans], "batch")
+    trace = Trace.of(spans[0].trace_id, [normalise(span) for span in spans], "batch")
     case = extract(trace, reference_keys=config.reference_keys)
     return case if references is None else replace(case, expected_outcome=references.find(case).value)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.otlp.wire.decode import decode_spans
 from integrations.raw import RawEvent, RawSpan
 from scoring.trace.span import SpanKind, ToolCall, Usage
@@ -31,18 +31,18 @@ def test_langfuse_metadata_is_decoded_as_each_version_encodes_it() -> None:
     three = _langfuse("3.15.0", langfuse__trace__metadata__n=4711, langfuse__trace__metadata__o='{"a": 1}')
     four = _langfuse("4.1.0", langfuse__trace__metadata__n="4711", langfuse__trace__metadata__s="research")
     five = _langfuse("5.0.4", langfuse__trace__metadata__n="4711", langfuse__trace__metadata__s='"research"')
-    assert lift(three).trace_metadata == {"n": 4711, "o": {"a": 1}}
-    assert lift(four).trace_metadata == {"n": "4711", "s": "research"}
-    assert lift(five).trace_metadata == {"n": 4711, "s": "research"}
+    assert normalise(three).trace_metadata == {"n": 4711, "o": {"a": 1}}
+    assert normalise(four).trace_metadata == {"n": "4711", "s": "research"}
+    assert normalise(five).trace_metadata == {"n": 4711, "s": "research"}
 
 
 def test_langfuse_experiments_give_the_expected_output() -> None:
-    span = lift(_langfuse("5.0.4", langfuse__experiment__item__expected_output='{"a": 1}'))
+    span = normalise(_langfuse("5.0.4", langfuse__experiment__item__expected_output='{"a": 1}'))
     assert span.metadata == {"langfuse.experiment.item.expected_output": {"a": 1}}
 
 
 def test_langfuse_context_on_another_library_s_span_is_read_and_the_span_stays_the_library_s() -> None:
-    span = lift(
+    span = normalise(
         _raw(
             "ChatCompletion", "openinference.instrumentation.openai",
             attributes={
@@ -57,14 +57,16 @@ def test_langfuse_context_on_another_library_s_span_is_read_and_the_span_stays_t
 
 def test_langfuse_cost_is_the_total_or_the_sum_of_its_parts() -> None:
     for details in ('{"input": 0.25, "output": 0.5, "total": 0.75}', '{"input": 0.25, "output": 0.5}'):
-        span = lift(
+        span = normalise(
             _langfuse("5.0.4", langfuse__observation__type="generation", langfuse__observation__cost_details=details)
         )
         assert span.cost_usd == 0.75
 
 
 def test_a_langfuse_level_of_error_is_an_error_without_a_status() -> None:
-    span = lift(_langfuse("5.0.4", langfuse__observation__level="ERROR", langfuse__observation__status_message="no"))
+    span = normalise(
+        _langfuse("5.0.4", langfuse__observation__level="ERROR", langfuse__observation__status_message="no")
+    )
     assert span.error == "no"
 
 
@@ -77,7 +79,7 @@ def test_a_langfuse_level_of_error_is_an_error_without_a_status() -> None:
     ],
 )
 def test_each_family_names_the_switch_that_captures_contents(attributes: dict[str, Any], switch: str) -> None:
-    span = lift(_raw(attributes=attributes))
+    span = normalise(_raw(attributes=attributes))
     assert switch in (span.capture_switch or "")
     assert (span.input, span.output) == (None, None)
 
@@ -89,7 +91,7 @@ def test_genai_contents_may_be_structured_instead_of_json_text() -> None:
         "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": "A"}]}],
         "gen_ai.system_instructions": [{"type": "text", "content": "Be brief."}],
     }
-    span = lift(_raw(attributes=attributes))
+    span = normalise(_raw(attributes=attributes))
     assert (span.input, span.output, span.system_prompt, span.capture_switch) == ("Q", "A", "Be brief.", None)
 
 
@@ -106,13 +108,13 @@ def test_genai_contents_on_span_events_are_read_in_both_forms() -> None:
         RawEvent(name="gen_ai.choice", time_ns=2, attributes={"index": 0, "message": '{"content": "A"}'}),
     )
     for events in ((new,), old):
-        span = lift(_raw(attributes={"gen_ai.operation.name": "chat"}, events=events))
+        span = normalise(_raw(attributes={"gen_ai.operation.name": "chat"}, events=events))
         assert (span.input, span.output) == ("Q", "A")
         assert span.provenance["input"].startswith("event gen_ai.")
 
 
 def test_genai_tools_retrieval_and_usage_are_read() -> None:
-    tool = lift(
+    tool = normalise(
         _raw(
             "execute_tool f",
             attributes={
@@ -122,7 +124,7 @@ def test_genai_tools_retrieval_and_usage_are_read() -> None:
         )
     )  # fmt: skip
     assert tool.tool == ToolCall(name="f", arguments={"q": 1}, result="x", call_id="c")
-    retrieval = lift(
+    retrieval = normalise(
         _raw(
             attributes={
                 "gen_ai.operation.name": "retrieval",
@@ -131,7 +133,7 @@ def test_genai_tools_retrieval_and_usage_are_read() -> None:
         )
     )
     assert (retrieval.kind, retrieval.documents) == (SpanKind.RETRIEVER, ("D",))
-    llm = lift(
+    llm = normalise(
         _raw(
             attributes={
                 "gen_ai.request.model": "m",
@@ -148,7 +150,7 @@ def test_openinference_messages_are_ordered_by_number_and_not_by_letter() -> Non
     for number in range(12):
         attributes[f"llm.input_messages.{number}.message.role"] = "user"
         attributes[f"llm.input_messages.{number}.message.content"] = f"turn {number}"
-    span = lift(_raw(attributes=attributes))
+    span = normalise(_raw(attributes=attributes))
     assert [message.text for message in span.input_messages] == [f"turn {number}" for number in range(12)]
     assert span.input == "turn 11"
 
@@ -184,7 +186,7 @@ def test_openinference_s_raw_request_and_response_tell_what_its_messages_would(
     contents = {"input.value": json.dumps(request_),
                 "output.value": response if isinstance(response, str) else json.dumps(response)}  # fmt: skip
     attributes = {"openinference.span.kind": "LLM", **contents}
-    span = lift(_raw("call", f"openinference.instrumentation.{scope}", attributes=attributes))
+    span = normalise(_raw("call", f"openinference.instrumentation.{scope}", attributes=attributes))
     assert span.system_prompt == system
     if said is not None:
         assert span.output == said
@@ -192,25 +194,26 @@ def test_openinference_s_raw_request_and_response_tell_what_its_messages_would(
 
 def test_openinference_retrievers_give_documents_and_rerankers_what_they_kept() -> None:
     documents = {f"retrieval.documents.{n}.document.content": f"d{n}" for n in range(11)}
-    span = lift(_raw(attributes={"openinference.span.kind": "RETRIEVER", **documents}))
+    span = normalise(_raw(attributes={"openinference.span.kind": "RETRIEVER", **documents}))
     assert span.documents == tuple(f"d{n}" for n in range(11))
     reranked = {"openinference.span.kind": "RERANKER", "reranker.output_documents.0.document.content": "best"}
-    assert lift(_raw(attributes=reranked)).documents == ("best",)
+    assert normalise(_raw(attributes=reranked)).documents == ("best",)
 
 
 def test_openinference_agents_have_their_names_from_where_each_framework_puts_them() -> None:
     agent = {"openinference.span.kind": "AGENT"}
     assert (
-        lift(_raw("CodeAgent.run", "openinference.instrumentation.smolagents", attributes=agent)).agent == "CodeAgent"
+        normalise(_raw("CodeAgent.run", "openinference.instrumentation.smolagents", attributes=agent)).agent
+        == "CodeAgent"
     )
-    assert lift(_raw("r._execute_core", attributes={**agent, "graph.node.id": "writer"})).agent == "writer"
+    assert normalise(_raw("r._execute_core", attributes={**agent, "graph.node.id": "writer"})).agent == "writer"
     named = {"openinference.span.kind": "CHAIN", "metadata": '{"lc_agent_name": "research", "ls_x": 1, "k": 2}'}
-    span = lift(_raw("LangGraph", attributes=named))
+    span = normalise(_raw("LangGraph", attributes=named))
     assert (span.agent, span.kind, span.metadata) == ("research", SpanKind.CHAIN, {"k": 2})
 
 
 def test_a_redacted_session_is_unknown() -> None:
-    span = lift(_raw(attributes={"session.id": "[Scrubbed due to 'session']", "gen_ai.conversation.id": "c"}))
+    span = normalise(_raw(attributes={"session.id": "[Scrubbed due to 'session']", "gen_ai.conversation.id": "c"}))
     assert span.session_id == "c"
 
 
@@ -235,12 +238,12 @@ def test_an_error_names_its_type_and_its_message_once(
 ) -> None:
     events = (RawEvent(name="exception", time_ns=1, attributes=exception),) if exception else ()
     attributes = {"error.type": error_type} if error_type else {}
-    assert lift(_raw(status_code=2, status_message=status, events=events, attributes=attributes)).error == wanted
-    assert lift(_raw(status_code=1, status_message=status, events=events, attributes=attributes)).error is None
+    assert normalise(_raw(status_code=2, status_message=status, events=events, attributes=attributes)).error == wanted
+    assert normalise(_raw(status_code=1, status_message=status, events=events, attributes=attributes)).error is None
 
 
 def test_an_application_s_own_tags_and_metadata_are_read_under_its_own_prefix() -> None:
-    span = lift(_raw(attributes={"app.tags": ["a"], "shop.metadata.k": '{"x": 1}', "http.metadata": "no"}))
+    span = normalise(_raw(attributes={"app.tags": ["a"], "shop.metadata.k": '{"x": 1}', "http.metadata": "no"}))
     assert (span.dialect, span.tags, span.metadata) == ("generic", ("a",), {"k": {"x": 1}})
 
 
@@ -254,13 +257,13 @@ def test_events_on_a_tool_s_own_span_are_what_it_was_given_and_what_it_returned(
     attributes = {
         "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search", "gen_ai.tool.call.id": "c1",
     }  # fmt: skip
-    span = lift(_raw(attributes=attributes, events=events))
+    span = normalise(_raw(attributes=attributes, events=events))
     assert span.tool == ToolCall(name="search", arguments={"q": "refund"}, result="30 days", call_id="c1")
     assert (span.input_messages, span.output_messages) == ((), ())
     assert (span.provenance["tool.arguments"], span.provenance["tool.result"]) == (
         "event gen_ai.tool.message", "event gen_ai.choice",
     )  # fmt: skip
-    failed = lift(_raw(attributes=attributes, events=events, status_code=2, status_message="no such page"))
+    failed = normalise(_raw(attributes=attributes, events=events, status_code=2, status_message="no such page"))
     assert failed.tool == ToolCall(name="search", arguments={"q": "refund"}, error="no such page", call_id="c1")
 
 
@@ -275,7 +278,7 @@ def test_a_question_and_its_answer_may_come_in_two_events() -> None:
         )
         for way, role, text in (("input", "user", "Why?"), ("output", "assistant", "Because."))
     )
-    span = lift(_raw(attributes={"gen_ai.operation.name": "chat"}, events=events))
+    span = normalise(_raw(attributes={"gen_ai.operation.name": "chat"}, events=events))
     assert (span.input, span.output) == ("Why?", "Because.")
 
 
@@ -286,7 +289,9 @@ def test_strands_tools_come_out_as_the_program_called_them(shared: Path, client:
     truth = next(
         each for each in json.loads((folder / "manifest.json").read_text())["truth"]["tools"] if each["name"] == tool
     )
-    spans = [lift(raw) for path in sorted(folder.glob("[0-9][0-9][0-9].pb")) for raw in decode_spans(path.read_bytes())]
+    spans = [
+        normalise(raw) for path in sorted(folder.glob("[0-9][0-9][0-9].pb")) for raw in decode_spans(path.read_bytes())
+    ]
     (call,) = [span.tool for span in spans if span.tool is not None and span.tool.name == tool]
     assert (call.arguments, call.result, call.error) == (truth["args"], truth.get("result"), truth.get("error"))
     asked = [span.input for span in spans if span.kind is SpanKind.AGENT]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.raw import RawEvent, RawSpan
 from scoring.case.extract import extract
 from scoring.case.feedback import negative
@@ -16,7 +16,7 @@ def said(attributes=None, events=(), **scope):
         trace_id="a" * 32, span_id="b" * 16, parent_id=None, name="step", start_ns=1, end_ns=2,
         attributes=attributes or {}, events=tuple(events), **scope,
     )  # fmt: skip
-    span = lift(raw)
+    span = normalise(raw)
     return negative(extract(Trace.of(raw.trace_id, [span], "root_ended")).metadata), span
 
 

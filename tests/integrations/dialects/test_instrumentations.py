@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.raw import RawEvent, RawSpan
 from scoring.case.extract import extract
 from scoring.trace.span import SpanKind, ToolCall, Usage
@@ -52,7 +52,7 @@ def _raw(name: str, scope: str, /, *, number: int = 1, parent: int | None = None
     ("opentelemetry.instrumentation.httpx", {"http.method": "GET"}, "generic"),
 ])  # fmt: skip
 def test_each_span_is_told_by_its_own_signs(scope: str, attributes: dict[str, Any], dialect: str) -> None:
-    span = lift(_raw("step", scope, attributes=attributes))
+    span = normalise(_raw("step", scope, attributes=attributes))
     assert (span.dialect, span.provenance.get("dialect")) == (dialect, None)
 
 
@@ -77,7 +77,7 @@ CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
     ("openlit.instrumentation.openai", CHAT, "capture_message_content"),
 ])  # fmt: skip
 def test_a_model_call_without_contents_names_the_switch(scope: str, attributes: dict[str, Any], switch: str) -> None:
-    span = lift(_raw("step", scope, attributes=attributes))
+    span = normalise(_raw("step", scope, attributes=attributes))
     assert switch in str(span.capture_switch)
     case = extract(Trace.of(span.trace_id, [span], "batch"))
     assert case.content_captured is False
@@ -92,7 +92,7 @@ def test_pydantic_ai_since_format_2() -> None:
         {"role": "user", "parts": [{"type": "tool_call_response", "id": "c", "name": "look_up", "result": "here"}]},
         {"role": "assistant", "parts": [{"type": "text", "content": "Here."}], "finish_reason": "stop"},
     ]
-    span = lift(_raw("invoke_agent support", "pydantic-ai", attributes={
+    span = normalise(_raw("invoke_agent support", "pydantic-ai", attributes={
         "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "support", "metadata": '{"ticket": 7}',
         "pydantic_ai.all_messages": json.dumps(ran), "final_result": "Here.",
     }))  # fmt: skip
@@ -124,13 +124,13 @@ def test_pydantic_ai_before_format_2_counts_and_names_everything_once() -> None:
             "tool_response": "here",
         }),
     ]  # fmt: skip
-    lifted = [lift(raw) for raw in spans]
-    case = extract(Trace.of(lifted[0].trace_id, lifted, "batch"))
+    normalised = [normalise(raw) for raw in spans]
+    case = extract(Trace.of(normalised[0].trace_id, normalised, "batch"))
     assert (case.input, case.model_output, case.agents_called) == ("Where is it?", "Here.", ("support",))
     (call,) = case.tools_used or ()
     assert (call.name, call.arguments, call.result, call.call_id) == ("look_up", {"n": 1}, "here", "c")
     assert (case.input_tokens, case.output_tokens, case.cost_usd) == (5, 2, 0.5)
-    assert lifted[1].provenance["output"] == "events: gen_ai.choice"
+    assert normalised[1].provenance["output"] == "events: gen_ai.choice"
 
 
 def test_logfire_s_openai_agents_are_told_by_their_templates() -> None:
@@ -138,14 +138,14 @@ def test_logfire_s_openai_agents_are_told_by_their_templates() -> None:
         return _raw(template, "logfire.openai_agents", number=number, parent=parent,
                     attributes={"logfire.msg_template": template} | attributes)  # fmt: skip
 
-    lifted = [lift(raw) for raw in (
+    normalised = [normalise(raw) for raw in (
         step("OpenAI Agents trace: {name}", 1, None, name="Agent workflow"),
         step("Agent run: {name!r}", 2, 1, name="orchestrator"),
         step("Handoff: {from_agent} → {to_agent}", 3, 2, from_agent="orchestrator", to_agent="Research Desk"),
         step("Agent run: {name!r}", 4, 1, name="Research Desk"),
         step("Function: {name}", 5, 4, name="look_up", input='{"n": 1}', output="here"),
     )]  # fmt: skip
-    case = extract(Trace.of("1" * 32, lifted, "batch"))
+    case = extract(Trace.of("1" * 32, normalised, "batch"))
     assert case.agents_called == ("orchestrator", "Research Desk")
     assert [(t.name, t.handoff, t.result) for t in case.tools_used or ()] == [
         ("transfer_to_research_desk", True, None), ("look_up", False, "here"),
@@ -153,7 +153,7 @@ def test_logfire_s_openai_agents_are_told_by_their_templates() -> None:
 
 
 def test_logfire_s_pending_spans_say_nothing_yet() -> None:
-    span = lift(_raw("chat", "logfire.openai", attributes=CHAT | {
+    span = normalise(_raw("chat", "logfire.openai", attributes=CHAT | {
         "logfire.span_type": "pending_span", "gen_ai.input.messages": '[{"role": "user", "content": "Hi"}]',
         "gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 2,
     }))  # fmt: skip
@@ -161,7 +161,7 @@ def test_logfire_s_pending_spans_say_nothing_yet() -> None:
 
 
 def test_logfire_s_own_tag_is_no_tag_of_the_application() -> None:
-    assert lift(_raw("chat", "logfire.openai", attributes=CHAT | {"logfire.tags": ["a", "LLM"]})).tags == ("a",)
+    assert normalise(_raw("chat", "logfire.openai", attributes=CHAT | {"logfire.tags": ["a", "LLM"]})).tags == ("a",)
 
 
 def test_an_agent_framework_s_agent_answers_with_its_last_text() -> None:
@@ -170,14 +170,14 @@ def test_an_agent_framework_s_agent_answers_with_its_last_text() -> None:
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c", "response": "here"}]},
         {"role": "assistant", "parts": [{"type": "text", "content": "Here."}]},
     ]
-    span = lift(_raw("invoke_agent a", "agent_framework", attributes={
+    span = normalise(_raw("invoke_agent a", "agent_framework", attributes={
         "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a", "gen_ai.output.messages": json.dumps(said),
     }))  # fmt: skip
     assert (span.agent, span.output) == ("a", "Here.")
 
 
 def test_adk_s_schema_2_is_read_as_the_conventions() -> None:
-    span = lift(_raw("execute_tool look_up", "gcp.vertex.agent", attributes={
+    span = normalise(_raw("execute_tool look_up", "gcp.vertex.agent", attributes={
         "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look_up", "gen_ai.tool.call.id": "c",
         "gen_ai.tool.call.arguments": '{"n": 1}', "gen_ai.tool.call.result": '{"result": "here"}',
     }))  # fmt: skip
@@ -187,11 +187,11 @@ def test_adk_s_schema_2_is_read_as_the_conventions() -> None:
 
 def test_semantic_kernel_s_functions_go_by_their_own_names_in_spans_and_messages() -> None:
     calls = [{"id": "c", "type": "function", "function": {"name": "tools-look_up-all", "arguments": '{"n": 1}'}}]
-    chat = lift(_raw("chat m", "semantic_kernel.x", attributes=CHAT | {
+    chat = normalise(_raw("chat m", "semantic_kernel.x", attributes=CHAT | {
         "gen_ai.output.messages": json.dumps([{"role": "assistant", "tool_calls": calls}]),
     }))  # fmt: skip
     assert chat.output_messages[0].tool_calls[0].name == "look_up-all"
-    tool = lift(_raw("execute_tool", "semantic_kernel.x", attributes={
+    tool = normalise(_raw("execute_tool", "semantic_kernel.x", attributes={
         "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "tools-look_up",
         "gen_ai.tool.call.arguments": '{"n": 1, "instructions_override": null}',
     })).tool  # fmt: skip
@@ -200,7 +200,7 @@ def test_semantic_kernel_s_functions_go_by_their_own_names_in_spans_and_messages
 
 
 def test_the_ai_sdk_s_results_are_quoted_once_however_much_they_look_like_json() -> None:
-    tool = lift(_raw("ai.toolCall", "ai", attributes={
+    tool = normalise(_raw("ai.toolCall", "ai", attributes={
         "ai.operationId": "ai.toolCall", "ai.toolCall.name": "t", "ai.toolCall.result": json.dumps('{"a": 1}'),
     })).tool  # fmt: skip
     assert tool is not None
@@ -209,9 +209,9 @@ def test_the_ai_sdk_s_results_are_quoted_once_however_much_they_look_like_json()
 
 def test_the_ai_sdk_s_usage_is_that_of_its_calls_alone() -> None:
     counts = {"ai.usage.promptTokens": 3, "ai.usage.completionTokens": 1}
-    whole = lift(_raw("ai.generateText", "ai", attributes={"ai.operationId": "ai.generateText"} | counts))
-    call = lift(_raw("x", "ai", attributes={"ai.operationId": "ai.generateText.doGenerate"} | counts))
-    embedded = lift(_raw("x", "ai", attributes={"ai.operationId": "ai.embed.doEmbed"}))
+    whole = normalise(_raw("ai.generateText", "ai", attributes={"ai.operationId": "ai.generateText"} | counts))
+    call = normalise(_raw("x", "ai", attributes={"ai.operationId": "ai.generateText.doGenerate"} | counts))
+    embedded = normalise(_raw("x", "ai", attributes={"ai.operationId": "ai.embed.doEmbed"}))
     assert (whole.kind, whole.usage) == (SpanKind.CHAIN, None)
     assert (call.kind, call.usage) == (SpanKind.LLM, Usage(input=3, output=1))
     assert embedded.kind is SpanKind.EMBEDDING
@@ -225,7 +225,7 @@ def test_the_ai_sdk_s_usage_is_that_of_its_calls_alone() -> None:
     ({}, Usage(input=7, output=1, cached_input=3)),
 ])  # fmt: skip
 def test_mlflow_s_usage_is_the_response_s_own_before_mlflow_s(returned: dict[str, Any], wanted: Usage) -> None:
-    span = lift(_raw("Completions", "mlflow.tracing.provider", attributes={
+    span = normalise(_raw("Completions", "mlflow.tracing.provider", attributes={
         "mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanOutputs": json.dumps(returned),
         "mlflow.chat.tokenUsage": '{"input_tokens": 7, "output_tokens": 1, "cache_read_input_tokens": 3}',
     }))  # fmt: skip
@@ -237,7 +237,7 @@ def test_mlflow_s_usage_is_the_response_s_own_before_mlflow_s(returned: dict[str
     ({"tool_name": "other", "arguments": {"n": 1}}, {"tool_name": "other", "arguments": {"n": 1}}),
 ])  # fmt: skip
 def test_openllmetry_s_mcp_puts_the_request_of_a_tool_around_its_arguments(given: Any, wanted: object) -> None:
-    span = lift(_raw("look_up.tool", "opentelemetry.instrumentation.mcp.instrumentation", attributes={
+    span = normalise(_raw("look_up.tool", "opentelemetry.instrumentation.mcp.instrumentation", attributes={
         "traceloop.span.kind": "tool", "traceloop.entity.name": "look_up", "traceloop.entity.input": json.dumps(given),
     }))  # fmt: skip
     assert span.tool == ToolCall(name="look_up", arguments=wanted)
@@ -247,21 +247,21 @@ def test_a_workflow_s_state_in_its_message_is_unwrapped_and_what_a_person_said_i
     said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": '{"question": "Where?"}'}]}])
     for operation, wanted in (("invoke_workflow", "Where?"), ("chat", '{"question": "Where?"}')):
         attributes = {"gen_ai.operation.name": operation, "gen_ai.input.messages": said}
-        assert lift(_raw("step", "", attributes=attributes)).input == wanted
+        assert normalise(_raw("step", "", attributes=attributes)).input == wanted
 
 
 def test_an_agent_of_which_only_the_operation_is_told_has_no_name() -> None:
     for name, wanted in (("invoke_agent", None), ("invoke_agent scout", "scout"), ("the scout", "the scout")):
-        span = lift(_raw(name, "", attributes={"gen_ai.operation.name": "invoke_agent"}))
+        span = normalise(_raw(name, "", attributes={"gen_ai.operation.name": "invoke_agent"}))
         assert (span.kind, span.agent) == (SpanKind.AGENT, wanted)
 
 
 def test_openlit_s_functions_say_what_they_return_and_anthropic_s_tokens_include_cached_ones() -> None:
-    function = lift(_raw("desk", "openlit", attributes={"gen_ai.output.messages": "Here."}))
+    function = normalise(_raw("desk", "openlit", attributes={"gen_ai.output.messages": "Here."}))
     assert function.output == "Here."
     counts = {"input_tokens": 5, "output_tokens": 2, "cache_read.input_tokens": 3, "cache_creation.input_tokens": 4}
     for provider, wanted in (("anthropic", 12), ("openai", 5)):
-        span = lift(_raw("chat m", f"openlit.instrumentation.{provider}", attributes=CHAT | {
+        span = normalise(_raw("chat m", f"openlit.instrumentation.{provider}", attributes=CHAT | {
             "gen_ai.provider.name": provider, **{f"gen_ai.usage.{key}": count for key, count in counts.items()},
         }))  # fmt: skip
         assert span.usage == Usage(input=wanted, output=2, cached_input=3)
@@ -276,11 +276,11 @@ def test_a_node_of_langgraph_is_a_step_of_the_agent_that_it_speaks_for(
 ) -> None:
     said = json.dumps({"messages": [{"type": "ai", "content": "", "name": named, "tool_calls": []}]})
     spans = (
-        lift(_raw("agent", "openinference.instrumentation.langchain", attributes={
+        normalise(_raw("agent", "openinference.instrumentation.langchain", attributes={
             "openinference.span.kind": "AGENT", "metadata": json.dumps({"langgraph_checkpoint_ns": path}),
             "output.value": said,
         })),
-        lift(_raw("agent", "langfuse-sdk", attributes={
+        normalise(_raw("agent", "langfuse-sdk", attributes={
             "langfuse.observation.type": "agent", "langfuse.observation.output": said,
             "langfuse.observation.metadata.langgraph_checkpoint_ns": path,
         })),
@@ -290,20 +290,20 @@ def test_a_node_of_langgraph_is_a_step_of_the_agent_that_it_speaks_for(
 
 def test_the_model_of_a_call_that_failed_is_the_one_among_its_parameters() -> None:
     attributes = {"openinference.span.kind": "LLM", "llm.invocation_parameters": '{"model": "m", "top_p": 1}'}
-    span = lift(_raw("ChatCompletion", "openinference.instrumentation.openai", attributes=attributes))
+    span = normalise(_raw("ChatCompletion", "openinference.instrumentation.openai", attributes=attributes))
     assert (span.model, span.requested_model) == (None, "m")
     assert span.provenance["requested_model"] == "llm.invocation_parameters"
 
 
 def test_adk_s_requests_and_answers_of_tools_are_unwrapped_in_openinference() -> None:
     asked = {"user_id": "u", "new_message": {"role": "user", "parts": [{"text": "Where?"}]}, "state_delta": None}
-    run = lift(_raw("invocation", "openinference.instrumentation.google_adk", attributes={
+    run = normalise(_raw("invocation", "openinference.instrumentation.google_adk", attributes={
         "openinference.span.kind": "CHAIN", "input.value": json.dumps(asked),
     }))  # fmt: skip
     assert run.input == "Where?"
     for returned, wanted in (({"result": "here"}, "here"), ({"rows": 3, "left": 0}, {"rows": 3, "left": 0})):
         answer = {"id": "c", "name": "look_up", "response": returned}
-        span = lift(_raw("execute_tool look_up", "openinference.instrumentation.google_adk", attributes={
+        span = normalise(_raw("execute_tool look_up", "openinference.instrumentation.google_adk", attributes={
             "openinference.span.kind": "TOOL", "tool.name": "look_up", "output.value": json.dumps(answer),
             "gen_ai.tool.call.arguments": "{}",
         }))  # fmt: skip
@@ -311,7 +311,7 @@ def test_adk_s_requests_and_answers_of_tools_are_unwrapped_in_openinference() ->
 
 
 def test_what_adk_puts_together_of_tools_side_by_side_is_no_tool() -> None:
-    span = lift(_raw("execute_tool (merged)", "gcp.vertex.agent", attributes={
+    span = normalise(_raw("execute_tool (merged)", "gcp.vertex.agent", attributes={
         "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "(merged tools)",
         "gcp.vertex.agent.tool_call_args": "N/A", "gcp.vertex.agent.tool_response": "{}",
     }))  # fmt: skip
@@ -324,7 +324,7 @@ def test_beeai_s_answers_in_a_schema_are_said_and_calls_that_run_together_have_n
         f"llm.output_messages.0.message.tool_calls.{n}.tool_call.function.{key}": value
         for n, (name, given) in enumerate(calls.items()) for key, value in (("name", name), ("arguments", given))
     }  # fmt: skip
-    span = lift(_raw("OpenAIChatModel", "openinference.instrumentation.beeai", attributes={
+    span = normalise(_raw("OpenAIChatModel", "openinference.instrumentation.beeai", attributes={
         "openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant", **flat,
     }))  # fmt: skip
     assert span.output == calls["final_answer"]
@@ -332,33 +332,33 @@ def test_beeai_s_answers_in_a_schema_are_said_and_calls_that_run_together_have_n
 
 
 def test_mlflow_s_texts_are_unquoted_once() -> None:
-    span = lift(_raw("step", "mlflow.tracing.provider", attributes={
+    span = normalise(_raw("step", "mlflow.tracing.provider", attributes={
         "mlflow.spanType": '"CHAIN"', "mlflow.spanInputs": '{"input": "go"}', "mlflow.spanOutputs": '"{\\"a\\": 1}"',
     }))  # fmt: skip
     assert (span.input, span.output) == ("go", '{"a": 1}')
 
 
 def test_haystack_s_plain_generators_and_retrievers_are_read() -> None:
-    generator = lift(_raw("haystack.component.run", "haystack", attributes={
+    generator = normalise(_raw("haystack.component.run", "haystack", attributes={
         "haystack.component.type": "OpenAIGenerator", "haystack.component.input": '{"prompt": "Where?"}',
         "haystack.component.output":
             '{"replies": ["Here."], "meta": [{"model": "m", "usage": {"prompt_tokens": 3, "completion_tokens": 1}}]}',
     }))  # fmt: skip
     assert (generator.input, generator.output, generator.model) == ("Where?", "Here.", "m")
     assert generator.usage == Usage(input=3, output=1)
-    retriever = lift(_raw("haystack.component.run", "haystack", attributes={
+    retriever = normalise(_raw("haystack.component.run", "haystack", attributes={
         "haystack.component.type": "InMemoryBM25Retriever", "haystack.component.input": '{"query": "where"}',
         "haystack.component.output": '{"documents": [{"id": "1", "content": "It is here."}]}',
     }))  # fmt: skip
     assert (retriever.kind, retriever.documents) == (SpanKind.RETRIEVER, ("It is here.",))
-    pipeline = lift(_raw("haystack.pipeline.run", "haystack", attributes={
+    pipeline = normalise(_raw("haystack.pipeline.run", "haystack", attributes={
         "haystack.pipeline.input_data": '{"retriever": {"query": "Where?"}, "builder": {"question": "Where?"}}',
     }))  # fmt: skip
     assert (pipeline.kind, pipeline.input) == (SpanKind.CHAIN, "Where?")
 
 
 def test_litellm_s_raw_span_is_a_model_call_whoever_provides_it() -> None:
-    span = lift(_raw("raw_gen_ai_request", "litellm", attributes={
+    span = normalise(_raw("raw_gen_ai_request", "litellm", attributes={
         "llm.anthropic.messages": "[{'role': 'user', 'content': 'Where?'}]", "llm.anthropic.id": "msg_1",
         "llm.anthropic.role": "assistant", "llm.anthropic.content": "[{'type': 'text', 'text': 'Here.'}]",
         "llm.anthropic.usage": "{'input_tokens': 5, 'output_tokens': 2, 'cache_read_input_tokens': 4}",
@@ -369,7 +369,7 @@ def test_litellm_s_raw_span_is_a_model_call_whoever_provides_it() -> None:
 
 
 def test_litellm_s_metadata_is_what_the_caller_gave_and_not_its_bookkeeping() -> None:
-    span = lift(_raw("gen", "litellm", attributes=CHAT | {
+    span = normalise(_raw("gen", "litellm", attributes=CHAT | {
         "metadata.user_api_key_hash": "", "metadata.requester_metadata": "{'ticket': 7}",
     }))  # fmt: skip
     assert span.metadata == {"ticket": 7}
@@ -385,9 +385,9 @@ def test_a_call_that_is_told_again_without_its_id_is_one_call() -> None:
         "llm.openai.choices": "[{'message': {'role': 'assistant', 'tool_calls': [{'id': 'c', 'function': "
         "{'name': 'look_up', 'arguments': '{\"n\": 1}'}}]}}]",
     }
-    lifted = [lift(_raw("gen", "litellm", attributes=parent)),
-              lift(_raw("gen", "litellm", number=2, parent=1, attributes=raw))]  # fmt: skip
-    (call,) = extract(Trace.of("1" * 32, lifted, "batch")).tools_used or ()
+    normalised = [normalise(_raw("gen", "litellm", attributes=parent)),
+              normalise(_raw("gen", "litellm", number=2, parent=1, attributes=raw))]  # fmt: skip
+    (call,) = extract(Trace.of("1" * 32, normalised, "batch")).tools_used or ()
     assert (call.name, call.arguments, call.call_id) == ("look_up", {"n": 1}, "c")
 
 
@@ -396,13 +396,13 @@ def test_numbered_messages_of_old_openllmetry_are_ordered_by_number() -> None:
     for number in range(12):
         attributes |= {f"gen_ai.prompt.{number}.role": "user", f"gen_ai.prompt.{number}.content": f"m{number}"}
     attributes |= {"gen_ai.completion.0.content": "Here.", "gen_ai.completion.0.role": "assistant"}
-    span = lift(_raw("openai.chat", "", attributes=attributes))
+    span = normalise(_raw("openai.chat", "", attributes=attributes))
     assert [message.text for message in span.input_messages] == [f"m{number}" for number in range(12)]
     assert (span.input, span.output) == ("m11", "Here.")
 
 
 def test_langsmith_s_wrapped_clients_put_the_api_s_own_request_and_response_there() -> None:
-    span = lift(_raw("ChatOpenAI", "langsmith", attributes={
+    span = normalise(_raw("ChatOpenAI", "langsmith", attributes={
         "langsmith.span.kind": "llm", "gen_ai.prompt": '{"messages": [{"role": "user", "content": "Where?"}]}',
         "gen_ai.completion": '{"model": "m-1", "choices": [{"message": {"role": "assistant", "content": "Here."}}]}',
         "langsmith.metadata.temperature": 0.2, "langsmith.metadata.ticket": 7, "langsmith.span.tags": "a, seq:step:1",
@@ -412,7 +412,7 @@ def test_langsmith_s_wrapped_clients_put_the_api_s_own_request_and_response_ther
 
 
 def test_an_agent_that_was_made_did_not_run_yet() -> None:
-    span = lift(_raw("create_agent a", "", attributes={
+    span = normalise(_raw("create_agent a", "", attributes={
         "gen_ai.operation.name": "create_agent", "gen_ai.agent.name": "a",
     }))  # fmt: skip
     assert extract(Trace.of(span.trace_id, [span], "batch")).agents_called == ()
@@ -423,7 +423,7 @@ SMOLAGENTS = "openinference.instrumentation.smolagents"
 
 def test_smolagents_answers_through_a_pseudo_tool_that_is_none_of_the_program_s() -> None:
     call = "llm.output_messages.0.message.tool_calls.0.tool_call."
-    lifted = [lift(raw) for raw in (
+    normalised = [normalise(raw) for raw in (
         _raw("support.run", SMOLAGENTS, number=1, attributes={
             "openinference.span.kind": "AGENT", "input.value": '{"task": "Where?", "stream": false}',
             "output.value": "Here.",
@@ -440,15 +440,15 @@ def test_smolagents_answers_through_a_pseudo_tool_that_is_none_of_the_program_s(
             "openinference.span.kind": "TOOL", "tool.name": "final_answer", "output.value": "Here.",
         }),
     )]  # fmt: skip
-    case = extract(Trace.of("1" * 32, lifted, "batch"))
+    case = extract(Trace.of("1" * 32, normalised, "batch"))
     assert (case.input, case.model_output, case.agents_called) == ("Where?", "Here.", ("support",))
     assert [(t.name, t.arguments, t.result) for t in case.tools_used or ()] == [("look_up", {"n": 1}, "here")]
-    assert lifted[1].output == "Here."
+    assert normalised[1].output == "Here."
 
 
 def test_adk_s_wrapper_around_what_a_function_returns_comes_off_in_messages_too() -> None:
     parts = [{"type": "tool_call_response", "id": "c", "response": {"result": "here"}}]
-    span = lift(_raw("generate_content m", "gcp.vertex.agent", attributes={
+    span = normalise(_raw("generate_content m", "gcp.vertex.agent", attributes={
         "gen_ai.operation.name": "generate_content",
         "gen_ai.input.messages": json.dumps([{"role": "user", "parts": parts}]),
     }))  # fmt: skip
@@ -462,7 +462,7 @@ def test_of_a_translated_span_only_an_agent_s_node_is_an_agent() -> None:
             "graph.node.id": "node_1",
             **{k.replace("__", "."): v for k, v in more.items()},
         }
-        return lift(_raw("step", "somebody.tracer", attributes=told)).agent
+        return normalise(_raw("step", "somebody.tracer", attributes=told)).agent
 
     assert agent("LLM") is None
     assert agent("TOOL") is None
@@ -474,18 +474,18 @@ def test_of_a_translated_span_only_an_agent_s_node_is_an_agent() -> None:
 def test_what_langgraph_raises_to_go_elsewhere_is_no_error() -> None:
     def error(kind: str) -> str | None:
         raised = RawEvent(name="exception", time_ns=1, attributes={"exception.type": kind, "exception.message": "go"})
-        return lift(_raw("step", "", status_code=2, events=(raised,))).error
+        return normalise(_raw("step", "", status_code=2, events=(raised,))).error
 
     assert error("langgraph.errors.ParentCommand") is None
     assert error("langgraph.errors.GraphRecursionError") == "langgraph.errors.GraphRecursionError: go"
     told = _raw("step", "", status_code=2, status_message="Command()", attributes={"error.type": "ParentCommand"})
-    assert lift(told).error is None
+    assert normalise(told).error is None
 
 
 def test_a_response_s_id_is_no_session() -> None:
     def session(conversation: str) -> str | None:
         told = CHAT | {"gen_ai.conversation.id": conversation}
-        return lift(_raw("chat", "agent_framework", attributes=told)).session_id
+        return normalise(_raw("chat", "agent_framework", attributes=told)).session_id
 
     assert (session("resp_123"), session("desk-4")) == (None, "desk-4")
 
@@ -495,7 +495,7 @@ def test_what_openinference_s_messages_leave_out_of_a_call_stands_in_the_raw_bod
         key = "llm.output_messages.0.message."
         numbered = {f"{key}tool_calls.0.tool_call.{name}": value for name, value in told.items()}
         body = {"role": "assistant", "tool_calls": [raw]}
-        (message,) = lift(_raw("call", "openinference.instrumentation.langchain", attributes={
+        (message,) = normalise(_raw("call", "openinference.instrumentation.langchain", attributes={
             "openinference.span.kind": "LLM", f"{key}role": "assistant", **numbered, "output.value": json.dumps(body),
         })).output_messages  # fmt: skip
         return message.tool_calls[0]
@@ -510,13 +510,13 @@ def test_what_openinference_s_messages_leave_out_of_a_call_stands_in_the_raw_bod
 def test_a_tool_s_span_that_openinference_translated_keeps_the_id_of_its_call() -> None:
     for key in ("tool.call_id", "gen_ai.tool.call.id"):
         attributes = {"openinference.span.kind": "TOOL", "tool.name": "f", key: "c"}
-        tool = lift(_raw("Tool: f", "strands.telemetry.tracer", attributes=attributes)).tool
+        tool = normalise(_raw("Tool: f", "strands.telemetry.tracer", attributes=attributes)).tool
         assert tool is not None
         assert tool.call_id == "c"
 
 
 def test_langchain_s_pairs_are_messages() -> None:
-    span = lift(_raw("graph", "openinference.instrumentation.langchain", attributes={
+    span = normalise(_raw("graph", "openinference.instrumentation.langchain", attributes={
         "openinference.span.kind": "CHAIN",
         "input.value": '{"messages": [["system", "Be brief."], ["human", "Where?"]]}',
     }))  # fmt: skip

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.raw import RawSpan
 
 
 def _span(**attributes):
-    return lift(
+    return normalise(
         RawSpan(
             trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="chat", start_ns=1, end_ns=2,
             attributes={"gen_ai.operation.name": "chat", **attributes},
@@ -63,7 +63,7 @@ def test_definitions_of_tools_are_kept_as_they_were_sent(attributes, texts):
 
 
 def test_a_step_that_is_no_model_call_has_neither():
-    span = lift(
+    span = normalise(
         RawSpan(
             trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="step", start_ns=1, end_ns=2,
             attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.response.finish_reasons": ["stop"]},

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.langfuse.normalise import raw_span
 from integrations.langfuse.origins import origin
 from integrations.raw import RawEvent, RawSpan
@@ -104,16 +104,19 @@ def test_what_a_framework_said_beside_openinference_s_words_is_said_in_its_own_a
     told = back(span("agent_framework", **CHAT, gen_ai__input__messages=ASKED, **added))
     assert {key: told.attributes[key] for key in added} == added
     assert told.attributes["gen_ai.output.messages"] == added["output.value"]
-    (message,) = lift(told).input_messages
+    (message,) = normalise(told).input_messages
     assert (message.role, message.text) == ("user", "Where?")
     added = {"openinference.span.kind": "TOOL", "input.value": '{"q": 1}', "output.value": "30"}
-    tool = lift(back(span("agent_framework", **RAN, gen_ai__tool__call__result="30", **added))).tool
+    tool = normalise(back(span("agent_framework", **RAN, gen_ai__tool__call__result="30", **added))).tool
     assert tool is not None
     assert (tool.arguments, tool.result) == ({"q": 1}, "30")
 
 
 def test_a_span_without_attributes_is_its_client_s_and_not_langfuse_s():
-    assert (lift(back(span("app"))).dialect, lift(back(span("gcp.vertex.agent"))).dialect) == ("generic", "google_adk")
+    assert (normalise(back(span("app"))).dialect, normalise(back(span("gcp.vertex.agent"))).dialect) == (
+        "generic",
+        "google_adk",
+    )
 
 
 def test_messages_that_were_events_are_events_again():
@@ -155,7 +158,7 @@ def test_what_langfuse_computed_that_a_call_cost_is_its_cost_unless_the_client_s
     for said, cost in (({}, 0.5), ({f"attributes.{key}": 0.75}, 0.75)):
         told = raw_span({**row, "metadata": {**metadata, **said}})
         assert told is not None
-        assert (told.attributes[key], lift(told).cost_usd) == (cost, cost)
+        assert (told.attributes[key], normalise(told).cost_usd) == (cost, cost)
 
 
 def test_spans_have_the_names_that_they_were_sent_with_where_langfuse_keeps_them():

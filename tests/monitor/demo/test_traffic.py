@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.otlp.wire.decode import decode_spans
 from monitor.config import load
 from monitor.config.rubrics import configured
@@ -24,7 +24,7 @@ RUBRIC_OF = {"research-assistant": "workflow", "call-quality": "qa", "call-entit
 
 def judged(sent: Sent):
     """The verdict on a trace, the way a monitor with the demo's configuration reaches it."""
-    spans = [lift(raw) for raw in decode_spans(sent.body)]
+    spans = [normalise(raw) for raw in decode_spans(sent.body)]
     (trace_id,) = {each.trace_id for each in spans}
     case = extract(Trace.of(trace_id, spans, "root_ended"), reference_keys=DEMO.reference_keys)
     route = Router(DEMO.routes, DEMO.scenarios).route(case)
@@ -78,7 +78,7 @@ def test_ids_are_fresh_parents_are_kept_and_the_trace_ends_now():
     for traffic in (SampleTraffic(5), SampleTraffic(5)):  # the same seed: the same stories, other ids
         for _ in range(40):
             raws = decode_spans(traffic.next(NOW, 0.3).body)
-            made = Trace.of(raws[0].trace_id, [lift(raw) for raw in raws], "root_ended")
+            made = Trace.of(raws[0].trace_id, [normalise(raw) for raw in raws], "root_ended")
             ids = {raw.span_id for raw in raws} | {made.trace_id}
             assert len(ids) == len(raws) + 1
             assert not ids & seen

@@ -16,16 +16,16 @@ from integrations.otlp.wire.decoded_size import decoded_size
 ROOT = Path(__file__).parents[4]
 MEASURE = """
 import sys
-from integrations.dialects import lift
+from integrations.dialects import normalise
 from integrations.otlp.wire.kept import decode_kept
 from scoring.case.extract import extract
 from scoring.trace.trace import Trace
 def peak():  # of this process alone: ru_maxrss begins with that of the process that started it
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 payload = open(sys.argv[1], "rb").read()
-lift(decode_kept([open(sys.argv[2], "rb").read()]).spans[0])
+normalise(decode_kept([open(sys.argv[2], "rb").read()]).spans[0])
 before = peak()
-spans = [lift(raw) for raw in decode_kept([payload]).spans]
+spans = [normalise(raw) for raw in decode_kept([payload]).spans]
 extract(Trace.of("01" * 16, spans, "idle"), reference_keys=())
 print((peak() - before) * 1024)
 """

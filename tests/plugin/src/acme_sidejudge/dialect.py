@@ -7,8 +7,8 @@ def speaks(raw):
     return raw.scope_name == "acme.tracing"
 
 
-def lift(raw):
+def normalise(raw):
     return SpanReading(raw).bare("acme")
 
 
-DIALECT = Dialect(name="acme", speaks=speaks, lift=lift)
+DIALECT = Dialect(name="acme", speaks=speaks, normalise=normalise)

@@ -1,4 +1,4 @@
-"""Spans are untrusted: whatever they hold, lifting and extracting must neither fail nor yield what JSON cannot hold."""
+"""Spans are untrusted: normalising and extracting neither fail nor yield what JSON cannot hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from integrations.dialects import DIALECTS, Dialect, generic, lift
+from integrations.dialects import DIALECTS, Dialect, generic, normalise
 from integrations.raw import AttributeValue, RawEvent, RawSpan
 from scoring.case.case import Case
 from scoring.case.extract import extract
@@ -100,7 +100,7 @@ raw_spans = st.builds(
 @settings(max_examples=150)
 @given(raw_spans)
 def test_no_dialect_chokes_on_any_attributes(raw: RawSpan) -> None:
-    span = lift(raw)
+    span = normalise(raw)
     assert (span.trace_id, span.span_id, span.parent_id) == (raw.trace_id, raw.span_id, raw.parent_id)
     assert "dialect" not in span.provenance, span.provenance.get("dialect")
 
@@ -109,14 +109,14 @@ def test_no_dialect_chokes_on_any_attributes(raw: RawSpan) -> None:
 @given(raw_spans)
 def test_what_is_remembered_of_names_changes_nothing(raw: RawSpan) -> None:
     unknown = (*DIALECTS,)  # of which nothing is remembered
-    assert repr(lift(raw)) == repr(lift(raw)) == repr(lift(raw, dialects=unknown))
+    assert repr(normalise(raw)) == repr(normalise(raw)) == repr(normalise(raw, dialects=unknown))
 
 
 @settings(max_examples=100)
 @given(st.lists(raw_spans, max_size=6), st.sampled_from(["batch", "pressure", "idle"]))
 @example([], "batch")
 def test_no_trace_whatever_its_shape_stops_the_extraction(raws: list[RawSpan], completion: str) -> None:
-    spans = [lift(raw) for raw in raws]
+    spans = [normalise(raw) for raw in raws]
     case = extract(Trace.of("1" * 32, spans, completion))
     assert case.case_id == "1" * 32
     for field in fields(Case):
@@ -130,7 +130,7 @@ def test_no_trace_whatever_its_shape_stops_the_extraction(raws: list[RawSpan], c
 @given(st.lists(raw_spans, max_size=5), st.randoms())
 def test_the_order_in_which_spans_arrive_changes_nothing(raws: list[RawSpan], random: object) -> None:
     by_id = {raw.span_id: raw for raw in raws}
-    spans = [lift(raw) for raw in by_id.values()]
+    spans = [normalise(raw) for raw in by_id.values()]
     shuffled = list(spans)
     random.shuffle(shuffled)
     assert extract(Trace.of("1" * 32, spans, "batch")) == extract(Trace.of("1" * 32, shuffled, "batch"))
@@ -142,11 +142,11 @@ def test_each_span_has_the_service_and_the_environment_of_its_own_process() -> N
     ]  # fmt: skip
     told = [("shop", "test"), ("stock", None), (None, None)]
     for number in (0, 0, 1, 2, 0, 2, 1):
-        span = lift(_raw({"input": "x"}, resources[number]))
+        span = normalise(_raw({"input": "x"}, resources[number]))
         assert (span.service, span.environment) == told[number]
-    own = lift(_raw({"langfuse.environment": "live", "service.name": "no label of a span"}, resources[0]))
+    own = normalise(_raw({"langfuse.environment": "live", "service.name": "no label of a span"}, resources[0]))
     assert (own.service, own.environment, own.provenance["environment"]) == ("shop", "live", "langfuse.environment")
-    empty = lift(_raw({"langfuse.environment": ""}, resources[0]))
+    empty = normalise(_raw({"langfuse.environment": ""}, resources[0]))
     assert (empty.environment, empty.provenance["environment"]) == ("test", "deployment.environment")
 
 
@@ -161,12 +161,12 @@ def test_a_failing_dialect_leaves_the_span_to_the_generic_one_with_a_note() -> N
     def fail(raw: RawSpan) -> Span:
         raise RuntimeError(f"cannot read {raw.name}")
 
-    broken = Dialect(name="broken", speaks=lambda raw: raw.name == "odd", lift=fail)
+    broken = Dialect(name="broken", speaks=lambda raw: raw.name == "odd", normalise=fail)
     raw = RawSpan(
         trace_id="1" * 32, span_id="a" * 16, parent_id=None, name="odd", start_ns=1, end_ns=2,
         attributes={"session.id": "s", "input": "Hi"},
     )  # fmt: skip
-    span = lift(raw, dialects=(broken, *DIALECTS))
+    span = normalise(raw, dialects=(broken, *DIALECTS))
     assert (span.dialect, span.session_id, span.input) == ("generic", "s", "Hi")
     assert span.provenance["dialect"] == "generic, after an error in broken: RuntimeError: cannot read odd"
 
@@ -175,7 +175,7 @@ def test_a_failing_generic_dialect_leaves_the_span_s_place_in_the_tree() -> None
     raw = RawSpan(
         trace_id="1" * 32, span_id="a" * 16, parent_id="b" * 16, name="n", start_ns=1, end_ns=2, resource=None
     )
-    span = lift(raw)
+    span = normalise(raw)
     assert (span.parent_id, span.kind, span.dialect) == ("b" * 16, SpanKind.OTHER, generic.NAME)
     assert "AttributeError" in span.provenance["dialect"]
 
@@ -190,7 +190,7 @@ def test_a_text_of_ten_megabytes_is_carried_whole() -> None:
             "output.value": "ChatMessage(text='" + text,
         },
     )  # fmt: skip
-    span = lift(raw)
+    span = normalise(raw)
     assert span.input == text
     assert "dialect" not in span.provenance
 
@@ -206,4 +206,4 @@ def test_an_error_is_told_alike_whether_its_message_was_printed_with_the_type_or
         trace_id="1" * 32, span_id="2" * 16, parent_id=None, name="step", start_ns=1, end_ns=2,
         status_code=2, status_message=message, attributes={"error.type": "LookupError"},
     )  # fmt: skip
-    assert lift(raw).error == wanted
+    assert normalise(raw).error == wanted
