@@ -30,6 +30,10 @@ class ScoreConfigs:
         self._ids: dict[str, str | None] = {}
         self._found: list[Mapping[str, Any]] | None = None
 
+    def declare(self, more: Iterable[Declared]) -> None:
+        """Know further scores."""
+        self._declared |= {each.name: each for each in more}
+
     def forget(self) -> None:
         """Look again before the next use: one of them may have been archived or changed."""
         self._ids, self._found = {}, None

@@ -145,7 +145,8 @@ class Exporter:
             if family.kind in ("counter", "histogram") or family is f.EXPORT_LAST_SUCCESS
         )
         self._counter, self._histogram = self._counted.counter, self._counted.histogram
-        infos = {
+        self._reloaded = 1
+        infos = self._infos = {
             f.BUILD_INFO: {"version": known.version, "revision": known.revision, "python": known.python},
             f.CONFIG_INFO: {"fingerprint": known.fingerprint},
         }
@@ -157,6 +158,20 @@ class Exporter:
         self._zeros_of_alerts()
         self._families = Families(f.FAMILIES, self._counted, infos, self._gather)
         registry.register(self._families)
+
+    def take_rubrics(self, rubrics: Iterable[Rubric], fingerprint: str) -> None:
+        """Count by further rubrics too: the configuration was reloaded and now has this fingerprint."""
+        for rubric in rubrics:
+            self._rubrics[rubric.id] = rubric
+            self._bounds |= {(rubric.id, each.metric.id): each.metric.bounds for each in rubric.criteria}
+        self._caps["rubric"].know(self._rubrics)
+        self._caps["metric"].know(metric for _, metric in self._bounds)
+        self._infos[f.CONFIG_INFO] = {"fingerprint": fingerprint}
+        self._zeros()
+
+    def config_reloaded(self, *, successful: bool) -> None:
+        """Record how the latest reload of the configuration went."""
+        self._reloaded = int(successful)
 
     def watch(self, snapshot: Callable[[], Snapshot]) -> None:
         """Where the gauges come from, asked at every scrape."""
@@ -383,6 +398,7 @@ class Exporter:
         sampled: dict[f.Family, list[tuple[tuple[str, ...], float]]] = {family: [] for family in f.FAMILIES}
         sampled[f.TRACES_OPEN].append(((), seen.traces_open))
         sampled[f.CONFIG_VALID].append(((), 1))
+        sampled[f.CONFIG_RELOADED].append(((), self._reloaded))
         if self._known.sampling_rate is not None:
             sampled[f.SAMPLING_RATE].append(((), self._known.sampling_rate))
         sampled[f.LOAD_SHARE].append(((), seen.load_share))

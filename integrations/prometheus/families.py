@@ -556,6 +556,10 @@ CONFIG_VALID = Family(
     help="Whether the configuration is in force. At 0, requests are forwarded and not judged: the log says why.",
     note="Where only forwarding could start for another reason (a damaged store), `sidejudge_build_info` is missing.",
 )  # fmt: skip
+CONFIG_RELOADED = Family(
+    name="sidejudge_config_last_reload_successful", kind="gauge",
+    help="Whether the latest reload of the configuration put it into force; 1 before the first.",
+)  # fmt: skip
 
 FAMILIES = (
     TRACES, TRACES_SEEN, TRACES_KEPT, TRACES_OPEN, SAMPLING_RATE, LOAD_SHARE, JUDGING_BEHIND,
@@ -581,5 +585,6 @@ FAMILIES = (
     EMBEDDING_TEXTS, EMBEDDING_TEXTS_FAILED, EMBEDDING_DURATION, EMBEDDING_CACHE_HITS, EMBEDDING_CACHE_MISSES,
     EVALUATION_LAG, QUEUE_ITEMS, QUEUE_OLDEST, SPOOL_BYTES,
     EXPORTS, EXPORTS_FAILED, EXPORT_LAST_SUCCESS, EXPORTS_UNSEEN, EXPORTS_DEAD, BUILD_INFO, CONFIG_INFO, CONFIG_VALID,
+    CONFIG_RELOADED,
 )  # fmt: skip
 """All of them, in the order of the reference page."""

@@ -42,6 +42,11 @@ class LabelCap:
         self._room = cap
         self._warned = False
 
+    def know(self, values: Iterable[str]) -> None:
+        """Give further values of the configuration a place beside the cap."""
+        self._known |= {value: clean(value) for value in values}
+        self._values |= set(self._known.values())
+
     def bound(self, value: str | None, unknown: str) -> str:
         """The label value for ``value``; ``unknown`` when there is none."""
         raw = value or unknown

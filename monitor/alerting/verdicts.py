@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from integrations.store.sqlite import Store
 from monitor.evaluate.result import TraceResult
+from scoring.verdict.rubric import Rubric
 
 from .observation import observe, observe_stored
 from .schedule import EvaluationSchedule
@@ -12,10 +15,21 @@ from .windows import Windows
 
 
 class VerdictObserver:
-    """What alerting learns of verdicts. ``committed`` is a listener of the commit."""
+    """What alerting learns of verdicts. ``committed`` is a listener of the commit.
 
-    def __init__(self, *, store: Store, windows: Windows, watch: Watch, schedule: EvaluationSchedule) -> None:
+    Verdicts by another version than that of ``rubrics`` stay out of the windows: their pass ratio is of another kind.
+    """
+
+    def __init__(
+        self, *, store: Store, windows: Windows, watch: Watch, schedule: EvaluationSchedule,
+        rubrics: Mapping[str, Rubric],
+    ) -> None:  # fmt: skip
         self._store, self._windows, self._watch, self._schedule = store, windows, watch, schedule
+        self._rubrics = rubrics
+
+    def _in_force(self, rubric: str, version: object) -> bool:
+        known = self._rubrics.get(rubric)
+        return known is None or known.version == version
 
     def committed(self, result: TraceResult) -> None:
         """Put new and changed verdicts into their windows, and take out what is withdrawn."""
@@ -23,7 +37,8 @@ class VerdictObserver:
             self._windows.withdraw(result.trace_id.hex(), rubric)
         for verdict in result.changed:
             key, seen = observe(verdict, result.place_ns)
-            if seen.at_ns > result.ended_ns - self._windows.window_ns:
+            recent = seen.at_ns > result.ended_ns - self._windows.window_ns
+            if recent and self._in_force(verdict.rubric, verdict.rubric_version):
                 self._windows.add(key, seen)
             self._watch.learn(key, seen)
         if result.lag_s is not None:
@@ -33,8 +48,9 @@ class VerdictObserver:
         """Fill the windows again, and let the watch learn what was judged after it was last remembered."""
         self._schedule.restore()
         begin_ns, known_ns = now_ns - self._windows.window_ns, self._watch.cursor_ns
-        for key, seen in observe_stored(self._store.verdicts_since(min(begin_ns, known_ns or begin_ns))):
-            if seen.at_ns > begin_ns:
+        stored = self._store.verdicts_since(min(begin_ns, known_ns or begin_ns))
+        for said, (key, seen) in zip(stored, observe_stored(stored), strict=True):
+            if seen.at_ns > begin_ns and self._in_force(key.rubric, said.get("rubric_version")):
                 self._windows.add(key, seen)
             if seen.at_ns > known_ns:
                 self._watch.learn(key, seen)

@@ -180,6 +180,13 @@ class Windows:
         self._drop(key, self._windows[key], identity)
         return True
 
+    def forget(self, rubric: str) -> None:
+        """Let go of all verdicts by a rubric: those by another version of it are of another kind."""
+        for key, window in list(self._windows.items()):
+            if key.rubric == rubric:
+                for identity in list(window.members):
+                    self._drop(key, window, identity)
+
     def keys(self) -> list[Key]:
         """Every key that has had a verdict, also when its window is empty by now, in alphabetical order."""
         return sorted(self._windows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -37,7 +37,7 @@ from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.status import Policy
 from scoring.status.trend import Trend
 
-from .report import MonitorReport, Position, VerdictPage, VerdictQuery
+from .report import MonitorReport, Position, ReloadOutcome, VerdictPage, VerdictQuery
 from .trace_details import TraceDetail, TraceDetails
 
 REJECTED = "invalid"
@@ -100,6 +100,7 @@ class MonitorQueries:
     is_ready: bool = False
     started_ns: int = 0
     rubrics: Sequence[str] = ()
+    reload: Callable[[], Awaitable[ReloadOutcome]] | None = None
     _scraped: Counter[str] = field(default_factory=Counter)
     _stories: TraceDetails = field(init=False)
     _trends: Trends = field(init=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from monitor.ingest.anomaly import Anomaly
@@ -109,3 +109,16 @@ class VerdictPage:
 
     verdicts: Sequence[Mapping[str, object]] = ()
     next: Position | None = None
+
+
+class ReloadOutcome(Protocol):
+    """What came of reading the configuration again."""
+
+    @property
+    def mistakes(self) -> Sequence[str]:
+        """Why nothing changed; empty where it is in force."""
+        ...
+
+    def to_json(self) -> Mapping[str, object]:
+        """The whole, for the answer."""
+        ...

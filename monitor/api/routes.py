@@ -6,7 +6,7 @@ It only reads. There is no CORS: a page of another origin has no business here. 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Protocol, TypeAlias
@@ -21,10 +21,10 @@ from scoring.verdict.verdict import State
 from .access import AccessRules, Guard
 from .alert_schemas import AlertBody, BoardBody, ConditionBody
 from .compression import compressed
-from .errors import SecurityHeaders, explain_errors
+from .errors import ProblemError, SecurityHeaders, explain_errors
 from .pages import PagesView, add_pages
 from .params import nanoseconds_of, only_known, position_of, rubric_of, trace_id_of, unknown_trace
-from .report import Passed, VerdictQuery
+from .report import Passed, ReloadOutcome, VerdictQuery
 from .schemas import AvailableMetricsBody, ProblemBody, StatusBody, TraceBody, VerdictsBody
 
 MAX_LIMIT = 1000
@@ -36,6 +36,8 @@ _WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is
 
 class MonitorView(PagesView, Protocol):
     """What the API may ask of the monitor. It is asked on the event loop; only the store may make it wait."""
+
+    reload: Callable[[], Awaitable[ReloadOutcome]] | None
 
     def live(self) -> bool:
         """Whether the process works; when not, it should be restarted."""
@@ -68,6 +70,7 @@ def create_app(view: MonitorView, *, version: str = "0", rules: AccessRules | No
     app.add_middleware(SecurityHeaders)
     explain_errors(app)
     _probes(app, view)
+    _reloading(app, view)
     _catalogue(app)
     _questions(app, view, rules)
     add_pages(app, view, rules)
@@ -102,6 +105,19 @@ def _probes(app: FastAPI, view: MonitorView) -> None:
         """Prometheus metrics, as OpenMetrics 1.0 where it is accepted, else in the classic text format."""
         body, content_type = await view.metrics(",".join(request.headers.getlist("accept")))
         return await compressed(body, content_type, request)
+
+
+def _reloading(app: FastAPI, view: MonitorView) -> None:
+    @app.post("/-/reload", include_in_schema=False)
+    async def reload(request: Request) -> Response:
+        """Read the configuration and the rubric files again."""
+        if view.reload is None:
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN, "the configuration is not reloaded over HTTP", "set api.reload, or send SIGHUP"
+            )
+        outcome = await view.reload()
+        status = HTTPStatus.INTERNAL_SERVER_ERROR if outcome.mistakes else HTTPStatus.OK
+        return _json(outcome.to_json(), request, status)
 
 
 def _catalogue(app: FastAPI) -> None:
@@ -172,11 +188,11 @@ def _questions(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         return _json(found, request)
 
 
-def _json(body: Mapping[str, Any], request: Request) -> Response:
+def _json(body: Mapping[str, Any], request: Request, status: HTTPStatus = HTTPStatus.OK) -> Response:
     """The body as it is (a thousand verdicts are what they were when they were stored); indented for a browser."""
     person = "text/html" in request.headers.get("accept", "")
     try:
         text = orjson.dumps(body, option=orjson.OPT_INDENT_2 if person else 0)
     except TypeError:  # whole numbers beyond 64 bits, lone surrogates: json can write what orjson refuses
         text = json.dumps(body, indent=2 if person else None).encode()
-    return Response(text, media_type="application/json")
+    return Response(text, status, media_type="application/json")

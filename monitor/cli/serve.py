@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ def serve(config: Path | None) -> None:
     except CommandError as error:
         _forward_all_the_same(config, error)
         return
-    run(found, announce)
+    run(found, announce, lambda: runnable(config).config)
 
 
 def _forward_all_the_same(path: Path | None, mistake: CommandError) -> None:
@@ -52,12 +52,12 @@ def _forward_all_the_same(path: Path | None, mistake: CommandError) -> None:
         forward_until_signal(config, f"{mistake.cause}\n{mistake.remedy}")
 
 
-def run(config: Config, beside: Companion) -> None:
+def run(config: Config, beside: Companion, read: Callable[[], Config] | None = None) -> None:
     """Run a monitor in this process; what keeps it from starting is an error with its remedy."""
     from monitor.runtime.process import run_until_signal
 
     with _errors_with_remedy():
-        run_until_signal(config, beside)
+        run_until_signal(config, beside, read)
 
 
 @contextmanager

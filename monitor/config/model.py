@@ -52,6 +52,11 @@ class ApiSection(Section):
         "reasons and details of verdicts): callers on this machine (`kubectl port-forward` is one), everybody who is "
         "let in, or nobody",
     )
+    reload: bool = Field(
+        default=False,
+        description="whether `POST /-/reload` reads this file and the rubric files again, as SIGHUP does; whoever is "
+        "let in may then do so",
+    )
     auth: AuthSection | None = Field(
         default=None,
         description="credentials of callers, for everything but the probes; without it none are asked for",

@@ -83,6 +83,10 @@ class Router:
         self._elsewhere = elsewhere
         self._scenarios = {name: parse_scenario(name, data) for name, data in scenarios.items()}
 
+    def become(self, other: Router) -> None:
+        """Choose as another router does from now on: the configuration was reloaded."""
+        self.__dict__ |= other.__dict__
+
     def route(self, case: Case) -> Route | Excluded | NotARun | None:
         """The route of a case; ``None`` when no rubric is meant for it."""
         evaluator = evaluator_traffic(case.service, case.environment, tags=case.tags)

@@ -67,10 +67,12 @@ from monitor.runtime.tuning.yield_to_requests import YieldToRequests
 from monitor.sessions.windows import SessionWindows
 from scoring.alerts.event import AlertEvent
 from scoring.status.export_snapshot import ExportSnapshot
+from scoring.verdict.rubric import Rubric
 
 from .builders import conversations, judge_queue, limits, session_limits
 from .metric_labels import known
 from .periodic import Periodic
+from .reload import Reload
 from .retention import Retention
 
 log = logging.getLogger("sidejudge")
@@ -106,6 +108,9 @@ class Monitor:
         labels = known(config, self.watch, self.version)
         self.exporter = Exporter(CollectorRegistry(), labels, label_cap=config.metrics.label_cap)
         self.langfuse = Connections(config.langfuse_projects)
+        # What the configuration says of judging; a reload changes these where they are, for others hold them too.
+        self.rubrics, self.router = configured(config), router_of(config)
+        self._watched = {name: WatchedWindow.of(rubric) for name, rubric in self.rubrics.items()}
         self._passing = ActiveRequests()
         # What is received.
         self.assembler = Assembler(limits(config))
@@ -131,7 +136,9 @@ class Monitor:
         self.annotating = _annotating(config, self.sinks.langfuse, self.store, clock_ns)
         self.notifications = self._build_notifications()
         self.rounds = self._build_schedule(waiting)
-        self.verdicts = VerdictObserver(store=self.store, windows=self.windows, watch=self.watch, schedule=self.rounds)
+        self.verdicts = VerdictObserver(
+            store=self.store, windows=self.windows, watch=self.watch, schedule=self.rounds, rubrics=self.rubrics
+        )
         self.books = self._build_commit()
         self.pipeline = Pipeline(
             stages=stages,
@@ -179,7 +186,7 @@ class Monitor:
         return Sinks(
             SinkParts(
                 config=self.config, store=self.store, connections=self.langfuse, counters=self.exporter,
-                rubrics=configured(self.config), clock_ns=self.clock_ns,
+                rubrics=self.rubrics, clock_ns=self.clock_ns,
             )
         )  # fmt: skip
 
@@ -197,8 +204,8 @@ class Monitor:
         return EvaluationStages(
             archive=self.store,
             sampler=self.sampler,
-            router=router_of(self.config),
-            evaluator=Evaluator(configured(self.config), self.backends.at_once, self.backends.others),
+            router=self.router,
+            evaluator=Evaluator(self.rubrics, self.backends.at_once, self.backends.others),
             reference_keys=self.config.reference_keys,
             conversations=conversations(self.config),
             references=self.references,
@@ -220,7 +227,7 @@ class Monitor:
         return EvaluationSchedule(
             watch=self.watch,
             windows=self.windows,
-            watched={name: WatchedWindow.of(rubric) for name, rubric in configured(self.config).items()},
+            watched=self._watched,
             memory=self.store.kept,
             store=self.store,
             spool_bytes=lambda: self.store.size,
@@ -264,7 +271,7 @@ class Monitor:
             suspicions=self.traffic.suspicions,
             sessions=self.sessions,
             started_ns=self.clock_ns(),
-            rubrics=tuple(configured(self.config)),
+            rubrics=tuple(self.rubrics),
             trace_url=self.sinks.langfuse.trace_url if self.sinks.langfuse else lambda _: None,
             agreement=self.annotating.standing if self.annotating else lambda: None,
             belated=self.belated.standing if self.belated else lambda: None,
@@ -343,6 +350,35 @@ class Monitor:
             self._repeated[-1].run, "interval", seconds=every_s, coalesce=True, max_instances=2,
             misfire_grace_time=None, next_run_time=datetime.now(UTC),
         )  # fmt: skip
+
+    def take_config(self, config: Config, changed: Mapping[str, Rubric]) -> None:
+        """Put a reloaded configuration into force; ``changed`` are its rubrics that are new or have another version.
+
+        What is under way ends under the rubrics with which it began. A window holds verdicts by one version alone.
+        """
+        for name in changed:
+            if name in self.rubrics:
+                self.windows.forget(name)
+        self.rubrics |= changed
+        self._watched |= {name: WatchedWindow.of(rubric) for name, rubric in changed.items()}
+        watched = [rubric for name, rubric in reached(config).items() if name in changed]
+        self.exporter.take_rubrics(watched, config.fingerprint[:12])
+        if self.sinks.langfuse is not None:
+            self.sinks.langfuse.take_rubrics(changed.values())
+        self.router.become(router_of(config))
+        self.config = self.view.config = config
+        self.view.rubrics = tuple(configured(config))
+
+    def reloaded(self, *, successful: bool) -> None:
+        """Record how the latest reload of the configuration went."""
+        self.exporter.config_reloaded(successful=successful)
+
+    def reload_by(self, read: Callable[[], Config]) -> Reload:
+        """Let the configuration be read again by this function: on a signal, and over HTTP where that is allowed."""
+        reload = Reload(self, read)
+        if self.config.api.reload:
+            self.view.reload = reload
+        return reload
 
     async def stop(self) -> None:
         """End in order. What is not judged by now stays in the store, open."""

@@ -20,15 +20,17 @@ Companion = Callable[[Monitor, Mapping[str, str]], Awaitable[None]]
 """What runs beside a monitor and is told its addresses. The monitor ends when it does."""
 
 
-def run_until_signal(config: Config, beside: Companion) -> None:
+def run_until_signal(config: Config, beside: Companion, read: Callable[[], Config] | None = None) -> None:
     """Run a monitor, and ``beside`` it, until SIGTERM or SIGINT, or until ``beside`` ends or fails.
+
+    SIGHUP has ``read`` read the configuration again; without it the signal ends the process, as is usual.
 
     Where requests are forwarded and judging cannot start, they are forwarded all the same, and ``beside`` is left out.
     Returns, or raises what ``beside`` raised, when everything is put away.
     """
     set_up(config.log.level, config.log.format)
     keep_freed_memory()
-    _runner().run(_run(config, beside))
+    _runner().run(_run(config, beside, read))
 
 
 def forward_until_signal(config: Config, mistake: str) -> None:
@@ -66,6 +68,17 @@ def _stop_on_signals() -> asyncio.Event:
     return stop
 
 
+def _reload_on_signal(reload: Callable[[], Awaitable[object]], under_way: set[asyncio.Future[object]]) -> None:
+    """Reload on SIGHUP; a signal that comes during a reload has it done once more."""
+
+    def begin() -> None:
+        task = asyncio.ensure_future(reload())
+        under_way.add(task)
+        task.add_done_callback(under_way.discard)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, begin)
+
+
 async def _forward(forward: ForwardOnly, stop: asyncio.Event | None = None) -> None:
     stop = stop or _stop_on_signals()
     try:
@@ -84,7 +97,7 @@ async def _started(config: Config) -> tuple[Monitor, Mapping[str, str]]:
         raise
 
 
-async def _run(config: Config, beside: Companion) -> None:
+async def _run(config: Config, beside: Companion, read: Callable[[], Config] | None = None) -> None:
     stop = _stop_on_signals()
     take_short_turns()
     try:
@@ -95,7 +108,10 @@ async def _run(config: Config, beside: Companion) -> None:
         await _forward(ForwardOnly(config, str(cause) or type(cause).__name__, config_valid=True), stop)
         return
     companion: asyncio.Future[None] | None = None
+    reloads: set[asyncio.Future[object]] = set()
     try:
+        if read is not None:
+            _reload_on_signal(monitor.reload_by(read), reloads)
         look_rarely()
         companion = asyncio.ensure_future(beside(monitor, addresses))
         companion.add_done_callback(lambda _: stop.set())

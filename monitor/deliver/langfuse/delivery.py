@@ -90,6 +90,10 @@ class ScoreDelivery(DeliveryTask):
         self._counted_ns: int | None = None
         self._told_dead, self._told_ns = 0, 0
 
+    def declare(self, more: Iterable[Declared]) -> None:
+        """Know further scores: the configuration was reloaded."""
+        self._configs.declare(more)
+
     async def flush(self) -> None:
         """Send what may be sent now; end at the first failure."""
         while self.status.state in ("starting", "ok") and await self._due():

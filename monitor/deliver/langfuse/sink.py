@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from integrations.langfuse.client import Langfuse
@@ -66,6 +66,10 @@ class LangfuseScores(Sink):
         known = self._store.fact(TRACE_LINK)
         self._prefix: str | None = known["prefix"] if known and known["base_url"] == config.base_url else None
         self._base_url = config.base_url
+
+    def take_rubrics(self, rubrics: Iterable[Rubric]) -> None:
+        """Declare the scores of further rubrics; the rubrics themselves are shared with whoever made the sink."""
+        self._delivery.declare(each for rubric in rubrics for each in declared(rubric))
 
     def scores(self, result: TraceResult) -> list[ScoreRow]:
         """The scores that belong to a result."""

@@ -42,6 +42,7 @@ class View:
         self.up, self.asked, self.page, self.stories = True, [], VerdictPage(), {}
         self.windows = Windows(3600 * 10**9)
         self.rubrics = tuple(RUBRICS)
+        self.reload = None
         self.report = MonitorReport(
             standings=(), policy=Policy(), window_ns=3600 * 10**9, seen=10, open=1, ended={"scored": 7, "shed": 2},
             revisions=1, sampling_rate=0.05, sampling_rules=("errors",), version="1.2.3", fingerprint="0123456789ab",

@@ -1,0 +1,103 @@
+"""Reload: read the configuration and the rubric files again, and put what may change into force without a restart.
+
+Rubrics, routes and scenarios may change. A configuration is valid as a whole or nothing changes. What is under way
+ends under the rubrics with which it began; a rubric that is gone stays known until the process ends, for verdicts by
+it may still be delivered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from monitor.config import Config, ConfigError
+from monitor.config.rubrics import configured
+from scoring.verdict.rubric import Rubric
+
+log = logging.getLogger("sidejudge.reload")
+
+RELOADED: Final = ("routes", "default_rubrics", "rubrics", "rubric_files", "scenarios")
+"""Sections that are put into force; all others need a restart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReloadResult:
+    """What came of reading the configuration again.
+
+    ``mistakes``: why nothing changed; ``changed``: rubrics with another version, new and gone ones; ``restart``:
+    sections that differ and are not in force before a restart.
+    """
+
+    mistakes: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    restart: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """For an answer of the API and the log."""
+        return {"changed": list(self.changed), "needs_restart": list(self.restart), "mistakes": list(self.mistakes)}
+
+
+class Reloadable(Protocol):
+    """What a running monitor puts into force."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def rubrics(self) -> MutableMapping[str, Rubric]: ...
+    def take_config(self, config: Config, changed: Mapping[str, Rubric]) -> None:
+        """Put a configuration into force, of which these rubrics are new or have another version."""
+        ...
+
+    def reloaded(self, *, successful: bool) -> None:
+        """Record how the latest reload went."""
+        ...
+
+
+class Reload:
+    """Reloads one monitor, one reload at a time. ``read`` reads the configuration, or raises ``ConfigError``."""
+
+    def __init__(self, monitor: Reloadable, read: Callable[[], Config]) -> None:
+        self._monitor, self._read = monitor, read
+        self._lock = asyncio.Lock()
+
+    async def __call__(self) -> ReloadResult:
+        """Read, and put into force what may be."""
+        async with self._lock:
+            try:
+                config = await asyncio.to_thread(self._read)  # compiling a thousand metrics takes a second
+            except ConfigError as error:
+                return self._refused([str(problem) for problem in error.problems])
+            except Exception as error:  # noqa: BLE001  # whatever it is, what runs goes on as it is
+                return self._refused([str(error) or type(error).__name__])
+            return self._take(config)
+
+    def _refused(self, mistakes: list[str]) -> ReloadResult:
+        self._monitor.reloaded(successful=False)
+        log.error("the configuration was not reloaded, and nothing has changed", extra={"mistakes": mistakes[:20]})
+        return ReloadResult(mistakes=tuple(mistakes))
+
+    def _take(self, given: Config) -> ReloadResult:
+        running = self._monitor.config
+        before, after = running.model_dump(mode="json"), given.model_dump(mode="json")
+        differing = [name for name in after if after[name] != before[name]]
+        restart = tuple(name for name in differing if name not in RELOADED)
+        # What needs a restart stays as it was; the rest is of the new configuration, which was validated as a whole.
+        config = running.model_copy(update={name: getattr(given, name) for name in RELOADED})
+        config = config.with_declared(given.declared)
+        rubrics = configured(config)
+        known = self._monitor.rubrics
+        changed = {
+            name: each for name, each in rubrics.items() if name not in known or known[name].version != each.version
+        }
+        judged = running.sinks.langfuse
+        if changed and judged is not None and (judged.annotations or judged.annotation_queue):
+            restart = (*restart, "sinks.langfuse.annotations")  # they compare with the rubrics of the start
+        gone = [name for name in configured(running) if name not in rubrics]
+        self._monitor.take_config(config, changed)
+        self._monitor.reloaded(successful=True)
+        result = ReloadResult(changed=(*changed, *gone), restart=restart)
+        log.info("the configuration was reloaded", extra={**result.to_json(), "fingerprint": config.fingerprint[:12]})
+        return result

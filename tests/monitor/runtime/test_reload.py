@@ -1,0 +1,187 @@
+"""Reloading a running monitor: what may change is in force, and what is wrong changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+CONFIG = """
+api: {{listen: "127.0.0.1:0", reload: {reload}}}
+sources: {{otlp: {{http: "127.0.0.1:0"}}}}
+sampling: {{rate: 1.0}}
+assembly: {{grace: 100ms, idle: 1s}}
+store: {{path: store.sqlite}}
+rubric_files: ["rubrics/*.yaml"]
+routes: [{{rubrics: [own]}}]
+{more}
+"""
+RUBRIC = "own: {metrics: [{id: way, check: {contains: WORD}}]}\n"
+
+
+class Running:
+    """A monitor as a process of its own."""
+
+    def __init__(self, folder, *, reload="true"):
+        self.folder = folder
+        (folder / "rubrics").mkdir()
+        self.write("way", reload=reload)
+        self.log = (folder / "log").open("w")
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "monitor", "serve", "--config", "sidejudge.yaml"], cwd=folder,
+            stdout=subprocess.PIPE, stderr=self.log, text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+        )  # fmt: skip
+        lines = [self.process.stdout.readline() for _ in range(2)]
+        self.otlp, self.api = (line.split()[1].removesuffix("/v1/traces").rstrip("/") for line in lines)
+
+    def write(self, word, *, reload="true", more=""):
+        (self.folder / "rubrics" / "own.yaml").write_text(RUBRIC.replace("WORD", word))
+        (self.folder / "sidejudge.yaml").write_text(CONFIG.format(reload=reload, more=more))
+
+    def get(self, path):
+        with urllib.request.urlopen(self.api + path, timeout=10) as answer:
+            return answer.read().decode()
+
+    def reload(self):
+        request = urllib.request.Request(self.api + "/-/reload", method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, json.loads(answer.read())
+        except HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read())
+
+    def send(self, trace_id, text):
+        def attribute(key, value):
+            return {"key": key, "value": {"stringValue": value}}
+
+        now = time.time_ns()
+        span = {
+            "traceId": trace_id, "spanId": trace_id[:16], "name": "chat", "startTimeUnixNano": str(now - 10**9),
+            "endTimeUnixNano": str(now), "attributes": [
+                attribute("openinference.span.kind", "LLM"), attribute("output.value", text),
+                attribute("input.value", "where is it?"),
+            ],
+        }  # fmt: skip
+        body = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {"name": "s"}, "spans": [span]}]}]}
+        request = urllib.request.Request(
+            self.otlp + "/v1/traces", json.dumps(body).encode(), {"content-type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            answer.read()
+
+    def verdict(self, trace_id):
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            found = json.loads(self.get(f"/v1/verdicts?trace_id={trace_id}"))["verdicts"]
+            if found:
+                return found[0]
+            time.sleep(0.2)
+        raise TimeoutError((self.folder / "log").read_text())
+
+    def stop(self):
+        self.process.terminate()
+        self.process.communicate(timeout=30)
+        self.log.close()
+
+
+@pytest.fixture
+def running(tmp_path):
+    made = Running(tmp_path)
+    yield made
+    made.stop()
+
+
+def wait_for(holds, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_changed_rubric_judges_what_comes_next_and_a_mistake_changes_nothing(running):
+    running.send("a" * 32, "it is on its way")
+    before = running.verdict("a" * 32)
+    assert before["passed"] is True
+
+    running.write("parcel", more="log: {level: debug}")
+    status, said = running.reload()
+    assert (status, said["changed"], said["needs_restart"], said["mistakes"]) == (200, ["own"], ["log"], [])
+    assert "sidejudge_config_last_reload_successful 1" in running.get("/metrics")
+    running.send("b" * 32, "it is on its way")
+    after = running.verdict("b" * 32)
+    assert (after["passed"], after["rubric_version"] != before["rubric_version"]) == (False, True)
+    # Only verdicts by the version in force count for the status.
+    (service,) = json.loads(running.get("/v1/status"))["standings"]
+    assert service["n"] == 1
+
+    (running.folder / "rubrics" / "own.yaml").write_text("own: {metrics: [{id: way, check: {regex: '('}}]}\n")
+    status, said = running.reload()
+    assert status == 500
+    assert "rubrics.own.metrics[0].check.regex" in said["mistakes"][0]
+    assert "sidejudge_config_last_reload_successful 0" in running.get("/metrics")
+    running.send("c" * 32, "the parcel")
+    assert running.verdict("c" * 32)["rubric_version"] == after["rubric_version"]
+
+
+def test_a_signal_reloads_and_a_new_rubric_can_be_routed_to(running):
+    (running.folder / "rubrics" / "more.yaml").write_text("other: {metrics: [{id: any, check: {length: {min: 1}}}]}\n")
+    config = running.folder / "sidejudge.yaml"
+    config.write_text(config.read_text().replace("rubrics: [own]", "rubrics: [other]"))
+    running.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: "was reloaded" in (running.folder / "log").read_text())
+    running.send("d" * 32, "anything")
+    assert running.verdict("d" * 32)["rubric"] == "other"
+    assert running.process.poll() is None
+
+
+def test_over_http_nothing_is_reloaded_unless_that_is_configured(tmp_path):
+    running = Running(tmp_path, reload="false")
+    try:
+        running.write("parcel", reload="false")
+        status, said = running.reload()
+        assert status == 403
+        assert "SIGHUP" in json.dumps(said)
+    except URLError as error:
+        raise AssertionError((tmp_path / "log").read_text()) from error
+    finally:
+        running.stop()
+
+
+def test_two_reloads_at_once_come_one_after_the_other():
+    from monitor.config import load  # noqa: PLC0415  # with the rest of the configuration
+    from monitor.runtime.reload import Reload  # noqa: PLC0415
+
+    order = []
+
+    class Monitor:
+        config, rubrics = load(None, {}), {}
+
+        def take_config(self, config, changed):
+            order.append("taken")
+
+        def reloaded(self, *, successful):
+            order.append(successful)
+
+    def read():
+        order.append("read")
+        time.sleep(0.05)
+        return load(None, {})
+
+    async def both():
+        reload = Reload(Monitor(), read)
+        await asyncio.gather(reload(), reload())
+
+    asyncio.run(both())
+    assert order == ["read", "taken", True] * 2
