@@ -13,7 +13,7 @@ from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.service_status import ServiceStatus
-from scoring.status.status import Policy, Status
+from scoring.status.status import WORST_FIRST, Policy, Status
 from scoring.status.trend import Trend
 
 from .rendering import render
@@ -22,7 +22,6 @@ from .trend import trend_drawing
 REFRESH_S = 10
 MOST = 100
 """Services on the page, the worst first."""
-_ORDER = (Status.CRITICAL, Status.WARNING, Status.HEALTHY, Status.INSUFFICIENT_DATA)
 _ICONS = {
     Status.HEALTHY: "1a7f4b",
     Status.WARNING: "d98200",
@@ -93,4 +92,4 @@ def status_page(page: StatusPage) -> str:
 
 
 def _worst_first(standing: ServiceStatus) -> tuple[int, int]:
-    return _ORDER.index(standing.appraisal.status), -standing.estimate.n if standing.estimate else 0
+    return WORST_FIRST.index(standing.appraisal.status), -standing.estimate.n if standing.estimate else 0

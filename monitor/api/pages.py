@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Protocol, cast, get_args
 
@@ -24,9 +26,11 @@ from monitor.alerting.observation import Key
 from scoring.status.trend import Trend
 
 from .access import AccessRules
+from .compression import compressed
 from .errors import ProblemError
 from .params import position_of, rubric_of, trace_id_of, unknown_trace
 from .report import MonitorReport, Passed, VerdictPage, VerdictQuery
+from .shared_result import SharedResult
 
 _LATEST_FAILURES = 8
 _ON_A_PAGE = 50
@@ -34,6 +38,10 @@ _ON_A_PAGE = 50
 
 class PagesView(Protocol):
     """What pages ask of the monitor."""
+
+    @property
+    def clock_ns(self) -> Callable[[], int]:
+        """The time, in ns since the epoch."""
 
     @property
     def rubrics(self) -> Sequence[str]:
@@ -74,12 +82,19 @@ def add_pages(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
 
 
 def _overview(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
+    made = {contents: SharedResult[_LivePage](view.clock_ns) for contents in (False, True)}
+
+    async def make(*, contents: bool) -> _LivePage:
+        report = view.status()
+        failed = await view.verdicts(VerdictQuery(passed="false", limit=_LATEST_FAILURES), contents=contents)
+        page = _status(report, failed, await view.trends())
+        return await asyncio.to_thread(lambda: _LivePage.of(status_page(page), report.now_ns))
+
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     async def landing(request: Request) -> Response:
-        report = view.status()
-        latest = VerdictQuery(passed="false", limit=_LATEST_FAILURES)
-        failed = await view.verdicts(latest, contents=rules.shows_contents(request))
-        return _live(status_page(_status(report, failed, await view.trends())), report.now_ns, request)
+        contents = rules.shows_contents(request)
+        page = await made[contents].get(partial(make, contents=contents))
+        return await page.response(request)
 
 
 def _verdicts(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
@@ -126,8 +141,9 @@ def _traces(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
                 raise unknown_trace(known)
         except ProblemError as problem:
             return _refused(problem)
-        # in a thread: a trace may say a great deal, and nobody else is to wait for it
-        return _live(await asyncio.to_thread(trace_page, found), found.now_ns, request)
+        # in a thread: a trace may hold a great deal, and nobody else is to wait for it
+        page = await asyncio.to_thread(lambda: _LivePage.of(trace_page(found), found.now_ns))
+        return await page.response(request)
 
 
 def _status(report: MonitorReport, failed: VerdictPage, trends: Mapping[Key, Trend]) -> StatusPage:
@@ -160,15 +176,28 @@ def _page(text: str, code: HTTPStatus = HTTPStatus.OK) -> HTMLResponse:
     return HTMLResponse(text.encode("utf-8", "replace"), code)
 
 
-def _live(text: str, now_ns: int, request: Request) -> Response:
-    """A page with a tag that stays the same as long as nothing but time has passed; nothing when the caller has it."""
-    tag = f'"{hashlib.sha256(undated(text).encode("utf-8", "replace")).hexdigest()[:32]}"'
-    headers = {"etag": tag, "date": format_datetime(datetime.fromtimestamp(now_ns // 10**9, UTC), usegmt=True)}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    answer = _page(text)
-    answer.headers.update(headers)
-    return answer
+@dataclass(frozen=True, slots=True)
+class _LivePage:
+    """A page that asks for itself again: its tag stays the same as long as nothing but time has passed."""
+
+    body: bytes
+    tag: str
+    now_ns: int
+
+    @classmethod
+    def of(cls, text: str, now_ns: int) -> _LivePage:
+        digest = hashlib.sha256(undated(text).encode("utf-8", "replace")).hexdigest()
+        return cls(text.encode("utf-8", "replace"), f'"{digest[:32]}"', now_ns)
+
+    async def response(self, request: Request) -> Response:
+        """The page, or nothing when the caller has it already."""
+        date = format_datetime(datetime.fromtimestamp(self.now_ns // 10**9, UTC), usegmt=True)
+        headers = {"etag": self.tag, "date": date}
+        if request.headers.get("if-none-match") == self.tag:
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+        response = await compressed(self.body, "text/html; charset=utf-8", request)
+        response.headers.update(headers)
+        return response
 
 
 def _refused(problem: ProblemError) -> HTMLResponse:

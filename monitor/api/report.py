@@ -17,7 +17,7 @@ from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot
 from scoring.status.service_status import ServiceStatus
-from scoring.status.status import Policy, Status
+from scoring.status.status import WORST_FIRST, Policy, Status
 from scoring.verdict.verdict import State
 
 _CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([a-z][a-z0-9_]{0,63})")
@@ -64,8 +64,7 @@ class MonitorReport:
     def overall(self) -> Status:
         """The worst status of any window; insufficient data only when all windows are."""
         found = {standing.appraisal.status for standing in self.standings}
-        order = (Status.CRITICAL, Status.WARNING, Status.HEALTHY)
-        return next((status for status in order if status in found), Status.INSUFFICIENT_DATA)
+        return next((status for status in WORST_FIRST if status in found), Status.INSUFFICIENT_DATA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

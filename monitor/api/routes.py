@@ -5,6 +5,7 @@ It only reads. There is no CORS: a page of another origin has no business here. 
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -26,6 +27,7 @@ from .pages import PagesView, add_pages
 from .params import nanoseconds_of, only_known, position_of, rubric_of, trace_id_of, unknown_trace
 from .report import Passed, ReloadOutcome, VerdictQuery
 from .schemas import AvailableMetricsBody, ProblemBody, StatusBody, TraceBody, VerdictsBody
+from .shared_result import SharedResult
 
 MAX_LIMIT = 1000
 """Verdicts on one page, at most."""
@@ -128,11 +130,16 @@ def _catalogue(app: FastAPI) -> None:
 
 
 def _questions(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
+    shared = SharedResult[bytes](view.clock_ns)
+
+    async def status_body() -> bytes:
+        report = view.status()
+        return await asyncio.to_thread(lambda: StatusBody.of(report).model_dump_json().encode())
+
     @app.get("/v1/status", response_model=StatusBody, tags=["v1"])
-    async def status() -> Response:
-        """Where every service stands under every rubric, the ledger, and what is running."""
-        body = StatusBody.of(view.status())
-        return Response(body.model_dump_json(), media_type="application/json")
+    async def status(request: Request) -> Response:
+        """The status of every service under every rubric, the outcomes of traces, and what is running."""
+        return await compressed(await shared.get(status_body), "application/json", request)
 
     @app.get("/v1/alerts", response_model=BoardBody, tags=["v1"])
     async def alerts() -> Response:

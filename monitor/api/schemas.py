@@ -10,13 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from integrations.otlp.server.traffic import Forwarding, Receiving
 from monitor.ingest.anomaly import AnomalyKind
 from scoring.alerts.lifecycle import Stage
+from scoring.lexical.label import label
 from scoring.metrics.judge_metrics import Tier
 from scoring.status.export_snapshot import ExportSnapshot, ExportState
 from scoring.status.judge_snapshot import JudgeSnapshot
 from scoring.status.late_reference_snapshot import BelatedState, LateReferenceSnapshot
 from scoring.status.pull_snapshot import PullSnapshot, PullState
 from scoring.status.service_status import ServiceStatus
-from scoring.status.status import Policy, Status
+from scoring.status.status import WORST_FIRST, Policy, Status
 from scoring.verdict.verdict import Selection, State
 
 from .agreement_schemas import AgreementBody, CorrectedBody
@@ -25,6 +26,9 @@ from .report import MonitorReport
 
 Ratio = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
+MOST_SERVICES = 1000
+"""Services and rubrics in one body of the status."""
+_LONGEST_NAME = 300
 
 
 class _Body(BaseModel):
@@ -326,8 +330,11 @@ class StatusBody(_Body):
     """The state of this process at one moment."""
 
     status: Status = Field(description="the worst of all windows; `insufficient_data` only when all are")
-    standings: list[ServiceStatusBody]
-    ledger: OutcomesBody
+    services: list[ServiceStatusBody] = Field(description=f"the worst first, at most {MOST_SERVICES:,}")
+    service_count: Count = Field(description="services and rubrics that have a status, those left out included")
+    standings: list[ServiceStatusBody] = Field(description="the former name of `services`")
+    outcomes: OutcomesBody
+    ledger: OutcomesBody = Field(description="the former name of `outcomes`")
     open_traces: Count
     sampling: SamplingBody
     alerts: AlertsBody
@@ -335,11 +342,13 @@ class StatusBody(_Body):
     window_s: Annotated[float, Field(gt=0)]
     judge: JudgeBody | None = Field(description="null where no judge is configured")
     agreement: AgreementBody | None = Field(description="null where no labels of people are read")
-    suspicions: list[AnomalyBody] = Field(description="what is suspicious about the traffic; empty when nothing is")
+    anomalies: list[AnomalyBody] = Field(description="what is odd about the traffic; empty when nothing is")
+    suspicions: list[AnomalyBody] = Field(description="the former name of `anomalies`")
     receiving: ReceivingBody | None = Field(description="null: this process does not listen for exports")
     forwarding: ForwardingBody | None = Field(description="null: nothing goes on (`forward` is not configured)")
     pull: PullBody | None = Field(description="null: no traces are read from Langfuse")
-    belated: LateReferenceBody | None = Field(description="null: references are looked for in the traces alone")
+    late_references: LateReferenceBody | None = Field(description="null: references are looked for in the traces alone")
+    belated: LateReferenceBody | None = Field(description="the former name of `late_references`")
     exports: list[ExportBody] = Field(description="where scores are written back to, and those who are told of alerts")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
@@ -351,12 +360,20 @@ class StatusBody(_Body):
     @classmethod
     def of(cls, report: MonitorReport) -> StatusBody:
         alerts, window_s = AlertsBody.of(report.policy), report.window_ns / 1e9
+        worst = sorted(report.standings, key=lambda each: WORST_FIRST.index(each.appraisal.status))[:MOST_SERVICES]
+        services = [ServiceStatusBody.of(each, window_s) for each in worst]
+        outcomes = OutcomesBody(
+            seen=report.seen, open=report.open, ended=dict(report.ended), revisions=report.revisions
+        )
+        anomalies = [
+            AnomalyBody(kind=each.kind, service=each.service, cause=each.cause, remedy=each.remedy)
+            for each in report.suspicions
+        ]
+        late_references = LateReferenceBody.of(report.belated) if report.belated is not None else None
         return cls(
             status=report.overall,
-            standings=[ServiceStatusBody.of(each, window_s) for each in report.standings],
-            ledger=OutcomesBody(
-                seen=report.seen, open=report.open, ended=dict(report.ended), revisions=report.revisions
-            ),
+            services=services, service_count=len(report.standings), standings=services,
+            outcomes=outcomes, ledger=outcomes,
             open_traces=report.open,
             sampling=SamplingBody(rate=report.sampling_rate, rules=list(report.sampling_rules)),
             alerts=alerts,
@@ -364,14 +381,11 @@ class StatusBody(_Body):
             window_s=window_s, window_shortened=report.shortened,
             judge=JudgeBody.of(report.judge) if report.judge is not None else None,
             agreement=AgreementBody.of(report.agreement) if report.agreement is not None else None,
-            suspicions=[
-                AnomalyBody(kind=each.kind, service=each.service, cause=each.cause, remedy=each.remedy)
-                for each in report.suspicions
-            ],
+            anomalies=anomalies, suspicions=anomalies,
             receiving=ReceivingBody.of(report.receiving) if report.receiving else None,
             forwarding=ForwardingBody.of(report.forwarding) if report.forwarding else None,
             pull=PullBody.of(report.pull) if report.pull is not None else None,
-            belated=LateReferenceBody.of(report.belated) if report.belated is not None else None,
+            late_references=late_references, belated=late_references,
             exports=[ExportBody.of(export) for export in report.exports],
             version=report.version, config_fingerprint=report.fingerprint,
             started_at=_instant(report.started_ns), now=_instant(report.now_ns),
@@ -445,8 +459,8 @@ class ProblemBody(_Body):
 
 
 def _text(name: str) -> str:
-    """A name from a trace as Unicode that can be written: JSON may have carried half of a surrogate pair."""
-    return name.encode("utf-8", "replace").decode()
+    """A name from a trace, cut, as Unicode that can be written: JSON may have carried half of a surrogate pair."""
+    return label(name, _LONGEST_NAME)
 
 
 def _at(seconds: float | None) -> datetime | None:

@@ -29,6 +29,10 @@ class Status(StrEnum):
     INSUFFICIENT_DATA = "insufficient_data"
 
 
+WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.HEALTHY, Status.INSUFFICIENT_DATA)
+"""The statuses in the order in which people want to see services."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
     """Pass ratios below which a service is in warning and in critical state (seed 004: 0.85 and 0.70)."""

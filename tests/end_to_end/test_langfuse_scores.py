@@ -73,7 +73,7 @@ def test_every_version_gets_the_scores_of_every_verdict_and_pages_link_to_the_tr
     assert monitor.get(f"/v1/traces/{trace_id}")["trace_url"] == url
     (export,) = monitor.get("/v1/status")["exports"]
     assert (export["state"], export["dead"], export["project"]) == ("ok", 0, "Test Project")
-    assert "Written back and told" in monitor.http.get(monitor.api + "/").text
+    assert "Exports and notices" in monitor.http.get(monitor.api + "/").text
     told = monitor.http.get(monitor.api + "/metrics").text
     assert 'sidejudge_exports_failed_total{destination="langfuse",reason="rate_limited"} 0.0' in told
     assert 'sidejudge_queue_items{queue="langfuse"}' in told

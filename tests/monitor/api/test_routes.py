@@ -54,6 +54,9 @@ class View:
 
     ready = started = live
 
+    def clock_ns(self):
+        return NOW
+
     def status(self):
         return replace(self.report, standings=self.windows.standings(NOW, self.report.policy))
 
