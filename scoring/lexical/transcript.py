@@ -26,11 +26,15 @@ _SENTENCE_END = re.compile(r"(?<=[.!?।。])\s")
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Something that was said. ``role`` is ``agent``, ``customer`` or None; ``at`` is seconds from its time stamp."""
+    """Something that was said. ``role`` is ``agent``, ``customer`` or None; ``at`` is seconds from its time stamp.
+
+    ``speaker`` is the label of whoever spoke, as written.
+    """
 
     text: str
     role: str | None = None
     at: int | None = None
+    speaker: str | None = None
 
 
 def role_of(speaker: str | None) -> str | None:
@@ -47,7 +51,7 @@ def role_of(speaker: str | None) -> str | None:
 def moments_of_turns(turns: Iterable[tuple[str, str | None, str | None]]) -> list[Moment]:
     """Moments from (text, speaker, time stamp)."""
     return [
-        Moment(text, role_of(speaker), next(iter(timestamps((at or "")[:_MAX_LABEL])), None))
+        Moment(text, role_of(speaker), next(iter(timestamps((at or "")[:_MAX_LABEL])), None), speaker)
         for text, speaker, at in turns
     ]
 
@@ -63,7 +67,7 @@ def moments_of_text(text: str) -> list[Moment]:
             said = part[head.end() :] if head else part
             at = timestamps(stamp)[0] if stamp else None
             if speaker or stamp:
-                found.append(Moment(said, role_of(speaker), at))
+                found.append(Moment(said, role_of(speaker), at, speaker or None))
             else:
                 found.extend(Moment(sentence) for sentence in _SENTENCE_END.split(part) if sentence.strip())
     return found

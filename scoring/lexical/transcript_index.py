@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from .assertion import Assertions
 from .claims import Claim, stems, words_of
 from .facts import NumberInText, dates, numbers, same_date, timestamps
+from .known_figures import KnownFigures
 from .lexicon import ACTS, DISAVOWALS, NEGATIONS
 from .numerals import spoken_numbers
 from .text import WordIndex, normalise, tokens
@@ -36,6 +40,9 @@ before it, so whether all reasons of a case fit does not depend on their order.
 """
 
 
+_BEGINNING, _BEGINNING_OF_NAME = 4, 3
+"""Letters by which two forms of a name begin alike, fewer where both have a capital."""
+_CAPITAL = re.compile(r"\b[^\W\d_a-z][^\W\d_]{2,40}")
 _PRICE_OF_NUMBER = 4
 """Work of reading one number of the transcript: a transcript of nothing else leaves less for its reasons."""
 
@@ -84,6 +91,31 @@ class TranscriptIndex:
         self._length = len(text)
         self._scripts = _scripts(text[:5000])
         self._roles = {moment.role for moment in moments} - {None}
+        self._text = text
+
+    @cached_property
+    def assertions(self) -> Assertions:
+        """What is asserted, clause by clause."""
+        return Assertions(self._moments)
+
+    @cached_property
+    def figures(self) -> KnownFigures:
+        """The numbers that the text gives."""
+        return KnownFigures(self._text)
+
+    @cached_property
+    def _beginnings(self) -> frozenset[str]:
+        capital = (word.casefold()[:_BEGINNING_OF_NAME] for word in _CAPITAL.findall(self._text))
+        return frozenset((*capital, *(word[:_BEGINNING] for word in self._index.words)))
+
+    def may_name(self, word: str) -> bool:
+        """Whether a word like this one stands here, in any form (*Rome* where *Roman* does)."""
+        alike = (word[:_BEGINNING], word[:_BEGINNING_OF_NAME])
+        return self._index.has_word(word) or (len(word) >= _BEGINNING and not self._beginnings.isdisjoint(alike))
+
+    def gives_dates(self) -> bool:
+        """Whether any date stands here."""
+        return bool(self._dates)
 
     def can_read(self, reason: str) -> bool:
         """Whether the budget is not yet spent; reading the reason, once, is charged to it."""
@@ -149,6 +181,10 @@ class TranscriptIndex:
             if not all(map(self._index.has_word, tokens(name))):
                 return f"the name {name[:40]} does not stand in the transcript"
         return None
+
+    def lacks(self, day: frozenset[str]) -> bool:
+        """Whether no date here may be this one."""
+        return not any(same_date(day, other) for other in self._dates)
 
     def _lacks_day(self, claim: Claim) -> str | None:
         absent = (day for day in claim.dates if not any(same_date(day, other) for other in self._dates))

@@ -67,7 +67,7 @@ def test_whatever_came_before_a_verdict_is_the_one_that_is_reached_without_memor
 
 def test_the_outcomes_of_two_rubrics_are_kept_apart():
     memo, other = OutcomeMemo(), replace(RUBRIC, pass_mark=1.0)
-    found = dict.fromkeys(IDS, Scored(value=0.8))
+    found = {**dict.fromkeys(IDS, Scored(value=0.8)), "gate": SHARED[0]}
     assert memo.outcome(RUBRIC, found, {}).passed is True
     assert memo.outcome(other, found, {}).passed is False
 
