@@ -161,7 +161,7 @@ class Monitor:
         self.receiver = self.front.receiver
         self.view = self._build_queries()
         self.exporter.watch(self.view.snapshot)
-        self.housekeeping = Retention(config, self.store, self.assembler, self.sessions, clock_ns)
+        self.retention = Retention(config, self.store, self.assembler, self.sessions, clock_ns)
         self._scheduler = AsyncIOScheduler(timezone="UTC")
         self._repeated: list[Periodic] = []
         self._servers: list[HttpServer] = []
@@ -312,7 +312,7 @@ class Monitor:
         self._warming = asyncio.create_task(self.backends.warm()) if self.backends.others else None
         if self.annotating:
             self.annotating.start()
-        self._scheduler.add_job(self.housekeeping.purge, "interval", minutes=1, coalesce=True, max_instances=1)
+        self._scheduler.add_job(self.retention.purge, "interval", minutes=1, coalesce=True, max_instances=1)
         self._scheduler.add_job(self.traffic.log_news, "interval", seconds=30, coalesce=True, max_instances=1)
         every_s = self.config.alerts.look.seconds
         self._scheduler.add_job(self._watch_alerts, "interval", seconds=every_s, coalesce=True, max_instances=1)
@@ -322,7 +322,7 @@ class Monitor:
         await self.notifications.start()
         await self._watch_alerts()
         await self.notifications.tick()
-        self._scheduler.add_job(self.housekeeping.make_room, "interval", seconds=2, coalesce=True, max_instances=1)
+        self._scheduler.add_job(self.retention.relieve, "interval", seconds=2, coalesce=True, max_instances=1)
         self._repeat_all()
         self._scheduler.start()
         self.view.is_started = self.view.is_ready = True

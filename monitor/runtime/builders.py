@@ -1,4 +1,4 @@
-"""From configuration to the runtime's own types: the parts know nothing of files, sections and units."""
+"""Converts sections of the configuration to the limits and parts that the rooms take."""
 
 from __future__ import annotations
 

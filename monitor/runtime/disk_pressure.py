@@ -1,9 +1,9 @@
-"""Room: a store that fills up keeps what is old for less long.
+"""Disk pressure: a store that fills up keeps old data for a shorter time.
 
-With every step the late window, the retention, the late window of sessions and the most that caches may hold are
-halved, for this once, until enough is free. The oldest goes first, of caches what was not used for longest, and nothing
-that waits to be judged. What comes late for a trace that was let go early is treated as after the late window: it is
-too late, and counted so; a turn that comes late for a session that was let go begins another one.
+Each step halves the late window, the retention, the late window of sessions and the size of the caches, for this run
+only, until enough space is free. The oldest data is deleted first; of the caches, the entries that were not used for
+the longest time. Data that waits to be judged is never deleted. Spans that arrive for a trace that was deleted early
+count as late; a turn that arrives for a deleted session begins a new one.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-_log = logging.getLogger("sidejudge.room")
+_log = logging.getLogger("sidejudge.retention")
 
 _FULL: Final = 0.8
-"""Fullness from which there is too little room."""
+"""Fullness from which data is deleted early."""
 _STEPS: Final = 12
 """Halvings: of a day they leave 21 seconds."""
 
 
 class FillingStore(Protocol):
-    """What making room asks of a store."""
+    """What is needed of the store."""
 
     @property
     def fullness(self) -> float: ...
@@ -33,20 +33,20 @@ class FillingStore(Protocol):
 
 
 class VerdictMemory(Protocol):
-    """What making room asks of an assembler, and of the sessions."""
+    """What is needed of the assembler, and of the sessions."""
 
     def forget(self, closed_before_ns: int) -> None: ...
 
 
 class ShrinkableCache(Protocol):
-    """What making room asks of a table of things that can be made again."""
+    """A table whose entries can be computed again."""
 
     async def trim(self, most: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionTerms:
-    """How long things are kept while there is room (ns), and how many entries each cache may hold."""
+    """How long data is kept without pressure (ns), and how many entries each cache may hold."""
 
     retention_ns: int
     late_ns: int
@@ -55,12 +55,16 @@ class RetentionTerms:
     caches: Sequence[tuple[ShrinkableCache, int]] = ()
 
 
-async def make_room(
+async def free_space(
     store: FillingStore, assembler: VerdictMemory, sessions: VerdictMemory | None, terms: RetentionTerms, *, now_ns: int
 ) -> int:
-    """Let go of what is oldest until the store is less than 80 % full; how often the terms had to be halved.
+    """Delete the oldest data until the store is less than 80 % full.
 
-    Raises ``StoreError`` when the store does not let go.
+    Returns:
+        How often the terms were halved; 0 without pressure.
+
+    Raises:
+        StoreError: The store cannot be written.
     """
     steps = 0
     while store.fullness >= _FULL and steps < _STEPS:
@@ -70,11 +74,11 @@ async def make_room(
         )
         for cache, entries in terms.caches:
             await cache.trim(entries >> steps)
-        # First what remembers: it must still be held, or half a trace or session would be judged as a whole one.
+        # Memory is cleared before the store: otherwise a late span would open a trace whose other spans are deleted.
         assembler.forget(now_ns - late)
         if sessions is not None:
             sessions.forget(now_ns - session_late)
-        # Sessions that nobody judged wait as long as ever.
+        # Sessions that are not judged yet keep the full retention.
         await store.purge_turns(now_ns - session_late, now_ns - terms.retention_ns)
         await store.purge(
             now_ns - max(late, retention),
@@ -83,7 +87,7 @@ async def make_room(
         )
     if steps:
         _log.warning(
-            "the store is nearly full; what is old was let go early",
+            "the store is nearly full; old data was deleted early",
             extra={"kept_for_s": round((terms.retention_ns >> steps) / 1e9), "fullness": round(store.fullness, 2)},
         )
     return steps

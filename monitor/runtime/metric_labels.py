@@ -1,4 +1,4 @@
-"""Known: every label value that can be known at the start, so that counters begin at 0 instead of being absent."""
+"""The label values that the configuration determines, so that their counters start at 0 instead of being absent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .revision import revision
 
 
 def known(config: Config, watch: Watch, version: str) -> KnownLabels:
-    """What this configuration can ever count, by label."""
+    """Return, by label, every value that this configuration can count."""
     return KnownLabels(
         rubrics=list(reached(config).values()),
         ended_reasons=[reason.value for reason in Reason],

@@ -1,4 +1,4 @@
-"""Origin: whether our five packages, whose names anybody may use, are really ours."""
+"""Checks that the packages, whose names are common words, are those of sidejudge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PACKAGES = ("scoring", "integrations", "monitor", "dashboards", "sidejudge")
 
 
 def origins() -> dict[str, Path | None]:
-    """The folder each package would be imported from; ``None`` where it cannot be found."""
+    """Return the folder that each package is imported from; ``None`` where it cannot be found."""
     found: dict[str, Path | None] = {}
     for name in PACKAGES:
         spec = find_spec(name)
@@ -19,6 +19,6 @@ def origins() -> dict[str, Path | None]:
 
 
 def shadowed() -> dict[str, Path | None]:
-    """Packages that do not lie beside this file's own package: something else of that name comes first on the path."""
+    """Return the packages that are not beside this file's own: another one of that name is earlier on the path."""
     home = Path(__file__).resolve().parents[2]
     return {name: folder for name, folder in origins().items() if folder is None or folder.parent != home}

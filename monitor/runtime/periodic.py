@@ -1,4 +1,4 @@
-"""Repeated: work that a scheduler starts again and again, and that can be ended in order while it is under way."""
+"""Periodic work that a scheduler starts, and that can be stopped in order while it runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 
 class Periodic:
-    """One round at a time. A scheduler that cancels a job itself tells of it as of an error."""
+    """One round at a time. The scheduler's own cancellation would be logged as an error."""
 
     def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
         self._work = work
@@ -15,7 +15,7 @@ class Periodic:
         self._ended = False
 
     async def run(self) -> None:
-        """One round, unless one is under way; what it raises is raised."""
+        """Run one round, unless one is running. Raises what the round raises."""
         if self._ended or (self._round is not None and not self._round.done()):
             return
         self._round = asyncio.create_task(self._once())
@@ -24,7 +24,7 @@ class Periodic:
             self._round.result()
 
     async def stop(self) -> None:
-        """End the round that is under way; no other begins."""
+        """Cancel the running round; no other begins."""
         self._ended = True
         if self._round is not None:
             self._round.cancel()

@@ -1,4 +1,4 @@
-"""Process: a monitor as the main thing of a process: event loop, signals, exit."""
+"""A monitor as the main work of a process: event loop, signals, exit."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 
 from monitor.config import Config
-from monitor.runtime.tuning.gc import look, look_rarely
+from monitor.runtime.tuning.gc import collect_if_due, collect_rarely
 from monitor.runtime.tuning.malloc import keep_freed_memory
-from monitor.runtime.tuning.scheduling import take_short_turns
+from monitor.runtime.tuning.scheduling import shorten_slices
 
 from .app import Monitor
 from .forward_only import ForwardOnly
 from .logging import set_up
 
 Companion = Callable[[Monitor, Mapping[str, str]], Awaitable[None]]
-"""What runs beside a monitor and is told its addresses. The monitor ends when it does."""
+"""Runs beside a monitor and gets its addresses. The monitor ends when it does."""
 
 
 def run_until_signal(config: Config, beside: Companion, read: Callable[[], Config] | None = None) -> None:
@@ -26,7 +26,7 @@ def run_until_signal(config: Config, beside: Companion, read: Callable[[], Confi
     SIGHUP has ``read`` read the configuration again; without it the signal ends the process, as is usual.
 
     Where requests are forwarded and judging cannot start, they are forwarded all the same, and ``beside`` is left out.
-    Returns, or raises what ``beside`` raised, when everything is put away.
+    Returns, or raises what ``beside`` raised, when everything is closed.
     """
     set_up(config.log.level, config.log.format)
     keep_freed_memory()
@@ -89,7 +89,7 @@ async def _forward(forward: ForwardOnly, stop: asyncio.Event | None = None) -> N
 
 
 async def _started(config: Config) -> tuple[Monitor, Mapping[str, str]]:
-    monitor = Monitor(config, at_rest=look)
+    monitor = Monitor(config, at_rest=collect_if_due)
     try:
         return monitor, await monitor.start()
     except BaseException:
@@ -99,7 +99,7 @@ async def _started(config: Config) -> tuple[Monitor, Mapping[str, str]]:
 
 async def _run(config: Config, beside: Companion, read: Callable[[], Config] | None = None) -> None:
     stop = _stop_on_signals()
-    take_short_turns()
+    shorten_slices()
     try:
         monitor, addresses = await _started(config)
     except Exception as cause:
@@ -112,7 +112,7 @@ async def _run(config: Config, beside: Companion, read: Callable[[], Config] | N
     try:
         if read is not None:
             _reload_on_signal(monitor.reload_by(read), reloads)
-        look_rarely()
+        collect_rarely()
         companion = asyncio.ensure_future(beside(monitor, addresses))
         companion.add_done_callback(lambda _: stop.set())
         await stop.wait()

@@ -1,4 +1,4 @@
-"""Housekeeping: what has been kept long enough goes, and sooner where the store fills up."""
+"""Retention: data that was kept long enough is deleted, earlier where the store fills up."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from monitor.config import Config
 from monitor.ingest.assembler import Assembler
 from monitor.sessions.windows import SessionWindows
 
-from .disk_pressure import RetentionTerms, ShrinkableCache, make_room
+from .disk_pressure import RetentionTerms, ShrinkableCache, free_space
 
 log = logging.getLogger("sidejudge")
 
 
 class Retention:
-    """Scheduled work on the store. A store that refuses is logged, and asked again at the next turn."""
+    """Scheduled work on the store. An error is logged; the next run tries again."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Retention:
         self._sessions = sessions
 
     async def purge(self) -> None:
-        """Let go of what is past its retention."""
+        """Delete what is past its retention."""
         now_ns = self._clock_ns()
         try:
             terms = _terms(self._config, self._store)
@@ -46,20 +46,20 @@ class Retention:
         except StoreError as error:
             log.warning("could not purge the store", extra={"cause": str(error)})
 
-    async def make_room(self) -> None:
-        """Keep what is old for less long while the store is too full; try a store again that failed."""
+    async def relieve(self) -> None:
+        """Delete old data early while the store is too full. Tries a store again that failed."""
         try:
             await self._store.try_again()
-            await make_room(
+            await free_space(
                 self._store, self._assembler, self._sessions, _terms(self._config, self._store), now_ns=self._clock_ns()
             )
         except StoreError as error:
-            log.warning("could not make room in the store", extra={"cause": str(error)})
+            log.warning("could not free space in the store", extra={"cause": str(error)})
 
 
 def _terms(config: Config, store: Store) -> RetentionTerms:
     judge, embedding, sessions = config.evaluators.judge, config.evaluators.embedding, config.sessions
-    # A cache that is configured no more holds what nobody will ask for.
+    # A cache that is not configured any more is emptied.
     caches: list[tuple[ShrinkableCache, int]] = [
         (store.judged, judge.cache_entries if judge is not None else 0),
         (store.vectors, embedding.cache_entries if embedding is not None else 0),

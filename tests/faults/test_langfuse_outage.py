@@ -10,7 +10,7 @@ from integrations.langfuse.budget import RequestBudget
 from integrations.langfuse.client import Access, Langfuse
 from integrations.store.errors import StoreError
 from integrations.store.sqlite import Store
-from monitor.runtime.disk_pressure import RetentionTerms, make_room
+from monitor.runtime.disk_pressure import RetentionTerms, free_space
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import PUBLIC_KEY, SECRET_KEY, FakeLangfuse, Mode, only
 from tests.langfuse_bench import START_NS, Bench, score
@@ -81,7 +81,7 @@ async def fill(bench: Bench) -> int:
         bench.now_ns += 10**9
         if number % 50 == 0:
             await bench.step()
-            await make_room(
+            await free_space(
                 bench.store,
                 NothingOpen(),
                 None,

@@ -1,7 +1,7 @@
-"""Allocator: the memory that held one request's body is kept for the next.
+"""glibc's allocator keeps the memory of one request's body for the next.
 
-A body of some 100 kB is more than glibc keeps when it is freed: it goes back to the kernel, and the next body is given
-pages that have to be found and cleared anew, forty of them for 170 kB. That was a quarter of what intake costs.
+A body of 100 kB is above the size that glibc keeps when it is freed: it returns the pages to the kernel, which clears
+new ones for the next body, forty of them for 170 kB. That was a quarter of the CPU time of intake.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 """Parameters of ``mallopt``, as glibc's ``malloc.h`` numbers them."""
 _KEPT: Final = 8 << 20
-"""Bytes that may stay free at the end of the heap: a few bodies, and what is made of them."""
+"""Bytes that may stay free at the end of the heap: a few bodies and their spans."""
 _LARGE: Final = 4 << 20
-"""Bytes from which on something has a mapping of its own, which goes back at once."""
+"""Size from which an allocation is a mapping of its own, which is returned at once."""
 
 
 def keep_freed_memory() -> None:
-    """Tell the C library of this process, where that is glibc; another one is left as it is."""
+    """Set the thresholds of this process where its C library is glibc; another one is left as it is."""
     if sys.platform != "linux":
         return
     import ctypes  # noqa: PLC0415 - only here

@@ -1,8 +1,8 @@
-"""Turns: how soon the event loop computes once there is something to do, though judging computes as well.
+"""Scheduling: how soon the event loop runs when it is woken while judging computes.
 
-There are two queues. The kernel's: a thread that wakes may find every processor taken, and Linux then lets the one that
-computes go on to the next tick (4 ms at 250 Hz) unless the other asks for shorter turns than it (EEVDF, from 6.12).
-The interpreter's: of several threads one computes at a time, and the others wait for its turn to end.
+It may wait in two queues. The kernel's: where all processors are busy, Linux lets the running thread continue to the
+next tick (4 ms at 250 Hz), unless the woken one asks for shorter slices (EEVDF, from 6.12). The interpreter's: of
+several threads one runs at a time, and the others wait for the end of its switch interval.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import sys
 from typing import Final
 
 _INTERPRETER_S: Final = 0.0005
-"""How long one thread computes before another that waits gets its turn (CPython's own: 5 ms).
+"""CPython's switch interval (default: 5 ms).
 
-A request wakes the event loop several times, and while a trace is judged each time waits so long; where requests go
-on, judging gives way (``giving_way.py``). Shorter turns cost CPU: at 0.1 ms a tenth more in all.
+A request wakes the event loop several times, and each time may wait this long while a trace is judged; while requests
+are forwarded, judging yields (``yield_to_requests.py``). Shorter intervals cost CPU: 0.1 ms costs a tenth in all.
 """
 _KERNEL_NS: Final = 300_000
-"""About what the loop computes when it is woken: a shorter turn comes sooner (0.1 ms is Linux's shortest), and ends so.
+"""The slice of the event loop's thread: about what it computes when it is woken (Linux's minimum is 0.1 ms).
 
-Threads usually have 0.7 to 2.8 ms, by the number of processors. A thread's share of them stays what it is.
+A shorter slice starts sooner. The default is 0.7 to 2.8 ms, by the number of processors. The share of CPU stays.
 """
 _SCHED_SETATTR: Final = {"x86_64": 314, "aarch64": 274}
 """Number of the system call; the C library has a function for it only from glibc 2.41 on."""
 _RESET_ON_FORK: Final = 0x01
-"""Threads and processes that this thread starts later have turns of the usual length."""
+"""Threads and processes that are started later have the default slice."""
 
 
-def take_short_turns() -> None:
-    """For the calling thread, the event loop's: short turns, soon. Before it starts others, for those are not meant.
+def shorten_slices() -> None:
+    """Give the calling thread, the event loop's, a short slice. Call it before other threads are started.
 
-    A kernel that cannot do this, or a system that does not allow it, leaves things as they are; so does this where
-    whoever started the process has chosen how it is scheduled.
+    Nothing changes where the kernel cannot do this or does not allow it, or where the process was started with a
+    scheduling policy of its own.
     """
     sys.setswitchinterval(_INTERPRETER_S)
     number = _SCHED_SETATTR.get(platform.machine())

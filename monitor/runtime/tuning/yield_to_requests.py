@@ -1,8 +1,8 @@
-"""Giving way: judging steps aside while a request goes on.
+"""Judging yields while a request is forwarded.
 
-Threads of one interpreter take turns, and a request that goes on wakes the event loop some ten times: each time it
-would wait for its turn. What is judged has time. But traffic may never cease, so judging waits for at most as long as
-it has worked, and goes on at half its pace at worst.
+Threads of one interpreter run one at a time, and a forwarded request wakes the event loop about ten times; each time it
+would wait for the judging thread. Judging can wait. Because traffic may never pause, it waits at most as long as it has
+worked: at worst it runs at half speed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 _CREDIT_S: Final = 0.02
-"""What may be waited for at most before anything more is done, however long nothing was waited for."""
+"""The longest wait at once, in seconds, however long judging has worked without waiting."""
 
 
 class RequestActivity(Protocol):
-    """Whether requests are on their way."""
+    """Whether requests are in progress."""
 
     @property
     def left_s(self) -> float: ...
@@ -24,7 +24,7 @@ class RequestActivity(Protocol):
 
 
 class YieldToRequests:
-    """Called by the judging thread wherever it may pause; returns at once where nobody is in a hurry."""
+    """Called by the judging thread where it may pause; returns at once when no request is in progress."""
 
     def __init__(self, passing: RequestActivity, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._passing, self._clock_s = passing, clock_s

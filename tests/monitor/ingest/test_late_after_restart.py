@@ -37,7 +37,7 @@ class Bench:
         await self.judge()
         self.now += 11 * MINUTE
         self.monitor.assembler.due(self.now)
-        await self.monitor.housekeeping.purge()
+        await self.monitor.retention.purge()
         assert self.monitor.store.chunks(trace(1)) == []
 
     def told(self):

@@ -114,7 +114,7 @@ class Scene:
         """Time passes; what is kept long enough goes."""
         self.now_ns += int(hours * HOUR_NS)
         await until(lambda: not any(self.monitor.assembler.knows(bytes.fromhex(trace(each))) for each in self.sent))
-        await self.monitor.housekeeping.purge()
+        await self.monitor.retention.purge()
 
     def expect(self, expected: Any, number: int = 1) -> None:
         """What ought to have been said, from now on; None: nothing is known any more."""

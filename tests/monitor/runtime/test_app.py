@@ -279,7 +279,7 @@ async def test_chunks_go_after_the_late_window_and_verdicts_after_retention(star
         (60 * minute, (0, 0, False)),
     ):
         now[0] += later
-        await app.monitor.housekeeping.purge()
+        await app.monitor.retention.purge()
         assert held() == expected, later
     assert (await app.get("/v1/status"))["standings"][0]["n"] == 0, "its window is past too"
 
@@ -289,7 +289,7 @@ async def test_what_waits_to_be_judged_is_never_purged(started):
     app = await started(lambda: now[0], **ANY, assembly={"idle": "100h", "deadline": "200h", "late": "1m"})
     await app.post(request([S(trace_id=trace(1), span_id=span(2), parent_id=span(1))]))
     now[0] += 48 * 3600 * 10**9
-    await app.monitor.housekeeping.purge()
+    await app.monitor.retention.purge()
     assert (len(app.monitor.store.chunks(trace(1))), app.monitor.ledger.open) == (1, 1)
 
 
@@ -339,7 +339,7 @@ async def test_a_rubric_that_late_spans_take_away_leaves_its_window(started):
 async def test_a_store_that_cannot_be_purged_is_told_and_nothing_else_happens(started, caplog):
     app = await started()
     app.monitor.store.close()
-    await app.monitor.housekeeping.purge()
+    await app.monitor.retention.purge()
     assert "could not purge the store" in caplog.text
 
 

@@ -10,7 +10,7 @@ import pytest
 from integrations.otlp.wire.request import Chunk, ChunkOrigin, SpanHeader
 from integrations.store.sqlite import FinishedTrace, Store, StoredTurn
 from monitor.ingest.assembler import Arrival, Assembler, AssemblyLimits
-from monitor.runtime.disk_pressure import RetentionTerms, make_room
+from monitor.runtime.disk_pressure import RetentionTerms, free_space
 from monitor.sessions.windows import Identity, SessionLimits, SessionWindows
 
 MINUTE = 60 * 10**9
@@ -69,9 +69,9 @@ class Kept:
             number += 1
         return number
 
-    async def make_room(self, now: int) -> int:
+    async def free_space(self, now: int) -> int:
         terms = RetentionTerms(retention_ns=RETENTION, late_ns=LATE, session_late_ns=LATE, caches=self.caches)
-        return await make_room(self.store, self.assembler, self.sessions, terms, now_ns=START + now * 10**9)
+        return await free_space(self.store, self.assembler, self.sessions, terms, now_ns=START + now * 10**9)
 
     async def say(self, number: int, *, judged: bool = True) -> bytes:
         """A session of one turn, a session a second; its key."""
@@ -104,7 +104,7 @@ def kept(tmp_path):
 
 async def test_the_oldest_go_until_there_is_room(kept):
     count = await kept.fill()
-    assert await kept.make_room(count) > 0
+    assert await kept.free_space(count) > 0
     assert kept.store.fullness < 0.8
     held = [kept.held(number) for number in range(count)]
     assert (held[0], held[-1]) == (False, True)
@@ -113,7 +113,7 @@ async def test_the_oldest_go_until_there_is_room(kept):
 
 async def test_a_late_span_of_what_was_let_go_is_too_late_and_one_of_what_is_held_reopens_it(kept):
     count = await kept.fill()
-    await kept.make_room(count)
+    await kept.free_space(count)
     for number in range(count):
         expected = Arrival.REOPENS if kept.held(number) else Arrival.TOO_LATE
         assert kept.assembler.classify(chunk(number, span=2)) is expected, number
@@ -124,14 +124,14 @@ async def test_what_waits_to_be_judged_stays_however_full_the_store_is(kept):
     while kept.store.fullness < 0.85:
         await kept.take(count, judged=False)
         count += 1
-    await kept.make_room(100_000)
+    await kept.free_space(100_000)
     assert len(kept.store.open_traces()) == count
 
 
 async def test_while_there_is_room_nothing_is_let_go(kept):
     for number in range(50):
         await kept.take(number)
-    assert await kept.make_room(10_000) == 0
+    assert await kept.free_space(10_000) == 0
     assert all(kept.held(number) for number in range(50))
 
 
@@ -139,7 +139,7 @@ async def test_turns_of_judged_sessions_go_oldest_first_and_none_is_half_forgott
     keys = []
     while kept.store.fullness < 0.8:
         keys.append(await kept.say(len(keys)))
-    assert await kept.make_room(len(keys)) > 0
+    assert await kept.free_space(len(keys)) > 0
     assert kept.store.fullness < 0.8
     held = [bool(kept.store.turns(key)) for key in keys]
     assert (held[0], held[-1]) == (False, True)
@@ -156,7 +156,7 @@ async def test_sessions_that_wait_to_be_judged_stay_however_full_the_store_is(ke
     keys = []
     while kept.store.fullness < 0.8:
         keys.append(await kept.say(len(keys), judged=False))
-    await kept.make_room(len(keys))
+    await kept.free_space(len(keys))
     assert all(kept.store.turns(key) for key in keys)
 
 
@@ -169,7 +169,7 @@ async def test_caches_give_way_too_and_keep_what_was_used_last(kept):
         await kept.look()
         number += 1
     assert kept.store.judged.get(["q0"], 0)
-    assert await kept.make_room(number) > 0
+    assert await kept.free_space(number) > 0
     assert kept.store.fullness < 0.8
     last = number - 1
     assert (kept.store.judged.get(["q0"], 0), kept.store.vectors.get(["t0"], 0)) == ({}, {})
@@ -180,5 +180,5 @@ async def test_caches_give_way_too_and_keep_what_was_used_last(kept):
 async def test_while_there_is_room_caches_keep_what_they_hold(kept):
     kept.caches = ((kept.store.vectors, 10),)
     await kept.store.vectors.put({f"t{number}": b"x" for number in range(10)}, 0, 10)
-    assert await kept.make_room(1) == 0
+    assert await kept.free_space(1) == 0
     assert len(kept.store.vectors.get([f"t{number}" for number in range(10)], 0)) == 10

@@ -201,10 +201,10 @@ async def test_turns_are_let_go_once_their_session_may_not_grow(bench):
     b = bench()
     await b.take(turn(1))
     await b.after(16)
-    await b.monitor.housekeeping.purge()
+    await b.monitor.retention.purge()
     assert len(b.monitor.store.recover_turns()) == 1
     await b.after(16)
-    await b.monitor.housekeeping.purge()
+    await b.monitor.retention.purge()
     assert b.monitor.store.recover_turns() == []
     assert len(b.sessions()) == 1
 

@@ -8,7 +8,7 @@ import sys
 
 LOOKED = """
 import gc, json, weakref
-from monitor.runtime.tuning.gc import look, look_rarely
+from monitor.runtime.tuning.gc import collect_if_due, collect_rarely
 
 class Knot:
     def __init__(self):
@@ -22,10 +22,10 @@ def gone(things):
     knot = weakref.ref(Knot())
     kept = [Thing() for _ in range(things)]
     by_itself = knot() is None
-    look()
+    collect_if_due()
     return by_itself, knot() is None
 
-look_rarely()
+collect_rarely()
 print(json.dumps([gone(100), gone(15_000), gone(25_000), gc.get_freeze_count() > 1_000]))
 """
 

@@ -10,14 +10,14 @@ import pytest
 
 ASKED = """
 import ctypes, json, os, struct, sys, threading
-from monitor.runtime.tuning import scheduling as turns
+from monitor.runtime.tuning import scheduling
 
 GETATTR = {314: 315, 274: 275}
 
 def turn():
     # policy, niceness and the length of a turn in ns of the calling thread
     room = ctypes.create_string_buffer(56)
-    number = GETATTR[turns._SCHED_SETATTR[os.uname().machine]]
+    number = GETATTR[scheduling._SCHED_SETATTR[os.uname().machine]]
     assert ctypes.CDLL(None).syscall(ctypes.c_long(number), 0, room, 56, 0) == 0
     _, policy, _, nice, _, length = struct.unpack_from("=IIQiIQ", room)
     return policy, nice, length
@@ -25,7 +25,7 @@ def turn():
 os.nice(int(sys.argv[1]))
 os.sched_setscheduler(0, getattr(os, sys.argv[2]), os.sched_param(0))
 before = turn()
-turns.take_short_turns()
+scheduling.shorten_slices()
 beside = []
 other = threading.Thread(target=lambda: beside.append(turn()))
 other.start()
