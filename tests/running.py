@@ -76,8 +76,8 @@ class Running:
     def get(self, path: str, **query: str) -> Any:
         return self.http.get(self.api + path, params=query).raise_for_status().json()
 
-    def ledger(self) -> dict[str, Any]:
-        return self.get("/v1/status")["ledger"]
+    def outcomes(self) -> dict[str, Any]:
+        return self.get("/v1/status")["outcomes"]
 
     def verdicts(self, **query: str) -> list[dict[str, Any]]:
         found, cursor = [], None
@@ -89,9 +89,9 @@ class Running:
                 return found
 
     def settled(self, traces: int) -> dict[str, Any]:
-        """The ledger once it has seen this many traces and none is open."""
-        self.until(lambda: (b := self.ledger())["seen"] >= traces and b["open"] == 0, f"{traces} traces did not end")
-        return self.ledger()
+        """The outcomes once it has seen this many traces and none is open."""
+        self.until(lambda: (b := self.outcomes())["seen"] >= traces and b["open"] == 0, f"{traces} traces did not end")
+        return self.outcomes()
 
     def until(self, condition: Callable[[], bool], otherwise: str, seconds: float = 90) -> None:
         end = time.monotonic() + seconds

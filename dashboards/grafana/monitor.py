@@ -50,7 +50,7 @@ def monitor() -> Board:
                     ),
                     _series(
                         "How traces end",
-                        "The ledger: each trace ends once, with one reason.",
+                        "Outcomes: each trace ends once, with one reason.",
                         "cpm",
                         (f"{per_minute(f.TRACES, _JOB, 'reason')} > 0", "{{reason}}"),
                         stacked=True,

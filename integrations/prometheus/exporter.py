@@ -82,8 +82,8 @@ class Snapshot:
 class KnownLabels:
     """What the configuration lets one know before anything has happened.
 
-    ``rubrics`` are those that a route can reach; ``ended_reasons`` the ledger's, ``rejected_reasons`` the receiver's;
-    ``destinations`` says why each may not take what it is handed.
+    ``rubrics`` are those that a route can reach; ``ended_reasons`` why traces end, ``rejected_reasons`` why spans are
+    refused; ``destinations`` says why each may not take what it is handed.
     ``forward_failures`` and ``forward_unjudged`` are why what goes on may fail; none where nothing goes on.
     ``pull_failures`` are why reading traces may end early; none where none are read. ``belated_failures`` are why a
     verdict may stand though its reference changed; none where none is looked for.
@@ -207,8 +207,8 @@ class Exporter:
         """Sampling has chosen a trace."""
         self._counter(f.TRACES_KEPT, self._service(service), selection).inc()
 
-    def ledger_ended(self, service: str | None, reason: str, count: int = 1) -> None:
-        """Traces have ended with this reason; the ledger's ``on_ended``."""
+    def traces_ended(self, service: str | None, reason: str, count: int = 1) -> None:
+        """Traces have ended with this reason; it is the ``on_ended`` of the outcomes."""
         self._counter(f.TRACES, self._service(service), self._label("reason", reason)).inc(count)
 
     def requests_refused(self, code: int, count: int) -> None:

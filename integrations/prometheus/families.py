@@ -81,7 +81,7 @@ _PROCESS = "This process's window; do not average over processes, sum the verdic
 TRACES = Family(
     name="sidejudge_traces_total", kind="counter", labels=("service", "reason"),
     help="Traces that ended, by how: each is counted once, with exactly one reason.",
-    note="The ledger. Its sum plus `sidejudge_traces_open` is `sidejudge_traces_seen_total`.",
+    note="The outcomes: their sum plus `sidejudge_traces_open` is `sidejudge_traces_seen_total`.",
 )  # fmt: skip
 TRACES_SEEN = Family(
     name="sidejudge_traces_seen_total", kind="counter",

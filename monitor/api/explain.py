@@ -74,7 +74,7 @@ def happened(story: Mapping[str, Any]) -> Iterator[str]:
     if story.get("route"):
         yield f"  the route {story['route']!r} chose the rubrics {', '.join(story.get('rubrics', [])) or '-'}"
     reason = str(story["reason"])
-    yield f"  it ended as {reason}: {_REASONS.get(reason, 'see the ledger')}" + _why(story)
+    yield f"  it ended as {reason}: {_REASONS.get(reason, 'see the outcomes on the page')}" + _why(story)
 
 
 def _arrival(story: Mapping[str, Any]) -> Iterator[str]:

@@ -76,7 +76,7 @@ class MonitorQueries:
     policy: Policy
     store: VerdictRecords
     assembler: Assembler
-    ledger: TraceOutcomes
+    outcomes: TraceOutcomes
     intake: Intake
     front: Counting
     pipeline: Pipeline
@@ -107,8 +107,8 @@ class MonitorQueries:
 
     def __post_init__(self) -> None:
         self._stories = TraceDetails(
-            config=self.config, store=self.store, assembler=self.assembler, ledger=self.ledger, pipeline=self.pipeline,
-            trace_url=self.trace_url, clock_ns=self.clock_ns, owed=self.owed,
+            config=self.config, store=self.store, assembler=self.assembler, outcomes=self.outcomes,
+            pipeline=self.pipeline, trace_url=self.trace_url, clock_ns=self.clock_ns, owed=self.owed,
         )  # fmt: skip
         self._trends = Trends(self.store.path, self.windows.window_ns, self.watch.declared)
 
@@ -123,7 +123,7 @@ class MonitorQueries:
         return self.is_started
 
     def status(self) -> MonitorReport:
-        now_ns, balance, agreement = self.clock_ns(), self.ledger.balance(), self.agreement()
+        now_ns, balance, agreement = self.clock_ns(), self.outcomes.balance(), self.agreement()
         return MonitorReport(
             standings=corrected(self.watch.standings(now_ns), agreement),
             agreement=agreement,
@@ -205,7 +205,7 @@ class MonitorQueries:
         return Snapshot(
             standings=corrected(self.watch.standings(now_ns), agreement),
             agreement=agreement,
-            traces_open=self.ledger.open,
+            traces_open=self.outcomes.open,
             load_share=self.load_share(),
             behind_s=0.0 if (since_s := self._judging().oldest_s) is None else max(0.0, now_ns / 1e9 - since_s),
             queues={
@@ -246,7 +246,7 @@ class MonitorQueries:
 
     def _count_up(self) -> None:
         """Bring the counters of the hot path up to date: it counts in plain integers and is asked at a scrape."""
-        counts, seen = self.intake.counts, self.ledger.balance().seen
+        counts, seen = self.intake.counts, self.outcomes.balance().seen
         self.exporter.spans_received(self._since("spans", counts.spans))
         self.exporter.traces_seen(self._since("seen", seen))
         receiving, forwarding = self.front.receiving(counts), self.front.forwarding()

@@ -36,7 +36,7 @@ class TraceDetails:
     config: Config
     store: TraceDetail
     assembler: Assembler
-    ledger: TraceOutcomes
+    outcomes: TraceOutcomes
     pipeline: Pipeline
     trace_url: Callable[[str], str | None]
     clock_ns: Callable[[], int]
@@ -100,10 +100,10 @@ class TraceDetails:
     def _not_kept(self, trace_id: str) -> dict[str, Any] | None:
         """What is remembered of a trace that ended before anything of it was kept."""
         wanted = bytes.fromhex(trace_id)
-        if self.ledger.has_excluded(wanted):
+        if self.outcomes.has_excluded(wanted):
             why = "it is a trace of a monitor itself"
             return {"trace_id": trace_id, "reason": Reason.EXCLUDED.value, "verdicts": [], "excluded": why}
-        if not self.ledger.has_sampled_out(wanted):
+        if not self.outcomes.has_sampled_out(wanted):
             return None
         base = threshold(self.config.sampling.rate)
         return {

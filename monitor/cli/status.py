@@ -79,14 +79,14 @@ def _show(answer: Mapping[str, Any]) -> None:
         told = f"{each['destination']}: {each['state']}" + (f" ({each['reason']})" if each["reason"] else "")
         unseen = f"{each['unseen']} not seen there yet, " if each["unseen"] else ""
         click.echo(visible(f"export to {told}: {each['waiting']} wait, {unseen}{each['dead']} given up"))
-    ledger, alerts = answer["ledger"], answer["alerts"]
-    ended = ", ".join(f"{reason} {count}" for reason, count in ledger["ended"].items() if count) or "none"
+    outcomes, alerts = answer["outcomes"], answer["alerts"]
+    ended = ", ".join(f"{reason} {count}" for reason, count in outcomes["ended"].items() if count) or "none"
     thresholds = alerts["thresholds"]
     click.echo(
         f"\noverall {answer['status']} over the last {answer['window_s']:g} s, mode {alerts['mode']}, ", nl=False
     )
     click.echo(f"thresholds {thresholds['warning']:g} and {thresholds['critical']:g}")
-    click.echo(f"since start: traces seen {ledger['seen']}, open {ledger['open']}, ended: {ended}")
+    click.echo(f"since start: traces seen {outcomes['seen']}, open {outcomes['open']}, ended: {ended}")
     click.echo(
         visible(
             f"sampling rate {answer['sampling']['rate']:g}, version {answer['version']}, ",

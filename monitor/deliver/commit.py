@@ -23,11 +23,11 @@ class Commit:
         store: Store,
         sessions: SessionWindows | None,
         assembler: Assembler,
-        ledger: TraceOutcomes,
+        outcomes: TraceOutcomes,
         sinks: Sinks,
         listeners: Sequence[Callable[[TraceResult], None]] = (),
     ) -> None:
-        self._store, self._sessions, self._assembler, self._ledger = store, sessions, assembler, ledger
+        self._store, self._sessions, self._assembler, self._outcomes = store, sessions, assembler, outcomes
         self._sinks, self._listeners = sinks, listeners
 
     async def commit(self, results: Sequence[TraceResult]) -> dict[bytes, StoreError]:
@@ -50,7 +50,7 @@ class Commit:
     def committed(self, result: TraceResult) -> None:
         """Record a result that is on disk: outcomes first, then listeners, then sinks."""
         if not result.session:  # outcomes are of traces
-            self._ledger.ended(result.service, result.reason, revision=result.revision)
+            self._outcomes.ended(result.service, result.reason, revision=result.revision)
         if result.reason is Reason.LATE:
             self._assembler.refuse(result.trace_id)
         for listener in self._listeners:

@@ -114,7 +114,7 @@ class Intake:
         sampler: Sampler,
         store: ChunkStore,
         assembler: Assembler,
-        ledger: TraceOutcomes,
+        outcomes: TraceOutcomes,
         limits: TraceLimits | None = None,
         shedding: LoadShedding | None = None,
         max_waiting_bytes: int = MAX_WAITING_BYTES,
@@ -127,7 +127,7 @@ class Intake:
         """Whether trace ids are as random as sampling presumes; None where it does not go by them."""
         self._store = store
         self._assembler = assembler
-        self._ledger = ledger
+        self._outcomes = outcomes
         self._limits = limits if limits is not None else TraceLimits(MAX_TRACE_SPANS, MAX_TRACE_DECODED_BYTES)
         self._shedding = shedding
         self._max_waiting = max_waiting_bytes
@@ -154,8 +154,8 @@ class Intake:
         try:
             found = await self._split(body, encoding, _SPANS[encoding])
         except Undecodable:
-            self._ledger.seen()
-            self._ledger.ended(None, Reason.UNDECODABLE)
+            self._outcomes.seen()
+            self._outcomes.ended(None, Reason.UNDECODABLE)
             raise
         if found.chunks:
             await self._keep(found.chunks, explicit=found.explicit)
@@ -249,8 +249,8 @@ class Intake:
             states = () if self._hashed else [header.trace_state for header in chunk.headers]
             if random_bits(chunk.trace_id, "hashed" if self._hashed else "trace_id", states) < limit:
                 self.counts.shed += len(chunk.headers)
-                self._ledger.seen()
-                self._ledger.ended(origin.service, Reason.SHED)
+                self._outcomes.seen()
+                self._outcomes.ended(origin.service, Reason.SHED)
                 self._assembler.refuse(chunk.trace_id)
                 return None
         return replace(chunk, origin=replace(origin, threshold=limit))
@@ -294,7 +294,7 @@ class Intake:
         decoded += self._limits.opened(chunk.trace_id).decoded
         thinned = chunk.origin.threshold > self._sampler.admission
         if self._assembler.add(chunk, now_ns, decoded=decoded, thinned=thinned) is Arrival.OPENS:
-            self._ledger.seen()
+            self._outcomes.seen()
             if self.skew is not None and not explicit:
                 stated = any(h.trace_state and incoming_threshold(h.trace_state) for h in chunk.headers)
                 self.skew.saw(chunk.origin.service, (chunk.trace_id,), stated=stated)
@@ -312,8 +312,8 @@ class Intake:
         elif self._limits.under_way(chunk.trace_id):
             self._left_out[chunk.trace_id] = self._left_out.get(chunk.trace_id, 0) + spans
         else:  # nothing of it fits: there is nothing to be judged
-            self._ledger.seen()
-            self._ledger.ended(chunk.origin.service, Reason.SHED)
+            self._outcomes.seen()
+            self._outcomes.ended(chunk.origin.service, Reason.SHED)
             self._assembler.refuse(chunk.trace_id)
 
     def _account(self, found: Split) -> None:
@@ -324,16 +324,16 @@ class Intake:
         counts.own += found.own
         counts.sampled_out += found.spans - found.kept - found.rejected - found.own
         for origin, trace_ids in found.own_traces.items():
-            self._ledger.excluded(origin.service, trace_ids)
+            self._outcomes.excluded(origin.service, trace_ids)
         for origin, trace_ids in found.dropped.items():
             # Explicit randomness on some spans of a trace only may draw these and not the others: then it is drawn.
-            fresh = self._ledger.sampled_out(origin.service, self._assembler.unknown(trace_ids))
+            fresh = self._outcomes.sampled_out(origin.service, self._assembler.unknown(trace_ids))
             if fresh and self.skew is not None and not found.explicit:
                 self.skew.saw(origin.service, fresh)
 
     def restore(self) -> int:
         """Take up what the store holds after a restart; return how many traces are open."""
-        before = self._ledger.open
+        before = self._outcomes.open
         for service, completion in reversed(self._store.completions(_COMPLETIONS)):
             self._assembler.learn_root(service, rooted=completion == "root_ended")
         closed: tuple[bytes, int, int] | None = None
@@ -352,12 +352,12 @@ class Intake:
             if stored.done and stored.revision is not None and stored.closed_ns is not None:
                 closed = (stored.trace_id, stored.revision, stored.closed_ns)
             elif arrival is Arrival.OPENS:
-                self._ledger.seen()
+                self._outcomes.seen()
         if closed is not None:
             self._assembler.restore(*closed)
         for trace_id in reversed(self._store.ended_and_purged(self._assembler.remembered)):
             self._assembler.refuse(trace_id)
-        return self._ledger.open - before
+        return self._outcomes.open - before
 
 
 def _restored(stored: StoredChunk) -> Chunk:

@@ -1,4 +1,4 @@
-"""Ledger: every trace that was seen ends with exactly one reason, and the books balance at any moment."""
+"""Outcomes: every trace that was seen ends with exactly one reason, and seen = open + ended holds at any moment."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """The books: ``seen == open + sum(ended.values())``. ``revisions`` are re-scores of traces that had ended."""
+    """``seen == open + sum(ended.values())``. ``revisions`` are re-evaluations of traces that had ended."""
 
     seen: int
     open: int

@@ -116,11 +116,11 @@ class Monitor:
         self.assembler = Assembler(limits(config))
         self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
         self.shedding = LoadShedding(admission=self.sampler.admission, max_waiting=config.assembly.max_waiting_traces)
-        self.ledger = TraceOutcomes(on_ended=self.exporter.ledger_ended)
+        self.outcomes = TraceOutcomes(on_ended=self.exporter.traces_ended)
         self.intake = self._build_intake()
         self.traffic = TrafficAnomalies(skew=self.intake.skew)
         self.pull = traces_in(
-            config, self.langfuse, store=self.store, intake=self.intake, ledger=self.ledger, sampler=self.sampler,
+            config, self.langfuse, store=self.store, intake=self.intake, outcomes=self.outcomes, sampler=self.sampler,
             assembler=self.assembler, waiting=self._waiting, clock_ns=clock_ns,
         )  # fmt: skip
         # What is evaluated, and by whom.
@@ -175,7 +175,7 @@ class Monitor:
             sampler=self.sampler,
             store=self.store,
             assembler=self.assembler,
-            ledger=self.ledger,
+            outcomes=self.outcomes,
             clock_ns=self.clock_ns,
             limits=TraceLimits(assembly.max_trace_spans, assembly.max_trace_bytes),
             shedding=self.shedding,
@@ -242,7 +242,7 @@ class Monitor:
             store=self.store,
             sessions=self.sessions,
             assembler=self.assembler,
-            ledger=self.ledger,
+            outcomes=self.outcomes,
             sinks=self.sinks,
             listeners=[self.verdicts.committed, VerdictMetrics(self.exporter).committed],
         )
@@ -254,7 +254,7 @@ class Monitor:
             policy=self.watch.declared.policy,
             store=self.store,
             assembler=self.assembler,
-            ledger=self.ledger,
+            outcomes=self.outcomes,
             intake=self.intake,
             front=self.front,
             pipeline=self.pipeline,
@@ -411,7 +411,7 @@ class Monitor:
         except StoreError as error:
             log.warning("could not remember the alerts", extra={"cause": str(error)})
         self.store.close()
-        log.info("stopped", extra={"open_traces": self.ledger.open})
+        log.info("stopped", extra={"open_traces": self.outcomes.open})
 
     def _works(self) -> bool:
         """Whether the parts that judge and write back still run; without them traces or scores pile up for ever."""

@@ -97,14 +97,14 @@ class Monitor:
         finally:
             connection.close()
 
-    def ledger(self) -> dict[str, Any]:
+    def outcomes(self) -> dict[str, Any]:
         answer = httpx.get(f"http://127.0.0.1:{self.api}/v1/status", trust_env=False, timeout=30)
-        return answer.json()["ledger"]
+        return answer.json()["outcomes"]
 
     def settle(self, traces: int) -> dict[str, Any]:
-        while (ledger := self.ledger())["open"] or ledger["seen"] < traces:
+        while (outcomes := self.outcomes())["open"] or outcomes["seen"] < traces:
             time.sleep(0.5)
-        return ledger
+        return outcomes
 
     def highest_mb(self) -> float:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
@@ -178,9 +178,9 @@ def measure(way: Way, python: str, traces: int) -> None:
         try:
             before = monitor.served.quiet()
             asyncio.run(drive(monitor.otlp, requests))
-            ledger = monitor.settle(len(requests) * TOGETHER)
+            outcomes = monitor.settle(len(requests) * TOGETHER)
             cpu = monitor.served.quiet() - before
-            judged = ledger["ended"]["scored"]
+            judged = outcomes["ended"]["scored"]
             took |= {"CPU ms/span": cpu * 1000 / spans, "MB": monitor.highest_mb(), "end s": monitor.end()}
             took |= {"traces": len(requests) * TOGETHER, "spans": spans, "judged": judged}
             if judged == took["traces"]:

@@ -99,7 +99,7 @@ def cost(start: Start, load: Load, spans: int) -> tuple[float, float, float, str
         before = server.quiet()
         wall = uvloop.run(flood(server.port, [body for body, _ in made]))
         cpu = server.quiet() - before
-        ended = server.ledger()["ended"] if server.api else {}
+        ended = server.outcomes()["ended"] if server.api else {}
         fates = ", ".join(f"{number} {reason}" for reason, number in sorted(ended.items()) if number)
         return cpu * 1000 / count, count / wall, server.usage()[1], fates
 

@@ -47,12 +47,12 @@ class Served:
 
     def waiting(self) -> int:
         """How many traces a monitor has not judged yet."""
-        return int(self.ledger()["open"]) if self.api else 0
+        return int(self.outcomes()["open"]) if self.api else 0
 
-    def ledger(self) -> dict[str, Any]:
+    def outcomes(self) -> dict[str, Any]:
         """What became of the traces, as the monitor tells it."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.api}/v1/status") as answer:
-            found: dict[str, Any] = json.load(answer)["ledger"]
+            found: dict[str, Any] = json.load(answer)["outcomes"]
         return found
 
 

@@ -28,16 +28,16 @@ def one(number: int, **more: object) -> S:
     return S(trace_id=trace(number), span_id=span(number), **more)
 
 
-def balanced(ledger) -> bool:
-    return ledger["seen"] == ledger["open"] + sum(ledger["ended"].values())
+def balanced(outcomes) -> bool:
+    return outcomes["seen"] == outcomes["open"] + sum(outcomes["ended"].values())
 
 
 def test_what_cannot_be_decoded_is_refused_for_good_and_counted(monitor):
     answer = monitor.post(b"\xff\xff\xff not protobuf")
     assert answer.status_code == 400
     assert answer.headers["content-type"] == "application/x-protobuf"
-    assert monitor.ledger()["ended"]["undecodable"] == 1
-    assert balanced(monitor.ledger())
+    assert monitor.outcomes()["ended"]["undecodable"] == 1
+    assert balanced(monitor.outcomes())
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,16 @@ def test_spans_without_ids_are_rejected_and_the_others_taken(monitor):
     told = ExportTraceServiceResponse.FromString(answer.content).partial_success
     assert (answer.status_code, told.rejected_spans) == (200, 4)
     assert "id" in told.error_message
-    ledger = monitor.settled(1)
-    assert (ledger["seen"], balanced(ledger)) == (1, True)
+    outcomes = monitor.settled(1)
+    assert (outcomes["seen"], balanced(outcomes)) == (1, True)
     metrics = monitor.http.get(monitor.api + "/metrics").text
     assert 'sidejudge_spans_rejected_total{reason="invalid"} 4.0' in metrics
 
 
 def test_a_trace_without_a_root_ends_as_incomplete(monitor):
     assert monitor.post(request([one(1, parent_id=span(99))])).status_code == 200
-    ledger = monitor.settled(1)
-    assert ledger["ended"]["incomplete"] == 1
+    outcomes = monitor.settled(1)
+    assert outcomes["ended"]["incomplete"] == 1
     story = monitor.get(f"/v1/traces/{trace(1).hex()}")
     assert (story["reason"], story["completion"], story["complete"]) == ("incomplete", "idle", False)
     assert story["verdicts"][0]["passed"] is None
@@ -116,8 +116,8 @@ def strange(depth: int = 30) -> bytes:
 
 def test_attributes_of_every_shape_are_taken(monitor):
     assert monitor.post(strange()).status_code == 200
-    ledger = monitor.settled(1)
-    assert ledger["ended"]["scored"] == 1, "its workflow can be checked, whatever its attributes are"
+    outcomes = monitor.settled(1)
+    assert outcomes["ended"]["scored"] == 1, "its workflow can be checked, whatever its attributes are"
     assert "exception" not in monitor.log()
 
 
@@ -149,8 +149,8 @@ def test_ten_thousand_spans_in_one_trace_are_one_trace(monitor):
     spans = [S(trace_id=trace(1), span_id=span(1), name="root")]
     spans += [S(trace_id=trace(1), span_id=span(n), parent_id=span(n // 2), name="step") for n in range(2, 10_001)]
     assert monitor.post(request(spans)).status_code == 200
-    ledger = monitor.settled(1)
-    assert ledger["ended"]["scored"] == 1
+    outcomes = monitor.settled(1)
+    assert outcomes["ended"]["scored"] == 1
     assert monitor.get(f"/v1/traces/{trace(1).hex()}")["spans"] == 10_000
 
 
@@ -158,8 +158,8 @@ def test_a_chain_of_five_thousand_parents_and_a_circle_of_parents_end_too(monito
     chain = [S(trace_id=trace(1), span_id=span(n), parent_id=span(n - 1) if n > 1 else b"") for n in range(1, 5001)]
     circle = [S(trace_id=trace(2), span_id=span(n), parent_id=span(n % 3 + 1)) for n in range(1, 4)]
     assert monitor.post(request(chain + circle)).status_code == 200
-    ledger = monitor.settled(2)
-    assert (ledger["ended"]["scored"], ledger["ended"]["incomplete"], balanced(ledger)) == (1, 1, True)
+    outcomes = monitor.settled(2)
+    assert (outcomes["ended"]["scored"], outcomes["ended"]["incomplete"], balanced(outcomes)) == (1, 1, True)
 
 
 def test_batches_that_are_sent_again_change_nothing(monitor):
@@ -168,8 +168,8 @@ def test_batches_that_are_sent_again_change_nothing(monitor):
         assert monitor.post(body).status_code == 200
     monitor.settled(2)
     assert monitor.post(body).status_code == 200
-    ledger = monitor.settled(2)
-    assert (ledger["seen"], ledger["ended"]["scored"], ledger["revisions"]) == (2, 2, 0)
+    outcomes = monitor.settled(2)
+    assert (outcomes["seen"], outcomes["ended"]["scored"], outcomes["revisions"]) == (2, 2, 0)
 
 
 def test_late_spans_that_change_the_verdict_make_a_revision_of_it(monitor):
@@ -179,12 +179,12 @@ def test_late_spans_that_change_the_verdict_make_a_revision_of_it(monitor):
     forbidden = {"openinference.span.kind": "TOOL", "tool.name": "rm"}
     late = S(trace_id=trace(1), span_id=span(2), parent_id=span(1), attributes=forbidden)
     assert monitor.post(request([late])).status_code == 200
-    monitor.until(lambda: monitor.ledger()["revisions"] == 1, "no revision came")
+    monitor.until(lambda: monitor.outcomes()["revisions"] == 1, "no revision came")
     verdict, *others = monitor.verdicts()
     assert (verdict["passed"], verdict["revision"], others) == (False, 2, [])
     status = monitor.get("/v1/status")
     assert status["standings"][0]["failures"] == status["standings"][0]["n"] == 1
-    assert (status["ledger"]["seen"], balanced(status["ledger"])) == (1, True)
+    assert (status["outcomes"]["seen"], balanced(status["outcomes"])) == (1, True)
 
 
 def test_evaluators_own_traffic_is_never_judged(monitor):
@@ -203,8 +203,8 @@ def test_what_a_monitor_tells_of_itself_is_in_the_books_and_nowhere_else(monitor
         body = {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "sidejudge.judge"}, "spans": [said]}]}]}
         answer = monitor.post(json.dumps(body).encode(), content_type="application/json")
     assert answer.status_code == 200
-    ledger = monitor.ledger()
-    assert (ledger["seen"], ledger["open"], ledger["ended"]["excluded"], balanced(ledger)) == (1, 0, 1, True)
+    outcomes = monitor.outcomes()
+    assert (outcomes["seen"], outcomes["open"], outcomes["ended"]["excluded"], balanced(outcomes)) == (1, 0, 1, True)
     story = monitor.get(f"/v1/traces/{trace(7).hex()}")
     assert (story["reason"], story["verdicts"]) == ("excluded", [])
     assert story["excluded"] == "it is a trace of a monitor itself"
@@ -218,10 +218,10 @@ def test_at_one_percent_every_trace_is_in_the_books_and_the_draw_is_the_specific
     }
     for start in range(0, 3000, 100):
         assert monitor.post(request(spans[start : start + 100])).status_code == 200
-    ledger = monitor.settled(3000)
-    assert ledger["seen"] == 3000
-    assert ledger["ended"]["scored"] == len(drawn)
-    assert ledger["ended"]["sampled_out"] == 3000 - len(drawn)
+    outcomes = monitor.settled(3000)
+    assert outcomes["seen"] == 3000
+    assert outcomes["ended"]["scored"] == len(drawn)
+    assert outcomes["ended"]["sampled_out"] == 3000 - len(drawn)
     assert {verdict["trace_id"] for verdict in monitor.verdicts()} == drawn
     out = next(s.trace_id.hex() for s in spans if s.trace_id.hex() not in drawn)
     assert monitor.get(f"/v1/traces/{out}")["reason"] == "sampled_out"

@@ -55,8 +55,8 @@ def test_what_was_sent_is_what_the_programs_did(serving, shared, protocol):
                 by_http(monitor, path.with_suffix(".json"), signal, "json")
             else:
                 by_http(monitor, path, signal, "x-protobuf")
-    ledger = monitor.settled(sum(len(manifest["traces"]) for manifest in manifests.values()))
-    assert ledger["seen"] == ledger["ended"]["scored"], "every trace got its verdict"
+    outcomes = monitor.settled(sum(len(manifest["traces"]) for manifest in manifests.values()))
+    assert outcomes["seen"] == outcomes["ended"]["scored"], "every trace got its verdict"
 
     wrong = {}
     for folder, manifest in manifests.items():

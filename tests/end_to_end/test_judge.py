@@ -125,7 +125,7 @@ def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age(ser
         time.sleep(0.05)
     monitor.until(lambda: judge_of(monitor)["waiting"] == 12, "not everything waits")
     monitor.post(asked(12, name="plain"))
-    monitor.until(lambda: monitor.ledger()["ended"]["scored"] == 1, "what needs no judge waited")
+    monitor.until(lambda: monitor.outcomes()["ended"]["scored"] == 1, "what needs no judge waited")
     told = judge_of(monitor)
     assert (told["models"][0]["state"] in {"open", "half_open"}, told["in_flight"]) == (True, 0)
     assert "overloaded" in told["models"][0]["reason"]
@@ -136,8 +136,8 @@ def test_an_outage_parks_what_needs_the_judge_and_it_resumes_in_order_of_age(ser
 
     before = len(provider.seen)
     provider.standing = judges()
-    ledger = monitor.settled(13)
-    assert (ledger["ended"]["scored"], ledger["ended"]["judge_failed"]) == (13, 0), "nothing was lost"
+    outcomes = monitor.settled(13)
+    assert (outcomes["ended"]["scored"], outcomes["ended"]["judge_failed"]) == (13, 0), "nothing was lost"
     order = orders(provider.seen[before:])
     assert order[0] == 0, "the oldest goes first and alone"
     assert sorted(order) == list(range(12))
@@ -156,8 +156,8 @@ def test_killed_during_an_outage_and_started_again_each_trace_is_judged_once(ser
     before = len(provider.seen)
     provider.standing = judges()
     monitor.start()
-    ledger = monitor.settled(8)
-    assert ledger["ended"]["scored"] == ledger["seen"] == 8
+    outcomes = monitor.settled(8)
+    assert outcomes["ended"]["scored"] == outcomes["seen"] == 8
     assert Counter(orders(provider.seen[before:])) == dict.fromkeys(range(8), 1)
     assert Counter(v["trace_id"] for v in monitor.verdicts()) == {trace(n).hex(): 1 for n in range(8)}
 
@@ -167,7 +167,7 @@ def test_a_key_that_is_refused_is_told_everywhere_and_shown_nowhere(serving, pro
     monitor = serving(**judged_by(provider, max_waiting=2))
     for number in range(5):
         monitor.post(asked(number))
-    monitor.until(lambda: monitor.ledger()["ended"]["judge_failed"] == 3, "what is too much still waits")
+    monitor.until(lambda: monitor.outcomes()["ended"]["judge_failed"] == 3, "what is too much still waits")
     told = judge_of(monitor)
     assert told["outage"].startswith("authentication failed")
     assert (told["waiting"], told["models"][0]["state"]) == (2, "open")
@@ -182,16 +182,16 @@ def test_a_key_that_is_refused_is_told_everywhere_and_shown_nowhere(serving, pro
     assert KEY not in everything_said(monitor)
 
 
-def test_what_the_budget_does_not_reach_for_balances_in_the_ledger_and_the_weights_are_true(serving, provider):
+def test_what_the_budget_does_not_reach_for_balances_in_the_outcomes_and_the_weights_are_true(serving, provider):
     monitor = serving(**judged_by(provider, price=DEAR, budget_usd_per_hour=1.0, cache_entries=0))
     for number in range(60):
         monitor.post(asked(number, tail=spread(number, 60)))
         if number % 10 == 9:
             monitor.settled(number + 1)
-    ledger = monitor.settled(60)
-    ended = {reason: count for reason, count in ledger["ended"].items() if count}
+    outcomes = monitor.settled(60)
+    ended = {reason: count for reason, count in outcomes["ended"].items() if count}
     assert set(ended) == {"scored", "over_budget"}
-    assert sum(ended.values()) == ledger["seen"] == 60
+    assert sum(ended.values()) == outcomes["seen"] == 60
     assert ended["over_budget"] > 0
     assert judge_of(monitor)["budgets"][0]["spent_usd"] <= 1.05
     verdicts = monitor.verdicts()

@@ -97,7 +97,7 @@ def test_a_monitor_that_is_killed_while_it_reads_judges_each_trace_once(serving)
             observations_of(fake).put(*rows_of(_as(spans, trace_id)))
         monitor.until(lambda: {v["trace_id"] for v in monitor.verdicts()} == set(ids), "some were not judged")
         assert {verdict["revision"] for verdict in monitor.verdicts()} == {1}
-        assert monitor.get("/v1/status")["ledger"]["revisions"] == 0
+        assert monitor.get("/v1/status")["outcomes"]["revisions"] == 0
 
 
 def cli(*args: str) -> str:

@@ -176,9 +176,9 @@ def test_pointed_at_itself_a_monitor_judges_nothing_of_what_it_tells(serving, pr
     monitor.until(lambda: metric(monitor, 'sidejudge_spans_ignored_total{reason="own"}') == 6, "own spans lack")
     monitor.until(lambda: metric(monitor, 'sidejudge_log_records_ignored_total{reason="own"}') > 0, "own events lack")
     monitor.until(lambda: (stands := standing(monitor))["state"] == "ok" and stands["waiting"] == 0, "not taken")
-    ledger = monitor.ledger()
-    assert (ledger["ended"]["scored"], ledger["ended"]["excluded"], ledger["open"]) == (3, 3, 0)
-    assert ledger["revisions"] == 0, "an event about a trace does not reopen it"
+    outcomes = monitor.outcomes()
+    assert (outcomes["ended"]["scored"], outcomes["ended"]["excluded"], outcomes["open"]) == (3, 3, 0)
+    assert outcomes["revisions"] == 0, "an event about a trace does not reopen it"
     assert len(provider.seen) == 3
     assert metric(monitor, 'sidejudge_traces_total{reason="excluded",service="sidejudge"}') == 3
 

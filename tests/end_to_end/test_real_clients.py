@@ -103,7 +103,7 @@ def test_what_javascript_sends_as_json(receiving, shared: Path):
         )
         assert (answer.status_code, answer.content, answer.headers["content-type"]) == (200, b"{}", "application/json")
     assert len(bodies) >= 6
-    monitor.until(lambda: monitor.ledger()["ended"]["scored"] >= 6, "not all were judged")
+    monitor.until(lambda: monitor.outcomes()["ended"]["scored"] >= 6, "not all were judged")
 
 
 LANGFUSE = """

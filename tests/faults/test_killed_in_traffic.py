@@ -58,7 +58,7 @@ def test_killed_in_the_middle_of_traffic_every_acknowledged_trace_gets_its_verdi
             sender.join()
         monitor.start()
 
-    monitor.until(lambda: monitor.ledger()["open"] == 0, "traces stayed open after the restart")
+    monitor.until(lambda: monitor.outcomes()["open"] == 0, "traces stayed open after the restart")
     verdicts = monitor.verdicts()
     counted = Counter((verdict["trace_id"], verdict["rubric"]) for verdict in verdicts)
     assert len(acknowledged) > 50
@@ -84,5 +84,5 @@ def test_ended_politely_in_the_middle_of_traffic_it_loses_nothing(serving):
 
     monitor.configure(assembly={"grace": "200ms"})
     monitor.start()
-    monitor.until(lambda: monitor.ledger()["open"] == 0, "traces stayed open after the restart")
+    monitor.until(lambda: monitor.outcomes()["open"] == 0, "traces stayed open after the restart")
     assert set(acknowledged) <= {verdict["trace_id"] for verdict in monitor.verdicts()}

@@ -61,8 +61,8 @@ def test_two_monitors_behind_routing_by_trace_id_say_together_what_one_alone_say
     traces = len({trace_id for trace_id, _ in sent})
     assert alone.settled(traces)["seen"] == traces
     for monitor in (left, right):
-        monitor.until(lambda monitor=monitor: monitor.ledger()["open"] == 0, "traces stayed open")
-    assert left.ledger()["seen"] + right.ledger()["seen"] == traces
+        monitor.until(lambda monitor=monitor: monitor.outcomes()["open"] == 0, "traces stayed open")
+    assert left.outcomes()["seen"] + right.outcomes()["seen"] == traces
     one, other = said(left), said(right)
     assert one
     assert other
@@ -100,7 +100,7 @@ def test_killed_in_the_middle_of_a_trace_it_waits_for_the_other_half_and_judges_
             assert monitor.post(part).status_code == 200
     assert monitor.stop(signal.SIGKILL) == -signal.SIGKILL
     monitor.start()
-    assert monitor.ledger()["open"] == len(halves)
+    assert monitor.outcomes()["open"] == len(halves)
     for each in halves:
         for _, part in each[len(each) // 2 - 1 :]:  # the last before the kill was not answered, and is sent again
             assert monitor.post(part).status_code == 200

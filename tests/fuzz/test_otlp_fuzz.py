@@ -40,8 +40,8 @@ class Kept:
 
 
 def answer(body: bytes, rate: float = 0.5, **headers: str) -> int:
-    ledger = TraceOutcomes()
-    intake = Intake(sampler=Sampler(SamplingSection(rate=rate)), store=Kept(), assembler=Assembler(), ledger=ledger)
+    outcomes = TraceOutcomes()
+    intake = Intake(sampler=Sampler(SamplingSection(rate=rate)), store=Kept(), assembler=Assembler(), outcomes=outcomes)
     receiver = OtlpReceiver(intake.consume, LIMIT)
     sent = []
 
@@ -56,7 +56,7 @@ def answer(body: bytes, rate: float = 0.5, **headers: str) -> int:
     asyncio.run(receiver(scope, receive, send))
     counts = intake.counts
     assert counts.kept + counts.sampled_out + counts.rejected == counts.spans
-    balance = ledger.balance()
+    balance = outcomes.balance()
     assert balance.seen == balance.open + sum(balance.ended.values())
     return sent[0]["status"]
 

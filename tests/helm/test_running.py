@@ -49,10 +49,10 @@ def judged(api: str, otlp: str) -> dict[str, int]:
         headers = {"content-type": "application/x-protobuf"}
         assert httpx.post(f"http://{otlp}/v1/traces", content=sent.body, headers=headers, trust_env=False).is_success
     end = time.monotonic() + 30
-    while (ledger := httpx.get(f"http://{api}/v1/status", trust_env=False).json()["ledger"])["open"]:
-        assert time.monotonic() < end, ledger
+    while (outcomes := httpx.get(f"http://{api}/v1/status", trust_env=False).json()["outcomes"])["open"]:
+        assert time.monotonic() < end, outcomes
         time.sleep(0.1)
-    return {reason: count for reason, count in ledger["ended"].items() if count}
+    return {reason: count for reason, count in outcomes["ended"].items() if count}
 
 
 def test_the_gateway_starts_answers_its_probes_judges_and_ends(engine, started):

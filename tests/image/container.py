@@ -79,12 +79,12 @@ class Container:
         return self.sandbox.run(command, self.environ, cwd=image().workdir)
 
     def settled(self, seconds: float = 60) -> dict[str, Any]:
-        """The ledger once no trace is open."""
+        """The outcomes once no trace is open."""
         end = time.monotonic() + seconds
-        while (ledger := httpx.get(self.api + "/v1/status", trust_env=False).json()["ledger"])["open"]:
-            assert time.monotonic() < end, ledger
+        while (outcomes := httpx.get(self.api + "/v1/status", trust_env=False).json()["outcomes"])["open"]:
+            assert time.monotonic() < end, outcomes
             time.sleep(0.1)
-        return ledger
+        return outcomes
 
     def end(self, *, grace_s: float = 20) -> int:
         """SIGTERM, and SIGKILL when the grace is over, as a kubelet does; the exit code."""

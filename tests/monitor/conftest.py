@@ -41,9 +41,9 @@ class InProcess:
         return (await self.http.get(self.api + path, params=query)).raise_for_status().json()
 
     async def settled(self, traces: int) -> dict[str, Any]:
-        """The ledger once this many traces were seen and none is open."""
-        await until(lambda: self.monitor.ledger.balance().seen >= traces and self.monitor.ledger.open == 0)
-        return (await self.get("/v1/status"))["ledger"]
+        """The outcomes once this many traces were seen and none is open."""
+        await until(lambda: self.monitor.outcomes.balance().seen >= traces and self.monitor.outcomes.open == 0)
+        return (await self.get("/v1/status"))["outcomes"]
 
 
 @pytest.fixture

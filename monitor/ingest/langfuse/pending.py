@@ -19,8 +19,10 @@ from .services import Services
 class Pending:
     """What was dealt with is in the store before it leaves this memory."""
 
-    def __init__(self, *, pulled: Pulled, ledger: TraceOutcomes, sampler: Sampler, clock_ns: Callable[[], int]) -> None:
-        self._pulled, self._ledger, self._sampler, self._clock_ns = pulled, ledger, sampler, clock_ns
+    def __init__(
+        self, *, pulled: Pulled, outcomes: TraceOutcomes, sampler: Sampler, clock_ns: Callable[[], int]
+    ) -> None:
+        self._pulled, self._outcomes, self._sampler, self._clock_ns = pulled, outcomes, sampler, clock_ns
         self.sightings: dict[str, ListedTrace] = {}
         self.services = Services()
         """What those that were read say of those that are not."""
@@ -93,10 +95,10 @@ class Pending:
         for each, reason in unread:
             self.sightings.pop(each.trace_id, None)
             if reason is Reason.SAMPLED_OUT:
-                self._ledger.sampled_out(self.services.of(each), {bytes.fromhex(each.trace_id)})
+                self._outcomes.sampled_out(self.services.of(each), {bytes.fromhex(each.trace_id)})
             else:
-                self._ledger.seen()
-                self._ledger.ended(self.services.of(each), reason)
+                self._outcomes.seen()
+                self._outcomes.ended(self.services.of(each), reason)
         for each, _ in ended:
             if each.taken:
                 await self.done(each, frozenset(each.spans))

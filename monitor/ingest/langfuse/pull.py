@@ -67,7 +67,7 @@ class Pull:
         pulled: Pulled,
         facts: PullObserver,
         intake: TraceConsumer,
-        ledger: TraceOutcomes,
+        outcomes: TraceOutcomes,
         sampler: Sampler,
         busy: Callable[[], bool],
         clock_ns: Callable[[], int],
@@ -79,7 +79,7 @@ class Pull:
     ) -> None:
         self.poll_s: Final = poll_ns / 1e9
         """How often ``poll`` is to be called, in s."""
-        self.pending: Final = Pending(pulled=pulled, ledger=ledger, sampler=sampler, clock_ns=clock_ns)
+        self.pending: Final = Pending(pulled=pulled, outcomes=outcomes, sampler=sampler, clock_ns=clock_ns)
         """Traces that were seen and are not dealt with."""
         self._taking = TraceFetcher(
             langfuse=langfuse, pending=self.pending, intake=intake, busy=busy, clock_ns=clock_ns, patience=patience,

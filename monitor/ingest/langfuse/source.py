@@ -26,7 +26,7 @@ def traces_in(
     *,
     store: Store,
     intake: Intake,
-    ledger: TraceOutcomes,
+    outcomes: TraceOutcomes,
     sampler: Sampler,
     assembler: Assembler,
     waiting: Callable[[], int],
@@ -45,7 +45,7 @@ def traces_in(
         return waiting() > MOST_WAITING or assembler.open_traces > most_open
 
     return Pull(
-        langfuse=connections.to(source.access), pulled=store.pulled, facts=store, intake=intake, ledger=ledger,
+        langfuse=connections.to(source.access), pulled=store.pulled, facts=store, intake=intake, outcomes=outcomes,
         sampler=sampler, busy=busy,
         clock_ns=clock_ns, patience=Backoff(random.random), poll_ns=source.poll.ns, settle_ns=source.settle.ns,
         look_back_ns=source.look_back.ns, rootless_ns=config.assembly.deadline.ns,

@@ -196,7 +196,7 @@ class Campaign:
                 with contextlib.suppress(httpx.HTTPError):
                     if client.get(monitor.api + "/livez").status_code == 200 and self._up.is_set():
                         self.seen.livez_s.append(time.monotonic() - began)
-                    outcomes = client.get(monitor.api + "/v1/status").json()["ledger"]
+                    outcomes = client.get(monitor.api + "/v1/status").json()["outcomes"]
                     if outcomes["seen"] != outcomes["open"] + sum(outcomes["ended"].values()):
                         self.seen.broken.append(f"the outcomes do not balance: {outcomes}")
                 self.seen.memory_mib = max(self.seen.memory_mib, memory_mib(monitor))
@@ -206,7 +206,7 @@ class Campaign:
 
     def _verify(self, monitor: Running, fake: FakeLangfuse) -> None:
         broken = self.seen.broken
-        monitor.until(lambda: monitor.ledger()["open"] == 0, "traces stayed open", seconds=180)
+        monitor.until(lambda: monitor.outcomes()["open"] == 0, "traces stayed open", seconds=180)
         verdicts = monitor.verdicts()
         counted = Counter((verdict["trace_id"], verdict["rubric"]) for verdict in verdicts)
         judged = {trace_id for trace_id, _ in counted}

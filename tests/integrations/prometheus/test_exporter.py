@@ -239,9 +239,9 @@ def test_a_new_service_brings_its_zeros_before_anything_is_counted():
     assert seen["sidejudge_verdicts_incomplete_total", "error", "qa", "shop"] == 0
 
 
-def test_a_ledger_ending_brings_the_services_other_reasons():
+def test_a_outcomes_ending_brings_the_services_other_reasons():
     exporter = new()
-    exporter.ledger_ended("shop", "scored", 3)
+    exporter.traces_ended("shop", "scored", 3)
     seen = samples(exporter)
     assert (
         seen["sidejudge_traces_total", "scored", "shop"],
@@ -411,7 +411,7 @@ def populated() -> Exporter:
         )
     exporter.verdict(verdict(passed=None, state=State.INCOMPLETE))
     exporter.verdict(violating())
-    exporter.ledger_ended(None, "scored")
+    exporter.traces_ended(None, "scored")
     exporter.evaluation_lag("shop", 1.5)
     exporter.exported("jsonl", at_s=time.time())
     exporter.workflow_violation("call", "tool_missing", TRACE)

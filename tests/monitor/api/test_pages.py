@@ -205,7 +205,7 @@ async def test_what_names_no_service_is_found_under_the_name_that_the_page_gives
 
 async def test_what_a_monitor_tells_of_itself_has_a_story_that_says_so(still):
     s = still()
-    s.monitor.ledger.excluded("sidejudge", {trace(5)})
+    s.monitor.outcomes.excluded("sidejudge", {trace(5)})
     story = (await s.get(page(5))).text
     assert "it is a trace of a monitor itself" in story
     assert "never kept" in story

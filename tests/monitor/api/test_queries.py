@@ -177,7 +177,7 @@ async def test_the_snapshot_tells_what_waits_and_since_when(still):
     assert s.view.snapshot().queues["judging"].items == 1
 
 
-async def test_the_status_is_the_ledger_and_every_standing(still):
+async def test_the_status_is_the_outcomes_and_every_standing(still):
     s = still()
     await s.take(root(1), root(2, LOW))
     assert (s.view.status().seen, s.view.status().open) == (2, 2)

@@ -134,8 +134,9 @@ async def test_status_tells_where_every_service_stands_and_that_the_books_balanc
     assert (standing["n"], standing["failures"], standing["effective_n"], standing["traffic"]) == (30, 10, 30, 600)
     assert (standing["composite_mean"], standing["metric_means"]) == (0.5, {"a": 0.25})
     assert (standing["thresholds"], standing["window_s"]) == ({"warning": 0.85, "critical": 0.7}, 3600)
-    ledger = answer["ledger"]
-    assert ledger["seen"] == ledger["open"] + sum(ledger["ended"].values())
+    outcomes = answer["outcomes"]
+    assert answer["ledger"] == outcomes, "the old name, for a version"
+    assert outcomes["seen"] == outcomes["open"] + sum(outcomes["ended"].values())
     assert (answer["open_traces"], answer["uptime_s"], answer["version"]) == (1, 90, "1.2.3")
     assert answer["config_fingerprint"] == "0123456789ab"
     assert answer["sampling"] == {"rate": 0.05, "rules": ["errors"]}

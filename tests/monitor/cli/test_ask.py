@@ -60,7 +60,7 @@ def status_body() -> dict[str, object]:
     return json.loads(StatusBody.of(report).model_dump_json())
 
 
-def test_status_is_a_table_of_standings_and_the_ledger(call, monitor_at) -> None:
+def test_status_is_a_table_of_standings_and_the_outcomes(call, monitor_at) -> None:
     shown = call("status", "--url", monitor_at({"/v1/status": status_body()}))
     assert shown.exit_code == 1, shown.stderr
     lines = shown.stdout.splitlines()

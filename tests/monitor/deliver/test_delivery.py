@@ -73,7 +73,7 @@ async def verdicts(deliveries: list[tuple[int, bytes]]) -> list[dict]:
             await monitor.intake.consume(body)
         await wait(300)
         found = monitor.store.verdicts_since(0)
-        assert monitor.ledger.open == 0
+        assert monitor.outcomes.open == 0
         monitor.store.close()
     told = [{key: value for key, value in verdict.items() if key not in _SAID_AGAIN} for verdict in found]
     return sorted(told, key=lambda verdict: (verdict["trace_id"], verdict["rubric"]))

@@ -22,9 +22,9 @@ async def test_a_scene_sends_traffic_and_tells_where_to_look_and_what_was_found(
     assert "research-assistant" in told or "call-" in told
     assert "seen" in told
     assert "insufficient_data" in told
-    ledger = await app.settled(1)
-    assert 0 < ledger["seen"] <= 2.5 * TRACES_PER_S + 1
-    assert ledger["ended"]["scored"] == ledger["seen"]
+    outcomes = await app.settled(1)
+    assert 0 < outcomes["seen"] <= 2.5 * TRACES_PER_S + 1
+    assert outcomes["ended"]["scored"] == outcomes["seen"]
 
 
 async def test_a_change_of_status_and_a_failure_are_told_with_their_reason(started, capsys):

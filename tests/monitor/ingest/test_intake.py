@@ -27,24 +27,24 @@ class Monitor:
         self.woken = 0
         self.store = more.pop("store", None) or Store(path)
         self.assembler = Assembler(more.pop("assembly", AssemblyLimits(grace_ns=2, idle_ns=30, late_ns=100)))
-        self.ledger = TraceOutcomes()
+        self.outcomes = TraceOutcomes()
         self.intake = Intake(
             sampler=Sampler(SamplingSection(rate=rate, rules=tuple(rules))), store=self.store, assembler=self.assembler,
-            ledger=self.ledger, clock_ns=lambda: self.now, wake=self.wake, **more,
+            outcomes=self.outcomes, clock_ns=lambda: self.now, wake=self.wake, **more,
         )  # fmt: skip
 
     def wake(self):
         self.woken += 1
 
     def ended(self):
-        return dict(self.ledger.balance().ended)
+        return dict(self.outcomes.balance().ended)
 
     async def finish(self, closing):
         await self.store.finish(FinishedTrace(
             trace_id=closing.trace_id, service="shop", reason="scored", completion=closing.completion,
             revision=closing.revision, story={}, closed_ns=self.now,
         ))  # fmt: skip
-        self.ledger.ended("shop", Reason.SCORED, revision=closing.revision)
+        self.outcomes.ended("shop", Reason.SCORED, revision=closing.revision)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ async def test_a_kept_span_is_in_the_store_when_the_receipt_is_given(monitor):
     assert m.store.open_traces() == {trace(1)}
     assert m.assembler.knows(trace(1))
     assert m.woken == 1
-    assert (m.ledger.balance().seen, m.ledger.open, m.ended()) == (2, 1, {Reason.SAMPLED_OUT: 1})
+    assert (m.outcomes.balance().seen, m.outcomes.open, m.ended()) == (2, 1, {Reason.SAMPLED_OUT: 1})
     counts = m.intake.counts
     assert (counts.spans, counts.kept, counts.sampled_out, counts.rejected) == (4, 1, 2, 1)
 
@@ -89,14 +89,14 @@ async def test_a_batch_that_is_sent_again_is_neither_stored_nor_counted_again(mo
     for _ in range(3):
         await m.intake.consume(MIXED)
     assert len(m.store.chunks(trace(1))) == 1
-    assert m.ledger.balance().seen == 2
+    assert m.outcomes.balance().seen == 2
     assert m.intake.counts.duplicate == 2
 
 
 async def test_the_same_batch_twice_at_once_is_one_trace(monitor):
     m = monitor()
     await asyncio.gather(*(m.intake.consume(MIXED) for _ in range(5)))
-    assert (m.ledger.balance().seen, m.ledger.open, m.assembler.open_traces) == (2, 1, 1)
+    assert (m.outcomes.balance().seen, m.outcomes.open, m.assembler.open_traces) == (2, 1, 1)
 
 
 async def test_far_too_late_is_counted_and_not_stored(monitor):
@@ -109,7 +109,7 @@ async def test_far_too_late_is_counted_and_not_stored(monitor):
     m.assembler.due(m.now)
     await m.intake.consume(request([S(trace_id=trace(1), span_id=span(9), parent_id=span(1))]))
     assert (m.intake.counts.late, m.assembler.open_traces, len(m.store.chunks(trace(1)))) == (1, 0, 1)
-    assert m.ledger.balance().seen == 2
+    assert m.outcomes.balance().seen == 2
 
 
 @pytest.mark.parametrize("size", [50, 2 << 20])
@@ -117,7 +117,7 @@ async def test_undecodable_is_in_the_books_as_one_trace(monitor, size):
     m = monitor()
     with pytest.raises(Undecodable):
         await m.intake.consume(b"\xff" * size)
-    assert (m.ended(), m.ledger.open, m.intake.counts.undecodable) == ({Reason.UNDECODABLE: 1}, 0, 1)
+    assert (m.ended(), m.outcomes.open, m.intake.counts.undecodable) == ({Reason.UNDECODABLE: 1}, 0, 1)
 
 
 async def test_a_large_request_is_taken_too(monitor):
@@ -152,12 +152,12 @@ async def test_what_waits_for_its_commit_is_bounded(monitor):
     with pytest.raises(Overloaded) as refused:
         await m.intake.consume(MIXED)
     assert refused.value.retry_after_s == 1.0
-    assert m.ledger.balance().seen == 0
+    assert m.outcomes.balance().seen == 0
     m.store.go.set()
     results = await asyncio.gather(*waiting, return_exceptions=True)
     taken = sum(not isinstance(r, Exception) for r in results)
     assert 1 <= taken <= 3
-    assert m.ledger.balance().seen == m.ledger.open == taken
+    assert m.outcomes.balance().seen == m.outcomes.open == taken
     assert m.intake.waiting_bytes == 0
     assert (await m.intake.consume(MIXED)).rejected == 1
 
@@ -168,7 +168,7 @@ async def test_a_store_that_cannot_write_is_overload_and_leaves_no_trace(monitor
     m.store.go.set()
     with pytest.raises(Overloaded, match="the disk is full"):
         await m.intake.consume(MIXED)
-    assert (m.ledger.balance().seen, m.assembler.open_traces, m.intake.waiting_bytes) == (0, 0, 0)
+    assert (m.outcomes.balance().seen, m.assembler.open_traces, m.intake.waiting_bytes) == (0, 0, 0)
 
 
 async def test_a_rule_for_one_service_draws_all_spans_of_a_trace_that_runs_through_several(monitor):
@@ -177,7 +177,7 @@ async def test_a_rule_for_one_service_draws_all_spans_of_a_trace_that_runs_throu
         S(trace_id=trace(1, LOW), span_id=span(1)),
         S(trace_id=trace(1, LOW), span_id=span(2), parent_id=span(1), service="desk"),
     ]))  # fmt: skip
-    assert (m.ledger.balance().seen, m.ended(), m.ledger.open) == (1, {}, 1)
+    assert (m.outcomes.balance().seen, m.ended(), m.outcomes.open) == (1, {}, 1)
     assert m.intake.counts.kept == 2
 
 
@@ -203,16 +203,16 @@ async def test_a_restart_resumes_what_was_open_and_remembers_what_was_finished(m
     after = monitor()
     after.now = before.now + 1
     assert after.intake.restore() == 1
-    assert (after.ledger.balance().seen, after.ledger.open) == (1, 1)
+    assert (after.outcomes.balance().seen, after.outcomes.open) == (1, 1)
     await after.intake.consume(request([S(trace_id=trace(1), span_id=span(1))]))
     assert after.intake.counts.duplicate == 1
     after.now += 2
     due = {c.trace_id: c.revision for c in after.assembler.due(after.now)}
     assert due == {trace(3): 1, trace(2): 2}
     for revision in due.values():
-        after.ledger.ended("shop", Reason.SCORED, revision=revision)
-    assert after.ledger.balance().revisions == 1
-    assert after.ledger.open == 0
+        after.outcomes.ended("shop", Reason.SCORED, revision=revision)
+    assert after.outcomes.balance().revisions == 1
+    assert after.outcomes.open == 0
 
 
 async def test_a_stored_chunk_that_cannot_be_read_does_not_keep_the_monitor_from_starting(monitor, caplog):
@@ -234,7 +234,7 @@ async def test_a_monitors_own_spans_are_counted_once_a_trace_and_touch_nothing(m
     for _ in range(2):
         assert (await m.intake.consume(own)).rejected == 0
     assert (m.store.size, m.woken, m.assembler.open_traces) == (size, 0, 0)
-    assert (m.ledger.balance().seen, m.ledger.open, m.ended()) == (2, 0, {Reason.EXCLUDED: 2})
+    assert (m.outcomes.balance().seen, m.outcomes.open, m.ended()) == (2, 0, {Reason.EXCLUDED: 2})
     counts = m.intake.counts
     assert (counts.spans, counts.own, counts.sampled_out, counts.kept) == (4, 4, 0, 0)
 
@@ -257,7 +257,7 @@ async def test_of_a_trace_beyond_its_limits_the_rest_is_counted_and_it_closes_as
     await m.finish(closing)
     await m.intake.consume(flood(1, 201, 20))
     assert (m.assembler.open_traces, m.intake.counts.too_large, len(m.store.chunks(trace(1)))) == (0, 90, 2)
-    assert (m.ledger.balance().seen, m.ledger.open) == (1, 0)
+    assert (m.outcomes.balance().seen, m.outcomes.open) == (1, 0)
 
 
 async def test_requests_of_one_trace_that_come_at_once_share_its_limits(monitor):
@@ -271,7 +271,7 @@ async def test_a_trace_of_which_nothing_fits_ends_and_is_not_begun_again(monitor
     m = monitor(limits=TraceLimits(30, 100))
     await m.intake.consume(flood(1, 1, 1))
     await m.intake.consume(flood(1, 2, 1))
-    assert (m.ended(), m.ledger.open, m.store.open_traces()) == ({Reason.SHED: 1}, 0, set())
+    assert (m.ended(), m.outcomes.open, m.store.open_traces()) == ({Reason.SHED: 1}, 0, set())
     assert (m.intake.counts.too_large, m.intake.counts.late) == (1, 1)
 
 
@@ -336,4 +336,4 @@ async def test_a_full_queue_refuses_and_keeps_nothing(monitor):
     assert "assembly.max_waiting_traces" in str(refused.value)
     shedding.update(9, 0)
     await m.intake.consume(MIXED)
-    assert m.ledger.balance().seen == 2
+    assert m.outcomes.balance().seen == 2

@@ -62,7 +62,7 @@ async def test_after_a_restart_a_span_of_a_trace_that_was_let_go_is_too_late(ben
     await bench.take(bench.late())
     await bench.judge()
     assert bench.monitor.intake.counts.late == 1
-    assert (bench.told(), bench.monitor.ledger.balance().seen) == (before, 0)
+    assert (bench.told(), bench.monitor.outcomes.balance().seen) == (before, 0)
 
 
 @pytest.mark.parametrize("restart", [False, True])
@@ -77,7 +77,7 @@ async def test_where_the_memory_of_ids_has_lost_it_the_store_still_knows(bench, 
         await bench.take(bench.late(number))
         await bench.judge()
     assert bench.told() == before
-    balance = bench.monitor.ledger.balance()
+    balance = bench.monitor.outcomes.balance()
     assert balance.ended[Reason.LATE] == 1
     assert balance.open == 0
     assert bench.monitor.intake.counts.late == 1, "the second is refused at the door"
@@ -95,7 +95,7 @@ async def test_a_span_that_comes_while_a_fragment_is_dismissed_revives_nothing(b
     await bench.monitor.pipeline.drain()
     await bench.judge()
     assert bench.told() == before
-    assert bench.monitor.ledger.open == 0
+    assert bench.monitor.outcomes.open == 0
 
 
 async def test_a_log_record_that_is_held_for_it_does_not_make_a_fragment_whole(bench):

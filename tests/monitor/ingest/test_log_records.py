@@ -40,10 +40,10 @@ def said(m, number=1) -> list[list[str]]:
 async def test_records_that_come_first_wait_for_their_spans_and_are_no_trace(monitor):
     m = monitor()
     receipt = await m.intake.consume_logs(logs(event(), event(2, tail=LOW)))
-    assert (receipt.rejected, m.woken, m.ledger.balance().seen, m.assembler.open_traces) == (0, 0, 0, 0)
+    assert (receipt.rejected, m.woken, m.outcomes.balance().seen, m.assembler.open_traces) == (0, 0, 0, 0)
     assert (m.intake.counts.logs, m.intake.counts.kept_logs) == (2, 1)
     await m.intake.consume(spans())
-    assert (m.ledger.balance().seen, said(m)) == (1, [["hello"]])
+    assert (m.outcomes.balance().seen, said(m)) == (1, [["hello"]])
 
 
 async def test_records_that_come_after_their_spans_extend_the_open_trace(monitor):
@@ -97,7 +97,7 @@ async def test_a_restart_with_records_alone_opens_nothing_and_they_still_find_th
     await m.intake.consume_logs(logs(event()))
     m.store.close()
     again = monitor()
-    assert (again.intake.restore(), again.ledger.balance().seen) == (0, 0)
+    assert (again.intake.restore(), again.outcomes.balance().seen) == (0, 0)
     await again.intake.consume(spans())
     assert said(again) == [["hello"]]
 
@@ -135,7 +135,7 @@ async def test_what_is_no_log_request_is_no_trace_either(monitor):
     m = monitor()
     with pytest.raises(Undecodable):
         await m.intake.consume_logs(b"\xff")
-    assert (m.intake.counts.undecodable, m.ledger.balance().seen) == (1, 0)
+    assert (m.intake.counts.undecodable, m.outcomes.balance().seen) == (1, 0)
 
 
 async def test_a_store_that_cannot_write_is_overload(monitor):

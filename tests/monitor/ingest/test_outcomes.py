@@ -1,4 +1,4 @@
-"""The ledger balances, whatever happens in whatever order."""
+"""The outcomes balance, whatever happens in whatever order."""
 
 from __future__ import annotations
 
@@ -24,75 +24,75 @@ EVENTS = st.lists(
 @given(events=EVENTS, remembered=st.integers(1, 10))
 def test_seen_is_always_open_plus_ended_and_the_listener_hears_all_of_it(events, remembered):
     heard = []
-    ledger = TraceOutcomes(remembered=remembered, on_ended=lambda *what: heard.append(what))
+    outcomes = TraceOutcomes(remembered=remembered, on_ended=lambda *what: heard.append(what))
     for kind, *what in events:
         if kind == "seen":
-            ledger.seen(*what)
+            outcomes.seen(*what)
         elif kind == "sampled_out":
-            ledger.sampled_out(what[0], {n.to_bytes(16, "big") for n in what[1]})
-        elif ledger.open:
-            ledger.ended(what[0], what[1], revision=what[2])
-        balance = ledger.balance()
+            outcomes.sampled_out(what[0], {n.to_bytes(16, "big") for n in what[1]})
+        elif outcomes.open:
+            outcomes.ended(what[0], what[1], revision=what[2])
+        balance = outcomes.balance()
         assert balance.seen == balance.open + sum(balance.ended.values())
-        assert balance.open == ledger.open >= 0
+        assert balance.open == outcomes.open >= 0
         assert sum(n for *_, n in heard) == sum(balance.ended.values())
 
 
 def test_a_trace_that_is_not_open_cannot_end():
     heard = []
-    ledger = TraceOutcomes(on_ended=lambda *what: heard.append(what))
-    ledger.seen()
-    ledger.ended(None, Reason.SCORED)
+    outcomes = TraceOutcomes(on_ended=lambda *what: heard.append(what))
+    outcomes.seen()
+    outcomes.ended(None, Reason.SCORED)
     with pytest.raises(ValueError, match="only 0 are open"):
-        ledger.ended("a", Reason.SCORED)
+        outcomes.ended("a", Reason.SCORED)
     with pytest.raises(ValueError, match="negative"):
-        ledger.seen(-1)
+        outcomes.seen(-1)
     assert heard == [(UNKNOWN_SERVICE, Reason.SCORED, 1)]
 
 
 def test_a_revision_ends_nothing_twice():
-    ledger = TraceOutcomes()
-    ledger.seen()
-    ledger.ended("a", Reason.SCORED)
-    ledger.ended("a", Reason.INCOMPLETE, revision=2)
-    balance = ledger.balance()
+    outcomes = TraceOutcomes()
+    outcomes.seen()
+    outcomes.ended("a", Reason.SCORED)
+    outcomes.ended("a", Reason.INCOMPLETE, revision=2)
+    balance = outcomes.balance()
     assert (balance.ended, balance.revisions, balance.open) == ({Reason.SCORED: 1}, 1, 0)
 
 
 def test_a_sampled_out_trace_counts_once_while_it_is_remembered():
-    ledger = TraceOutcomes(remembered=4)
+    outcomes = TraceOutcomes(remembered=4)
     ids = [bytes([n]) * 16 for n in range(20)]
-    assert len(ledger.sampled_out("a", set(ids[:3]))) == 3
-    assert len(ledger.sampled_out("a", set(ids[:3]))) == 0
-    assert len(ledger.sampled_out("a", {ids[3], ids[4]})) == 2
-    assert len(ledger.sampled_out("a", {ids[0]})) == 0, "the old generation still knows it"
-    assert len(ledger.sampled_out("a", set(ids[5:9]))) == 4
-    assert len(ledger.sampled_out("a", {ids[0]})) == 1, "it is forgotten, and counted as a trace of its own"
+    assert len(outcomes.sampled_out("a", set(ids[:3]))) == 3
+    assert len(outcomes.sampled_out("a", set(ids[:3]))) == 0
+    assert len(outcomes.sampled_out("a", {ids[3], ids[4]})) == 2
+    assert len(outcomes.sampled_out("a", {ids[0]})) == 0, "the old generation still knows it"
+    assert len(outcomes.sampled_out("a", set(ids[5:9]))) == 4
+    assert len(outcomes.sampled_out("a", {ids[0]})) == 1, "it is forgotten, and counted as a trace of its own"
 
 
 def test_names_of_services_cannot_grow_without_end():
     heard = Counter()
-    ledger = TraceOutcomes(on_ended=lambda service, reason, count: heard.update({service: count}))
+    outcomes = TraceOutcomes(on_ended=lambda service, reason, count: heard.update({service: count}))
     for n in range(1_500):
-        ledger.seen()
-        ledger.ended(f"{n:04}" * 1_000, Reason.SCORED)
+        outcomes.seen()
+        outcomes.ended(f"{n:04}" * 1_000, Reason.SCORED)
     assert len(heard) == 1_001
     assert heard[OTHER] == 500
     assert max(map(len, heard)) == 200
 
 
 def test_more_ids_at_once_than_can_be_remembered_are_all_counted():
-    ledger = TraceOutcomes(remembered=2)
-    assert len(ledger.sampled_out("a", {bytes([n]) * 16 for n in range(100)})) == 100
-    assert ledger.balance().ended == {Reason.SAMPLED_OUT: 100}
+    outcomes = TraceOutcomes(remembered=2)
+    assert len(outcomes.sampled_out("a", {bytes([n]) * 16 for n in range(100)})) == 100
+    assert outcomes.balance().ended == {Reason.SAMPLED_OUT: 100}
 
 
 def test_a_trace_that_is_excluded_as_it_comes_in_counts_once_and_is_not_taken_for_one_that_was_not_drawn():
-    ledger = TraceOutcomes(remembered=5)
+    outcomes = TraceOutcomes(remembered=5)
     ids = {bytes([n]) * 16 for n in range(3)}
-    assert len(ledger.excluded("sidejudge", ids)) == 3
-    assert ledger.excluded("sidejudge", ids) == set()
-    assert ledger.balance().ended == {Reason.EXCLUDED: 3}
-    assert ledger.has_excluded(bytes([1]) * 16)
-    assert not ledger.has_sampled_out(bytes([1]) * 16)
-    assert not ledger.has_excluded(bytes([9]) * 16)
+    assert len(outcomes.excluded("sidejudge", ids)) == 3
+    assert outcomes.excluded("sidejudge", ids) == set()
+    assert outcomes.balance().ended == {Reason.EXCLUDED: 3}
+    assert outcomes.has_excluded(bytes([1]) * 16)
+    assert not outcomes.has_sampled_out(bytes([1]) * 16)
+    assert not outcomes.has_excluded(bytes([9]) * 16)

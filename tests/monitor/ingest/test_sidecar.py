@@ -170,7 +170,7 @@ async def test_an_upstream_that_never_answers_is_504_and_does_not_keep_judging_w
     async with upstream(never) as up:
         app = await sidecar(up.url, forward={"timeout": "3s"})
         asked = asyncio.create_task(app.post(one()))
-        await until(lambda: app.monitor.ledger.balance().seen == 1)
+        await until(lambda: app.monitor.outcomes.balance().seen == 1)
         assert not asked.done()
         answer = await asked
         assert (answer.status_code, app.monitor.front.forward.failed) == (504, {"timeout": 1})

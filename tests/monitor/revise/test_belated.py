@@ -39,7 +39,7 @@ async def test_a_reference_that_comes_changes_and_goes_is_followed_each_time(ope
     scene.expect(None)
     await scene.look()
     assert (scene.verdict()["revision"], scene.verdict()["passed"]) == (4, None)
-    assert scene.monitor.ledger.balance().revisions == 3
+    assert scene.monitor.outcomes.balance().revisions == 3
     scene.now_ns += 10 * 60 * 10**9  # a deletion waits for what may still be on its way there
     await scene.delivered()
     await scene.until(lambda: {name: row["value"] for name, row in scene.scores().items()} == at_first)
@@ -56,7 +56,7 @@ async def test_what_is_read_from_langfuse_anyway_is_revised_likewise(opened):
     scene.expect(scene.right[1])
     await scene.look()
     assert (scene.verdict()["revision"], scene.verdict()["passed"]) == (2, False)
-    assert scene.monitor.ledger.balance().seen == 1
+    assert scene.monitor.outcomes.balance().seen == 1
 
 
 @pytest.mark.parametrize("noticed", [True, False], ids=["before the restart", "while it was down"])
@@ -75,7 +75,7 @@ async def test_a_restart_in_between_changes_nothing(opened, noticed):
     await scene.begin()
     await scene.look()
     assert (scene.verdict()["revision"], scene.verdict()["passed"]) == (2, False)
-    assert scene.monitor.ledger.balance().seen == 0, "it was seen by the process before"
+    assert scene.monitor.outcomes.balance().seen == 0, "it was seen by the process before"
 
 
 def langfuse(fake):
@@ -204,7 +204,7 @@ async def test_it_was_drawn_once_and_is_not_drawn_again(opened):
     await scene.look()
     assert (scene.verdict()["revision"], scene.verdict()["sampling_probability"]) == (2, 0.75)
     assert (await scene.story())["sampling"]["selection"] == "random"
-    assert scene.monitor.ledger.balance().ended == {}, "neither sampled out nor refused as late"
+    assert scene.monitor.outcomes.balance().ended == {}, "neither sampled out nor refused as late"
 
 
 async def test_the_present_is_not_told_of_yesterday(opened):

@@ -66,8 +66,8 @@ def total(found: dict[tuple, float], name: str, **labels: str) -> float:
 async def test_sample_traffic_is_judged_as_it_was_made(started):
     app = await started(**DEMO)
     sent = await played(app, 60)
-    ledger = await app.settled(60)
-    assert (ledger["seen"], ledger["open"], ledger["ended"]["scored"]) == (60, 0, 60)
+    outcomes = await app.settled(60)
+    assert (outcomes["seen"], outcomes["open"], outcomes["ended"]["scored"]) == (60, 0, 60)
     verdicts = (await app.get("/v1/verdicts", limit=1000))["verdicts"]
     assert Counter((v["service"], not v["passed"]) for v in verdicts) == sent
     assert len({v["trace_id"] for v in verdicts}) == 60
@@ -77,22 +77,22 @@ async def test_sample_traffic_is_judged_as_it_was_made(started):
     }
 
 
-async def test_metrics_and_ledger_tell_the_same(started):
+async def test_metrics_and_outcomes_tell_the_same(started):
     app = await started(**DEMO, sampling={"rate": 0.5})
     await played(app, 40)
     await app.post(request([root(n) for n in range(5)]))
     await app.post(b"\xff not protobuf")
-    ledger = await app.settled(46)
+    outcomes = await app.settled(46)
     found = await samples(app)
-    assert total(found, "sidejudge_traces_seen_total") == ledger["seen"] == 46
-    assert total(found, "sidejudge_traces_open") == ledger["open"] == 0
-    assert sum(ledger["ended"].values()) == ledger["seen"]
-    for reason, count in ledger["ended"].items():
+    assert total(found, "sidejudge_traces_seen_total") == outcomes["seen"] == 46
+    assert total(found, "sidejudge_traces_open") == outcomes["open"] == 0
+    assert sum(outcomes["ended"].values()) == outcomes["seen"]
+    for reason, count in outcomes["ended"].items():
         assert total(found, "sidejudge_traces_total", reason=reason) == count, reason
-    assert ledger["ended"]["undecodable"] == 1
-    assert ledger["ended"]["sampled_out"] >= 5
+    assert outcomes["ended"]["undecodable"] == 1
+    assert outcomes["ended"]["sampled_out"] >= 5
     verdicts = (await app.get("/v1/verdicts", limit=1000))["verdicts"]
-    assert total(found, "sidejudge_verdicts_total") == len(verdicts) == ledger["ended"]["scored"]
+    assert total(found, "sidejudge_verdicts_total") == len(verdicts) == outcomes["ended"]["scored"]
     failed = sum(v["passed"] is False for v in verdicts)
     assert total(found, "sidejudge_verdicts_failed_total") == failed
     assert total(found, "sidejudge_verdict_weight_total") == 2 * len(verdicts)
@@ -152,7 +152,7 @@ async def test_a_restart_finds_its_windows_and_what_was_open(started):
     await first.settled(20)
     await first.post(request([S(trace_id=trace(1), span_id=span(2), parent_id=span(1), service="shop")]))
     before = await first.get("/v1/status")
-    assert before["ledger"]["open"] == 1
+    assert before["outcomes"]["open"] == 1
     await first.monitor.stop()
 
     second = await started(**DEMO, assembly={"grace": "0s", "idle": "10m"})
@@ -163,12 +163,12 @@ async def test_a_restart_finds_its_windows_and_what_was_open(started):
                 for s in status["standings"]]  # fmt: skip
 
     assert numbers(after) == numbers(before)
-    assert (after["ledger"]["seen"], after["ledger"]["open"]) == (1, 1)
+    assert (after["outcomes"]["seen"], after["outcomes"]["open"]) == (1, 1)
     found = await samples(second)
     assert total(found, "sidejudge_verdicts_total") == 0, "what the first counted is not counted again"
     await second.post(request([root(1, tail=trace(1)[7:], service="shop")]))
-    ledger = await second.settled(1)
-    assert ledger["ended"]["not_a_run"] == 1
+    outcomes = await second.settled(1)
+    assert outcomes["ended"]["not_a_run"] == 1
     assert (await second.get(f"/v1/traces/{trace(1).hex()}"))["spans"] == 2
 
 
@@ -179,9 +179,9 @@ async def test_late_spans_after_a_restart_are_a_revision(started):
     await first.monitor.stop()
     second = await started(**ANY)
     await second.post(request([S(trace_id=trace(1, LOW), span_id=span(2), parent_id=span(1))]))
-    await until(lambda: second.monitor.ledger.balance().revisions == 1)
-    ledger = await second.settled(0)
-    assert (ledger["seen"], sum(ledger["ended"].values())) == (0, 0), "the first monitor has counted it"
+    await until(lambda: second.monitor.outcomes.balance().revisions == 1)
+    outcomes = await second.settled(0)
+    assert (outcomes["seen"], sum(outcomes["ended"].values())) == (0, 0), "the first monitor has counted it"
     story = await second.get(f"/v1/traces/{trace(1, LOW).hex()}")
     assert (story["revision"], story["spans"]) == (2, 2)
 
@@ -216,7 +216,7 @@ async def test_every_verdict_is_a_line_in_the_file_and_a_revision_is_another(sta
     await app.post(request([root(1), root(2)]))
     await app.settled(2)
     await app.post(request([S(trace_id=trace(1, LOW), span_id=span(2), parent_id=span(7))]))
-    await until(lambda: app.monitor.ledger.balance().revisions == 1)
+    await until(lambda: app.monitor.outcomes.balance().revisions == 1)
     await until(lambda: len(path.read_text().splitlines()) == 3)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert Counter((line["trace_id"], line["revision"]) for line in lines) == {
@@ -231,7 +231,7 @@ async def test_every_verdict_is_a_line_in_the_file_and_a_revision_is_another(sta
 
 async def test_between_two_rounds_of_judging_there_is_rest(configured):
     rested = []
-    monitor = Monitor(configured(), at_rest=lambda: rested.append(monitor.ledger.open))
+    monitor = Monitor(configured(), at_rest=lambda: rested.append(monitor.outcomes.open))
     await monitor.start()
     await until(lambda: len(rested) >= 2)
     await monitor.stop()
@@ -290,7 +290,7 @@ async def test_what_waits_to_be_judged_is_never_purged(started):
     await app.post(request([S(trace_id=trace(1), span_id=span(2), parent_id=span(1))]))
     now[0] += 48 * 3600 * 10**9
     await app.monitor.retention.purge()
-    assert (len(app.monitor.store.chunks(trace(1))), app.monitor.ledger.open) == (1, 1)
+    assert (len(app.monitor.store.chunks(trace(1))), app.monitor.outcomes.open) == (1, 1)
 
 
 async def test_a_store_that_refuses_for_a_while_costs_no_verdict(started):
@@ -300,7 +300,7 @@ async def test_a_store_that_refuses_for_a_while_costs_no_verdict(started):
     connection.execute(f"CREATE TRIGGER refuses {refuse}")
     await app.post(request([root(n) for n in range(5)]))
     await until(lambda: len(app.monitor.pipeline.waiting) == 5)
-    assert ((await app.get("/v1/status"))["ledger"]["open"], app.monitor.view.live()) == (5, True)
+    assert ((await app.get("/v1/status"))["outcomes"]["open"], app.monitor.view.live()) == (5, True)
     connection.execute("DROP TRIGGER refuses")
     assert (await app.settled(5))["ended"]["scored"] == 5
     assert total(await samples(app), "sidejudge_verdicts_total") == 5
@@ -330,7 +330,7 @@ async def test_a_rubric_that_late_spans_take_away_leaves_its_window(started):
     known = app.monitor.windows.keys()
     assert ([key.rubric for key in known], len(app.monitor.windows)) == (["workflow"], 1)
     await app.post(request([S(trace_id=trace(1), span_id=span(1), name="checkout")]))
-    await until(lambda: app.monitor.ledger.balance().revisions == 1)
+    await until(lambda: app.monitor.outcomes.balance().revisions == 1)
     verdicts = (await app.get("/v1/verdicts"))["verdicts"]
     assert [verdict["rubric"] for verdict in verdicts] == ["answer"]
     assert len(app.monitor.windows) == 1, "one came, one went"
@@ -371,12 +371,12 @@ async def test_judging_begins_when_a_trace_falls_due_and_not_when_somebody_looks
     app = await started(**ANY, assembly={"grace": "300ms", "idle": "1s"})
     await asyncio.sleep(0.1)  # judging has come to rest, with nothing to wait for
     await app.post(request([root(1)]))
-    await until(lambda: app.monitor.ledger.open == 0, seconds=10)
+    await until(lambda: app.monitor.outcomes.open == 0, seconds=10)
     await app.post(request([S(trace_id=trace(2), span_id=span(2), parent_id=span(1))]))
     await asyncio.sleep(0.1)  # it rests until that one is idle; the next falls due earlier
     await app.post(request([root(3)]))
-    await until(lambda: app.monitor.ledger.balance().ended == {Reason.SCORED: 2}, seconds=0.8)
-    await until(lambda: app.monitor.ledger.open == 0, seconds=10)
+    await until(lambda: app.monitor.outcomes.balance().ended == {Reason.SCORED: 2}, seconds=0.8)
+    await until(lambda: app.monitor.outcomes.open == 0, seconds=10)
 
 
 async def test_how_far_behind_judging_is_and_at_which_share_it_draws_are_metrics(started):

@@ -107,7 +107,7 @@ async def test_its_verdict_has_an_id_of_its_own_and_stands_beside_those_of_its_t
     rest = await b.monitor.view.verdicts(VerdictQuery(limit=5, after=page.next))
     assert len(page.verdicts) + len(rest.verdicts) == 3
     assert b.monitor.store.story(trace(1))["session"] == of_session["case_id"]
-    balance = b.monitor.ledger.balance()
+    balance = b.monitor.outcomes.balance()
     assert (balance.seen, dict(balance.ended)) == (2, {Reason.UNAVAILABLE: 2}), "the books are of traces"
 
 

@@ -228,7 +228,7 @@ async def test_a_reference_that_comes_after_the_verdict_makes_a_revision_under_t
     references = running.monitor.references
     assert references is not None
     assert await references.refresh() == 3
-    await until(lambda: running.monitor.ledger.balance().revisions == 3)
+    await until(lambda: running.monitor.outcomes.balance().revisions == 3)
     stories = [await running.get(f"/v1/traces/{number + 1:032x}") for number in range(3)]
     assert [story["reference"] for story in stories] == ["dataset golden", "corrections", f"file {path}"]
     assert [story["revision"] for story in stories] == [2, 2, 2]

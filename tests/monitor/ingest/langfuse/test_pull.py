@@ -70,16 +70,16 @@ class Bench:
     def begin(self) -> None:
         """As a process that has just been started."""
         self.store = Store(self.folder / "state.sqlite")
-        self.ledger, self.assembler = TraceOutcomes(), Assembler()
+        self.outcomes, self.assembler = TraceOutcomes(), Assembler()
         self.sampler = Sampler(Config.model_validate({"sampling": self.sampling}).sampling)
         self.intake = Intake(
-            sampler=self.sampler, store=self.store, assembler=self.assembler, ledger=self.ledger,
+            sampler=self.sampler, store=self.store, assembler=self.assembler, outcomes=self.outcomes,
             clock_ns=lambda: self.now_ns,
         )  # fmt: skip
         self.intake.restore()
         self.pull = Pull(
-            langfuse=self.langfuse, pulled=self.store.pulled, facts=self.store, intake=self.intake, ledger=self.ledger,
-            sampler=self.sampler, busy=lambda: self.busy, clock_ns=lambda: self.now_ns,
+            langfuse=self.langfuse, pulled=self.store.pulled, facts=self.store, intake=self.intake,
+            outcomes=self.outcomes, sampler=self.sampler, busy=lambda: self.busy, clock_ns=lambda: self.now_ns,
             patience=Backoff(random.Random(1).random), poll_ns=15 * SECOND, settle_ns=10 * SECOND,
             look_back_ns=30 * MINUTES, rootless_ns=5 * MINUTES,
         )  # fmt: skip
@@ -111,7 +111,7 @@ class Bench:
         return [request.params["traceId"] for request in asked if "traceId" in request.params]
 
     def ended(self) -> dict[Reason, int]:
-        return dict(self.ledger.balance().ended)
+        return dict(self.outcomes.balance().ended)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ async def test_traces_are_taken_whole_and_once_from_every_version(benches, mode)
         bench.put(*(row for number in range(1, 6) for row in rows(number)))
         await bench.poll(4)
         assert bench.taken() == {trace_id(number): 3 for number in range(1, 6)}
-        assert (bench.ledger.balance().seen, bench.intake.counts.duplicate) == (5, 0)
+        assert (bench.outcomes.balance().seen, bench.intake.counts.duplicate) == (5, 0)
         assert bench.pull.standing().reads == ("legacy" if mode is Mode.V3 else "v2")
         assert (bench.pull.standing().state, bench.pull.standing().taken) == ("ok", 5)
 
@@ -195,7 +195,7 @@ async def test_rows_that_come_late_with_an_old_start_are_taken_too(benches, fake
     bench.put(rows(1)[2])
     await bench.poll(20)
     assert bench.taken() == {trace_id(1): 3}
-    assert bench.ledger.balance().seen == 1
+    assert bench.outcomes.balance().seen == 1
 
 
 async def test_rows_that_come_twice_are_one_row(benches, fake):
@@ -231,7 +231,7 @@ async def test_traces_that_are_not_drawn_are_counted_once_and_never_read(benches
     assert 0 < len(drawn) < len(ids)
     assert set(bench.bodies()) == drawn == set(bench.taken())
     assert bench.ended() == {Reason.SAMPLED_OUT: len(ids) - len(drawn)}
-    assert bench.ledger.balance().seen == len(ids)
+    assert bench.outcomes.balance().seen == len(ids)
 
 
 def of_service(service: str, name: str = "checkout") -> dict[str, Any]:
@@ -250,7 +250,9 @@ async def test_traces_that_are_not_drawn_stand_under_the_service_that_others_of_
     bench.put(*rows(left[2], **since, **of_service("shop"), environment="dev"))
     bench.put(*rows(left[3], **since, traceName="never seen"))
     await bench.poll(2)
-    told = {service: count for (service, reason), count in bench.ledger._ended.items() if reason is Reason.SAMPLED_OUT}
+    told = {
+        service: count for (service, reason), count in bench.outcomes._ended.items() if reason is Reason.SAMPLED_OUT
+    }
     assert told == {"shop": 1, "unknown_service": 3}
 
 
@@ -258,7 +260,7 @@ async def test_a_trace_of_our_own_judge_stands_under_its_own_service(benches, fa
     bench = benches(fake)
     bench.put(*rows(1, metadata={"scope.name": "sidejudge.judge", "resourceAttributes.service.name": "sidejudge"}))
     await bench.poll(3)
-    assert dict(bench.ledger._ended) == {("sidejudge", Reason.EXCLUDED): 1}
+    assert dict(bench.outcomes._ended) == {("sidejudge", Reason.EXCLUDED): 1}
 
 
 async def test_a_rule_on_tags_has_only_what_it_may_match_read(benches, fake):
@@ -304,7 +306,7 @@ async def test_a_trace_with_an_id_of_an_older_sdk_ends_as_undecodable_once(bench
     bench.put(*({**row, "traceId": "0a3c1c2e-7a36-4d0e-9a55-3d3a4a0c1f5e"} for row in rows(1)))
     await bench.poll(20)
     assert bench.ended() == {Reason.UNDECODABLE: 1}
-    assert bench.ledger.balance().seen == 1
+    assert bench.outcomes.balance().seen == 1
 
 
 async def test_after_a_kill_reading_goes_on_where_it_was_and_takes_nothing_twice(benches, fake):
@@ -540,7 +542,7 @@ async def test_rows_of_any_shape_cost_nobody_else_a_verdict(benches, fake, part)
     assert bench.taken()[trace_id(2)] == 3
     assert bench.pull.standing().state == "ok"
     assert "error" not in dict(bench.pull.standing().errors)
-    assert bench.ledger.balance().seen in (1, 2)
+    assert bench.outcomes.balance().seen in (1, 2)
 
 
 KNOWN = {"fields", "limit", "cursor", "fromStartTime", "toStartTime", "traceId"}
