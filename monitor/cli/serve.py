@@ -14,7 +14,7 @@ from .errors import CommandError
 from .settings import config_option, runnable
 
 if TYPE_CHECKING:
-    from monitor.config import Config
+    from monitor.config import Config, Loaded
     from monitor.runtime.process import Companion
 
 
@@ -33,11 +33,20 @@ def serve(config: Path | None) -> None:
         await asyncio.Event().wait()
 
     try:
-        found = runnable(config).config
+        found = _for_a_first_look(runnable(config))
     except CommandError as error:
         _forward_all_the_same(config, error)
         return
     run(found, announce, lambda: runnable(config).config)
+
+
+def _for_a_first_look(loaded: Loaded) -> Config:
+    """Without a configuration every trace is judged: who tries it has few, and under load fewer are drawn anyway."""
+    config = loaded.config
+    if loaded.file is not None or loaded.origin(("sampling", "rate")) != "default":
+        return config
+    click.echo("no configuration: every trace is judged, by run_health; see --config and SIDEJUDGE_SAMPLING__RATE")
+    return config.model_copy(update={"sampling": config.sampling.model_copy(update={"rate": 1.0})})
 
 
 def _forward_all_the_same(path: Path | None, mistake: CommandError) -> None:
