@@ -116,10 +116,17 @@ class Bench:
     def posts(self) -> list[Any]:
         return [request.body for request in self.fake.asked("POST", "/scores")]
 
+    def batches(self) -> list[list[Any]]:
+        """The events of each request to ``ingestion``, probes left out."""
+        sent = [request.body["batch"] for request in self.fake.asked("POST", "/ingestion")]
+        return [batch for batch in sent if batch]
+
 
 @pytest.fixture
 def fake() -> Iterator[FakeLangfuse]:
+    """A server without ``ingestion``; tests of batches switch it on."""
     with FakeLangfuse() as server:
+        server.scores.takes_events = False
         yield server
 
 

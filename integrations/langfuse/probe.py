@@ -15,6 +15,7 @@ from scoring.lexical.label import label
 
 from .client import Langfuse
 from .errors import LangfuseError, LangfuseErrorKind
+from .sending import BATCH, EVENTS
 
 ARRAYS_SINCE: Final = (4, 59)
 """Version from which ``POST scores`` takes an array (what Python SDK 5 requires)."""
@@ -26,7 +27,8 @@ class LangfuseServer:
     """One Langfuse and the project that the keys belong to.
 
     ``version`` is None where it names none. ``observations_v2``, ``scores_v3`` and ``legacy_reads`` say which reads it
-    answers. ``takes_arrays`` is what its version promises of ``POST scores``; the first answer tells for certain.
+    answers, ``takes_events`` whether ``POST ingestion`` is there. ``takes_arrays`` is what its version promises of
+    ``POST scores``; the first answer decides.
     """
 
     base_url: str
@@ -36,11 +38,17 @@ class LangfuseServer:
     observations_v2: bool
     scores_v3: bool
     legacy_reads: bool
+    takes_events: bool = False
 
     @property
     def takes_arrays(self) -> bool:
         release = release_of(self.version)
         return release is None or release >= ARRAYS_SINCE
+
+    @property
+    def scores_per_request(self) -> int:
+        """How many scores a request holds at most."""
+        return EVENTS if self.takes_events else BATCH if self.takes_arrays else 1
 
     def trace_url(self, trace_id: str) -> str:
         """The trace's page."""
@@ -68,6 +76,7 @@ async def probe(langfuse: Langfuse) -> LangfuseServer:
         observations_v2=await _answers(langfuse, "v2/observations", limit=1, fields="core"),
         scores_v3=await _answers(langfuse, "v3/scores", limit=1),
         legacy_reads=await _answers(langfuse, "traces", limit=1, fields="core"),
+        takes_events=await _takes_events(langfuse),
     )
 
 
@@ -104,6 +113,17 @@ async def _project(langfuse: Langfuse) -> tuple[str, str]:
             LangfuseErrorKind.FORBIDDEN, "the keys belong to no project: use keys of a project, not of an organisation"
         )
     return label(str(projects[0].get("id", "")), 200), label(str(projects[0].get("name", "")))
+
+
+async def _takes_events(langfuse: Langfuse) -> bool:
+    """Whether scores may be sent many at a time. An empty batch changes nothing."""
+    try:
+        await langfuse.post("ingestion", {"batch": []})
+    except LangfuseError as error:
+        if error.kind in (*_ABSENT, LangfuseErrorKind.REFUSED):
+            return False
+        raise
+    return True
 
 
 async def _answers(langfuse: Langfuse, path: str, **query: str | int) -> bool:

@@ -22,6 +22,7 @@ def check(file: Path | None, config: Path | None) -> None:
     from monitor.alerting.condition_table import WATCHED, watched
     from monitor.config.summary import summary
     from monitor.config.warnings import cautions
+    from monitor.deliver.langfuse.probe import allowed_rates
     from monitor.runtime.memory_bound import memory_bound
 
     from .table import table
@@ -35,6 +36,8 @@ def check(file: Path | None, config: Path | None) -> None:
     total = sum(part.max_bytes for part in parts) / 2**20
     click.echo("\nmemory, at most:")
     click.echo(table(("for", "at most", "decided by"), [*rows, ("in all", f"{total:,.0f} MiB", "")]))
+    if (rates := allowed_rates(resolved.config)) is not None:
+        click.echo(f"\nscores to Langfuse, at most:\n{rates}")
     for cause, remedy in cautions(resolved.config):
         click.echo(f"{click.style('warning:', fg='yellow')} {cause}\nremedy: {remedy}", err=True)
     click.echo(f"\nconfiguration ok, fingerprint {resolved.config.fingerprint[:12]}")

@@ -71,7 +71,7 @@ def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = 
     if loaded.config.evaluators.embedding is not None:
         yield from _embedding(loaded.config.evaluators.embedding)
     if loaded.config.sinks.langfuse is not None:
-        yield _langfuse("sinks.langfuse", loaded.config.sinks.langfuse)
+        yield _langfuse("sinks.langfuse", loaded.config.sinks.langfuse, loaded.config)
     if loaded.config.sinks.otel_events is not None:
         yield _otel_events(loaded.config.sinks.otel_events)
     yield from _notified(loaded.config) if notify else _not_notified(loaded.config)
@@ -265,11 +265,11 @@ def _embedding(section: EmbeddingSection) -> Iterator[CheckResult]:
         yield CheckResult(subject, "fail", error.cause, remedy)
 
 
-def _langfuse(key: str, project: LangfuseProject) -> CheckResult:
+def _langfuse(key: str, project: LangfuseProject, config: Config | None = None) -> CheckResult:
     """Whether Langfuse answers, what it is, and whose the keys are. Nothing is written there."""
-    from monitor.deliver.langfuse.probe import introduction
+    from monitor.deliver.langfuse.probe import introduction, most_scores
 
-    found, remedy = introduction(key, project)
+    found, remedy = introduction(key, project, most_scores(config) if config is not None else None)
     return CheckResult(key, "fail" if remedy else "ok", found, remedy)
 
 

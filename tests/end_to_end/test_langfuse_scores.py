@@ -83,11 +83,11 @@ def test_every_version_gets_the_scores_of_every_verdict_and_pages_link_to_the_tr
 
 
 def test_a_monitor_that_is_killed_between_sending_and_hearing_doubles_nothing(serving, fake):
-    fake.standing_fault = only("POST", "/scores", lambda r: _held(fake, r))
+    fake.standing_fault = only("POST", "/ingestion", lambda r: _held(fake, r) if r.body["batch"] else None)
     monitor = serving(sinks=sink(fake), routes=ROUTES)
     monitor.post(RECORDED.read_bytes())
     monitor.settled(1)
-    monitor.until(lambda: bool(fake.asked("POST", "/scores")), "no score was sent")
+    monitor.until(lambda: any(events(fake)), "no score was sent")
     monitor.stop(signal.SIGKILL)
     assert fake.scores.stored()
     fake.standing_fault = None
@@ -95,9 +95,13 @@ def test_a_monitor_that_is_killed_between_sending_and_hearing_doubles_nothing(se
     wanted = expected(monitor)
     monitor.until(lambda: stored(fake) == wanted, "the scores did not arrive")
     monitor.until(lambda: monitor.get("/v1/status")["exports"][0]["waiting"] == 0, "some still wait")
-    sent = [each["id"] for request in fake.asked("POST", "/scores") for each in request.body]
+    sent = [event["body"]["id"] for event in events(fake)]
     assert len(sent) > len(set(sent)), "nothing was sent twice, so this test shows nothing"
     assert stored(fake) == wanted
+
+
+def events(fake):
+    return [event for request in fake.asked("POST", "/ingestion") for event in request.body["batch"]]
 
 
 def _held(fake, request):
@@ -107,7 +111,8 @@ def _held(fake, request):
 
 
 def test_what_was_given_up_is_listed_and_sent_again_by_command(serving, fake):
-    fake.standing_fault = only("POST", "/scores", faults.error(400, "Invalid request data", error=[]))
+    refuses = faults.error(400, "Invalid request data", error=[])
+    fake.standing_fault = lambda r: refuses(r) if r.path in ("/scores", "/ingestion") else None
     monitor = serving(sinks=sink(fake), routes=ROUTES)
     monitor.post(RECORDED.read_bytes())
     monitor.settled(1)

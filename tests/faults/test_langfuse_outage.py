@@ -37,6 +37,7 @@ async def test_after_an_outage_as_long_as_the_disk_allows_all_scores_arrive_by_a
     budget = RequestBudget(PER_MINUTE, now_s=lambda: held[0].now_ns / 1e9, sleep=sleep)
     store = Store(tmp_path / "state.sqlite", max_bytes=2 * 2**20)
     with FakeLangfuse(mode) as fake:
+        fake.scores.takes_events = False  # so that the order of single scores is seen
         access = Access(base_url=fake.base_url, public_key=PUBLIC_KEY, secret_key=SECRET_KEY)
         async with Langfuse(access, budget=budget, timeout_s=5.0) as langfuse:
             bench = Bench(fake, store, langfuse)

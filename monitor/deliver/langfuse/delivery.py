@@ -33,8 +33,10 @@ from scoring.status.export_snapshot import ExportSnapshot
 log = logging.getLogger("sidejudge.langfuse")
 
 LANGFUSE: Final = "langfuse"
-MOST_AT_ONCE: Final = 60
-"""Scores of one step."""
+MOST_AT_ONCE: Final = 200
+"""Scores of one step where a request holds many: five requests."""
+MOST_SINGLE: Final = 60
+"""Scores of one step where each is a request."""
 MOST_ATTEMPTS: Final = 8
 """Attempts that may fail for one score while others are taken."""
 IDLE_S: Final = 1.0
@@ -81,9 +83,9 @@ class ScoreDelivery(DeliveryTask):
         self._remember = remember
         self._clock_ns = clock_ns
         self._configs = ScoreConfigs(langfuse, declared)
-        self._sender = ScoreSender(langfuse, arrays=True)
+        self._sender = ScoreSender(langfuse, arrays=True, clock_ns=clock_ns)
         self.server: LangfuseServer | None = None
-        self._size = MOST_AT_ONCE
+        self._size = self._most
         self._verifies = True
         self._seen_ns: int | None = None
         self._counts = OutboxCounts(waiting=0, oldest_ns=None, unseen=0, dead=0)
@@ -133,7 +135,8 @@ class ScoreDelivery(DeliveryTask):
 
     async def _introduce(self) -> None:
         self.server = await probe(self._langfuse)
-        self._sender.arrays = self.server.takes_arrays
+        self._sender.arrays, self._sender.events = self.server.takes_arrays, self.server.takes_events
+        self._size = self._most
         self._verifies = self.server.scores_v3 or self.server.legacy_reads
         self._configs.forget()
         await self._remember(self.server)
@@ -203,8 +206,8 @@ class ScoreDelivery(DeliveryTask):
         """After a failure that may be one score's fault: it lets the others by. Of an array, fewer the next time."""
         if error.kind not in _PERHAPS_OURS or not left:
             return
-        if self._sender.arrays and len(left) > 1:
-            self._size = max(1, self._size // 4)
+        if self._sender.several and len(left) > 1:
+            self._size = max(1, len(left) // 4)
             return
         row, alone = left[0], self._backoff.failures == 0
         if alone and row.attempts + 1 >= MOST_ATTEMPTS:
@@ -213,10 +216,14 @@ class ScoreDelivery(DeliveryTask):
         due_ns = self._clock_ns() + self._backoff.postponed_ns(row.attempts)
         await self._outbox.postpone([row], due_ns, str(error), counts=alone)
 
+    @property
+    def _most(self) -> int:
+        return MOST_AT_ONCE if self._sender.several else MOST_SINGLE
+
     async def _recovered(self) -> None:
-        self._size = min(MOST_AT_ONCE, self._size * 2)
+        self._size = min(self._most, self._size * 2)
         if self._backoff.failures > 1:
-            self._size = MOST_AT_ONCE
+            self._size = self._most
             await self._outbox.wake()
         self._backoff.succeeded()
 

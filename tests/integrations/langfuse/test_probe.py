@@ -26,7 +26,16 @@ async def test_every_version_and_write_mode_is_told_apart(
     assert (found.version, found.observations_v2, found.legacy_reads) == (mode.version, observations_v2, legacy_reads)
     assert (found.takes_arrays, found.scores_v3) == (takes_arrays, True)
     assert found.trace_url("abc") == f"{fake.base_url}/project/proj-test/traces/abc"
-    assert [r for r in fake.requests if r.method != "GET"] == []
+    assert found.takes_events
+    assert [r.body for r in fake.requests if r.method != "GET"] == [{"batch": []}], "nothing is written"
+
+
+@pytest.mark.parametrize(
+    "absent", [error(404, "gone"), error(410, "gone"), error(405, "no")], ids=["404", "410", "405"]
+)
+async def test_a_server_without_ingestion_is_known(fake, client, absent):
+    fake.standing_fault = lambda request: absent(request) if request.path == "/ingestion" else None
+    assert not (await probe(client())).takes_events
 
 
 async def test_a_server_whose_database_is_away_still_names_its_version(fake, client):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 from pydantic import SecretStr
 
+from monitor.cli.check import check
 from monitor.config.langfuse import LangfuseProject
 from monitor.deliver.langfuse.probe import introduction
 from tests.fakes.langfuse.server import (
     PUBLIC_KEY,
     SECRET_KEY,
     FakeLangfuse,
+    Mode,
     database_away,
     login_page,
     proxy_page,
@@ -46,3 +49,31 @@ def test_wrong_keys_are_told_apart_from_a_wrong_address():
         )
         assert introduction("sinks.langfuse", project)[1].startswith("check sinks.langfuse.public_key")
     assert introduction("sinks.langfuse", project)[1].startswith("check sinks.langfuse.base_url, and that this machine")
+
+
+@pytest.mark.parametrize(
+    ("mode", "takes_events", "said"),
+    [
+        (Mode.DUAL, True, "up to 40 scores a request; 600 requests a minute allow 1,026 traces a minute at 13 scores"),
+        (Mode.NEW, False, "up to 15 scores a request; 600 requests a minute allow 533 traces a minute at 13 scores"),
+        (Mode.DUAL, False, "single scores; 600 requests a minute allow 45 traces a minute at 13 scores a trace"),
+    ],
+)
+def test_what_rate_of_traces_the_budget_allows_follows_the_way_that_the_server_takes_scores(mode, takes_events, said):
+    with FakeLangfuse(mode) as fake:
+        fake.scores.takes_events = takes_events
+        project = LangfuseProject(
+            base_url=fake.base_url, public_key=SecretStr(PUBLIC_KEY), secret_key=SecretStr(SECRET_KEY)
+        )
+        assert said in introduction("sinks.langfuse", project, 13)[0]
+
+
+def test_before_a_server_is_asked_both_rates_are_shown(tmp_path):
+    path = tmp_path / "sidejudge.yaml"
+    path.write_text(
+        "routes: [{rubrics: [qa]}]\n"
+        "sinks: {langfuse: {base_url: http://127.0.0.1:9, public_key: pk, secret_key: sk, requests_per_minute: 300}}\n"
+    )
+    shown = CliRunner().invoke(check, [str(path)], catch_exceptions=False).output
+    assert "300 requests a minute allow 444 traces a minute at 15 scores a trace" in shown
+    assert "(20 where Langfuse takes single scores only)" in shown
