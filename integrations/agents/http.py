@@ -1,7 +1,7 @@
 """An agent behind HTTP: one POST a test, the answer read up to a bound, retried only where nothing was done.
 
 Asked is ``POST URL`` with ``{"input": …, "test_id": "…", "metadata": {…}}`` as JSON. An answer is 200–299 with text, or
-with a JSON object that has ``output`` (whatever its content type says). Tried again, at most twice: a connection that
+with a JSON object that has ``output`` (whatever its content type). Tried again, at most twice: a connection that
 was refused, and a 503 that names in ``Retry-After`` a wait of at most 30 s. Redirects are not followed, for they would
 turn the POST into something else or send the test elsewhere.
 """
@@ -97,8 +97,8 @@ class HttpAgent:
 
 
 def _body(request: Request) -> bytes:
-    said = {"input": request.input, "test_id": request.test_id, "metadata": dict(request.metadata)}
-    return json.dumps(said).encode()
+    body = {"input": request.input, "test_id": request.test_id, "metadata": dict(request.metadata)}
+    return json.dumps(body).encode()
 
 
 async def _bounded(response: httpx.Response, attempt: int) -> bytes:
@@ -138,7 +138,7 @@ def _said_in(response: httpx.Response, content: bytes, attempt: int) -> object:
         found: object = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         if is_json:
-            raise AgentError(f"its answer is not JSON, though it says so: {error}", attempts=attempt) from None
+            raise AgentError(f"its answer is not JSON, though its content type is: {error}", attempts=attempt) from None
         return text
     return found if is_json or (isinstance(found, dict) and "output" in found) else text
 

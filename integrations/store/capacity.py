@@ -2,7 +2,7 @@
 
 A volume that runs over its limit takes its Pod with it, the application in it included. So a store that was given a
 limit keeps below it by itself: SQLite refuses pages beyond it, and new spans are refused a little earlier, so that
-what is held can still be judged, written and let go.
+what is held can still be judged, written and deleted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can go wrong with the store, told apart by what helps: waiting, or a person."""
+"""Errors of the store, divided by what helps: waiting, or a person."""
 
 from __future__ import annotations
 

@@ -75,15 +75,21 @@ class LateReferenceTable(Part):
 
     async def postpone(self, each: DueRevision, due_ns: int, reason: str, *, over: bool) -> None:
         """An attempt came to nothing: not before ``due_ns`` again, or never (``over``)."""
-        said = {"trace_id": each.trace_id, "wanted": each.wanted, "due": due_ns, "reason": reason, "over": int(over)}
-        await self._write(lambda connection: connection.execute(self._sql["belated_postpone"], said) and None)
+        parameters = {
+            "trace_id": each.trace_id,
+            "wanted": each.wanted,
+            "due": due_ns,
+            "reason": reason,
+            "over": int(over),
+        }
+        await self._write(lambda connection: connection.execute(self._sql["belated_postpone"], parameters) and None)
 
     async def revive(self, reason: str, now_ns: int) -> None:
         """What was given up for this reason is due once more: it holds no longer."""
-        said = {"reason": reason, "now": now_ns}
-        await self._write(lambda connection: connection.execute(self._sql["belated_revive"], said) and None)
+        parameters = {"reason": reason, "now": now_ns}
+        await self._write(lambda connection: connection.execute(self._sql["belated_revive"], parameters) and None)
 
     async def done(self, each: DueRevision) -> None:
         """Nothing is owed to it any more, unless its references have changed meanwhile."""
-        said = {"trace_id": each.trace_id, "wanted": each.wanted}
-        await self._write(lambda connection: connection.execute(self._sql["belated_done"], said) and None)
+        parameters = {"trace_id": each.trace_id, "wanted": each.wanted}
+        await self._write(lambda connection: connection.execute(self._sql["belated_done"], parameters) and None)

@@ -40,7 +40,7 @@ class NotificationOutbox(Part):
     """Methods that write return once committed. Raises ``StoreError``."""
 
     async def put(self, entries: Sequence[Entry], now_ns: int, notes: Mapping[str, str | None] | None = None) -> None:
-        """Take entries and notes, all or none. A note that is ``None`` is let go."""
+        """Take entries and notes, all or none. A note that is ``None`` is deleted."""
         kept = [(name, value) for name, value in (notes or {}).items() if value is not None]
         gone = [(name,) for name, value in (notes or {}).items() if value is None]
 

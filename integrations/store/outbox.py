@@ -1,6 +1,6 @@
 """Outbox: scores on their way out, kept with the verdicts that they are of.
 
-A row says what a score should be at its destination; a revision replaces what it says, whatever became of the version
+A row holds what a score should be at its destination; a revision replaces it, whatever became of the version
 before. It is waiting, sent (the destination took it), stored (it was read back there) or dead (given up, with the
 reason). A process that is killed finds every row as far as it had come; what was sent without word of it is sent again
 under the same id, which replaces it.
@@ -89,8 +89,8 @@ def replace_scores(connection: sqlite3.Connection, trace_id: bytes, scores: Sequ
 
 def replay(connection: sqlite3.Connection, ids: Sequence[str] | None) -> int:
     """Let scores that were given up wait again (None: all of them); how many."""
-    said = None if ids is None else json.dumps(list(ids))
-    return connection.execute(queries()["outbox_replay"], {"ids": said}).rowcount
+    wanted = None if ids is None else json.dumps(list(ids))
+    return connection.execute(queries()["outbox_replay"], {"ids": wanted}).rowcount
 
 
 def dead_rows(connection: sqlite3.Connection) -> list[Dead]:
@@ -163,8 +163,8 @@ class Outbox(Part):
         ]
 
     async def _each(self, name: str, rows: Iterable[PendingScore], more: Mapping[str, object]) -> None:
-        said = [{"id": row.id, "version": row.version, **more} for row in rows]
-        await self._write(lambda connection: connection.executemany(self._sql[name], said) and None)
+        parameters = [{"id": row.id, "version": row.version, **more} for row in rows]
+        await self._write(lambda connection: connection.executemany(self._sql[name], parameters) and None)
 
 
 def _dead(row: Sequence[Any]) -> Dead:

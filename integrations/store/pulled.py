@@ -42,8 +42,8 @@ class Pulled(Part):
 
     async def forget(self, before_ns: int) -> None:
         """Let go of traces whose rows all began before this: nobody looks there any more."""
-        said = {"before": before_ns, "limit": _SLICE}
-        while await self._write(lambda c: c.execute(self._sql["pulled_forget"], said).rowcount) == _SLICE:
+        parameters = {"before": before_ns, "limit": _SLICE}
+        while await self._write(lambda c: c.execute(self._sql["pulled_forget"], parameters).rowcount) == _SLICE:
             pass
 
 

@@ -259,9 +259,9 @@ class Store:
         held, last_chunk = connection.execute(self._sql["standing"], whole).fetchone()
         if last_chunk is None:  # a session has turns instead
             connection.execute(self._sql["mark_turns_done"], {**whole, "closed_ns": finished.closed_ns})
-        if (said := finished.turn) is not None:
-            named = map(_writable, (said.service, said.environment, said.session_id))
-            connection.execute(self._sql["put_turn"], (trace_id, said.key, *named, finished.closed_ns, said.turn))
+        if (turn := finished.turn) is not None:
+            named = map(_writable, (turn.service, turn.environment, turn.session_id))
+            connection.execute(self._sql["put_turn"], (trace_id, turn.key, *named, finished.closed_ns, turn.turn))
         if held is not None and held > finished.revision:
             connection.execute(self._sql["mark_done"], {"trace_id": trace_id, "last_chunk": last_chunk})
             return
@@ -296,7 +296,7 @@ class Store:
             put_entries(connection, finished.entries, finished.closed_ns)
 
     async def dismiss(self, trace_id: bytes | str, chunks: int) -> None:
-        """Let go of the first ``chunks`` parts of a trace unread, and of nothing that was said of it."""
+        """Delete the first ``chunks`` chunks of a trace unread; its result and verdicts stay."""
         wanted = (_id(trace_id), chunks)
         await self._writer.do(lambda connection: connection.execute(self._sql["dismiss"], wanted) and None)
 
@@ -345,7 +345,7 @@ class Store:
         return [payload for (payload,) in self._read("chunks", (_id(trace_id),))]
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
-        """Of each of these traces what ``chunks`` and ``story`` say, read at one time, which takes half as long."""
+        """Return ``chunks`` and ``story`` of each of these traces, read in one transaction, in half the time."""
         with self._lock:
             self._read("begin", ())
             try:
@@ -356,7 +356,7 @@ class Store:
 
     def _chunks_and_story(self, trace_id: bytes) -> tuple[list[bytes], dict[str, Any] | None]:
         rows = self._read("chunks_and_whether_ended", {"trace_id": trace_id})
-        ended = not rows or rows[0][1]  # where nothing is held there is no row to tell
+        ended = not rows or rows[0][1]  # where no chunk is held there is no row
         return [payload for payload, _ in rows], self.story(trace_id) if ended else None
 
     def referred(self, since_ns: int) -> Iterator[tuple[int, bytes, bytes, bytes | None]]:

@@ -26,7 +26,7 @@ class Stretch:
 def read_trends(path: Path, *, until_ns: int, step_ns: int, steps: int) -> list[Stretch]:
     """The ``steps`` stretches before ``until_ns``, those without a verdict left out. Raises ``StoreError``.
 
-    Of more than ``MOST`` verdicts the oldest are left out, and with them the stretch that would be told in part.
+    Of more than ``MOST`` verdicts the oldest are left out, and with them the stretch that would be incomplete.
     """
     since_ns = until_ns - steps * step_ns
     wanted = {"since": since_ns, "until": until_ns, "step": step_ns, "most": MOST}

@@ -45,7 +45,7 @@ class CheckResult:
 def examine(loaded: Loaded | None, error: ConfigError | None, *, notify: bool = False) -> Iterator[CheckResult]:
     """Everything worth knowing before a start. ``error`` is given when the configuration could not be loaded.
 
-    With ``notify`` those who would be told of alerts are sent a test notice.
+    With ``notify`` each receiver of alerts is sent a test notice.
     """
     yield _packages()
     yield _python()
@@ -206,8 +206,8 @@ def _traffic(address: Address) -> Iterator[CheckResult]:
     url = f"http://{Address(_ANY.get(address.host, address.host), address.port)}/v1/status"
     try:
         with build_opener(ProxyHandler({})).open(url, timeout=2.0) as body:
-            told = json.load(body).get("suspicions", [])
-            found = [(str(each["cause"]), str(each["remedy"])) for each in told]
+            anomalies = json.load(body).get("suspicions", [])
+            found = [(str(each["cause"]), str(each["remedy"])) for each in anomalies]
     except (OSError, ValueError, AttributeError, KeyError, TypeError):  # it runs, but is of another version
         return
     for cause, remedy in found:
@@ -274,7 +274,7 @@ def _langfuse(key: str, project: LangfuseProject, config: Config | None = None) 
 
 
 def _otel_events(section: OtelEventsSink) -> CheckResult:
-    """Whether the endpoint answers and takes what is meant for it. Nothing is told there."""
+    """Whether the endpoint answers and accepts an empty request."""
     from monitor.deliver.otel_events.probe import try_endpoint
 
     found, remedy = try_endpoint(section)
@@ -289,7 +289,7 @@ def _not_notified(config: Config) -> Iterator[CheckResult]:
 
 
 def _notified(config: Config) -> Iterator[CheckResult]:
-    """Whether those who would be told of alerts take a test notice."""
+    """Whether each receiver of alerts accepts a test notice."""
     from monitor.alerting.notify.probe import try_receivers
 
     if not config.alerts.notify:

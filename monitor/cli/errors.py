@@ -1,4 +1,4 @@
-"""How a command says that it cannot go on: one line of cause, one line of remedy, and the exit code."""
+"""How a command reports that it cannot continue: one line of cause, one line of remedy, and the exit code."""
 
 from __future__ import annotations
 

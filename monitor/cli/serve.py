@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command()
 @config_option
 def serve(config: Path | None) -> None:
-    """Take traces in, judge a sample of them, and say how the applications do. Runs until SIGTERM or Ctrl-C."""
+    """Receive traces, judge a sample of them, report the status of applications. Runs until SIGTERM or Ctrl-C."""
     import asyncio
 
     from monitor.runtime.app import Monitor

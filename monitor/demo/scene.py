@@ -1,4 +1,4 @@
-"""Scene: sample traffic posted to the running monitor, and what it makes of it, told on the terminal.
+"""Sample traffic posted to a running monitor, and the monitor's statuses and failures shown on the terminal.
 
 The call-quality application starts healthy, then a bad prompt goes live, then it is rolled back.
 """
@@ -40,7 +40,7 @@ ACTS = (
     (60.0, 0.04, "the bad prompt is rolled back"),
 )
 """Seconds, share of wrong call-centre answers, and what happens; then from the beginning."""
-TOLD_EVERY_S = 5.0
+SHOWN_EVERY_S = 5.0
 COLOURS = {
     Status.HEALTHY: "green",
     Status.WARNING: "yellow",
@@ -57,27 +57,27 @@ class Scene:
         self._acts = acts
         self._console = Console(highlight=False)
         self._statuses: dict[tuple[str, ...], Status] = {}
-        self._failures_told = 0
+        self._failures_shown = 0
 
     async def play(self, monitor: Monitor, addresses: Mapping[str, str]) -> None:
-        """Send, listen and tell, until cancelled or the time is up."""
-        self._say("[bold]sidejudge demo[/bold]: real recorded traces, replayed with fresh ids; Ctrl-C ends it")
+        """Send, listen and show, until cancelled or the time is over."""
+        self._print("[bold]sidejudge demo[/bold]: real recorded traces, replayed with fresh ids; Ctrl-C ends it")
         for line in address_lines(addresses):
-            self._say(line)
+            self._print(line)
         monitor.pipeline.listeners.append(self._hear)
         sending = asyncio.create_task(self._send(addresses["otlp"]))
-        telling = asyncio.create_task(self._tell(monitor))
+        showing = asyncio.create_task(self._show(monitor))
         try:
-            await asyncio.wait((sending, telling), timeout=self._seconds, return_when=asyncio.FIRST_EXCEPTION)
-            for done in (sending, telling):
+            await asyncio.wait((sending, showing), timeout=self._seconds, return_when=asyncio.FIRST_EXCEPTION)
+            for done in (sending, showing):
                 if done.done():
                     done.result()
         finally:
             sending.cancel()
-            telling.cancel()
+            showing.cancel()
             self._report(monitor.view.status())
 
-    def _say(self, what: str | Table) -> None:
+    def _print(self, what: str | Table) -> None:
         self._console.print(what, soft_wrap=True)
 
     async def _send(self, otlp: str) -> None:
@@ -85,28 +85,28 @@ class Scene:
         connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=5)
         with contextlib.closing(connection):
             for seconds, wrong, what in cycle(self._acts):
-                self._say(f"\n[bold]▶ {what}[/bold]")
+                self._print(f"\n[bold]▶ {what}[/bold]")
                 end = time.monotonic() + seconds
                 while time.monotonic() < end:
                     body = traffic.next(time.time_ns(), wrong).body
                     await asyncio.to_thread(_post, connection, body)
                     await asyncio.sleep(1 / TRACES_PER_S)
 
-    async def _tell(self, monitor: Monitor) -> None:
-        told = 0.0
+    async def _show(self, monitor: Monitor) -> None:
+        shown_s = 0.0
         while True:
             await asyncio.sleep(0.5)
             report = monitor.view.status()
             changed = [self._changed(standing) for standing in report.standings]
-            if any(changed) or (changed and time.monotonic() - told >= TOLD_EVERY_S):
-                told = time.monotonic()
-                self._failures_told = 0
+            if any(changed) or (changed and time.monotonic() - shown_s >= SHOWN_EVERY_S):
+                shown_s = time.monotonic()
+                self._failures_shown = 0
                 self._report(report)
 
     def _report(self, report: MonitorReport) -> None:
-        self._say(_table(report.standings))
+        self._print(_table(report.standings))
         counts = ", ".join(f"{reason} {count}" for reason, count in report.ended.items() if count)
-        self._say(f"[dim]traces: {report.seen} seen, {report.open} open; {counts}[/dim]")
+        self._print(f"[dim]traces: {report.seen} seen, {report.open} open; {counts}[/dim]")
 
     def _changed(self, standing: ServiceStatus) -> bool:
         key = (standing.service, standing.environment, standing.rubric)
@@ -116,19 +116,19 @@ class Scene:
         if now is before:
             return False
         colour = COLOURS[now]
-        self._say(
+        self._print(
             f"[bold {colour}]● {escape(standing.service)} · {standing.rubric}: {before.value} → {now.value}[/]  "
             f"[dim]{escape(standing.appraisal.reason)}[/dim]"
         )
         return True
 
     def _hear(self, ending: TraceResult) -> None:
-        """Tell a few of the failures; the page shows the rest."""
+        """Print a few of the failures; the page shows the rest."""
         for verdict in ending.changed:
-            if verdict.passed is False and self._failures_told < 2:
-                self._failures_told += 1
+            if verdict.passed is False and self._failures_shown < 2:
+                self._failures_shown += 1
                 composite = "no score" if verdict.composite is None else f"{verdict.composite:.3f}"
-                self._say(
+                self._print(
                     f"[red]✗[/red] {escape(ending.service or '')} · {verdict.rubric} {composite}  "
                     f"[dim]{escape(shorten(verdict.reason, 100, placeholder=' …'))}  {ending.trace_id.hex()}[/dim]"
                 )
@@ -149,14 +149,14 @@ def _table(standings: Iterable[ServiceStatus]) -> Table:
             overflow="ignore",
         )
     for standing in standings:
-        told = standing.estimate
+        estimate = standing.estimate
         status = standing.appraisal.status
         table.add_row(
             escape(standing.service),
             standing.rubric,
             f"[{COLOURS[status]}]{status.value}[/]",
-            f"{told.pass_ratio:.3f}" if told else "-",
-            f"{told.lower:.2f}–{told.upper:.2f}" if told else "-",
-            str(told.n if told else 0),
+            f"{estimate.pass_ratio:.3f}" if estimate else "-",
+            f"{estimate.lower:.2f}–{estimate.upper:.2f}" if estimate else "-",
+            str(estimate.n if estimate else 0),
         )
     return table

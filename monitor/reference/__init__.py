@@ -18,7 +18,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def pages() -> Mapping[Path, str]:
-    """Every generated page: where it stands, and what it says."""
+    """Return every generated page: its path and its text."""
     return {
         _ROOT / "scoring" / "METRICS.md": metrics_page(),
         _ROOT / "monitor" / "CONFIG.md": config_page(),

@@ -488,7 +488,7 @@ class Monitor:
         try:
             await self.rounds.look(self.clock_ns())
         except StoreError as error:
-            log.warning("could not remember the alerts; the next look tells of them", extra={"cause": str(error)})
+            log.warning("could not store the alerts; the next look reports them", extra={"cause": str(error)})
 
     def _exports(self) -> list[ExportSnapshot]:
         """Where scores, own telemetry and notices go to, and how far they have come."""
