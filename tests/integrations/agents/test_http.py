@@ -47,7 +47,7 @@ async def test_without_a_content_type_only_an_object_with_output_is_taken_for_js
         ("closed", "it answered 503 Service Unavailable"),
         ("much_later", "it answered 503 Service Unavailable"),
         ("moved", "it answered 307 Temporary Redirect to /text"),
-        ("garbage", "its answer is not JSON, though it says so"),
+        ("garbage", "its answer is not JSON, though its content type is"),
         ("bytes", "its answer is not text in the encoding it names"),
         ("squeezed", "its answer is compressed"),
         ("endless", f"its answer is longer than {MAX_ANSWER} bytes"),
