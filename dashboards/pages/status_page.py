@@ -16,6 +16,7 @@ from scoring.status.service_status import ServiceStatus
 from scoring.status.status import WORST_FIRST, Policy, Status
 from scoring.status.trend import Trend
 
+from .next_step import next_step
 from .rendering import render
 from .trend import trend_drawing
 
@@ -55,6 +56,7 @@ class StatusPage:
     open: int
     ended: Mapping[str, int]
     sampling_rate: float
+    otlp_port: int
     version: str
     fingerprint: str
     now_ns: int
@@ -83,7 +85,9 @@ def status_page(page: StatusPage) -> str:
     return render(
         "status.html",
         **{
-            **values, "services": services, "more_services": max(0, len(ordered) - MOST),
+            **values, "services": services,
+            "next_step": next_step(page.seen, page.open, page.ended, page.receiving, page.otlp_port),
+            "more_services": max(0, len(ordered) - MOST),
             "own_thresholds": any(each.thresholds != page.policy.thresholds for each in ordered),
             "title": f"{page.overall.value.replace('_', ' ')} · sidejudge", "here": "/", "refresh_s": REFRESH_S,
             "icon": _ICONS[page.overall],

@@ -7,7 +7,7 @@ soon as it is first seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -82,8 +82,9 @@ class Snapshot:
 class KnownLabels:
     """What the configuration lets one know before anything has happened.
 
-    ``rubrics`` are those that a route can reach; ``ended_reasons`` why traces end, ``rejected_reasons`` why spans are
-    refused; ``destinations`` says why each may not take what it is handed.
+    ``rubrics`` are those that a route can reach, ``rubrics_of`` names those that can judge a service (None: all);
+    ``ended_reasons`` why traces end, ``rejected_reasons`` why spans are refused; ``destinations`` says why each may not
+    take what it is handed.
     ``forward_failures`` and ``forward_unjudged`` are why what goes on may fail; none where nothing goes on.
     ``pull_failures`` are why reading traces may end early; none where none are read. ``belated_failures`` are why a
     verdict may stand though its reference changed; none where none is looked for.
@@ -98,6 +99,7 @@ class KnownLabels:
     pull_failures: Iterable[str] = ()
     belated_failures: Iterable[str] = ()
     violations: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    rubrics_of: Callable[[str], Collection[str]] | None = None
     thresholds: Thresholds = field(default_factory=Thresholds)
     own_thresholds: Mapping[str, Thresholds] = field(default_factory=dict)
     conditions: Sequence[Condition] = ()
@@ -114,6 +116,7 @@ class Exporter:
 
     def __init__(self, registry: CollectorRegistry, known: KnownLabels, *, label_cap: int = 50) -> None:
         self._known, self._cap = known, label_cap
+        self._named = known.rubrics_of
         self._rubrics = {rubric.id: rubric for rubric in known.rubrics}
         self._bounds = {
             (rubric.id, criterion.metric.id): criterion.metric.bounds
@@ -159,8 +162,11 @@ class Exporter:
         self._families = Families(f.FAMILIES, self._counted, infos, self._gather)
         registry.register(self._families)
 
-    def take_rubrics(self, rubrics: Iterable[Rubric], fingerprint: str) -> None:
+    def take_rubrics(
+        self, rubrics: Iterable[Rubric], fingerprint: str, rubrics_of: Callable[[str], Collection[str]] | None = None
+    ) -> None:
         """Count by further rubrics too: the configuration was reloaded and now has this fingerprint."""
+        self._named = rubrics_of
         for rubric in rubrics:
             self._rubrics[rubric.id] = rubric
             self._bounds |= {(rubric.id, each.metric.id): each.metric.bounds for each in rubric.criteria}
@@ -369,13 +375,20 @@ class Exporter:
             self._counter(f.TRACES, service, reason)
         for selection in SELECTIONS:
             self._counter(f.TRACES_KEPT, service, selection)
-        for rubric in self._rubrics:
+        for rubric in self._rubrics_of(service):
             self._counter(f.VERDICTS_REVISED, service, rubric)
             for reason in INCOMPLETE:
                 self._counter(f.VERDICTS_INCOMPLETE, service, rubric, reason)
 
+    def _rubrics_of(self, service: str) -> Mapping[str, Rubric]:
+        """Those that this service can have a verdict by. What no one knows by name may have any."""
+        if self._named is None or service == OTHER:
+            return self._rubrics
+        named = self._named(service)
+        return {name: rubric for name, rubric in self._rubrics.items() if name in named}
+
     def _zeros_of_pair(self, service: str, environment: str) -> None:
-        for rubric, declared in self._rubrics.items():
+        for rubric, declared in self._rubrics_of(service).items():
             who = (service, environment, rubric)
             for criterion in declared.criteria:
                 if criterion.blocker or criterion.prerequisite:

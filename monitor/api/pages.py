@@ -150,8 +150,8 @@ def _status(report: MonitorReport, failed: VerdictPage, trends: Mapping[Key, Tre
     return StatusPage(
         overall=report.overall, services=report.standings, policy=report.policy,
         window_s=report.window_ns / 1e9, seen=report.seen, open=report.open, ended=report.ended,
-        sampling_rate=report.sampling_rate, version=report.version, fingerprint=report.fingerprint,
-        now_ns=report.now_ns, started_ns=report.started_ns, failures=failed.verdicts,
+        sampling_rate=report.sampling_rate, otlp_port=report.otlp_port, version=report.version,
+        fingerprint=report.fingerprint, now_ns=report.now_ns, started_ns=report.started_ns, failures=failed.verdicts,
         trends={(key.service, key.environment, key.rubric): each for key, each in trends.items()},
         judge=report.judge, agreement=report.agreement, pull=report.pull, late=report.belated,
         exports=report.exports,

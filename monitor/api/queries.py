@@ -134,6 +134,7 @@ class MonitorQueries:
             ended={reason.value: balance.ended.get(reason, 0) for reason in Reason},
             revisions=balance.revisions,
             sampling_rate=self.config.sampling.rate,
+            otlp_port=self.config.sources.otlp.http.port,
             sampling_rules=[rule.name for rule in self.config.sampling.rules],
             version=self.version,
             fingerprint=self.config.fingerprint[:12],

@@ -43,6 +43,7 @@ class MonitorReport:
     ended: Mapping[str, int]
     revisions: int
     sampling_rate: float
+    otlp_port: int
     sampling_rules: Sequence[str]
     version: str
     fingerprint: str

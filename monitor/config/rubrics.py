@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from scoring.metrics.judge_config import parse_judge_config
 from scoring.rubrics import RUBRICS
@@ -13,6 +14,7 @@ from scoring.verdict.rubric import Criterion, Rubric
 from scoring.verdict.score_name import score_name
 
 from . import Config
+from .match import MatchSection
 from .rubric_section import RubricSection
 
 
@@ -123,6 +125,24 @@ def reached(config: Config) -> dict[str, Rubric]:
     rubrics = configured(config)
     routed = {name for route in config.routes for name in route.rubrics} or set(rubrics)
     return {name: rubrics[name] for name in sorted(routed | {*config.default_rubrics} | config.session_rubrics)}
+
+
+def rubrics_of(config: Config, service: str) -> frozenset[str]:
+    """Names of the rubrics that a trace of this service may be judged by, whatever else it carries.
+
+    Routes that name other services are out, and those behind a route that takes everything of this one.
+    """
+    found = {*config.session_rubrics}
+    if not config.routes:
+        return frozenset(reached(config))
+    for route in config.routes:
+        of = route.match.service
+        if of and not any(fnmatchcase(service, glob) for glob in of):
+            continue
+        found.update(route.rubrics)
+        if route.match.model_copy(update={"service": ()}) == MatchSection():
+            return frozenset(found)
+    return frozenset(found | {*config.default_rubrics})
 
 
 def _as_selected(rubric: Rubric, change: RubricSection) -> Rubric:

@@ -33,7 +33,7 @@ from monitor.api.access import AccessRules
 from monitor.api.queries import MonitorQueries
 from monitor.api.routes import create_app
 from monitor.config import Config
-from monitor.config.rubrics import configured, reached
+from monitor.config.rubrics import configured, reached, rubrics_of
 from monitor.deliver.commit import Commit
 from monitor.deliver.langfuse.sink import LangfuseScores
 from monitor.deliver.otel_events.sink import observing
@@ -362,7 +362,7 @@ class Monitor:
         self.rubrics |= changed
         self._watched |= {name: WatchedWindow.of(rubric) for name, rubric in changed.items()}
         watched = [rubric for name, rubric in reached(config).items() if name in changed]
-        self.exporter.take_rubrics(watched, config.fingerprint[:12])
+        self.exporter.take_rubrics(watched, config.fingerprint[:12], partial(rubrics_of, config))
         if self.sinks.langfuse is not None:
             self.sinks.langfuse.take_rubrics(changed.values())
         self.router.become(router_of(config))

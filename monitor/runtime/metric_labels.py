@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from functools import partial
 
 from integrations.otlp.proxy.forward import UNJUDGED
 from integrations.otlp.proxy.upstream import REASONS
@@ -11,7 +12,7 @@ from monitor.alerting.watch import Watch
 from monitor.api.queries import REJECTED
 from monitor.config import Config
 from monitor.config.notify import names
-from monitor.config.rubrics import reached
+from monitor.config.rubrics import reached, rubrics_of
 from monitor.deliver.dispatcher import NOT_DELIVERED
 from monitor.deliver.sinks import failure_reasons
 from monitor.evaluate.build import known_judge
@@ -27,6 +28,7 @@ def known(config: Config, watch: Watch, version: str) -> KnownLabels:
     """Return, by label, every value that this configuration can count."""
     return KnownLabels(
         rubrics=list(reached(config).values()),
+        rubrics_of=partial(rubrics_of, config),
         ended_reasons=[reason.value for reason in Reason],
         rejected_reasons=[REJECTED],
         destinations={**failure_reasons(config), **dict.fromkeys(names(config.alerts.notify), (NOT_DELIVERED,))},

@@ -480,3 +480,15 @@ def test_the_gauges_of_a_scrape_are_those_of_its_moment_whenever_it_is_written()
     seen.append(Snapshot(traces_open=4))
     assert b"sidejudge_traces_open 3.0" in write()[0]
     assert b"sidejudge_traces_open 4.0" in exporter.expose()[0]
+
+
+def test_a_service_has_series_of_those_rubrics_alone_that_can_judge_it():
+    other = replace(RUBRIC, id="entity")
+    rubrics_of = {"shop": ["qa"], "desk": ["entity"]}.__getitem__
+    exporter = Exporter(CollectorRegistry(), replace(KNOWN, rubrics=[RUBRIC, other], rubrics_of=rubrics_of))
+    for service in ("shop", "desk"):
+        exporter.bounded(service, "prod")
+    families = parse_text(exporter.expose()[0].decode())
+    labels = [sample.labels for family in families for sample in family.samples]
+    named = {(each["rubric"], each["service"]) for each in labels if {"rubric", "service"} <= each.keys()}
+    assert named == {("qa", "shop"), ("entity", "desk")}

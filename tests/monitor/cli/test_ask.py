@@ -55,7 +55,8 @@ def status_body() -> dict[str, object]:
             ),
         ],
         policy=policy, window_ns=3600 * 10**9, seen=100, open=1, ended={"scored": 60, "sampled_out": 39}, revisions=0,
-        sampling_rate=0.05, sampling_rules=[], version="0.1.0", fingerprint="abc", started_ns=10**18, now_ns=10**18 + 5,
+        sampling_rate=0.05, otlp_port=4317, sampling_rules=[],
+        version="0.1.0", fingerprint="abc", started_ns=10**18, now_ns=10**18 + 5,
     )  # fmt: skip
     return json.loads(StatusBody.of(report).model_dump_json())
 
