@@ -1,4 +1,4 @@
-"""Front: where applications send to. Receivers of both protocols, and what goes on from them (sidecar mode)."""
+"""The listeners that applications send to: receivers of both protocols, and forwarding (sidecar mode)."""
 
 from __future__ import annotations
 
@@ -39,10 +39,7 @@ class RequestConsumer(Protocol):
 
 
 class Listeners:
-    """Everything that listens for exports but the HTTP server itself, which the monitor starts with ``app``.
-
-    ``passing`` is told while requests go on.
-    """
+    """Receivers of exports, and the server of the OTLP address. ``passing`` counts forwarded requests under way."""
 
     def __init__(self, config: Config, intake: RequestConsumer, passing: ActiveRequests) -> None:
         otlp = config.sources.otlp
@@ -65,7 +62,7 @@ class Listeners:
 
     @property
     def scheme(self) -> str:
-        """``https`` where what is received is encrypted."""
+        """``https`` if the OTLP address is encrypted."""
         return "https" if self.certificates else "http"
 
     def http_server(self, api: Any, listener: socket.socket, *, whole: bool) -> HttpServer:
@@ -81,10 +78,10 @@ class Listeners:
         return HttpServer(app, listener, otlp.tls, limits, self.receiver.count_refusal)
 
     def app(self, api: Any, *, whole: bool) -> Any:
-        """The ASGI application of the OTLP address.
+        """Build the ASGI application of the OTLP address.
 
-        Exports go to the receiver, or on; probes and (``whole``, unless requests go on) the rest to the API. So a
-        sidecar with one published port still answers its probes there.
+        Exports go to the receiver or upstream; probes go to the API, so that a sidecar with one published port answers
+        them there; with ``whole`` all other paths go to the API too.
         """
         receiver, forward = self.receiver, self.forward
 
@@ -102,7 +99,7 @@ class Listeners:
         return app
 
     def receiving(self, counts: IntakeCounts) -> Receiving:
-        """What has come in, by these counts of the intake."""
+        """Return what has come in, by these counts of the intake."""
         receiver = self.receiver
         return Receiving(
             protocols=("http", "grpc") if self._grpc else ("http",),
@@ -116,7 +113,7 @@ class Listeners:
         )
 
     def forwarding(self) -> Forwarding | None:
-        """What has gone on; ``None`` where nothing does."""
+        """Return what was forwarded; ``None`` if nothing is."""
         forward = self.forward
         if forward is None:
             return None
@@ -130,11 +127,11 @@ class Listeners:
         )
 
     async def start(self) -> dict[str, str]:
-        """Listen for gRPC, where that is wanted; return its address."""
+        """Listen for gRPC, if configured; return its address. Raises ``AddressError``."""
         wanted = self._config.sources.otlp.grpc
         if self._grpc is None or wanted is None:
             return {}
-        bind(str(wanted), "sources.otlp.grpc").close()  # the library tells less of why it could not, and tells it twice
+        bind(str(wanted), "sources.otlp.grpc").close()  # the library reports less of the cause, and logs it twice
         try:
             port = await self._grpc.start(str(wanted), self.certificates)
         except OSError as error:
@@ -143,12 +140,12 @@ class Listeners:
         return {"grpc": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
 
     async def stop(self) -> None:
-        """Take nothing more over gRPC, and let what is under way end."""
+        """Accept nothing more over gRPC, and let requests under way end."""
         if self._grpc is not None:
             await self._grpc.stop(DRAIN_S)
 
     async def close(self) -> None:
-        """Once nothing more comes: commit what has gone on and was not taken in yet, and hang up upstream."""
+        """Once nothing more comes: wait for copies that are being judged, and close connections to upstream."""
         if self.forward is not None:
             await self.forward.close(DRAIN_S)
 

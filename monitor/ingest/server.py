@@ -23,11 +23,11 @@ _SWEEP_S: Final = 1.0
 
 
 class AddressError(Exception):
-    """An address to listen on that cannot be had: taken, not ours, or not permitted."""
+    """An address that cannot be listened on: in use, not of this machine, or not permitted."""
 
 
 def bind(listen: str, key: str) -> socket.socket:
-    """A listening socket on ``host:port``; ``key`` is the configuration key, for the error message."""
+    """Bind a listening socket to ``host:port``. Raises ``AddressError`` with the configuration key ``key``."""
     host, _, port = listen.rpartition(":")
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -44,7 +44,7 @@ def bind(listen: str, key: str) -> socket.socket:
 
 
 def address(listener: socket.socket, scheme: str = "http") -> str:
-    """``http://host:port`` as a person on this machine would type it."""
+    """Return ``http://host:port`` as a person on this machine would type it."""
     host, port = listener.getsockname()[:2]
     local = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - a name for it, not a bind
     host = local.get(host, host)

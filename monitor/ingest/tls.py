@@ -1,4 +1,4 @@
-"""Certificates: read and tried before anything listens, so that a mistake has a name and a place."""
+"""Read certificates and check them before anything listens, so that a mistake names its configuration key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class CertificateError(Exception):
 
 
 def read(tls: TlsSection, key: str = "sources.otlp.tls") -> Certificates:
-    """The files of a ``tls`` section. Raises :class:`CertificateError`."""
+    """Read the files of a ``tls`` section. Raises :class:`CertificateError`."""
     made = Certificates(
         chain=_bytes(tls.certificate, f"{key}.certificate"),
         key=_bytes(tls.key, f"{key}.key"),

@@ -1,7 +1,7 @@
-"""Connecting: the address of a host that answers first (RFC 8305, "happy eyeballs").
+"""Connect to the address of a host that answers first (RFC 8305, "happy eyeballs").
 
-A host often has an address that leads nowhere (IPv6 without a route, a replica that is gone). The event loop that is
-used here tries them one after the other, each for as long as the system cares to.
+A host often has an address that leads nowhere (IPv6 without a route, a replica that is gone). The event loop by itself
+tries them one after the other, each until the system's own timeout.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _NEXT_S: Final = 0.25
 
 
 async def connected(host: str, port: int) -> socket.socket:
-    """A socket that is connected. Raises ``OSError`` (the first of them all) where nobody answers."""
+    """Return a connected socket. Raises the first ``OSError`` of all addresses if none answers."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    waiting = deque(_taking_turns(found))
+    waiting = deque(_interleaved(found))
     trying: set[asyncio.Task[socket.socket]] = set()
     refused: list[BaseException] = []
     won: asyncio.Task[socket.socket] | None = None
@@ -46,8 +46,8 @@ async def connected(host: str, port: int) -> socket.socket:
     return won.result()
 
 
-def _taking_turns(found: list[Any]) -> list[tuple[int, int, Any]]:
-    """Family, protocol and address, the families in turns, beginning with what the system prefers."""
+def _interleaved(found: list[Any]) -> list[tuple[int, int, Any]]:
+    """Order addresses by families in turns, beginning with the one that the system prefers."""
     preferred = [(family, proto, to) for family, _, proto, _, to in found if family == found[0][0]]
     others = [(family, proto, to) for family, _, proto, _, to in found if family != found[0][0]]
     return [each for pair in zip_longest(preferred, others) for each in pair if each is not None]

@@ -1,8 +1,8 @@
-"""Forward: requests go on as they are, the application gets upstream's own answer, and a copy is judged.
+"""Forward requests as they are, return upstream's own response, and judge a copy.
 
-The two have nothing to do with each other. A body is passed on while it comes in; a copy is kept up to the size that
-a request may have. What becomes of the copy (too large, not readable, store full, a fault of our own) is counted and
-changes nothing for the application. And what upstream answers changes nothing for the copy: an application that sends
+Forwarding and judging are independent. A body is forwarded while it comes in; a copy is kept up to the size that a
+request may have. Whatever happens to the copy (too large, not readable, store full, an error inside) is counted and
+changes nothing for the application. And upstream's response changes nothing for the copy: an application that sends
 again, because upstream failed, sends spans that are known.
 """
 
@@ -27,20 +27,28 @@ from .web_pages import WebPages
 _log = logging.getLogger("sidejudge.forward")
 
 _WHOLE: Final = 1 << 20
-"""A body that is complete within this many bytes is sent on in one; a larger one while it comes in."""
-_PATIENCE_S: Final = 0.2
+"""A body that is complete within this many bytes is sent in one piece; a larger one while it comes in."""
+_BESIDE_S: Final = 0.2
 _IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 UNJUDGED: Final = ("too_large", "memory", "undecodable", "unsupported", "overloaded", "error")
-"""Why a request that went on was not judged."""
+"""Why a forwarded request was not judged."""
 _BY_STATUS: Final = {400: "undecodable", 413: "too_large", 415: "unsupported", 503: "overloaded"}
 
 
 class Forward:
-    """ASGI application of what goes on: OTLP requests of ``signals``, and paths that begin with one of ``passthrough``.
+    """ASGI application that forwards: OTLP requests of ``signals``, and paths that begin with one of ``passthrough``.
 
-    ``otlp_path`` is put before the protocol's own paths. ``passing`` is told while one is on its way. ``requests``
-    counts by what they are (a signal, or ``other``), ``answers`` by the class of upstream's status, ``failed`` by why
-    there was none, ``unjudged`` by why.
+    ``requests`` counts requests by signal (or ``other``), ``answers`` upstream's responses by class of status,
+    ``failed`` requests without a response by reason, ``unjudged`` those that were not judged by reason.
+
+    Args:
+        upstream: Where requests go.
+        receiver: Admits requests, and takes their copies.
+        signals: Signals that are forwarded.
+        otlp_path: Prefix of the protocol's own paths upstream.
+        passthrough: Prefixes of other paths that are forwarded.
+        passing: Counts requests under way.
+        pages: Recognises requests of web pages.
     """
 
     def __init__(
@@ -69,10 +77,10 @@ class Forward:
         self.failed: Counter[str] = Counter()
         self.unjudged: Counter[str] = Counter()
         self.last_failure = ""
-        """Why upstream last gave no answer, in words."""
+        """Why there was last no response, in words."""
 
     def serves(self, path: str, raw_path: bytes | None = None) -> bool:
-        """Whether a request goes on: ``path`` is decoded, ``raw_path`` as it was written."""
+        """Whether a request is forwarded: ``path`` is decoded, ``raw_path`` as it was written."""
         signal = signal_of(path)
         if signal is not None:
             return signal in self._signals
@@ -94,7 +102,7 @@ class Forward:
     async def relay(
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send, sender: bytes = b""
     ) -> None:
-        """Send a request on that may be sent, pass the answer back, and have a copy judged."""
+        """Forward a request that was admitted, return the response, and judge a copy."""
         signal = signal_of(scope["path"])
         self.requests[signal or "other"] += 1
         copied = signal in ("traces", "logs") and scope["method"] == "POST"
@@ -102,14 +110,14 @@ class Forward:
         body = _Body(receive, memory.share(sender) if copied else None, memory.max_bytes)
         body.sender = sender
 
-        def lasts() -> None:
-            # The answer goes first; but where upstream lets one wait, judging does not wait with it.
+        def judge_beside() -> None:
+            # The response goes first; but if upstream takes long, judging does not wait for it.
             self._judge(scope, headers, body)
             if body.ended:
                 body.watch(relaying)
 
         relaying = asyncio.current_task()
-        late = asyncio.get_running_loop().call_later(_PATIENCE_S, lasts)
+        late = asyncio.get_running_loop().call_later(_BESIDE_S, judge_beside)
         self._passing.begin()
         try:
             await self._relay(scope, headers, body, send)
@@ -118,7 +126,7 @@ class Forward:
         except asyncio.CancelledError:
             if not body.left or relaying is None:
                 raise
-            relaying.uncancel()  # nobody is there any more to whom this could matter
+            relaying.uncancel()  # the application has gone away
         finally:
             self._passing.end()
             late.cancel()
@@ -143,9 +151,9 @@ class Forward:
             return
         except Disconnected:
             raise
-        except Exception as error:  # noqa: BLE001  # the boundary: the application gets an answer
-            _log.exception("sending a request on failed")
-            cause = UpstreamError(502, "protocol", f"the request could not be sent on ({type(error).__name__})")
+        except Exception as error:  # noqa: BLE001  # the boundary: the application gets a response
+            _log.exception("forwarding a request failed")
+            cause = UpstreamError(502, "protocol", f"the request could not be forwarded ({type(error).__name__})")
             await self._failed(cause, send, media_type(headers))
             return
         self._passing.go_on()
@@ -153,10 +161,10 @@ class Forward:
         await self._return(came, send, body)
 
     async def _return(self, came: UpstreamResponse, send: Send, body: _Body) -> None:
-        """Pass an answer back while it comes. Where it breaks off, so does ours: half of it must not look whole."""
+        """Return a response while it comes. If it breaks off, so does ours: half of it must not look whole."""
         try:
             await send({"type": "http.response.start", "status": came.status, "headers": came.headers})
-            if not came.whole:  # most are by now, and then nobody goes away
+            if not came.whole:  # most are by now
                 body.watch(asyncio.current_task())
             async for part in came.parts():
                 await send({"type": "http.response.body", "body": part, "more_body": True})
@@ -173,13 +181,13 @@ class Forward:
         if kind in KINDS:
             await refuse(send, Refusal(error.status, message, retry_after_s=1), kind)
         else:
-            said = json.dumps({"error": "upstream", "message": message}).encode()
-            await answer(send, error.status, "application/json", said)
+            body = json.dumps({"error": "upstream", "message": message}).encode()
+            await answer(send, error.status, "application/json", body)
 
     def _note(self, error: UpstreamError) -> None:
         self.last_failure = str(error)
-        if not self.failed[error.reason]:  # the first of its kind: the counter tells of the others
-            _log.warning("upstream gave no answer", extra={"upstream": self.upstream.name, "cause": str(error)})
+        if not self.failed[error.reason]:  # the first of its kind; the counter has the others
+            _log.warning("upstream gave no response", extra={"upstream": self.upstream.name, "cause": str(error)})
         self.failed[error.reason] += 1
 
     def _is_trusted(self, method: str, headers: dict[bytes, bytes], *, otlp: bool) -> bool:
@@ -197,7 +205,7 @@ class Forward:
         return False
 
     def _target(self, scope: Scope) -> bytes:
-        """The path of a signal, or another path as it was written, and the query."""
+        """Return the path of a signal, or another path as it was written, and the query."""
         path: bytes = scope.get("raw_path") or scope["path"].encode()
         if signal_of(scope["path"]) is not None:
             path = scope["path"].encode()
@@ -207,7 +215,7 @@ class Forward:
         return path + b"?" + query if query else path
 
     def _judge(self, scope: Scope, headers: dict[bytes, bytes], body: _Body) -> None:
-        """Take the copy of a body in once it is whole, beside whatever else goes on."""
+        """Judge the copy of a body once it is whole, in a task of its own."""
         if not body.ended or not body.copied:
             return
         parts = body.take()
@@ -231,24 +239,24 @@ class Forward:
             await self._receiver.take(scope, headers, replay, sender)
         except Refusal as refusal:
             self._unjudged(_BY_STATUS.get(refusal.status, "error"), str(refusal))
-        except Exception as error:  # noqa: BLE001  # the boundary: what is judged may not touch what goes on
-            _log.exception("judging a request that went on failed")
+        except Exception as error:  # noqa: BLE001  # the boundary: judging must not affect forwarding
+            _log.exception("judging a forwarded request failed")
             self._unjudged("error", type(error).__name__)
 
     def _unjudged(self, why: str, cause: str) -> None:
         if not self.unjudged[why]:
-            _log.warning("a request went on and was not judged", extra={"reason": why, "cause": cause})
+            _log.warning("a forwarded request was not judged", extra={"reason": why, "cause": cause})
         self.unjudged[why] += 1
 
     async def close(self, grace_s: float = 1.0) -> None:
-        """Let what is being taken in be committed, and close the connections."""
+        """Wait at most ``grace_s`` seconds for copies to be committed, and close the connections."""
         if self._judging:
             await asyncio.wait(self._judging, timeout=grace_s)
         self.upstream.close()
 
 
 class _Body:
-    """A request's body on its way through, and the copy of it, as long as there is room for one."""
+    """A request's body on its way through, and its copy, as long as there is memory for one."""
 
     def __init__(self, receive: Receive, share: BodyShare | None, max_bytes: int) -> None:
         self._receive, self._share, self._max = receive, share, max_bytes
@@ -256,16 +264,16 @@ class _Body:
         self._size = 0
         self._copy: list[bytes] | None = [] if share is not None else None
         self.copied = share is not None
-        """Whether a copy was wanted and has not been taken yet."""
+        """Whether a copy is wanted and has not been taken yet."""
         self.why = "too_large"
         """Why there is no copy."""
         self.ended = False
         self.left = False
-        """Whether the application has gone away while its request was watched."""
+        """Whether the application went away while its request was watched."""
         self._watching: asyncio.Task[None] | None = None
 
     async def begin(self) -> tuple[bytes, bool]:
-        """The body if it is short, else its beginning; and whether there is more."""
+        """Return the body if it is short, else its beginning; and whether there is more."""
         parts: list[bytes] = []
         size, more = 0, True
         while more and size < _WHOLE:
@@ -275,7 +283,7 @@ class _Body:
         return parts[0] if len(parts) == 1 else b"".join(parts), more
 
     async def rest(self, first: bytes) -> AsyncIterator[bytes]:
-        """All of the body: its beginning, and then what comes."""
+        """Iterate over all of the body: its beginning, and then what comes."""
         yield first
         while not self.ended:
             part, _ = await self._next()
@@ -301,13 +309,13 @@ class _Body:
         self.release()
 
     def take(self) -> list[bytes] | None:
-        """The copy, once; ``None`` where there was no room for it."""
+        """Return the copy, once; ``None`` if there was no memory for it."""
         taken, self._copy, self.copied = self._copy, None, False
         self.release()
         return taken
 
     def watch(self, relaying: asyncio.Task[Any] | None) -> None:
-        """Nothing more of the body is asked for: from now on, end the request when the application goes away."""
+        """End the request when the application goes away; the whole body has been read."""
         if self._watching is None and relaying is not None:
             self._watching = asyncio.create_task(self._watch(relaying))
 
@@ -318,12 +326,12 @@ class _Body:
         relaying.cancel()
 
     def release(self) -> None:
-        """Give back what the copy takes."""
+        """Give back the memory of the copy."""
         if self._share is not None:
             self._share.release()
 
     def close(self) -> None:
-        """The request is over."""
+        """End the request."""
         self.release()
         if self._watching is not None:
             self._watching.cancel()

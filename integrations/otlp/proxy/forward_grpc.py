@@ -1,6 +1,6 @@
-"""What comes in over gRPC goes on over HTTP: the same message, to the same path, and the answer told in gRPC's words.
+"""Forward requests that came over gRPC over HTTP: the same message to the same path, the response as gRPC's status.
 
-An export request is the same bytes in both, compressed or not; metadata become headers. Upstream need not speak gRPC
+An export request is the same bytes in both, compressed or not; metadata become headers. Upstream need not support gRPC
 (Langfuse does not).
 """
 
@@ -21,39 +21,39 @@ from scoring.lexical.label import label
 from .forward import Forward
 
 _OWN: Final = ("grpc-", ":", "te", "content-type", "content-length", "user-agent")
-"""What metadata begin with that are gRPC's own."""
+"""Beginnings of metadata that are gRPC's own."""
 _MOST: Final = 4 << 20
-"""Bytes that an export response may have (the protocol's bound)."""
+"""Bytes of an export response, at most (the protocol's bound)."""
 _LONGEST_REASON: Final = 300
 
 
 async def export(forward: Forward, signal: Signal, body: bytes, encoding: str, sent: Mapping[str, Any]) -> bytes:
-    """Send a message on, judge a copy of it, and return upstream's response.
+    """Forward a message, judge a copy of it, and return upstream's response.
 
-    Raises upstream's own refusal, or why there is no answer.
+    Raises ``Refusal`` with upstream's status, or with the reason why there is no response.
     """
     headers = [(b"content-type", PROTOBUF.encode()), (b"content-length", str(len(body)).encode()), *_headers(sent)]
     if encoding:
         headers.append((b"content-encoding", encoding.encode()))
     scope = {"type": "http", "method": "POST", "path": f"/v1/{signal}", "headers": headers}
-    told: list[Message] = []
-    asked = [body]
+    sent_back: list[Message] = []
+    parts = [body]
     size = 0
 
     async def receive() -> Message:
-        if not asked:  # the message is all there is, and that a client goes away is gRPC's to notice
+        if not parts:  # the message is all there is, and gRPC itself notices a client that goes away
             await asyncio.Event().wait()
-        return {"type": "http.request", "body": asked.pop(), "more_body": False}
+        return {"type": "http.request", "body": parts.pop(), "more_body": False}
 
     async def send(message: Message) -> None:
         nonlocal size
         size += len(message.get("body", b""))
         if size > _MOST:
-            raise Refusal(502, f"{forward.upstream.name}: its answer is larger than an export response may be")
-        told.append(message)
+            raise Refusal(502, f"{forward.upstream.name}: its response is larger than an export response may be")
+        sent_back.append(message)
 
     await forward.relay(scope, dict(headers), receive, send)
-    return _response(told, forward.upstream.name)
+    return _response(sent_back, forward.upstream.name)
 
 
 def _headers(sent: Mapping[str, Any]) -> Iterable[Header]:
@@ -62,12 +62,12 @@ def _headers(sent: Mapping[str, Any]) -> Iterable[Header]:
             yield name.lower().encode(), value.encode("latin-1", "replace")
 
 
-def _response(told: list[Message], upstream: str) -> bytes:
-    """The body of a success; what is none is raised. Half an answer has no end."""
-    if not told or told[-1]["type"] != "http.response.body" or told[-1].get("more_body", False):
-        raise Refusal(502, f"{upstream}: its answer broke off", retry_after_s=1)
-    status, headers = told[0]["status"], {name.lower(): value for name, value in told[0]["headers"]}
-    body = b"".join(message.get("body", b"") for message in told[1:])
+def _response(messages: list[Message], upstream: str) -> bytes:
+    """Return the body of a success; raise anything else, and half a response."""
+    if not messages or messages[-1]["type"] != "http.response.body" or messages[-1].get("more_body", False):
+        raise Refusal(502, f"{upstream}: its response broke off", retry_after_s=1)
+    status, headers = messages[0]["status"], {name.lower(): value for name, value in messages[0]["headers"]}
+    body = b"".join(message.get("body", b"") for message in messages[1:])
     protobuf = headers.get(b"content-type", b"").startswith(PROTOBUF.encode())
     if status < 300:
         return body if protobuf else b""
@@ -75,18 +75,18 @@ def _response(told: list[Message], upstream: str) -> bytes:
     if protobuf:
         with contextlib.suppress(DecodeError):
             message = classes("complete")["RpcStatus"].FromString(body).message.decode("utf-8", "replace") or message
-    elif said := _said(body):
-        message = f"{message}: {said}"
+    elif reason := _reason(body):
+        message = f"{message}: {reason}"
     wait = headers.get(b"retry-after", b"")
     passing = status in (429, 502, 503, 504)
     raise Refusal(status, message, retry_after_s=float(wait[:9]) if wait.isdigit() else 1.0 if passing else None)
 
 
-def _said(body: bytes) -> str:
-    """The reason in a refusal that is JSON, as Langfuse's are; empty where there is none."""
+def _reason(body: bytes) -> str:
+    """Return the reason in a refusal that is JSON, as Langfuse's are; empty if there is none."""
     try:
-        told = orjson.loads(body)
+        refusal = orjson.loads(body)
     except orjson.JSONDecodeError:
         return ""
-    reasons = (told.get("message"), told.get("error")) if isinstance(told, dict) else ()
+    reasons = (refusal.get("message"), refusal.get("error")) if isinstance(refusal, dict) else ()
     return next((label(each, _LONGEST_REASON) for each in reasons if isinstance(each, str)), "")

@@ -1,7 +1,7 @@
-"""Upstream: the server that requests go on to, and its answers as they come back.
+"""The server that requests are forwarded to, and its responses.
 
-Nothing is added to a request and nothing taken away, but what concerns one connection only (RFC 9110 §7.6.1), the
-host's name, and what the configuration replaces. Bodies are neither unpacked nor put together.
+Requests keep their headers, except those of one connection (RFC 9110 §7.6.1), the host's name, and those that the
+configuration replaces. Bodies are neither decompressed nor joined.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _HOP_BY_HOP: Final = frozenset(
 _OF_REQUEST: Final = _HOP_BY_HOP | {b"host", b"expect"}
 _CONNECT_S: Final = 5.0
 _IDLE_S: Final = 4.0
-"""Idle connections are closed before servers do it (Node, and so Langfuse: after 5 s): a request would meet the end."""
+"""Idle connections are closed before servers close them (Node, and so Langfuse: after 5 s) under a request."""
 _CONNECTIONS: Final = 100
 _ENDS_LINE: Final = re.compile(rb"[\r\n\0]").search
 
 
 REASONS: Final = ("connect", "timeout", "reset", "protocol", "busy")
-"""Why no answer came, or not all of it."""
+"""Why no response came, or not all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class UpstreamResponse:
     upstream: Upstream
 
     def parts(self) -> AsyncIterator[bytes]:
-        """The body as it comes. Raises ``UpstreamError`` when it breaks off."""
+        """Iterate over the body as it comes. Raises ``UpstreamError`` when it breaks off."""
         return self.exchange.parts()
 
     @property
@@ -93,11 +93,20 @@ class Upstream:
         repeatable: bool = False,
         credentials: bool = True,
     ) -> UpstreamResponse:
-        """Send a request on and return its answer once that has begun. Raises ``UpstreamError``.
+        """Forward a request and return the response once its head is here.
 
-        ``target`` is path and query as the application wrote them. A ``repeatable`` request whose body is all there is
-        sent once more where a connection that had waited for it is closed before anything came back: servers close
-        idle ones at any time. No other is, for nobody can tell whether it was heard (RFC 9110 §9.2.2).
+        Args:
+            method: The method.
+            target: Path and query, as the application wrote them.
+            headers: The application's headers.
+            body: The whole body, or its parts as they come.
+            repeatable: Send the request once more if its connection was idle and is closed before a byte of a response
+                came, as servers do at any time. Needs the whole body. Others are not repeated, because upstream may
+                have acted on them (RFC 9110 §9.2.2).
+            credentials: Whether the configured headers replace the application's.
+
+        Raises:
+            UpstreamError: There is no response.
         """
         sent = self._headers(headers, len(body) if isinstance(body, bytes) else None, credentials=credentials)
         head = _head(method.encode(), self._base + target, sent)
@@ -112,7 +121,7 @@ class Upstream:
                 if not again or not exchange.stale:
                     raise
                 again = False
-                self._hang_up()  # a server that closed one while nothing was asked may have closed them all
+                self._hang_up()  # a server that closed one idle connection may have closed them all
             except BaseException:
                 self.release(exchange, over=True)
                 raise
@@ -125,7 +134,7 @@ class Upstream:
                 )
 
     async def _connection(self) -> UpstreamConnection:
-        """One that waits for a request, the latest used first, or a new one."""
+        """Return an idle connection, the latest used first, or a new one."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 await self._room.acquire()
@@ -154,12 +163,12 @@ class Upstream:
                 )  # fmt: skip
         except TimeoutError:
             raise UpstreamError(504, "timeout", "it did not answer in time") from None
-        except (OSError, UnicodeError) as error:  # a name that is none is the latter
+        except (OSError, UnicodeError) as error:  # the latter for a name that is not valid
             raise UpstreamError(502, "connect", f"it cannot be reached ({error})") from error
         return exchange
 
     def release(self, exchange: UpstreamConnection, *, over: bool = False) -> None:
-        """Take a connection back; it is closed where its exchange has not ended well, or is ``over``."""
+        """Take a connection back; close it if its exchange has not ended well, or is ``over``."""
         self._room.release()
         if exchange.reusable and not over and not self._closed:
             exchange.rest(asyncio.get_running_loop().time())
@@ -187,7 +196,7 @@ class Upstream:
         return sent
 
     def close(self) -> None:
-        """Close the connections that wait for a request, and from now on each as soon as it has no more to do."""
+        """Close idle connections, and from now on each connection as soon as its exchange ends."""
         self._closed = True
         self._hang_up()
 
@@ -197,22 +206,22 @@ class Upstream:
 
 
 def passed(headers: Sequence[Header], status: int) -> list[Header]:
-    """Headers of an answer without those of the connection it came on, and without a length where there is no body."""
+    """Return a response's headers without those of its connection, and without a length if it has no body."""
     gone = _HOP_BY_HOP | _connection(headers)
-    if status in (204, 304):  # 304 may tell the length of what it does not send: ours would have to be sent
+    if status in (204, 304):  # 304 may have the length of a body that it does not send; ours would have to be sent
         gone |= {b"content-length"}
     return [(name, value) for name, value in headers if name.lower() not in gone]
 
 
 def _connection(headers: Iterable[Header]) -> frozenset[bytes]:
-    """Headers that ``Connection`` names: they too are for one connection only."""
-    said = b",".join(value for name, value in headers if name.lower() == b"connection")
-    return frozenset(part.strip().lower() for part in said.split(b",")) if said else frozenset()
+    """Return the headers that ``Connection`` names: they too are for one connection only."""
+    named = b",".join(value for name, value in headers if name.lower() == b"connection")
+    return frozenset(part.strip().lower() for part in named.split(b",")) if named else frozenset()
 
 
 def _head(method: bytes, target: bytes, headers: Iterable[Header]) -> bytes:
-    """Request line and headers. What would end a line in the middle of it goes nowhere."""
+    """Encode request line and headers. Raises ``UpstreamError`` for characters that would end a line early."""
     lines = [b"%b %b HTTP/1.1" % (method, target), *(b"%b: %b" % header for header in headers)]
     if b" " in target or any(_ENDS_LINE(line) for line in lines):
-        raise UpstreamError(502, "protocol", "it could not be spoken to (a header holds a control character)")
+        raise UpstreamError(502, "protocol", "the request could not be sent (a header holds a control character)")
     return b"\r\n".join((*lines, b"", b""))

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from integrations.otlp.wire.receipt import Encoding, Receipt
+from integrations.otlp.wire.varint import varint
 
-from .rpc_status import CODES, rpc_status, size_of
+from .rpc_status import CODES, rpc_status
 
 PROTOBUF: Final = "application/x-protobuf"
 JSON: Final = "application/json"
@@ -63,8 +64,8 @@ def success(receipt: Receipt, signal: Signal, encoding: Encoding) -> bytes:
     if not receipt.rejected and not receipt.message:
         return b""
     text = receipt.message.encode("utf-8", "replace")[:4096]
-    partial = b"\x08" + size_of(receipt.rejected) + b"\x12" + size_of(len(text)) + text
-    return b"\n" + size_of(len(partial)) + partial
+    partial = b"\x08" + varint(receipt.rejected) + b"\x12" + varint(len(text)) + text
+    return b"\n" + varint(len(partial)) + partial
 
 
 async def refuse(send: Send, refusal: Refusal, kind: str, headers: Sequence[Header] = ()) -> None:

@@ -1,8 +1,8 @@
-"""How many messages a body holds, counted before memory is spent on them.
+"""Count the messages nested in a body before memory is spent on them.
 
 Two bytes can be an empty message, and a parsed message takes sixty: 64 MiB within all limits would become two
-gigabytes. So a large body is walked over once, without taking anything out of it, and refused when it holds more than
-anybody has to say. A small body is not worth the walk.
+gigabytes. A large body is therefore walked over once, without copying, and refused when it holds more messages than any
+exporter sends. A small body is not worth the walk.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from .schema import View, children
 
 LARGE: Final = 1 << 20
-"""Bytes from which on a body is walked over. What is smaller holds at most half a million messages."""
+"""Bytes above which a body is walked over. A smaller one holds at most half a million messages."""
 MOST: Final = 500_000
 """Messages (resources, scopes, spans, attributes, values, …) that a body may hold."""
 _DEEPEST: Final = 100

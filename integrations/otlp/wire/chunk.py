@@ -1,4 +1,4 @@
-"""Chunk: what is kept of one trace of one request, and what is known of its spans without decoding their attributes."""
+"""Chunk: the part of a request that belongs to one trace, and the headers of its spans, attributes not decoded."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _NEVER: Final = 1 << 56
 
 @dataclass(frozen=True, slots=True)
 class ChunkOrigin:
-    """Where spans come from, as far as it is known before they are decoded, and the threshold that they must reach.
+    """Service and environment of spans, and the sampling threshold that applies to them.
 
     ``threshold`` is a rejection threshold in [0, 2**56]: 0 keeps all, 2**56 none. ``floor`` is the same as bytes that
-    compare with the last 7 bytes of a trace id. ``hashed``: not those bytes decide, but a hash of the whole id.
+    compare with the last 7 bytes of a trace id. With ``hashed`` a hash of the whole id decides instead of these bytes.
     """
 
     service: str | None
@@ -36,7 +36,7 @@ class ChunkOrigin:
         return self._hash
 
     def draws(self, trace_id: bytes, trace_state: str = "") -> bool:
-        """Whether a span is kept; of a trace state its explicit randomness counts, unless a hash decides."""
+        """Whether a span is kept. Explicit randomness in its trace state counts, unless a hash decides."""
         if self.hashed:
             return hashed_randomness(trace_id) >= self.floor
         if not trace_state:
@@ -46,10 +46,10 @@ class ChunkOrigin:
 
 @record(frozen=True, slots=True, kw_only=False)
 class SpanHeader:
-    """What the assembler knows of a span. ``parent_id`` is empty where none is named.
+    """The part of a span that the assembler needs. ``parent_id`` is empty for a span without parent.
 
     ``root_hint`` marks the topmost span that the application exported; its parent will never come. ``remote_parent``
-    says that the parent is a span of another process, as far as the exporter tells (most do since 2024).
+    marks a parent in another process, if the exporter reports it (most do since 2024).
     """
 
     span_id: bytes
@@ -63,7 +63,7 @@ class SpanHeader:
 class Chunk:
     """The spans of one trace in one request. ``payload`` is itself a valid OTLP request that holds only these.
 
-    Of a request for log records it is the ``records`` of one trace, and there are no ``headers`` (see ``kept``).
+    A chunk of log records has their number in ``records``, and no ``headers`` (see ``kept``).
     """
 
     trace_id: bytes

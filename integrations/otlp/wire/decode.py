@@ -1,4 +1,4 @@
-"""Export request → raw spans. Lenient towards what clients do to texts and values, strict towards damage."""
+"""Decode an export request into raw spans; lenient towards odd texts and values, strict towards damage."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from google.protobuf.message import DecodeError
 
 from integrations.raw import AttributeValue, RawEvent, RawSpan
 
-from .attribute_decoder import pairs
+from .attribute_decoder import decode_attributes
 from .schema import classes
 from .values import attributes, opaque_attributes, text
 
 NO_TRACE, NO_SPAN = bytes(16), bytes(8)
 """All-zero ids are invalid (OpenTelemetry trace API): a span under one belongs nowhere."""
 _REMEMBERED: Final = 4096
-"""Bytes up to which a resource or a scope is remembered as it was read: an application sends the same all the time."""
+"""Bytes up to which a decoded resource or scope is remembered: an application sends the same all the time."""
 _MOST: Final = 256
-"""How many of each are."""
+"""Resources, and scopes, that are remembered."""
 
 Read: TypeAlias = Callable[[Iterable[Any]], dict[str, AttributeValue]]
-"""Reads attributes, as far as a schema has parsed them."""
+"""Decodes attributes as one view of the schema has parsed them."""
 
 
 class UndecodableError(ValueError):
-    """The bytes are not an export request: cut short, damaged, or something else altogether."""
+    """The bytes are not an export request: cut short, damaged, or something else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The spans of a request and how many were left out because their trace or span id is not valid."""
+    """The spans of a request, and how many were left out because their trace or span id is not valid."""
 
     spans: list[RawSpan]
     skipped: int = 0
 
 
 def decode_spans(payload: bytes) -> list[RawSpan]:
-    """Spans of a protobuf ``ExportTraceServiceRequest``, those with invalid ids left out (see ``decode``)."""
+    """Read the spans of a protobuf ``ExportTraceServiceRequest`` without those with invalid ids (see ``decode``)."""
     return decode(payload).spans
 
 
@@ -55,26 +55,26 @@ def decode(payload: bytes) -> Decoded:
 
 
 def _decode_usual(payload: bytes) -> Decoded:
-    """First try: in the layout that encoders write nearly all can be read without a message for it."""
+    """First try: a layout as encoders write it needs hardly any messages."""
     request: Any = classes("flat")["Request"].FromString(payload)
     found: list[RawSpan | None] = []
-    # [:] makes lists: protobuf's own rows end with an exception that is made, and worded, each time.
+    # [:] makes lists: iterating over protobuf's own containers ends with an exception that is built each time.
     for resource_spans in request.resource_spans[:]:
         raw = resource_spans.resource
         resource = _resource(raw) if len(raw) <= _REMEMBERED else _read_resource(raw)
         for scope_spans in resource_spans.scope_spans[:]:
             raw = scope_spans.scope
             scope = _scope(raw) if len(raw) <= _REMEMBERED else _read_scope(raw)
-            found += [_span(span, pairs, resource, scope) for span in scope_spans.spans[:]]
+            found += [_span(span, decode_attributes, resource, scope) for span in scope_spans.spans[:]]
     decoded = _decoded(found)
     if decoded.skipped:
-        raise IndexError  # what a span without valid ids holds was not looked at, and may be damaged
+        raise IndexError  # the contents of a span without valid ids were not decoded, and may be damaged
     return decoded
 
 
 def _read_resource(resource: bytes) -> dict[str, AttributeValue]:
     read: Any = classes("flat")["Resource"].FromString(resource)
-    return pairs(read.attributes)
+    return decode_attributes(read.attributes)
 
 
 def _read_scope(scope: bytes) -> tuple[str, str]:
@@ -87,7 +87,7 @@ _scope = lru_cache(maxsize=_MOST)(_read_scope)
 
 
 def _decode_whole(payload: bytes) -> Decoded:
-    """Second try: whatever protobuf can read."""
+    """Second try: anything that protobuf can parse."""
     request: Any = classes("whole")["Request"]()
     try:
         request.ParseFromString(payload)
@@ -97,7 +97,7 @@ def _decode_whole(payload: bytes) -> Decoded:
 
 
 def _decode_deep(payload: bytes) -> Decoded:
-    """Third try, each value on its own: one value nested beyond protobuf's limit must not cost the request."""
+    """Third try, each value by itself: one value nested beyond protobuf's limit must not cost the request."""
     request: Any = classes("opaque")["Request"]()
     try:
         request.ParseFromString(payload)
@@ -124,7 +124,7 @@ def _decoded(found: list[RawSpan | None]) -> Decoded:
 
 
 def _span(span: Any, read: Read, resource: Mapping[str, AttributeValue], scope: tuple[str, str]) -> RawSpan | None:
-    """A span as it was sent; None without valid ids."""
+    """Build the raw span; None if it has no valid ids."""
     trace_id, span_id = span.trace_id, span.span_id
     if len(trace_id) != 16 or len(span_id) != 8 or trace_id == NO_TRACE or span_id == NO_SPAN:
         return None

@@ -30,7 +30,7 @@ def decode_logs(payload: bytes) -> list[RawLogRecord]:
 
 
 def _decode_deep(payload: bytes) -> list[RawLogRecord]:
-    """Second try, each value on its own: one value nested beyond protobuf's limit must not cost the request."""
+    """Second try, each value by itself: one value nested beyond protobuf's limit must not cost the request."""
     request: Any = classes("opaque")["LogRequest"]()
     try:
         request.ParseFromString(payload)

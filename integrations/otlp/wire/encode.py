@@ -1,4 +1,4 @@
-"""Encode: spans → an export request in protobuf, for spans that came otherwise than as OTLP."""
+"""Encode spans that were not received as OTLP into an export request in protobuf."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from .schema import classes
 
 
 def encode_spans(spans: Iterable[RawSpan]) -> bytes:
-    """A request that decodes to these spans. Values that OTLP has no type for become text; deeper than 30 are left out.
+    """Build a request that decodes to these spans.
 
-    Spans that share resource and scope share them in the request too, as long as they follow each other.
+    Values that OTLP has no type for become text; those nested deeper than 30 levels are left out. Consecutive spans of
+    the same resource and scope share them in the request.
     """
     request: Any = classes("whole")["Request"]()
     before: RawSpan | None = None

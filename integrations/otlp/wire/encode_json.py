@@ -1,6 +1,6 @@
-"""Spans and log records of OTLP/JSON, as read, → the same in protobuf: what is kept is kept in one form.
+"""Encode parsed spans and log records of OTLP/JSON in protobuf, because chunks are kept in one form.
 
-What clients may write loosely is forgiven by ``json_values``; what comes out decodes to the same as the JSON would.
+Loose writing of clients is tolerated by ``json_values``; the result decodes to the same as the JSON does.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _INT64: Final = range(-(1 << 63), 1 << 63)
 
 
 def encode_resource(resource: Mapping[str, Any]) -> bytes:
-    """A ``Resource``: its attributes."""
+    """Encode a ``Resource``: its attributes."""
     made: Any = classes("whole")["Resource"]()
     put_attributes(made.attributes, json_values.attributes(resource.get("attributes")))
     return bytes(made.SerializeToString())
 
 
 def encode_scope(scope: Mapping[str, Any]) -> bytes:
-    """An ``InstrumentationScope``: its name and version."""
+    """Encode an ``InstrumentationScope``: its name and version."""
     made: Any = classes("whole")["Scope"]()
     made.name, made.version = utf8(text(scope.get("name"))), utf8(text(scope.get("version")))
     return bytes(made.SerializeToString())
 
 
 def encode_span(span: Mapping[str, Any], trace_id: bytes, span_id: bytes) -> bytes:
-    """A ``Span`` with these ids."""
+    """Encode a ``Span`` with these ids; raises an exception of ``decode_json.UNREADABLE`` if a value cannot be read."""
     made: Any = classes("whole")["Span"](trace_id=trace_id, span_id=span_id)
     made.trace_state, made.name = utf8(text(span.get("traceState"))), utf8(text(span.get("name")))
     made.parent_span_id = bytes.fromhex(json_values.identifier(span.get("parentSpanId"), 8) or "")
@@ -53,7 +53,7 @@ def encode_span(span: Mapping[str, Any], trace_id: bytes, span_id: bytes) -> byt
 
 
 def encode_log_record(record: Mapping[str, Any], trace_id: bytes, span_id: bytes) -> bytes:
-    """A ``LogRecord`` with these ids."""
+    """Encode a ``LogRecord`` with these ids; raises likewise."""
     made: Any = classes("whole")["LogRecord"](trace_id=trace_id, span_id=span_id)
     made.time, made.observed = integer(record.get("timeUnixNano")), integer(record.get("observedTimeUnixNano"))
     made.event_name = utf8(text(record.get("eventName")))
@@ -78,7 +78,7 @@ def _put(made: Any, value: AttributeValue, depth: int = 0) -> None:
     elif isinstance(value, int):
         if value in _INT64:
             made.int_value = value
-        else:  # JSON has no bounds; as text nothing of it is lost
+        else:  # JSON has no bounds; a text keeps all digits
             made.string_value = str(value).encode()
     elif isinstance(value, float):
         made.double_value = value
@@ -92,5 +92,5 @@ def _put(made: Any, value: AttributeValue, depth: int = 0) -> None:
 
 
 def utf8(found: str) -> bytes:
-    """A text as protobuf holds it; half a surrogate pair becomes a question mark."""
+    """Encode a text; half a surrogate pair becomes a question mark."""
     return found.encode("utf-8", "replace")

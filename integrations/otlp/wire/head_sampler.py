@@ -1,11 +1,14 @@
-"""Which spans of a request are drawn, told from their bytes.
+"""Decide which spans of a request are kept, from their bytes.
 
-The exact way is to parse a span's ids. The quick way is to look where every encoder writes them: at the very beginning,
-one after the other, so that 28 bytes at known places and the tag behind them tell all that is needed. Whatever looks
-otherwise there goes the exact way.
+The exact way is to parse a span's ids. The quick way reads them where every encoder writes them: at the beginning, one
+after the other, so that 28 bytes at known offsets and the next tag are enough. Spans with other bytes there are parsed.
 
-Known limits, all of encodings that are legal and that nobody is known to write: of a field that stands twice in a span
-that is not drawn the first counts, and a trace state is looked for only where the fields stand in their order.
+Together with ``layout`` this is written by hand. The generated message that leaves spans as bytes takes about as long
+(of a request of 100 spans with 1 % kept 0.86 µs a span against 0.71; of 10 spans 1.6 each), but it copies the whole
+request (60 MB take 60 MB more; here none) and cannot stop where a budget of work ends.
+
+Known limits, all of encodings that are legal and that no known encoder writes: if a field occurs twice in a span that
+is not kept, the first counts, and a trace state is found only if the fields are in their order.
 """
 
 from __future__ import annotations
@@ -29,19 +32,19 @@ _TRACE_ID: Final = 0x100A
 """Tag and length of a 16-byte field 1, in little-endian order."""
 _LEAST_SPAN: Final = b"\x12\x08" + bytes(7) + b"\x01"
 _BEYOND_SPANS: Final = b"\x12\x09"
-"""Between these lies what begins with tag and length of an 8-byte field 2 that is not all zero."""
+"""Between these lie the bytes of an 8-byte field 2, with its tag and length, that is not all zero."""
 _TRACE_STATE: Final = 0x1A
 """Tag of field 3."""
 _IDS: Final = Struct("<H16s10sB")
-"""What a span begins with: fields 1 and 2, and the tag of the next."""
+"""The beginning of a span: fields 1 and 2, and the tag of the next."""
 _SPAN: Final = Struct("<BBBH16s10sB")
-"""The same behind the tag of the span, and its length where that takes two bytes."""
+"""The same after the tag of the span and a length of two bytes."""
 _SLOW: Final = 100_000
 """Spans of a scope that are parsed one by one; no exporter sends a hundredth of it. They take half a second."""
 Part: TypeAlias = tuple[Place, ChunkOrigin, list[bytes]]
-"""What is kept of a trace in one scope of a request: spans as bytes."""
+"""The spans of a trace in one scope of a request, as bytes."""
 Kept: TypeAlias = dict[bytes, list[Part]]
-"""What is kept of each trace of a request, scope by scope."""
+"""The spans that are kept of each trace of a request, scope by scope."""
 
 
 class HeadSampler:
@@ -56,8 +59,8 @@ class HeadSampler:
         self.states = False
         """Whether spans were seen that may have a trace state."""
 
-    def sift(self, admit: Admit) -> None:
-        """Go through the request. Raises as ``layout.scopes`` does."""
+    def sample(self, admit: Admit) -> None:
+        """Decide on all spans. Raises as ``layout.scopes`` does."""
         body, explicit = self._body, self.result.explicit
         dropped: dict[ChunkOrigin, set[bytes]] = {}
         origin, of = None, -1
@@ -96,9 +99,9 @@ class HeadSampler:
     def _quickly(
         self, at: int, end: int, origin: ChunkOrigin, dropped: set[bytes], drawn: list[tuple[bytes, int, int]]
     ) -> int:
-        """Decide on the ids as they stand in the bytes, up to the first span where they stand otherwise; say where.
+        """Decide by the ids at their usual offsets, up to the first span that has them elsewhere; return its offset.
 
-        This loop is what every span of every request costs.
+        Every span of every request costs one round of this loop.
         """
         body, unpack, spans = self._body, _SPAN.unpack_from, 0
         safe = min(end, self._safe)
@@ -109,7 +112,7 @@ class HeadSampler:
             if size > 0x7F and 0 < more < 0x80:
                 start = at + 3
                 stop = start + size + (more - 1 << 7)
-            else:  # its length takes another number of bytes than two
+            else:  # the length is not two bytes long
                 start, stop = field(body, at)
                 if stop - start <= _IDS.size or stop > end:
                     break
@@ -133,7 +136,7 @@ class HeadSampler:
     def _slowly(
         self, spans: list[Bounds], origin: ChunkOrigin, dropped: set[bytes], held: dict[bytes, list[bytes]]
     ) -> None:
-        """Decide with the ids parsed: for spans in an unusual layout, and for those that may state their randomness."""
+        """Decide by parsed ids: for spans in an unusual layout, and for those that may state their randomness."""
         result = self.result
         result.spans += len(spans)
         for start, end in spans:

@@ -1,7 +1,7 @@
-"""Kept: the chunks of one trace, read back as spans that have what was said of them in log records.
+"""Decode the chunks of one trace into spans, with the contents of its log records joined to them.
 
 A chunk of spans is a request for spans. A chunk of log records is a request for log records, inside a field that a
-request for spans does not have (``KeptLogs``): whoever reads it for spans finds none.
+request for spans does not have (``KeptLogs``), so that decoding it as spans finds none.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from .decode_logs import decode_logs
 from .schema import classes
 
 _LOGS = b"\x12"
-"""The tag that a chunk of log records begins with; one of spans begins with another."""
+"""The first byte of a chunk of log records; a chunk of spans has another."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptTrace:
-    """The spans of a trace in order of arrival, and how many chunks of it could not be read."""
+    """The spans of a trace in order of arrival, and how many chunks could not be read."""
 
     spans: list[RawSpan]
     damaged: int = 0
 
 
 def decode_kept(payloads: Iterable[bytes]) -> KeptTrace:
-    """Read the chunks of one trace."""
+    """Decode the chunks of one trace."""
     spans: list[RawSpan] = []
     records: list[RawLogRecord] = []
     damaged = 0

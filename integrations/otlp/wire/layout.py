@@ -1,9 +1,9 @@
-"""The layout in which encoders write an export request, read where it lies: nothing is decoded, nearly nothing copied.
+"""Read an export request in place, in the layout that encoders write: nothing is decoded, nearly nothing is copied.
 
-Requests for spans and for log records are alike down to the spans and records themselves: a request is a row of
-resources, a resource what it is, a row of scopes and a schema URL, a scope what it is, a row of items and a schema URL.
-Encoders write the fields of a message in the order of their numbers, each of them once, so three tags and the lengths
-behind them are all that has to be read. What is legal and laid out otherwise is ``Unusual``, and written anew first.
+Requests for spans and for log records have the same layout down to the items themselves: a request is a row of
+resources; a resource is a description, a row of scopes and a schema URL; a scope is a description, a row of items and
+a schema URL. Encoders write each field once and in the order of numbers, so only three tags and the lengths after them
+are read. A request that is legal but has another layout is ``Unusual``, and is encoded anew first.
 """
 
 from __future__ import annotations
@@ -15,41 +15,44 @@ from typing import Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
-from integrations.otlp.server.rpc_status import size_of
-
 from .schema import classes
+from .varint import varint
 from .work import OverBudget, WorkBudget
 
 FIRST, ROW, LAST = b"\n\x12\x1a"
-"""Tags of fields 1 to 3, of which the length follows: what a resource or scope is, what it holds, its schema URL."""
+"""Tags of fields 1 to 3: the description of a resource or scope, its items, its schema URL. A length follows each."""
 _PARTS: Final = 50_000
 """Resources and scopes that a request may hold: more than a batch has spans, and below a tenth of a second of work."""
 
 Bounds: TypeAlias = tuple[int, int]
-"""Where in a body something begins and ends."""
+"""Offsets in a body: begin and end."""
 Place: TypeAlias = tuple[int, int, bytes, bytes, bytes, bytes]
-"""Number of a resource in a request and of a scope in the resource; then both as bytes, each with its schema URL."""
+"""Number of a resource in a request and of a scope in it; then the bytes of both, each with its schema URL."""
 
 
 class Unusual(IndexError):  # noqa: N818  # it is a layout, not a fault
-    """The body is laid out otherwise than encoders do it, or is no request at all.
+    """The body does not have the layout that encoders write, or is no request at all.
 
-    Functions of this module raise its base class where a length leads beyond the body, which means the same.
+    Functions of this module raise its base class if a length leads beyond the body, which means the same.
     """
 
 
 def usual(body: bytes) -> bytes:
-    """The same request as encoders write it. Raises ``DecodeError`` when it is none."""
+    """Encode the request anew, as encoders write it. Raises ``DecodeError`` when it is none."""
     envelope = classes("envelope")["Request"].FromString(body)
     envelope.DiscardUnknownFields()
     return bytes(envelope.SerializeToString())
 
 
 def scopes(body: bytes, budget: WorkBudget | None = None) -> Iterator[tuple[int, int, bytes, bytes, bytes, int, int]]:
-    """The scopes of a request: what makes their place but for the schema URL, where their row begins, where they end.
+    """Iterate over the scopes of a request: their place without the schema URL, where their row begins, where they end.
 
-    Who reads a row to its end finds the schema URL there by ``last``, which sees to it that nothing else follows.
-    Raises :class:`Unusual`, and ``DecodeError`` when the request holds too many parts.
+    The schema URL follows the row; ``last`` reads it and checks that nothing else follows.
+
+    Raises:
+        Unusual: See above.
+        DecodeError: The request holds too many resources and scopes.
+        OverBudget: It takes more work than ``budget`` allows.
     """
     at, end, parts, budget = 0, len(body), 0, budget or WorkBudget()
     while at < end:
@@ -71,7 +74,7 @@ def scopes(body: bytes, budget: WorkBudget | None = None) -> Iterator[tuple[int,
 
 
 def field(body: bytes, at: int) -> Bounds:
-    """Where the content of the field begins and ends of which the tag stands at ``at``."""
+    """Return the bounds of the content of the field whose tag is at ``at``."""
     size = body[at + 1]
     if size < 0x80:
         return at + 2, at + 2 + size
@@ -86,7 +89,7 @@ def field(body: bytes, at: int) -> Bounds:
 
 
 def first(body: bytes, at: int, end: int) -> tuple[bytes, int]:
-    """What the message there is, and where its row begins."""
+    """Return the description of the message at ``at``, and where its row begins."""
     if at < end and body[at] == FIRST:
         start, at = field(body, at)
         return body[start:at], at
@@ -96,7 +99,7 @@ def first(body: bytes, at: int, end: int) -> tuple[bytes, int]:
 def row(
     body: bytes, at: int, end: int, most: int = sys.maxsize, budget: WorkBudget | None = None
 ) -> tuple[list[Bounds], int]:
-    """The bounds of what a message holds from ``at`` on, and where that ends.
+    """Return the bounds of a message's items from ``at`` on, and where the row ends.
 
     Raises:
         DecodeError: The row has more than ``most`` items.
@@ -118,7 +121,7 @@ def row(
 
 
 def last(body: bytes, at: int, end: int) -> bytes:
-    """The schema URL behind a row. Raises :class:`Unusual` unless the message ends with it."""
+    """Return the schema URL after a row. Raises :class:`Unusual` unless the message ends with it."""
     url = b""
     if at < end and body[at] == LAST:
         start, at = field(body, at)
@@ -129,7 +132,7 @@ def last(body: bytes, at: int, end: int) -> bytes:
 
 
 def pack(parts: Iterable[tuple[Place, Sequence[bytes]]]) -> bytes:
-    """A request that holds these spans or log records, in the order of their places, and nothing else."""
+    """Encode a request that holds these spans or log records, in the order of their places, and nothing else."""
     resources: list[bytes] = []
     held: list[bytes] = []
     before: Place | None = None
@@ -144,8 +147,8 @@ def pack(parts: Iterable[tuple[Place, Sequence[bytes]]]) -> bytes:
     return b"".join(part for each in resources for part in (_head(FIRST, len(each)), each))
 
 
-def _message(what: bytes, held: Sequence[bytes], url: bytes) -> bytes:
-    parts = [_head(FIRST, len(what)), what] if what else []
+def _message(description: bytes, held: Sequence[bytes], url: bytes) -> bytes:
+    parts = [_head(FIRST, len(description)), description] if description else []
     for each in held:
         parts += (_head(ROW, len(each)), each)
     if url:
@@ -155,5 +158,5 @@ def _message(what: bytes, held: Sequence[bytes], url: bytes) -> bytes:
 
 @lru_cache(maxsize=4096)  # most are of some hundred bytes
 def _head(tag: int, size: int) -> bytes:
-    """Tag and length of a field."""
-    return bytes((tag,)) + size_of(size)
+    """Encode tag and length of a field."""
+    return bytes((tag,)) + varint(size)

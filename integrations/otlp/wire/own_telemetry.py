@@ -1,7 +1,7 @@
-"""What a monitor tells of itself, told from other traffic while it still is bytes.
+"""Recognise a monitor's own telemetry in a request, from its bytes.
 
-A monitor may be fed by what it feeds: its own exporter points at it, or a Collector sends everything everywhere. What
-comes back so is neither kept nor drawn; its judging would be told again, and so on for ever.
+A monitor may receive its own telemetry: its exporter points at it, or a Collector sends everything everywhere. Such
+spans are neither kept nor sampled, because judging them would create further ones without end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OWN_SCOPE: Final = OWN_SCOPE.encode()
 
 
 def is_own_telemetry(origin: ChunkOrigin, scope: bytes) -> bool:
-    """Whether what stands under this resource and this scope, both as they came, is a monitor's own."""
+    """Whether the items of this resource and this scope (its bytes) are a monitor's own."""
     if _OWN_SCOPE in scope and _named_so(scope):
         return is_own(service=origin.service, scope=OWN_SCOPE)
     return is_own(service=origin.service)
@@ -36,7 +36,7 @@ def _named_so(scope: bytes) -> bool:
 
 
 def traces_of(spans: Iterable[bytes]) -> set[bytes]:
-    """The ids of the traces that spans, as they came, belong to; without those that cannot be read."""
+    """Return the ids of the traces of spans (their bytes), without those that cannot be read."""
     found: set[bytes] = set()
     for span in spans:
         try:

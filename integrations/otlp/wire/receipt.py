@@ -1,4 +1,4 @@
-"""What can come of a delivered request: a receipt, or one of two refusals that the protocol tells apart."""
+"""The outcome of a delivered request: a receipt, or one of two refusals that the protocol distinguishes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Encoding: TypeAlias = Literal["protobuf", "json"]
-"""The two forms that an OTLP request may have."""
+"""The two encodings of an OTLP request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The request is taken, and what was to be kept of it is committed.
+    """The request is accepted, and what is kept of it is committed.
 
     ``rejected`` is the number of spans or log records that were refused for good (OTLP partial success: the client
-    must not send them again); ``message`` says why, or is empty. A message without rejections is a warning.
+    must not send them again); ``message`` is the reason, or empty. A message without rejections is a warning.
     """
 
     rejected: int = 0
@@ -23,7 +23,7 @@ class Receipt:
 
 
 Consume: TypeAlias = Callable[[bytes, Encoding], Awaitable[Receipt]]
-"""Takes a decompressed request, and returns once what is kept of it is committed."""
+"""Consumes a decompressed request, and returns once what is kept of it is committed."""
 
 
 class Undecodable(ValueError):  # noqa: N818  # it names what the data is
@@ -31,7 +31,7 @@ class Undecodable(ValueError):  # noqa: N818  # it names what the data is
 
 
 class Overloaded(Exception):  # noqa: N818  # it names what the receiver is
-    """The request was not taken and may be sent again after ``retry_after_s`` seconds; nothing of it was kept."""
+    """The request was not accepted and may be sent again after ``retry_after_s`` seconds; nothing of it was kept."""
 
     def __init__(self, retry_after_s: float, reason: str = "more is waiting to be committed than may wait") -> None:
         super().__init__(f"{reason}; send again in {retry_after_s:g} s")

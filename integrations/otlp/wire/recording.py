@@ -1,4 +1,4 @@
-"""Recorded requests: the files of one delivery, in any order, protobuf or JSON, traces and logs told apart."""
+"""Read recorded requests: the files of one delivery, in any order, protobuf or JSON, traces and logs recognised."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _GZIP = b"\x1f\x8b"
 
 
 class RecordingError(ValueError):
-    """Files that cannot be read as recorded requests; ``problems`` holds one line a file, all of them at once.
+    """Files that cannot be read as recorded requests; ``problems`` has a line for each bad file.
 
-    ``compressed`` says that some of them only need to be unpacked.
+    ``compressed``: some of them only need to be unpacked.
     """
 
     def __init__(self, problems: list[str], *, compressed: bool = False) -> None:
@@ -30,9 +30,9 @@ class RecordingError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What the files hold. ``skipped`` counts spans without valid ids.
+    """The contents of the files. ``skipped`` counts spans without valid ids.
 
-    Of one payload ``logs`` are the records as they came; of all files together their contents stand on the spans too.
+    ``logs`` are the records as they were sent; in the recording of all files their contents are on the spans too.
     """
 
     spans: tuple[RawSpan, ...]
@@ -41,13 +41,13 @@ class Recording:
 
     @property
     def strays(self) -> int:
-        """Events among the log records that belong to none of the spans, so that what they tell is not seen."""
+        """Events among the log records that belong to none of the spans, so that their contents are not seen."""
         known = {(span.trace_id, span.span_id) for span in self.spans}
         return sum(1 for record in self.logs if record.event and (record.trace_id, record.span_id) not in known)
 
 
 def read_files(paths: Iterable[Path]) -> Recording:
-    """All files as one delivery; their order changes nothing. Raises ``RecordingError`` naming every bad file."""
+    """Read all files as one delivery; their order changes nothing. Raises ``RecordingError`` with every bad file."""
     parts: list[Recording] = []
     problems: list[str] = []
     compressed = False
@@ -73,14 +73,14 @@ def read_files(paths: Iterable[Path]) -> Recording:
 
 
 def _why(path: Path, payload: bytes, error: UndecodableError) -> str:
-    """What is wrong with a file: one that is named as JSON is not spoken of as protobuf."""
+    """Word what is wrong with a file: one that is named as JSON is not called protobuf."""
     if path.suffix.lower() in (".json", ".jsonl") and payload.lstrip()[:1] != b"{":
         return "is not JSON with an OTLP export request, nor is it protobuf"
     return str(error)
 
 
 def read_payload(payload: bytes) -> Recording:
-    """One request, or JSON requests a line each (as a Collector's file exporter writes them)."""
+    """Read one request, or JSON requests a line each (as a Collector's file exporter writes them)."""
     start = payload.lstrip()[:1]
     if start != b"{":
         return _protobuf(payload)
@@ -99,7 +99,7 @@ def read_payload(payload: bytes) -> Recording:
 
 
 def _protobuf(payload: bytes) -> Recording:
-    """Trace and log requests differ only within their records: in a span field 1 is an id, in a log record a time."""
+    """Read a trace or a log request. They differ only in their records: field 1 of a span is an id, of a log a time."""
     try:
         found = decode(payload)
     except UndecodableError:
@@ -129,7 +129,7 @@ def _recording(found: Decoded) -> Recording:
 
 
 def _in_order(spans: Iterable[RawSpan]) -> tuple[RawSpan, ...]:
-    """By start; spans that claim the same id by what they say, so that which comes last depends on no file's place."""
+    """Sort by start; spans with the same id by their contents, so that the last does not depend on the files' order."""
     ordered = sorted(spans, key=lambda span: (span.start_ns, span.trace_id, span.span_id))
     if len({(span.trace_id, span.span_id) for span in ordered}) == len(ordered):
         return tuple(ordered)

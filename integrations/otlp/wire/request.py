@@ -69,10 +69,10 @@ def split(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> Split:
 
 def _split(body: bytes, admit: Admit, budget: WorkBudget) -> Split:
     sampler = HeadSampler(body, budget)
-    sampler.sift(admit)
-    if sampler.states and _RANDOM_VALUE in body:  # what was decided by the ids may have to be decided otherwise
+    sampler.sample(admit)
+    if sampler.states and _RANDOM_VALUE in body:  # explicit randomness overrides a decision by the ids
         sampler = HeadSampler(body, budget, explicit=True)
-        sampler.sift(admit)
+        sampler.sample(admit)
     for trace_id, parts in sampler.kept.items():
         keep(trace_id, parts, sampler.result, budget)
     return sampler.result

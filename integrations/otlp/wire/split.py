@@ -1,4 +1,4 @@
-"""Split: what became of the spans of a request, and what is said of it to whoever sent them."""
+"""The outcome of a request's spans, and the message about it for the sender."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .own_telemetry import traces_of
 
 @dataclass(slots=True)
 class Split:
-    """What became of a request's spans: kept in ``chunks``, sampled out in ``dropped``, or ``rejected`` for good.
+    """The outcome of a request's spans: kept in ``chunks``, sampled out in ``dropped``, or ``rejected`` for good.
 
-    ``dropped`` maps an origin to the ids of the traces of which spans were not drawn. ``own`` spans are what a monitor
-    tells of itself; they are not looked at, and ``own_traces`` has the ids of their traces likewise.
+    ``dropped`` maps an origin to the ids of traces with spans that were not drawn. ``own`` spans are a monitor's own
+    telemetry; they are not read, and ``own_traces`` has the ids of their traces likewise.
     """
 
     chunks: list[Chunk] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Split:
     copied: int = 0
     """Bytes of the chunks so far."""
     explicit: bool = False
-    """Whether spans may state their randomness themselves, so that it cannot be told from the trace ids."""
+    """Whether spans may state their randomness themselves, so that the trace ids do not have it."""
 
     @property
     def rejected(self) -> int:
@@ -57,4 +57,4 @@ class Split:
 
 
 Admit: TypeAlias = Callable[[bytes], ChunkOrigin]
-"""Asked once per resource, by its raw bytes: where its spans come from, and what they must reach."""
+"""Called once for each resource, with its bytes; returns the origin of its spans and their threshold."""

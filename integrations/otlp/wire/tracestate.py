@@ -1,11 +1,11 @@
 """The randomness of a trace, and OpenTelemetry's entry in a W3C trace state (``rv``, ``th``) that may state it.
 
 Grammar and meaning: opentelemetry-specification, trace/tracestate-handling.md. What does not follow the grammar is
-ignored, as it asks.
+ignored, as it requires.
 
 The *random* flag of W3C Trace Context Level 2 is not looked at: exporters leave the low byte of the flags out, and
-propagators of Level 1 drop it, so its absence tells nothing. The low 56 bits of an id are presumed to be random, as
-samplers are to presume; they are for ids of X-Ray (time first) and for 64-bit ids padded with zeros too.
+propagators of Level 1 drop it, so its absence means nothing. The low 56 bits of an id are presumed to be random, as
+samplers must presume; they are for ids of X-Ray (time first) and for 64-bit ids padded with zeros too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AnyValue → plain data: every shape, any depth, nothing that JSON could not hold but bytes."""
+"""Convert ``AnyValue`` to plain data of any depth; all of it is valid in JSON, except bytes."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from integrations.raw import AttributeValue
 from .schema import classes
 
 MAX_DEPTH = 48
-"""Levels of lists and maps inside one value; what lies deeper is dropped (None)."""
+"""Levels of lists and maps inside one value; deeper ones become None."""
 
 
 def text(raw: bytes) -> str:
-    """UTF-8, with the replacement character where it is not."""
+    """Decode UTF-8; invalid bytes become the replacement character."""
     return raw.decode("utf-8", "replace")
 
 
 def number(value: float) -> float | str:
-    """A finite number as it is; the others by the names that OTLP/JSON gives them, for JSON has no number for them."""
+    """Return a finite number; for others their names in OTLP/JSON, because JSON has no number for them."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def attributes(pairs: Iterable[Any], depth: int = 0) -> dict[str, AttributeValue]:
-    """Key-values of the whole schema as a dict; of two equal keys the last wins."""
+    """Convert key-values of the view ``whole`` to a dict; of two equal keys the last wins."""
     return {pair.key.decode("utf-8", "replace"): any_value(pair.value, depth) for pair in pairs}
 
 
 def any_value(value: Any, depth: int = 0) -> AttributeValue:
-    """One AnyValue of the whole schema; None when it is empty or lies deeper than ``MAX_DEPTH``."""
-    if string := value.string_value:  # what most values are is found without asking which kind they are
+    """Convert a value of the view ``whole``; None when it is empty or deeper than ``MAX_DEPTH``."""
+    if string := value.string_value:  # most values are texts, and are found without a look at the kind
         decoded: str = string.decode("utf-8", "replace")
         return decoded
     kind = value.WhichOneof("value")
@@ -59,12 +59,12 @@ _READ: dict[str | None, Callable[[Any], AttributeValue]] = {
 
 
 def opaque_attributes(pairs: Iterable[Any], depth: int = 0) -> dict[str, AttributeValue]:
-    """Key-values whose values are still bytes; a value that is damaged or nested too deep becomes None."""
+    """Convert key-values of the view ``opaque``; a value that is damaged or nested too deep becomes None."""
     return {text(pair.key): opaque_value(pair.value, depth) for pair in pairs}
 
 
 def opaque_value(raw: bytes, depth: int = 0) -> AttributeValue:
-    """One AnyValue from its bytes; None when it is damaged or lies deeper than ``MAX_DEPTH``."""
+    """Convert a value from its bytes; None when it is damaged or deeper than ``MAX_DEPTH``."""
     opaque = classes("opaque")
     value: Any = opaque["AnyValue"]()
     try:

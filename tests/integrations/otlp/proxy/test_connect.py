@@ -8,7 +8,7 @@ import socket
 import pytest
 import uvloop
 
-from integrations.otlp.proxy.connect import _taking_turns, connected
+from integrations.otlp.proxy.connect import _interleaved, connected
 
 
 class Resolving:
@@ -107,7 +107,7 @@ def test_the_families_take_turns():
     six, four = socket.AF_INET6, socket.AF_INET
     told = [(six, "a"), (six, "b"), (four, "c"), (six, "d")]
     found = [(family, socket.SOCK_STREAM, 6, "", to) for family, to in told]
-    assert [to for _, _, to in _taking_turns(found)] == ["a", "c", "b", "d"]
+    assert [to for _, _, to in _interleaved(found)] == ["a", "c", "b", "d"]
 
 
 async def test_a_name_that_nobody_knows_is_told():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 
-from integrations.otlp.wire.attribute_decoder import pairs
+from integrations.otlp.wire.attribute_decoder import decode_attributes
 from integrations.otlp.wire.decode import UndecodableError, decode
 from integrations.otlp.wire.schema import classes
 from integrations.otlp.wire.values import attributes
@@ -41,7 +41,7 @@ def parsed(raws: list[bytes]) -> dict[str, object]:
 @given(st.lists(st.builds(written, st.text(max_size=130), values), max_size=8))
 def test_they_are_what_protobuf_reads_again_and_again(raws):
     try:
-        found = [pairs(raws) for _ in range(2)]
+        found = [decode_attributes(raws) for _ in range(2)]
     except IndexError:
         assert any(len(KeyValue.FromString(raw).key.encode()) > 127 or raw[:1] != b"\n" for raw in raws)
     else:
@@ -52,7 +52,7 @@ def test_they_are_what_protobuf_reads_again_and_again(raws):
 @pytest.mark.parametrize("length", [*range(20), *range(110, 140), *range(1000, 1040), 5000, 16_383, 16_384, 70_000])
 def test_texts_of_any_length_are_read(length):
     raws = [written("key", AnyValue(string_value="x" * length))]
-    assert pairs(raws) == pairs(raws) == {"key": "x" * length}
+    assert decode_attributes(raws) == decode_attributes(raws) == {"key": "x" * length}
 
 
 def listed(*texts: str) -> AnyValue:
@@ -62,25 +62,25 @@ def listed(*texts: str) -> AnyValue:
 @pytest.mark.parametrize("value", [listed("one"), AnyValue(array_value=ArrayValue(values=[listed("one")]))])
 def test_a_list_belongs_to_whoever_was_given_it(value):
     raws = [written("key", value)]
-    read = pairs(raws)
+    read = decode_attributes(raws)
     for _ in range(3):
-        changed = pairs(raws)["key"]
+        changed = decode_attributes(raws)["key"]
         (changed if changed == ["one"] else changed[0]).append("two")
-        assert pairs(raws) == read
+        assert decode_attributes(raws) == read
         assert read["key"] in (["one"], [["one"]])
 
 
 @pytest.mark.parametrize("value", [AnyValue(string_value="short"), AnyValue(string_value="x" * 200), listed("a", "b")])
 def test_more_than_is_remembered_is_read_as_well(value):
     for n in range(10_000):
-        assert pairs([written(f"key.{n}", value)]) == parsed([written(f"key.{n}", value)])
-        assert pairs([written("key", AnyValue(int_value=n))]) == {"key": n}
+        assert decode_attributes([written(f"key.{n}", value)]) == parsed([written(f"key.{n}", value)])
+        assert decode_attributes([written("key", AnyValue(int_value=n))]) == {"key": n}
 
 
 @pytest.mark.parametrize("raw", [b"\n\x01k\0", b"\n\x01k\0\0\0", b"\n\x01k\x12\x05\n\x01x", b"\n\x01k\x07"])
 def test_damage_is_no_value(raw):
     with pytest.raises(DecodeError):
-        pairs([raw])
+        decode_attributes([raw])
 
 
 def test_damage_in_a_span_without_ids_is_damage():
