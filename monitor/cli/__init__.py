@@ -27,6 +27,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("monitor.cli.status:status", "Show the status of a running monitor."),
     "export": ("monitor.cli.export:export", "Write rules and dashboards; send scores again."),
     "metrics": ("monitor.cli.metrics:metrics", "List every metric with its weight, bands and source."),
+    "try": ("monitor.cli.try_rubric:try_rubric", "Judge one trace by one rubric, showing each step."),
+    "rubrics": ("monitor.cli.rubrics:rubrics", "List, show and add ready rubrics."),
     "check": ("monitor.cli.check:check", "Validate a configuration and show what is in force."),
     "doctor": ("monitor.cli.doctor:doctor", "Examine this machine and this installation."),
     "schema": ("monitor.cli.schema:schema", "Print the JSON Schema of the configuration."),

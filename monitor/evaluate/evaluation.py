@@ -11,6 +11,8 @@ from dataclasses import replace
 from types import GeneratorType
 from typing import TypeAlias, TypeVar
 
+from msgspec import structs
+
 from scoring.case.case import Case
 from scoring.questions.question import Answer, NoAnswer, PendingMetrics, Question, Reply, Steps
 from scoring.result.result import Judgement, Result, Scored
@@ -143,7 +145,7 @@ class Evaluation:
         judgements = _by_rubric({name: _apportioned(each, shares) for name, each in self.judgements.items()})
         for (rubric_id, metric), result in self._evaluation.results.items():
             if isinstance(result, Scored) and result.judgements:
-                result = replace(result, judgements=_apportioned(result.judgements, shares))  # noqa: PLW2901  # the same result
+                result = structs.replace(result, judgements=_apportioned(result.judgements, shares))  # noqa: PLW2901  # the same result
             self._results[rubric_id][metric] = result
         dropped = self.dropped
         return tuple([

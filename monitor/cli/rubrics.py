@@ -1,0 +1,84 @@
+"""``sidejudge rubrics``: ready rubrics to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .errors import CommandError
+
+if TYPE_CHECKING:
+    from monitor.config.library import ReadyRubric
+
+
+@click.group()
+def rubrics() -> None:
+    """Ready rubrics: list them, look at one, or add one to your own folder, to be changed there."""
+
+
+@rubrics.command("list")
+def listed() -> None:
+    """List the ready rubrics: what each is for, who decides it, and where its questions come from."""
+    from monitor.config.library import library
+
+    from .table import table
+
+    rows = [(each.name, each.title, _kinds(each), each.source) for each in library().values()]
+    click.echo(table(("rubric", "title", "by", "source"), rows))
+    click.echo("'sidejudge rubrics show NAME' shows one, 'sidejudge rubrics add NAME' writes it into a folder")
+
+
+@rubrics.command()
+@click.argument("name")
+def show(name: str) -> None:
+    """Show a ready rubric as it would be written."""
+    click.echo(_named(name).text, nl=False)
+
+
+@rubrics.command()
+@click.argument("name")
+@click.option("--to", "folder", type=click.Path(path_type=Path), default=Path("rubrics"), show_default=True,
+              help="Folder to write it into.")  # fmt: skip
+@click.option("--examples", is_flag=True, help="Write its labelled examples as well (JSON Lines of cases).")
+def add(name: str, folder: Path, examples: bool) -> None:  # noqa: FBT001  # click's signature
+    """Write a ready rubric into a folder of yours. What stands there already is left alone."""
+    ready = _named(name)
+    wanted = {f"{name}.yaml": ready.text}
+    if examples:
+        import json
+
+        lines = [json.dumps(each, ensure_ascii=False) for each in ready.examples]
+        wanted[f"{name}.examples.jsonl"] = "\n".join([*lines, ""])
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in wanted.items():
+        path = folder / file
+        try:
+            with path.open("x", encoding="utf-8") as new:
+                new.write(text)
+        except FileExistsError:
+            raise CommandError(
+                f"{path} is there already", "change that one, or name another folder with --to"
+            ) from None
+        click.echo(f"wrote {path}")
+    click.echo(f"put it into force with\n\n  rubric_files: [{folder}/*.yaml]\n  routes:\n    - rubrics: [{name}]\n")
+
+
+def _named(name: str) -> ReadyRubric:
+    from monitor.config.errors import nearest
+    from monitor.config.library import library
+
+    found = library()
+    if name not in found:
+        near = nearest(name, list(found))
+        meant = f"did you mean {near!r}?" if near else "'sidejudge rubrics list' lists all"
+        raise CommandError(f"there is no ready rubric {name!r}", meant)
+    return found[name]
+
+
+def _kinds(ready: ReadyRubric) -> str:
+    metrics = ready.declared.get("metrics")
+    kinds = {"ask": "judge", "check": "check", "cel": "CEL", "python": "Python"}
+    found = [kinds[kind] for each in metrics or () if isinstance(each, dict) for kind in kinds if kind in each]  # type: ignore[union-attr]  # a list
+    return ", ".join(dict.fromkeys(found))

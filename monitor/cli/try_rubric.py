@@ -1,0 +1,176 @@
+"""``sidejudge try``: one trace or case before one rubric, each step shown."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .ask import ask, url_option
+from .errors import DATA, CommandError
+from .settings import config_option, runnable
+
+if TYPE_CHECKING:
+    from monitor.config import Config
+    from monitor.offline.try_rubric import RawAnswer, Round
+    from scoring.case.case import Case
+    from scoring.verdict.rubric import Rubric
+    from scoring.verdict.verdict import Verdict
+
+_TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
+
+
+@click.command("try")
+@click.argument("rubric")
+@click.argument("what", metavar="TRACE_ID|FILE")
+@click.option("--case", "case_id", help="Of a file with several cases or traces: this one. Default: the first.")
+@url_option
+@config_option
+def try_rubric(rubric: str, what: str, case_id: str | None, url: str, config: Path | None) -> int:
+    """Judge one trace at once by RUBRIC (of the configuration, or a ready one), and show each step.
+
+    FILE holds cases (JSON Lines, as for 'score') or recorded OTLP (.pb or .json). A trace is asked of the running
+    monitor at --url, which shows its contents only to those whom 'api.contents' lets see them. Nothing is recorded.
+    """
+    from monitor.evaluate.build import build_backends
+    from monitor.offline.score.transient import MOST_VECTORS, Transient, TransientShelf
+    from monitor.offline.try_rubric import RawAnswers
+    from monitor.offline.try_rubric import try_rubric as judged
+
+    settings = runnable(config).config
+    chosen, case = _rubric(rubric, settings), _case(what, case_id, url)
+    raw = RawAnswers()
+    backends = build_backends(
+        settings, memory=Transient(forgetful=True), vectors=TransientShelf(MOST_VECTORS), observer=raw,
+        clock_ns=time.time_ns,
+    )  # fmt: skip
+
+    async def run() -> tuple[Verdict, Sequence[Round]]:
+        try:
+            return await judged(case, chosen, backends, created_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        finally:
+            await backends.close()
+
+    verdict, rounds = asyncio.run(run())
+    for line in _shown(verdict, rounds, raw.seen):
+        click.echo(line)
+    return 0 if verdict.passed else DATA
+
+
+def _rubric(name: str, settings: Config) -> Rubric:
+    from monitor.config.errors import nearest
+    from monitor.config.library import library
+    from monitor.config.rubrics import configured
+
+    known, ready = configured(settings), library()
+    if name in known:
+        return known[name]
+    if name not in ready:
+        near = nearest(name, [*known, *ready])
+        meant = f"did you mean {near!r}?" if near else f"choose from {', '.join((*known, *ready))}"
+        raise CommandError(f"there is no rubric {name!r}", meant)
+    from scoring.declared.errors import DeclarationError
+    from scoring.declared.metric import Sources
+    from scoring.declared.rubric import declared_rubric
+
+    try:
+        return declared_rubric(name, ready[name].declared, Sources(rubrics=known))
+    except DeclarationError as error:
+        raise CommandError(
+            f"{name}: {error}", "install what it needs, or add it to your folder and change it"
+        ) from None
+
+
+def _case(what: str, case_id: str | None, url: str) -> Case:
+    from integrations.cases import case_of
+
+    if _TRACE_ID.fullmatch(what):
+        found = ask(url, f"/v1/traces/{what.lower()}")
+        if found is None:
+            raise CommandError(f"nothing is known of trace {what}", "name a trace that was drawn and is kept still")
+        if found.get("case") is None:
+            raise CommandError(
+                f"the contents of trace {what} are not shown here, or no longer held",
+                "call on the monitor's own machine, see api.contents, or record the trace and name the file",
+            )
+        return case_of(found["case"])
+    cases = list(_cases(Path(what)))
+    if case_id is not None:
+        cases = [each for each in cases if each.case_id == case_id]
+    if not cases:
+        wanted = f" {case_id!r}" if case_id is not None else ""
+        raise CommandError(f"{what}: there is no case{wanted}", "name another file or another --case")
+    return cases[0]
+
+
+def _cases(path: Path) -> Iterator[Case]:
+    from integrations.cases import CaseError, read_case
+    from integrations.otlp.wire.recording import RecordingError, read_files
+    from monitor.api.inspect import inspect_spans
+
+    payload = path.read_bytes()
+    if path.suffix == ".pb" or b'"resourceSpans"' in payload[:1000]:
+        try:
+            recording = read_files([path])
+        except RecordingError as error:
+            raise CommandError("\n".join(error.problems), "give a file with one OTLP export request") from None
+        yield from (found.case for found in inspect_spans(recording.spans))
+        return
+    for number, line in enumerate(payload.splitlines(), 1):
+        if line.strip():
+            try:
+                yield read_case(line, number)
+            except CaseError as error:
+                raise CommandError(f"{path}: {error}", "give one case a line, as 'score' reads them") from None
+
+
+def _shown(verdict: Verdict, rounds: Sequence[Round], raw: Sequence[RawAnswer]) -> Iterator[str]:
+    from scoring.questions.question import Answer
+    from scoring.result.result import Scored
+
+    from .table import table, visible
+
+    for number, each in enumerate(rounds, 1):
+        for messages in each.prompts:
+            yield click.style(f"asked (round {number})", bold=True)
+            for message in messages:
+                yield f"--- {message['role']}\n{visible_text(message['content'])}"
+        for question, reply in each.replies:
+            name = getattr(question, "metric", type(question).__name__)
+            if isinstance(reply, Answer):
+                yield f"answer to {name}: {reply.value!r} by {reply.method.value}: {visible(reply.reason)}"
+            else:
+                yield f"no answer to {name}: {visible(reply.reason) if reply is not None else 'nobody was asked'}"
+    for one in raw:
+        outcome = "used" if one.failure is None else f"not used: {one.failure}"
+        yield click.style(f"raw answer of {one.model} ({outcome})", bold=True)
+        yield visible_text(one.text)
+    rows = [
+        (
+            score.metric,
+            f"{score.result.value:g}" if isinstance(score.result, Scored) else score.result.status,
+            f"{score.weight:.3g}",
+            score.rating or "-",
+            visible(score.result.reason),
+        )
+        for score in verdict.scores
+    ]
+    yield table(("metric", "value", "weight", "rating", "reason"), rows)
+    composite = "-" if verdict.composite is None else f"{verdict.composite:.3f}"
+    passed = {True: "passed", False: "failed", None: "neither passed nor failed"}[verdict.passed]
+    yield f"{verdict.rubric_version}: {verdict.state.value}, composite {composite}, {passed}"
+    if verdict.reason:
+        yield f"  {visible(verdict.reason)}"
+
+
+def visible_text(text: str) -> str:
+    """A text of several lines for a terminal, each without what a terminal would obey."""
+    from .table import visible
+
+    return "\n".join(visible(line) for line in text.splitlines())

@@ -1,0 +1,76 @@
+"""Try: one case judged at once by one rubric, each step kept: what was asked, what came back, what it was worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from integrations.judge.client import Completion
+from integrations.provider.errors import ProviderUsage
+from monitor.evaluate.backends import JudgeAccount
+from monitor.evaluate.build import EvaluationBackends
+from monitor.evaluate.evaluation import Evaluation
+from monitor.evaluate.judge.observer import SilentJudgeObserver
+from scoring.case.case import Case
+from scoring.judging.request import requests
+from scoring.questions.question import Question, Reply
+from scoring.verdict.rubric import Rubric
+from scoring.verdict.verdict import Verdict
+
+SHOWN_TOKENS = 1_000_000
+"""The context for which prompts are shown: large enough that all questions stand in one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """Questions that were asked together, the prompts that hold them, and the replies."""
+
+    prompts: tuple[tuple[Mapping[str, str], ...], ...]
+    replies: tuple[tuple[Question, Reply | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RawAnswer:
+    """What a judge wrote, and why it could not be used (None: it was)."""
+
+    model: str
+    text: str
+    failure: str | None
+
+
+@dataclass(slots=True)
+class RawAnswers(SilentJudgeObserver):
+    """Keeps what judges write. To be given to the backends as their observer."""
+
+    seen: list[RawAnswer] = field(default_factory=list)
+
+    def attempted(
+        self,
+        model: str,
+        *,
+        duration_s: float,  # noqa: ARG002  # the observer's signature
+        usage: ProviderUsage,  # noqa: ARG002  # likewise
+        failure: str | None,
+        completion: Completion | None = None,
+    ) -> None:
+        """Keep the text of a request that is over."""
+        self.seen.append(RawAnswer(model, completion.text if completion is not None else "", failure))
+
+
+async def try_rubric(
+    case: Case, rubric: Rubric, backends: EvaluationBackends, *, created_at: str
+) -> tuple[Verdict, Sequence[Round]]:  # fmt: skip
+    """Judge a case, and return the verdict with the rounds of questions that led to it."""
+    evaluation = Evaluation(case, [rubric], backends.at_once)
+    account = JudgeAccount()
+    rounds: list[Round] = []
+    while questions := evaluation.open:
+        made, _ = requests(case, questions, context_tokens=SHOWN_TOKENS)
+        replies: Mapping[Question, Reply] = {}
+        if backends.others is not None:
+            replies = await backends.others.ask(case, questions, lambda: None, account)
+        shown = tuple((question, replies.get(question)) for question in questions)
+        rounds.append(Round(prompts=tuple(each.messages for each in made), replies=shown))
+        evaluation.give(replies)
+    (verdict,) = evaluation.verdicts(created_at=created_at)
+    return verdict, rounds

@@ -1,0 +1,87 @@
+"""``sidejudge try``: each step of judging one case is shown, with a real judge's protocol in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from monitor.cli.try_rubric import try_rubric
+from tests.fakes.openai import Provider, says
+from tests.needs import LITELLM
+
+CONFIG = """
+evaluators:
+  judge: {{model: openai/judge-2026-01-01, api_base: "{url}", retries: 0, api_key: sk-test}}
+rubrics:
+  own:
+    metrics:
+      - {{id: way, check: {{contains: way}}, weight: 0.5}}
+      - {{id: polite, ask: "Is {{{{output}}}} polite to who wrote {{{{input}}}}?", weight: 0.5}}
+"""
+CASES = [{"case_id": "1", "input": "where?", "model_output": "On its way."}, {"case_id": "2", "model_output": "No."}]
+
+
+def answers(value):
+    """A judge that answers all questions alike."""
+
+    def text(messages):
+        asked = messages[-1]["content"]
+        ids = re.findall(r"^id: (\S+)\nmetric: (\S+)", asked, re.MULTILINE)
+        found = [{"id": id_, "metric": metric, "answer": value, "reason": "as it says"} for id_, metric in ids]
+        return json.dumps({"answers": found})
+
+    return says(text)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, CASES)))
+    return tmp_path
+
+
+def tried(folder, provider):
+    (folder / "sidejudge.yaml").write_text(CONFIG.format(url=provider.url))
+    command = [sys.executable, "-P", "-m", "monitor", "try", "own", "cases.jsonl", "--config", "sidejudge.yaml"]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("SIDEJUDGE_")}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environ, timeout=120)
+
+
+@LITELLM.mark
+def test_prompt_raw_answer_value_and_verdict_are_shown(folder):
+    with Provider(answers(value=True)) as provider:
+        done = tried(folder, provider)
+    assert done.returncode == 0, done.stderr
+    for shown in (
+        'Is "model_output" polite to who wrote "input"?', "where?", "raw answer of openai/judge-2026-01-01 (used)",
+        '"answer": true', "as it says", "composite 1.000, passed",
+    ):  # fmt: skip
+        assert shown in done.stdout
+
+
+@LITELLM.mark
+def test_an_answer_of_another_type_is_shown_and_not_used(folder):
+    with Provider(answers(value="yes")) as provider:
+        done = tried(folder, provider)
+    assert done.returncode == 1, done.stderr
+    assert "not used: parse_error" in done.stdout
+    assert '"answer": "yes"' in done.stdout
+    assert "neither passed nor failed" in done.stdout
+
+
+def test_a_ready_rubric_is_tried_without_being_added_and_without_a_judge_what_would_be_asked_is_shown(folder):
+    done = CliRunner().invoke(try_rubric, ["tone", str(folder / "cases.jsonl")], standalone_mode=False)
+    assert "warm" in done.output
+    assert "needs a judge" in done.output
+
+
+def test_what_does_not_exist_is_named_with_what_is_near(folder):
+    done = CliRunner().invoke(try_rubric, ["faithfulnes", str(folder / "cases.jsonl")], standalone_mode=False)
+    assert "did you mean 'faithfulness'" in done.exception.remedy
+    done = CliRunner().invoke(try_rubric, ["tone", str(folder / "cases.jsonl"), "--case", "9"], standalone_mode=False)
+    assert "there is no case '9'" in str(done.exception)
