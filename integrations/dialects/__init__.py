@@ -83,7 +83,7 @@ def normalise(raw: RawSpan, *, dialects: tuple[Dialect, ...] | None = None) -> S
 
 
 def _in_question(names: tuple[str, ...]) -> tuple[tuple[Dialect, bool], ...]:
-    """The dialects in question for a span of this scope and these keys; True marks one that these tell for sure."""
+    """The dialects in question for a span of this scope and these keys; True marks one that is certain by these."""
     scope, *keys = names
     bare = RawSpan(
         trace_id="", span_id="", parent_id=None, name="", start_ns=0, end_ns=0, scope_name=scope,

@@ -29,12 +29,12 @@ _EVENT = "gen_ai.evaluation.result"
 
 
 def may_hold(keys: Iterable[str]) -> bool:
-    """Whether attributes of these keys may say it."""
+    """Whether attributes of these keys may hold it."""
     return any(key in _NAMES or _EVALUATION.fullmatch(key) for key in keys)
 
 
 def in_attributes(attributes: Mapping[str, AttributeValue]) -> tuple[str, Json] | None:
-    """The attribute that says it and what it says; None when nothing does."""
+    """The attribute that holds it and its value; None when none does."""
     for key in KEYS:
         if (value := attributes.get(key)) is not None:
             return key, unwrap.decoded(value, scalars=True)

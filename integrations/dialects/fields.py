@@ -1,4 +1,4 @@
-"""Which attributes tell which fields: declared once by a dialect, and asked of a span only as far as it has them."""
+"""Which attributes hold which fields: declared once by a dialect, and read from a span only as far as it has them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def tokens(prompt: Keys, completion: Keys, cached: Keys, reasoning: Keys) -> Sou
 
 
 class Fields:
-    """Fields, in the order in which they are read and noted, and what tells each."""
+    """Fields, in the order in which they are read and noted, and the attributes that hold each."""
 
     __slots__ = ("_fields", "_nothing", "_there")
 
@@ -51,14 +51,14 @@ class Fields:
         self._there = by_names(self._among)
 
     def read(self, reading: SpanReading) -> dict[str, Any]:
-        """All of the fields, None where nothing tells one."""
+        """All of the fields, None where no attribute holds one."""
         found = self._nothing.copy()
         for field, read, keys in self._there(reading.names):
             found[field] = read(reading, field, *keys)
         return found
 
     def _among(self, names: Keys) -> tuple[tuple[str, Callable[..., Any], tuple[Any, ...]], ...]:
-        """The fields that attributes of these names may tell, with those of their keys that are there."""
+        """The fields that attributes of these names may hold, with those of their keys that are there."""
         found = []
         for field, source in self._fields.items():
             keys = tuple(tuple(key for key in group if key in names) for group in source.keys)

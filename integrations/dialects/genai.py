@@ -35,7 +35,7 @@ _KEYS = (
     ("gen_ai.request.model", SpanKind.LLM),
     ("gen_ai.response.model", SpanKind.LLM),
 )
-"""By what else a span tells, where it does not tell its operation."""
+"""Other attributes by which the kind of a span is known, where it does not name its operation."""
 
 _FIELDS = Fields(
     agent=text("gen_ai.agent.name"),
@@ -50,7 +50,7 @@ _FIELDS = Fields(
     ),
     cost_usd=real("operation.cost", "gen_ai.usage.cost", "gen_ai.cost.total_cost"),
 )
-"""Input tokens include cached ones, as the conventions say."""
+"""Input tokens include cached ones, as the conventions define."""
 
 _NO_ROLE = (None, "", "unknown")
 _CONTENTS = ("input", "output", "input_messages", "output_messages")
@@ -79,8 +79,8 @@ def normalise(
     reading = SpanReading(raw, own_metadata)
     operation = reading.text("kind", "gen_ai.operation.name")
     kind = _kind(reading, operation)
-    told = genai_events.EventContents() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
-    asked, answered = told.asked, told.answered
+    contents = genai_events.EventContents() if kind is SpanKind.TOOL and _own_events(raw) else _read(reading)
+    asked, answered = contents.asked, contents.answered
     fields = _FIELDS.read(reading)
     if operation == "create_agent":  # which is not yet to run it
         fields["agent"] = None
@@ -90,7 +90,7 @@ def normalise(
         "output_messages": answered,
         "input": messages.last_text(asked, "user"),
         "output": messages.last_text(answered, "assistant"),
-        "system_prompt": _system(told.instructions) or messages.system_text(asked),
+        "system_prompt": _system(contents.instructions) or messages.system_text(asked),
     }
     if kind is SpanKind.AGENT and fields["agent"] is None and (named := raw.name.removeprefix("invoke_agent").strip()):
         fields["agent"] = named
@@ -132,11 +132,11 @@ def _read(reading: SpanReading) -> genai_events.EventContents:
     """Messages from the span, else from its events; instructions from wherever they are."""
     asked = messages.read(unwrap.decoded(reading.value("input", genai_events.MESSAGES_IN)))
     answered = messages.read(_spoken(unwrap.decoded(reading.value("output", genai_events.MESSAGES_OUT))))
-    told = genai_events.EventContents(asked=asked, answered=answered)
+    contents = genai_events.EventContents(asked=asked, answered=answered)
     if not asked and not answered and reading.raw.events:
-        told = genai_events.read(reading, reading.raw.events)
+        contents = genai_events.read(reading, reading.raw.events)
     instructions = unwrap.decoded(reading.value("system_prompt", genai_events.INSTRUCTIONS))
-    return replace(told, instructions=instructions) if instructions else told
+    return replace(contents, instructions=instructions) if instructions else contents
 
 
 def _spoken(said: Json) -> Json:
@@ -194,7 +194,7 @@ def complete_tool(reading: SpanReading, fields: dict[str, Any], given: str, retu
 
 
 def _own_events(raw: RawSpan) -> bool:
-    """Whether a tool's own span tells of its run by the older form's events.
+    """Whether a tool's own span reports its run by the older form's events.
 
     There they are no conversation: the tool's message is what went in, the choice is what came out.
     """

@@ -1,4 +1,4 @@
-"""What events of the GenAI conventions tell of a model call, whether they came with the span or in log records.
+"""Contents of a model call in events of the GenAI conventions, whether they came with the span or in log records.
 
 Two forms: to 1.36 an event a message, named after its role, and ``gen_ai.choice`` for an answer; since then one event
 ``gen_ai.client.inference.operation.details`` with the same attributes that a span may have.
@@ -48,7 +48,7 @@ def listed(value: AttributeValue) -> tuple[RawEvent, ...]:
 
 
 def read(reading: SpanReading, events: Iterable[RawEvent], source: str = "event") -> EventContents:
-    """What events tell; of two details events that tell the same thing the later one is taken.
+    """Read contents from events; of two details events with the same contents the later one is taken.
 
     ``source`` is what the provenance calls them, before the name of each.
     """
@@ -59,7 +59,7 @@ def read(reading: SpanReading, events: Iterable[RawEvent], source: str = "event"
     old_out: list[Message] = []
     for event in events:
         if event.name == DETAILS:
-            # One event may tell both, or one the question and another the answer.
+            # One event may hold both, or one the question and another the answer.
             if found := _details(reading, "input", event.attributes.get(MESSAGES_IN)):
                 asked = found
             if found := _details(reading, "output", event.attributes.get(MESSAGES_OUT)):

@@ -1,6 +1,6 @@
 """Google's Agent Development Kit, telemetry schema 1: Gemini requests and answers as JSON on ``gcp.vertex.agent.*``.
 
-Schema 2, the default since ADK 2, keeps to the GenAI conventions. In schema 1 a call is told twice, by ``call_llm``
+Schema 2, the default since ADK 2, keeps to the GenAI conventions. In schema 1 a call is reported twice, by ``call_llm``
 with the contents and by a ``generate_content`` below it without them.
 """
 
@@ -25,7 +25,7 @@ SWITCH = (
 
 _REQUEST, _RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
 _RUN = re.compile(r"agent_run \[(.+)\]")
-"""What older versions call the run of an agent, of which they tell nothing else."""
+"""What older versions call the run of an agent, of which they report nothing else."""
 _MERGED = "(merged tools)"
 """What ADK names, beside the spans of tools that ran side by side, the one in which it puts their results together."""
 _ARGUMENTS, _RESULT = "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.tool_response"

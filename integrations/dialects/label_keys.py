@@ -1,4 +1,4 @@
-"""Which attributes are labels: what the application says about a trace, under the keys of each family.
+"""Which attributes are labels: what the application states about a trace, under the keys of each family.
 
 The keys alone decide, so that a span is asked for those that it has and for no others.
 """
@@ -38,7 +38,7 @@ _OWN_METADATA = re.compile(r"[\w-]+\.metadata\.(?=.)")
 _TAGS = re.compile(r"(?!(?:[\w-]+\.)*metadata\.)(?:[\w-]+\.)*tags")
 _TAGS_IN_METADATA = frozenset({"ai.telemetry.metadata.tags"})
 _CONTEXT = frozenset((*_SESSION, *_USER))
-"""Keys that are read for what they say, and so are no metadata, though some stand among it."""
+"""Keys that are read for their meaning, and so are no metadata, though some stand among it."""
 NOISE = re.compile(
     r"ls_|lc_|LANGSMITH_|LANGCHAIN_|langgraph_|checkpoint_|__|mlflow\.|is_langchain_root$|resourceAttributes|scope\."
     r"|gen_ai\.|server\.|agent_framework\."
@@ -50,7 +50,7 @@ NOISE = re.compile(
 class Metadata:
     """Where one attribute belongs: it is the entry ``name``, or (``name`` None) a map of entries.
 
-    ``sdk`` says that its SDK wrote it, which from some version on writes every value as JSON.
+    ``sdk``: its SDK wrote it, which from some version on writes every value as JSON.
     """
 
     name: str | None
@@ -62,10 +62,10 @@ class Metadata:
 class LabelKeys:
     """The keys that are there, for each field those that may hold it, the most trusted first.
 
-    ``of_trace`` are told by spans; ``of_process`` by spans too, though mostly by the resource, which alone names the
+    ``of_trace`` stand on spans; ``of_process`` on spans too, though mostly on the resource, which alone names the
     service.
     ``listed`` are, in the order of the attributes, those that may hold tags, metadata, or tags where no other holds
-    some and metadata otherwise. ``feedback`` tells whether any may hold what a user said of an answer.
+    some and metadata otherwise. ``feedback``: any of them may hold a user's feedback on an answer.
     """
 
     of_trace: tuple[tuple[str, tuple[str, ...]], ...]

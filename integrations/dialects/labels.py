@@ -1,4 +1,4 @@
-"""What the application says about a trace: session, user, tags, metadata, service, environment.
+"""Labels that the application gives a trace: session, user, tags, metadata, service, environment.
 
 The keys differ by family but never contradict each other, and one family's context travels on another's spans, so
 they are read alike for all.
@@ -53,37 +53,37 @@ def read(raw: RawSpan, names: tuple[str, ...], provenance: dict[str, str]) -> di
 
 
 def _of_process(own: LabelKeys, raw: RawSpan, found: dict[str, Any], provenance: dict[str, str]) -> None:
-    """What the resource tells, but for what the span itself does."""
-    told = _resources.told(raw.resource)
+    """What the resource holds, but for what the span itself does."""
+    process = _resources.process(raw.resource)
     if not own.of_process:
-        found |= told.fields
-        provenance |= told.provenance
+        found |= process.fields
+        provenance |= process.provenance
         return
     for field in OF_PROCESS:
         named = _first(field, own.of_process[field], raw.attributes, provenance) if field in own.of_process else None
         if named is not None:
             found[field] = named
-        elif field in told.fields:
-            found[field], provenance[field] = told.fields[field], told.provenance[field]
+        elif field in process.fields:
+            found[field], provenance[field] = process.fields[field], process.provenance[field]
 
 
 @dataclass(frozen=True, slots=True)
 class _Process:
-    """What a resource tells of the process that its spans come from, and where each of it stands."""
+    """What a resource holds about the process that its spans come from, and where each of it stands."""
 
     fields: dict[str, str]
     provenance: dict[str, str]
 
 
 class _Resources:
-    """What resources tell. The spans of a process have one in common: that which was asked for last is remembered."""
+    """What resources hold. The spans of a process have one in common: that which was asked for last is remembered."""
 
     __slots__ = ("_latest",)
 
     def __init__(self) -> None:
         self._latest: tuple[Mapping[str, AttributeValue], _Process] | None = None
 
-    def told(self, resource: Mapping[str, AttributeValue]) -> _Process:
+    def process(self, resource: Mapping[str, AttributeValue]) -> _Process:
         latest = self._latest
         if latest is None or latest[0] is not resource:
             latest = self._latest = (resource, _read_resource(resource))

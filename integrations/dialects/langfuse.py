@@ -66,7 +66,7 @@ def normalise(raw: RawSpan) -> Span:
 
 
 def _run(reading: SpanReading) -> tuple[SpanKind, str | None]:
-    """An agent by its span's name, unless that is a step of LangGraph: all with *agent* in their names are told so."""
+    """An agent by its span's name, unless that is a step of LangGraph: all with *agent* in their names are typed so."""
     name, path = reading.raw.name, reading.attributes.get("langfuse.observation.metadata.langgraph_checkpoint_ns")
     if path is None or name not in {langgraph_nodes.NODE, *langgraph_nodes.OWN_STEPS}:
         reading.note("agent", "span name")
@@ -112,7 +112,7 @@ def _tool(reading: SpanReading, error: str | None) -> dict[str, object]:
 
 
 def _error(reading: SpanReading) -> str | None:
-    """The status is an error, or the observation's level says so."""
+    """The status is an error, or the observation's level is ERROR."""
     if (failed := failure(reading.raw)) is not None:
         return failed
     if reading.attributes.get("langfuse.observation.level") != "ERROR":

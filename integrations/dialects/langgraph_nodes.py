@@ -1,4 +1,4 @@
-"""LangGraph's nodes: which agent a step is of, told the same way whoever reports it."""
+"""LangGraph's nodes: which agent a step is of, the same way whichever instrumentation reports it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_AGENTS = frozenset({"tools", "__start__", ""})
 
 
 def speaker(output: Content) -> str | None:
-    """The name under which a node's message is said: that which the graph was given when it was made of an agent."""
+    """The name under which a node's message appears: that which the graph was given when it was made of an agent."""
     said = (message for message in messages.read(decoded(output)) if message.role == "assistant")
     return next((message.name for message in said if message.name), None)
 

@@ -51,8 +51,8 @@ def normalise(raw: RawSpan) -> Span:
     elif kind is SpanKind.LLM:
         fields |= _call(reading, given, returned)
     else:
-        fields["input"] = messages.said(unwrap.task(given), "user")
-        fields["output"] = messages.said(unwrap.answer(returned), "assistant")
+        fields["input"] = messages.last_content(unwrap.task(given), "user")
+        fields["output"] = messages.last_content(unwrap.answer(returned), "assistant")
         if kind is SpanKind.RETRIEVER and returned is not None:
             fields["documents"] = unwrap.documents(returned)
     if given is None and returned is None and kind in {SpanKind.LLM, SpanKind.TOOL}:
@@ -114,7 +114,7 @@ def _model(reading: SpanReading, returned: Json) -> str | None:
 
 
 def _usage(reading: SpanReading) -> Usage | None:
-    """LangChain's own count tells what was cached; input includes it."""
+    """LangChain's own count shows what was cached; input includes it."""
     details = unwrap.decoded(reading.value("usage.cached_input", "langsmith.metadata.usage_metadata"))
     held = details if isinstance(details, dict) else {}
     cached, reasoned = held.get("input_token_details"), held.get("output_token_details")

@@ -1,7 +1,7 @@
 """Logfire: the GenAI conventions on model calls; elsewhere a template as the span's name, and plain attributes.
 
 Logfire's scrubber takes out values whose key or text looks like a secret, and ``session`` does. Under its
-instrumentation of the OpenAI Agents SDK the template alone tells an agent's run, a function and a hand-off apart.
+instrumentation of the OpenAI Agents SDK only the template distinguishes an agent's run, a function and a hand-off.
 """
 
 from __future__ import annotations

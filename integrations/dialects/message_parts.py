@@ -16,7 +16,7 @@ def is_definition(content: Json) -> bool:
 
 _ANSWERS = ("function_response", "functionResponse", "toolResult", "tool_result", "tool_call_result")
 _CALLS = ("function_call", "functionCall", "toolUse", "tool_call")
-"""Keys under which a part holds what it is, where it does not say its type."""
+"""Keys under which a part holds what it is, where it does not name its type."""
 _ANY_ANSWER, _ANY_CALL = frozenset(_ANSWERS), frozenset(_CALLS)
 _NO_TEXT = frozenset((*_ANSWERS, *_CALLS, pyrepr.CLASS))
 """Keys by which a part that calls itself a text may be more."""
@@ -28,7 +28,7 @@ _CALL_PARTS = ("tool_call", "tool_use", "tool-call", "function_call", "server_to
 """Compared, not looked up: what stands there may be anything, a list too."""
 
 
-def said(parts: list[Json]) -> tuple[list[str], list[Message], list[Json]]:
+def split(parts: list[Json]) -> tuple[list[str], list[Message], list[Json]]:
     """The texts of a content's parts, the messages that answer tool calls, and which parts may be such calls.
 
     An answer is one whoever's message it travels in.
@@ -89,7 +89,7 @@ def _answer(part: dict[str, Json]) -> Message | None:
 
 
 def calls(items: list[Json], *, mixed: bool = False) -> tuple[ToolCall, ...]:
-    """Tool calls in a list of them or, when it is ``mixed``, those parts of a content that say they are calls."""
+    """Tool calls in a list of them or, when it is ``mixed``, those parts of a content that are marked as calls."""
     found = []
     for item in items:
         if not isinstance(item, dict):

@@ -17,7 +17,7 @@ _ROLES = {
     "aimessagechunk": "assistant", "chatbot": "assistant",
 }  # fmt: skip
 _MORE = frozenset({"tool_call_id", "name", "_name", "status"})
-"""What a message may tell beside its content and its calls."""
+"""Fields of a message beside its content and its calls."""
 _LISTS = ("messages", "choices", "generations", "replies", "candidates", "output", "contents", "input")
 """Keys under which a request, a response or a state holds its messages, in order of preference."""
 
@@ -48,8 +48,8 @@ def last_text(messages: tuple[Message, ...], role: str) -> str | None:
     return None
 
 
-def said(value: Json, role: str) -> Json:
-    """What a role said last, where the value holds messages (a state, a request, an answer); else the value itself.
+def last_content(value: Json, role: str) -> Json:
+    """The last content of a role, where the value holds messages (a state, a request, an answer); else the value.
 
     Where it holds nothing but messages, and none in which the role says anything, that is nothing; of an agent's state
     it is the answer in the form that was asked for.
@@ -71,7 +71,7 @@ def said(value: Json, role: str) -> Json:
 def said_in(value: Json, role: str) -> Json:
     """The same of a value that may be JSON text: LangGraph's state is sent so, as a list of messages."""
     held = unwrap.decoded(value)
-    found = said(held, role)
+    found = last_content(held, role)
     return value if found is held else found
 
 
@@ -185,7 +185,7 @@ def _message(item: dict[str, Json], role: str, found: list[Message]) -> None:
     answers: list[Message] = []
     if not isinstance(text, str):
         parts: list[Json] = content if isinstance(content, list) else [content]
-        texts, answers, others = message_parts.said(parts)
+        texts, answers, others = message_parts.split(parts)
         calls = calls or (message_parts.calls(others, mixed=True) if others else ())
         if role == "tool" and not texts and not answers:
             texts = [message_parts.joined(content)]  # a result that was left as an object

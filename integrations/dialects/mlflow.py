@@ -40,8 +40,8 @@ def normalise(raw: RawSpan) -> Span:
     kind = _KINDS.get(str(unwrap.written(reading.value("kind", _TYPE)) or "UNKNOWN").upper(), SpanKind.CHAIN)
     given, returned = unwrap.written(reading.value("input", _IN)), unwrap.written(reading.value("output", _OUT))
     fields: dict[str, Any] = {
-        "input": messages.said(_task(given), "user"),
-        "output": messages.said(unwrap.answer(returned), "assistant"),
+        "input": messages.last_content(_task(given), "user"),
+        "output": messages.last_content(unwrap.answer(returned), "assistant"),
         "usage": _usage(reading, returned),
         "cost_usd": _cost(reading),
     }

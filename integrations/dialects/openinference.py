@@ -48,7 +48,7 @@ _RESPONSE_ID = re.compile(r'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')
 
 
 def speaks(raw: RawSpan) -> bool:
-    """Whether the span says its OpenInference kind, or an OpenInference instrumentation made it.
+    """Whether the span states its OpenInference kind, or an OpenInference instrumentation made it.
 
     Not where one only added its words to the richer ones of a framework that reports itself.
     """
@@ -123,10 +123,10 @@ def _llm(reading: SpanReading) -> dict[str, Any]:
         answered = _completed_by(answered, raw_out)
         reading.note("output", "llm.output_messages")
     elif raw_out is not None:
-        told = unwrap.decoded(raw_out)
-        if isinstance(told, dict) and "role" not in told and {"content", "finish_reason"} <= told.keys():
-            told = {**told, "role": "assistant"}  # a reply alone, as AutoGen has it, does not say whose it is
-        answered = messages.read(told)
+        given = unwrap.decoded(raw_out)
+        if isinstance(given, dict) and "role" not in given and {"content", "finish_reason"} <= given.keys():
+            given = {**given, "role": "assistant"}  # a reply alone, as AutoGen has it, does not name its role
+        answered = messages.read(given)
     response = _RESPONSE_ID.match(raw_out) if isinstance(raw_out, str) else None
     if response:
         reading.note("response_id", _OUT)
@@ -147,17 +147,17 @@ def _completed_by(said: tuple[Message, ...], raw: AttributeValue) -> tuple[Messa
     """
     if not any((m.role == "tool" and m.tool_call_id is None) or _lacks(m) for m in said):
         return said
-    told = messages.read(unwrap.decoded(raw))
-    if [(m.role, len(m.tool_calls)) for m in told] != [(m.role, len(m.tool_calls)) for m in said]:
+    full = messages.read(unwrap.decoded(raw))
+    if [(m.role, len(m.tool_calls)) for m in full] != [(m.role, len(m.tool_calls)) for m in said]:
         return said
     return tuple(
         replace(
             m,
-            tool_call_id=m.tool_call_id or full.tool_call_id,
-            name=m.name or full.name,
-            tool_calls=tuple(map(_completed, m.tool_calls, full.tool_calls)),
+            tool_call_id=m.tool_call_id or whole.tool_call_id,
+            name=m.name or whole.name,
+            tool_calls=tuple(map(_completed, m.tool_calls, whole.tool_calls)),
         )
-        for m, full in zip(said, told, strict=True)
+        for m, whole in zip(said, full, strict=True)
     )
 
 
@@ -171,7 +171,7 @@ def _completed(call: ToolCall, full: ToolCall) -> ToolCall:
 
 
 def _instructions(request: AttributeValue, response: AttributeValue) -> str | None:
-    """Where messages hold none: Anthropic, Gemini and OpenAI's responses say them beside the messages."""
+    """Where messages hold none: Anthropic, Gemini and OpenAI's responses carry them beside the messages."""
     for body, key in ((request, "system"), (request, "system_instruction"), (response, "instructions")):
         if (
             isinstance(body, str)

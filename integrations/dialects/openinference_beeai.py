@@ -20,12 +20,12 @@ _CAUSE = re.compile(r"^ {0,40}(\w{1,100})\(([\w.]{1,200})\): ", re.MULTILINE)
 
 def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """Correct ``fields`` in place, and return the span's true kind."""
-    told = reading.attributes
-    held = unwrap.decoded(told.get("metadata"))
+    attributes = reading.attributes
+    held = unwrap.decoded(attributes.get("metadata"))
     given = held if isinstance(held, dict) else {}
     # What it notes of a run, under keys that begin like metadata, is none of the application's.
     reading.own_metadata = lambda found: {key: found[key] for key in given if key in found}
-    if "metadata.path" in told and "metadata.class_name" not in told:
+    if "metadata.path" in attributes and "metadata.class_name" not in attributes:
         for field in ("agent", "tool", "input", "output"):
             fields.pop(field, None)
         reading.provenance.pop("agent", None)
@@ -74,7 +74,7 @@ def _call(reading: SpanReading, fields: dict[str, Any]) -> None:
 
 
 def _said(message: Message) -> Message:
-    """What is given to the pseudo-tool is said; arguments that run into another call's are told by the tool's span."""
+    """What the pseudo-tool receives is the answer; arguments that run into another call's stand on the tool's span."""
     calls = tuple(
         replace(call, arguments=None) if isinstance(call.arguments, str) else call
         for call in message.tool_calls if call.name != _FINAL_ANSWER

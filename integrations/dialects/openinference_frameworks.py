@@ -2,7 +2,7 @@
 
 CrewAI and AutoGen stand in ``openinference_teams``, LangChain and LangGraph in ``openinference_langchain``, smolagents
 in ``openinference_smolagents``, DSPy in ``openinference_dspy``, BeeAI in ``openinference_beeai``.
-Each function looks at one framework's span and corrects what was read of it; the scope tells the framework.
+Each function looks at one framework's span and corrects what was read of it; the scope names the framework.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _google_adk(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) ->
     """A run's input is all that it was called with; a tool's output is the answer that Gemini gets to its call."""
     given = unwrap.decoded(reading.attributes.get("input.value")) if kind is SpanKind.CHAIN else None
     if isinstance(given, dict) and isinstance(said := given.get("new_message"), dict):
-        fields["input"] = messages.said(said, "user")
+        fields["input"] = messages.last_content(said, "user")
     if kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]
         match tool.result:

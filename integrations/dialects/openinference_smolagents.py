@@ -77,7 +77,7 @@ def _final(printed: str) -> Json:
 
 
 def _without_final_answer(message: Message) -> Message:
-    """What is given to the pseudo-tool is said."""
+    """What the pseudo-tool receives is the answer."""
     calls = tuple(call for call in message.tool_calls if call.name != _FINAL_ANSWER)
     if len(calls) == len(message.tool_calls):
         return message

@@ -22,7 +22,7 @@ _IN, _OUT = "input.value", "output.value"
 def crewai(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
     """A crew is a CHAIN, a task the AGENT that does it; an agent that does what another asked for has no span at all.
 
-    A crew without inputs, and every agent, are asked what the result tells as the description of the task.
+    A crew without inputs, and every agent, are asked what the result has as the description of the task.
     """
     if kind is SpanKind.TOOL:
         tool: ToolCall = fields["tool"]

@@ -31,21 +31,21 @@ def normalise(raw: RawSpan) -> Span:
 
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
-    told = reading.attributes
+    attributes = reading.attributes
     of_langgraph = reading.raw.scope_name.endswith(".langgraph")
-    if kind is SpanKind.AGENT and ("gen_ai.agent.source" in told or (of_langgraph and fields["agent"] in _NODES)):
-        # A hand-off is told as a run of the agent that it goes to, which has one of its own; a node is no agent.
+    if kind is SpanKind.AGENT and ("gen_ai.agent.source" in attributes or (of_langgraph and fields["agent"] in _NODES)):
+        # A hand-off appears as a run of the agent that it goes to, which has one of its own; a node is no agent.
         fields["agent"] = None
         reading.provenance.pop("agent", None)
         return SpanKind.CHAIN
-    if of_langgraph and told.get("gen_ai.workflow.name", UNNAMED) != UNNAMED:
+    if of_langgraph and attributes.get("gen_ai.workflow.name", UNNAMED) != UNNAMED:
         fields["agent"] = reading.text("agent", "gen_ai.workflow.name")
         kind = SpanKind.CHAIN
     if reading.raw.scope_name == NAME and not fields["output_messages"]:
         # A function of the application's: its result stands where messages do.
         fields["output"] = reading.text("output", "gen_ai.output.messages")
     used: Usage | None = fields["usage"]
-    if used is not None and told.get("gen_ai.provider.name") == "anthropic":
+    if used is not None and attributes.get("gen_ai.provider.name") == "anthropic":
         written = reading.whole("usage.cache_creation", "gen_ai.usage.cache_creation.input_tokens") or 0
         fields["usage"] = replace(used, input=used.input + used.cached_input + written)
     return kind

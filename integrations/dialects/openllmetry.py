@@ -1,4 +1,4 @@
-"""OpenLLMetry (Traceloop): decorators say kind, name, input and output of a step; model calls keep to the conventions.
+"""OpenLLMetry (Traceloop): decorators state kind, name, input and output of a step; model calls follow conventions.
 
 Calls by versions before the conventions stand in ``openllmetry_old``, what LangChain, LlamaIndex and CrewAI make
 of it in ``openllmetry_langchain``, ``openllmetry_llamaindex`` and ``openllmetry_crewai``.
@@ -52,25 +52,25 @@ def normalise(raw: RawSpan) -> Span:
 
 
 def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
-    """A decorator's span says what was run, whichever operation stands beside it."""
-    said = reading.text("traceloop.kind", _KIND)
+    """A decorator's span states what was run, whichever operation stands beside it."""
+    stated = reading.text("traceloop.kind", _KIND)
     reading.provenance.pop("traceloop.kind", None)
-    if said in _KINDS:
-        kind = _KINDS[said]
+    if stated in _KINDS:
+        kind = _KINDS[stated]
         reading.note("kind", _KIND)
-    elif said is not None and kind is SpanKind.OTHER:
+    elif stated is not None and kind is SpanKind.OTHER:
         kind = SpanKind.CHAIN
         reading.note("kind", _KIND)
     if (framework := _FRAMEWORKS.get(reading.raw.scope_name)) is not None:
         return framework(reading, kind, fields)
     if kind is SpanKind.TOOL:
         _tool(reading, fields)
-    elif said is not None:
+    elif stated is not None:
         given, returned = unwrap.written(reading.value("input", _IN)), unwrap.written(reading.value("output", _OUT))
         if given is not None:
-            fields["input"] = messages.said(unwrap.task(given), "user")
+            fields["input"] = messages.last_content(unwrap.task(given), "user")
         if returned is not None:
-            fields["output"] = returned if isinstance(returned, str) else messages.said(returned, "assistant")
+            fields["output"] = returned if isinstance(returned, str) else messages.last_content(returned, "assistant")
     if kind is SpanKind.AGENT:
         fields["agent"] = reading.text("agent", "gen_ai.agent.name", _NAME) or reading.raw.name.removesuffix(".agent")
     return kind

@@ -1,4 +1,4 @@
-"""Where CrewAI bends OpenLLMetry: crews and tasks call themselves agents, and are told in words of their own.
+"""Where CrewAI bends OpenLLMetry: crews and tasks call themselves agents, and are reported under keys of their own.
 
 What a task was and what came of it stand on the task's span and, printed, on the crew's; an agent's span has neither.
 """

@@ -1,6 +1,6 @@
 """Where LangChain and LangGraph bend OpenLLMetry: runs wrapped once more, and agents called by their runs' names.
 
-A graph's run is told twice, by an ``invoke_agent`` without contents and by a workflow or task; the latter has, among
+A graph's run appears twice, as an ``invoke_agent`` without contents and as a workflow or task; the latter has, among
 its association properties, the agent's true name. Inputs carry the run's tags and metadata along.
 """
 
@@ -38,15 +38,15 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
     if kind is SpanKind.TOOL:
         fields |= _tool(reading, given, returned, fields.get("tool"))
     elif given or returned:
-        fields["input"] = messages.said(unwrap.task(given.get("inputs")), "user")
+        fields["input"] = messages.last_content(unwrap.task(given.get("inputs")), "user")
         answer = returned.get("outputs")
-        fields["output"] = answer if isinstance(answer, str) else messages.said(answer, "assistant")
+        fields["output"] = answer if isinstance(answer, str) else messages.last_content(answer, "assistant")
     _labels(reading, given, fields)
     return kind
 
 
 def _graph_of_an_agent(reading: SpanReading) -> str | None:
-    """The name of a graph that LangGraph made of an agent, told by its nodes: ``agent`` asks the model.
+    """The name of a graph that LangGraph made of an agent, recognised by its nodes: ``agent`` asks the model.
 
     A graph of LangChain's ``create_agent`` calls that node ``model``, and is called by its run's name here; the agent's
     true name stands on the spans below it.

@@ -1,6 +1,6 @@
-"""Where LlamaIndex bends OpenLLMetry: every step of a workflow is a task of one name, told by what it put out.
+"""Where LlamaIndex bends OpenLLMetry: every step of a workflow is a task of one name, recognised by its output.
 
-A step that ran a tool tells which and with what; one of an agent tells the agent's name. What was asked is in what the
+A step that ran a tool names it and its arguments; one of an agent names the agent. What was asked is in what the
 first step put out.
 """
 

@@ -33,8 +33,8 @@ def normalise(raw: RawSpan) -> Span:
 
 
 def _adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
-    if (said := reading.text("kind", _REQUEST)) is not None:
-        kind = _KINDS.get(said, SpanKind.LLM)
+    if (stated := reading.text("kind", _REQUEST)) is not None:
+        kind = _KINDS.get(stated, SpanKind.LLM)
     asked = _messages(reading, "input", _ASKED, "user")
     answered = _messages(reading, "output", _ANSWERED, "assistant")
     if asked:

@@ -43,8 +43,8 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
         genai.complete_tool(reading, fields, "tool_arguments", "tool_response")
         return kind
     if not fields["input_messages"] and not fields["output_messages"]:
-        told = genai_events.read(reading, *_events(reading))
-        asked, answered = told.asked, told.answered
+        contents = genai_events.read(reading, *_events(reading))
+        asked, answered = contents.asked, contents.answered
         if kind is SpanKind.AGENT and (found := messages.read(unwrap.decoded(reading.value("input", _ALL)))):
             asked, answered = _run(found)
         fields |= {"input_messages": asked, "output_messages": answered}
@@ -59,7 +59,7 @@ def adapt(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanK
 
 
 def _without_results(reading: SpanReading, said: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What is given to a pseudo-tool for results is said; which tools are such, the request tells."""
+    """What a pseudo-tool for results receives is the answer; the request shows which tools are such."""
     if not any(message.tool_calls for message in said):
         return said
     request = unwrap.decoded(reading.attributes.get(_REQUEST))
@@ -76,7 +76,7 @@ def _without_results(reading: SpanReading, said: tuple[Message, ...]) -> tuple[M
 
 
 def _old_kind(reading: SpanReading, kind: SpanKind, fields: dict[str, Any]) -> SpanKind:
-    """In format 1 only model calls tell their operation."""
+    """In format 1 only model calls name their operation."""
     if "agent_name" in reading.attributes and kind is SpanKind.OTHER:
         fields["agent"] = reading.text("agent", "agent_name")
         reading.note("kind", "agent_name")

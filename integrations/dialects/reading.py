@@ -30,10 +30,10 @@ _PRINTED = re.compile(r"(\w+)\((?:'([^'\\]+)'|\"([^\"\\]+)\"),?\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One instrumentation family. ``speaks`` tells its spans, ``normalise`` brings one into normal form.
+    """One instrumentation family. ``speaks`` recognises its spans, ``normalise`` brings one into normal form.
 
     What ``speaks`` makes of the name of the scope and the keys of the attributes, without their values, holds where it
-    is yes; ``by_names`` says that it looks at nothing else, and so where it is no.
+    is yes; ``by_names``: it looks at nothing else, and so where it is no.
     ``switch`` is the setting that makes the family send contents, None where it has none: it sends them always.
     """
 
@@ -115,7 +115,7 @@ class SpanReading:
         )
 
     def model_asked_for(self, fields: dict[str, Any]) -> None:
-        """The model that was read is the one that was asked for; which one answered is not said there."""
+        """The model that was read is the one that was asked for; which one answered is not known there."""
         fields["requested_model"], fields["model"] = fields.get("requested_model") or fields.get("model"), None
         if (source := self.provenance.pop("model", None)) is not None:
             self.provenance.setdefault("requested_model", source)

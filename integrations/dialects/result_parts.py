@@ -27,12 +27,12 @@ def lone_text(result: Json) -> str | None:
 
 def _is_text_part(others: Mapping[Any, Any], *, listed: bool) -> bool:
     """Whether beside its text stands only what a part has; a map with a text alone may be what a tool returned."""
-    told = {key for key, value in others.items() if value is not None}
-    return told <= _OF_A_PART and (others.get("type") == "text" or (listed and not told))
+    given = {key for key, value in others.items() if value is not None}
+    return given <= _OF_A_PART and (others.get("type") == "text" or (listed and not given))
 
 
 def of_mcp(result: Mapping[str, Json]) -> tuple[Json, bool] | None:
-    """The parts of what a server of MCP returns, and whether it says that the call failed; None for another map."""
+    """The parts of what a server of MCP returns, and whether it marks the call as failed; None for another map."""
     if not isinstance(parts := result.get("content"), list) or _OF_MCP.isdisjoint(result):
         return None
     return parts, result.get("isError") is True or result.get("is_error") is True

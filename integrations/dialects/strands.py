@@ -23,8 +23,11 @@ _SYSTEM, _PROVIDER = "gen_ai.system", "gen_ai.provider.name"
 
 def speaks(raw: RawSpan) -> bool:
     """Whether Strands made the span."""
-    told = raw.attributes
-    return raw.scope_name.startswith("strands.") or "strands-agents" in (told.get(_SYSTEM), told.get(_PROVIDER))
+    attributes = raw.attributes
+    return raw.scope_name.startswith("strands.") or "strands-agents" in (
+        attributes.get(_SYSTEM),
+        attributes.get(_PROVIDER),
+    )
 
 
 def normalise(raw: RawSpan) -> Span:

@@ -33,7 +33,7 @@ _OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-f]+)?>")
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):
-    """What came back from a tool: a result or an error, and the call it answers where that is said."""
+    """What came back from a tool: a result or an error, and the call it answers where that is named."""
 
     result: Json = None
     error: str | None = None
@@ -72,7 +72,7 @@ def _cleaned(value: Content) -> Json:
 def decoded(value: Content, *, scalars: bool = False) -> Json:
     """The value with JSON text and Python reprs read: maps, lists and quoted texts, at most twice.
 
-    Numbers and the like stay text (an answer ``30`` is a text) unless ``scalars`` says that all of it is JSON.
+    Numbers and the like stay text (an answer ``30`` is a text) unless ``scalars`` states that all of it is JSON.
     """
     if isinstance(value, str):
         if not scalars and (not value or value[0].isalnum()):  # most contents are prose
@@ -172,9 +172,9 @@ def result(value: Content) -> ToolResult:
         if "raw_output" in body and "tool_name" in body:
             raw = body["raw_output"]
             return ToolResult(error=str(raw)) if body.get("is_error") is True else ToolResult(result=decoded(raw))
-        if (told := result_parts.of_mcp(body)) is not None:
-            said = _lone_text(told[0])
-            return ToolResult(error=str(said)) if told[1] else ToolResult(result=said)
+        if (parts := result_parts.of_mcp(body)) is not None:
+            returned = _lone_text(parts[0])
+            return ToolResult(error=str(returned)) if parts[1] else ToolResult(result=returned)
         if len(body) != 1 or next(iter(body)) not in {"output", "result"}:
             break
         found = decoded(next(iter(body.values())))

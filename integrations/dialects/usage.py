@@ -43,7 +43,7 @@ def from_details(details: Json) -> Usage | None:
     """Usage from an API's own usage object or from named buckets (Langfuse's ``usage_details``).
 
     ``prompt_tokens`` (OpenAI) includes what was cached. In buckets ``input`` and each ``input_…`` are disjoint, unless
-    the given total says that they are not. Anthropic's ``input_tokens`` leaves cached tokens out, and is told by
+    the given total shows that they are not. Anthropic's ``input_tokens`` leaves cached tokens out, and is known by
     its ``cache_read_input_tokens``.
     """
     if not isinstance(details, Mapping):

@@ -2,7 +2,7 @@
 
 The SDK knows no agents: ``functionId`` names a call of ``generateText`` and the like, and from version 7 on every such
 call claims to be an agent's run. It is taken for one where the model was offered tools (to 6) or called one (7, where
-the span that has the name does not tell what was offered).
+the span that has the name does not list what was offered).
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def _whole(reading: SpanReading) -> dict[str, Any]:
     system: Json = None
     if isinstance(prompt, dict):
         system = prompt.get("system")
-        asked = prompt.get("prompt") or messages.said(prompt.get("messages"), "user")
-        asked = messages.said(asked, "user")
+        asked = prompt.get("prompt") or messages.last_content(prompt.get("messages"), "user")
+        asked = messages.last_content(asked, "user")
     answer = reading.text("output", "ai.response.text", "ai.response.object")
     return {
         "input": asked,

@@ -1,9 +1,9 @@
-"""Rhythm: how long the traces of a service pause, so that idle is no shorter than the application's own silence.
+"""Adaptive idle timeout: how long the traces of a service pause, so that idle is no shorter than its own pauses.
 
 An agent that waits a minute for a tool would have each of its traces cut at an idle of 30 s, judged as a fragment, and
 revised. What is learned is the longest pause of each trace while something of it was missing, pauses that a closing had
-cut short among them (the span that reopened the trace tells). Idle is then twice the 95th percentile of the service's
-last traces, within bounds: never shorter than configured, never longer than ``ceiling_ns``.
+cut short among them (the span that reopened the trace shows it). Idle is then twice the 95th percentile of the
+service's last traces, within bounds: never shorter than configured, never longer than ``ceiling_ns``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 REMEMBERED: Final = 128
 """Traces of a service that are remembered."""
 _ENOUGH: Final = 16
-"""Traces before the service has a rhythm."""
+"""Traces of a service before its idle timeout is adapted."""
 _FACTOR: Final = 2
 _SERVICES: Final = 1_000
 _NAME_LENGTH: Final = 200

@@ -1,4 +1,4 @@
-"""Traffic: what is suspicious about what arrives, told where an operator looks: status, metrics, log, doctor."""
+"""Traffic anomalies: collects what the detectors find and logs what is new; the status, metrics and doctor show it."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ log = logging.getLogger("sidejudge.traffic")
 
 @dataclass(slots=True, kw_only=True)
 class TrafficAnomalies:
-    """The watches of one monitor. ``skew`` is None where sampling does not go by trace ids."""
+    """The detectors of one monitor. ``skew`` is None where sampling does not use trace ids."""
 
     skew: SamplingSkew | None
     fragments: Fragmentation = field(default_factory=Fragmentation)
-    _told: dict[tuple[AnomalyKind, str | None], Anomaly] = field(default_factory=dict)
+    _logged: dict[tuple[AnomalyKind, str | None], Anomaly] = field(default_factory=dict)
 
     def closed(self, closings: Sequence[Closing]) -> Sequence[Closing]:
-        """Look at traces that were closed; return them as they are."""
+        """Pass closed traces through the detectors; returns them unchanged."""
         for closing in closings:
             self.fragments.saw(closing)
         return closings
 
-    def suspicions(self) -> list[Anomaly]:
-        """What is suspected now."""
-        skewed = () if self.skew is None else self.skew.suspicions
-        return [*skewed, *self.fragments.suspicions]
+    def current(self) -> list[Anomaly]:
+        """The anomalies that are detected now."""
+        skewed = () if self.skew is None else self.skew.anomalies
+        return [*skewed, *self.fragments.anomalies]
 
     def log_news(self) -> None:
-        """Log what has come to be suspected since the last call, and what is not any more, each once."""
-        now = {(suspicion.kind, suspicion.service): suspicion for suspicion in self.suspicions()}
-        for key, suspicion in now.items():
-            if key not in self._told:
-                log.warning("%s", suspicion.cause, extra={"kind": suspicion.kind.value, "remedy": suspicion.remedy})
-        for (kind, _), suspicion in self._told.items():
-            if (kind, suspicion.service) not in now:
-                log.info("no longer suspected", extra={"kind": kind.value, "cause": suspicion.cause})
-        self._told = now
+        """Log the anomalies that are new since the last call and those that have ended, each once."""
+        now = {(anomaly.kind, anomaly.service): anomaly for anomaly in self.current()}
+        for key, anomaly in now.items():
+            if key not in self._logged:
+                log.warning("%s", anomaly.cause, extra={"kind": anomaly.kind.value, "remedy": anomaly.remedy})
+        for (kind, _), anomaly in self._logged.items():
+            if (kind, anomaly.service) not in now:
+                log.info("an anomaly has ended", extra={"kind": kind.value, "cause": anomaly.cause})
+        self._logged = now

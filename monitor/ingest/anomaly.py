@@ -1,4 +1,4 @@
-"""Suspicion: something about the traffic makes verdicts fewer, or other, than the configuration asks for."""
+"""Anomaly: a property of the traffic that makes verdicts fewer, or other, than the configuration asks for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class AnomalyKind(StrEnum):
-    """What is suspected."""
+    """What is wrong with the traffic."""
 
     SKEWED_SAMPLING = "skewed_sampling"
     """The randomness of trace ids is not uniform: the sample is not the share that it is taken for."""

@@ -1,10 +1,10 @@
-"""Fragment watch: does this monitor see whole traces?
+"""Fragmentation: whether this monitor receives whole traces.
 
 Behind a plain load balancer each of several monitors gets a part of every trace: roots that never come, parents that
-never come. Each part is closed as idle, and what the rubrics ask of it cannot be told. Nothing fails; there are only
-more and more *incomplete* verdicts. So the share of fragments among the latest traces is watched, and told with what
-helps. It is raised at ``RAISED`` and let go at ``LET_GO``: a few lost spans are no misrouting, and an alarm does not
-flutter. At a true share of 5 % a hundred traces reach 20 % once in 10**7 times.
+never come. Each part is closed as idle, and the rubrics cannot be evaluated on it. Nothing fails; there are only
+more and more *incomplete* verdicts. So the share of fragments among the latest traces is measured. The anomaly begins
+at ``RAISED`` and ends below ``LET_GO``: a few lost spans are no misrouting, and an alarm does not flutter. At a true
+share of 5 % a hundred traces reach 20 % once in 10**7 times.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Fragmentation:
         self._raised: set[AnomalyKind] = set()
 
     def saw(self, closing: Closing) -> None:
-        """A trace was closed. Revisions, and what was closed early under pressure, tell nothing."""
+        """Count a closed trace. Revisions, and traces closed early under pressure, are no evidence and are skipped."""
         if closing.revision > 1 or closing.completion == "pressure":
             return
         fragment = None if closing.whole else AnomalyKind.SPLIT_TRACES
@@ -63,8 +63,8 @@ class Fragmentation:
             self._count[gone] -= 1
 
     @property
-    def suspicions(self) -> Iterator[Anomaly]:
-        """What is suspected now."""
+    def anomalies(self) -> Iterator[Anomaly]:
+        """The anomalies that are detected now."""
         for kind in sorted(self._raised):
             cause = f"{self._count[kind]} of the last {len(self._latest)} traces {_CAUSES[kind]}"
             yield Anomaly(kind=kind, service=None, cause=cause, remedy=_REMEDIES[kind])

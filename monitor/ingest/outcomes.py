@@ -14,7 +14,7 @@ from scoring.status.service_status import OTHER, UNKNOWN_SERVICE
 from .recent_ids import RecentIds
 
 _SERVICES: Final = 1_000
-"""Services told apart; those beyond are counted together."""
+"""Services that are counted separately; those beyond are counted together."""
 _NAME_LENGTH: Final = 200
 
 
@@ -32,7 +32,7 @@ class Reason(StrEnum):
     EXCLUDED = "excluded"
     """It is evaluation traffic itself: a judge's, or one of Langfuse's own environments."""
     INCOMPLETE = "incomplete"
-    """It was cut short, and what the rubrics ask cannot be told from what arrived."""
+    """It was cut short, and the rubrics cannot be evaluated on what arrived."""
     UNAVAILABLE = "unavailable"
     """Rubrics ran, but what they need is missing."""
     NO_CONTENT = "no_content"
@@ -44,7 +44,7 @@ class Reason(StrEnum):
     SHED = "shed"
     """It was given up: under load, or because no span of it fits the limits of a trace."""
     LATE = "late"
-    """Spans of a trace that had ended so long ago that its others are gone: what was said of it stands."""
+    """Spans of a trace that had ended so long ago that its others are gone: its verdict stands."""
     UNDECODABLE = "undecodable"
     """Its bytes could not be read. A request that cannot be read at all counts as one trace."""
     CRASHED = "crashed"
@@ -82,7 +82,7 @@ class TraceOutcomes:
         self._on_ended = on_ended
 
     def seen(self, count: int = 1) -> None:
-        """``count`` traces that were not known before have begun; each is open until ``ended`` is told of it."""
+        """``count`` traces that were not known before have begun; each is open until ``ended`` is called for it."""
         if count < 0:
             raise ValueError(f"a number of traces is not negative, got {count}")
         self._seen += count

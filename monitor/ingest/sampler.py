@@ -93,7 +93,7 @@ def random_bits(trace_id: bytes, source: Randomness, trace_states: Iterable[str]
 
 
 class SamplingCondition(Protocol):
-    """Which traces a rule is for; ``needs_content`` when more than their resource must be read to tell."""
+    """Which traces a rule is for; ``needs_content`` when more than their resource must be read to decide."""
 
     @property
     def needs_content(self) -> bool: ...
@@ -171,7 +171,7 @@ class Sampler:
         return random_bits(trace_id, self.source) >= self.admission
 
     def may_keep(self, trace_id: bytes, may_match: Callable[[SamplingRule], bool]) -> bool:
-        """Between the passes: whether the second may keep it, where ``may_match`` tells which rules still may hold."""
+        """Between the passes: whether the second may keep it. ``may_match`` returns whether a rule may still match."""
         if self._whatever:
             return True
         bits = random_bits(trace_id, self.source)
@@ -181,7 +181,7 @@ class Sampler:
     def decide(self, case: Case, admission: int, trace_id: bytes, trace_states: Iterable[str] = ()) -> Decision:
         """The second pass, on the whole trace.
 
-        ``admission`` is the threshold of the first pass when the trace came in, whatever the configuration says now.
+        ``admission`` is the threshold of the first pass when the trace came in, whatever the configuration is now.
         ``trace_states`` are those of the trace's spans: of several randomness values the smallest counts, of
         several upstream thresholds the largest (the least probable span), for a decision must hold for the whole trace.
         """

@@ -1,8 +1,8 @@
-"""Skew watch: are the random bits of trace ids as random as sampling presumes?
+"""Sampling skew: whether the random bits of trace ids are as random as sampling presumes.
 
 The trap (research of 2026, simulated with the Python SDK's rule): a legacy head sampler upstream keeps the *low* ids;
 of what it lets through at 1 % a threshold of ours at 10 % keeps 7.7 %, of what it lets through at 0.1 %, nothing at
-all, and nothing says so. The same happens with ids that count upwards, or end in zeros.
+all, without any error. The same happens with ids that count upwards, or end in zeros.
 
 Per service, over the traces seen, two questions: do the leading four bits fill their sixteen bins evenly, and does the
 share of traces that reach the base rate's threshold fit that rate? Evidence is kept in numbers that may be looked at
@@ -86,15 +86,15 @@ class SamplingSkew:
         return max(against_uniform(seen.bins), against_rate(seen.reached, seen.n, self._rate)) >= _ALARM
 
     @property
-    def suspicions(self) -> Iterator[Anomaly]:
-        """What is suspected now, a line a service."""
+    def anomalies(self) -> Iterator[Anomaly]:
+        """The anomalies that are detected now, one per service."""
         for service, seen in self._seen.items():
             if self._alarms(seen):
-                yield self._suspicion(service, seen.n, seen.reached)
+                yield self._anomaly(service, seen.n, seen.reached)
             elif seen.standing is not None:
-                yield self._suspicion(service, *seen.standing)
+                yield self._anomaly(service, *seen.standing)
 
-    def _suspicion(self, service: str, n: int, reached: int) -> Anomaly:
+    def _anomaly(self, service: str, n: int, reached: int) -> Anomaly:
         return Anomaly(
             kind=AnomalyKind.SKEWED_SAMPLING,
             service=service,

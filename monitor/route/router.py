@@ -32,8 +32,8 @@ class Route:
     """What a case is judged by. ``scenario`` is the scenario itself, ``None`` when the case names none that is known.
 
     It is read already where the configuration has it, and JSON where the case brings its own.
-    ``name`` is the route's, as a trace's story tells it; ``scenario_name`` None when the case brings its own inline.
-    ``priority`` says whose judging goes first when the judge's budget does not reach for all.
+    ``name`` is the route's, as a trace's details show it; ``scenario_name`` None when the case brings its own inline.
+    ``priority`` decides whose judging goes first when the judge's budget does not reach for all.
     """
 
     rubrics: tuple[str, ...]
@@ -139,7 +139,7 @@ class Router:
         task = task_of(case)
         rubric = TASK_RUBRICS.get(task) if task is not None else None
         rubrics: tuple[str, ...] = () if rubric is None else (rubric,)
-        # Whoever sends a scenario wants it checked; of one that nobody knows, the verdict says so.
+        # Whoever sends a scenario wants it checked; for an unknown one the verdict has the reason.
         if isinstance(case.scenario, str | dict) and "workflow" not in rubrics:
             rubrics = (*rubrics, "workflow")
         rubrics = tuple(name for name in rubrics if name not in self._elsewhere)

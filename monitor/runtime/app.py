@@ -268,7 +268,7 @@ class Monitor:
             judge=self.rounds.judge,
             exports=self._exports,
             pull=self.pull.standing if self.pull else lambda: None,
-            suspicions=self.traffic.suspicions,
+            suspicions=self.traffic.current,
             sessions=self.sessions,
             started_ns=self.clock_ns(),
             rubrics=tuple(self.rubrics),

@@ -1,4 +1,4 @@
-"""Conversations: from a trace to the turn that is kept of it, and from the turns of a session to one case."""
+"""Session turns: turns a trace into the turn that is kept of it, and the turns of a session into one case."""
 
 from __future__ import annotations
 

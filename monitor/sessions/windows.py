@@ -1,4 +1,4 @@
-"""Sessions: when is a conversation over? A pure state machine; time is an argument.
+"""Session windows: decides when a conversation is over. A pure state machine; time is an argument.
 
 A trace that carries a session id is a turn. A session closes when no turn came for ``idle`` and is then judged as one
 conversation; a turn that comes within ``late`` of that opens it again, and its next closing is the next revision. After
@@ -11,7 +11,7 @@ own draw is left as it is, and the two are independent: the verdict on a session
 *session* was drawn, the one on a trace that of the trace. The bits are a hash of the session id alone: all monitors,
 and all sessions under one id, draw alike.
 
-The turns themselves are in the store, written with the ending of their trace; here are only their ids and sizes.
+The turns themselves are in the store, written with the result of their trace; here are only their ids and sizes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SECOND: Final = 1_000_000_000
 
 
 class Identity(NamedTuple):
-    """Whose session it is. An id is the application's own, so that those of two services are told apart."""
+    """Whose session it is. Ids are the application's own, so two services may use the same one."""
 
     service: str | None
     environment: str | None
@@ -76,8 +76,8 @@ class _Session:
 def draw(identity: Identity, rate: float) -> Decision:
     """Whether a session is judged, at a rate in (0, 1]."""
     limit = threshold(rate)
-    told = identity.session_id.encode("utf-8", "surrogatepass")
-    bits = int.from_bytes(blake2b(told, digest_size=7, key=b"sidejudge.session").digest(), "big")
+    name = identity.session_id.encode("utf-8", "surrogatepass")
+    bits = int.from_bytes(blake2b(name, digest_size=7, key=b"sidejudge.session").digest(), "big")
     kept, chance = bits >= limit, probability(limit)
     return Decision(
         kept=kept,
@@ -228,5 +228,5 @@ class SessionWindows:
 
 def key_of(identity: Identity, trace_id: bytes) -> bytes:
     """The key of the session that begins with this trace: 16 bytes, as a trace id has, and never one."""
-    told = repr((*identity, trace_id)).encode("utf-8", "backslashreplace")
-    return blake2b(told, digest_size=16, key=b"sidejudge.session").digest()
+    name = repr((*identity, trace_id)).encode("utf-8", "backslashreplace")
+    return blake2b(name, digest_size=16, key=b"sidejudge.session").digest()

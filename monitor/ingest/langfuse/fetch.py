@@ -1,4 +1,4 @@
-"""Taking: reads what is whole, and hands it to the intake as if an exporter had sent it.
+"""Fetching: reads whole traces and passes them to the intake as if an exporter had sent them.
 
 A reading counts when it finds the rows that the listings found, or else those of the reading before: two reads that
 agree. What fails for one trace while others are read lets the others by, and is given up in the end (``shed``).
@@ -37,7 +37,7 @@ AT_ONCE: Final = 4
 
 
 class TraceConsumer(Protocol):
-    """What it asks of the intake."""
+    """What this needs of an intake."""
 
     async def consume(self, body: bytes) -> Any: ...
 
@@ -115,7 +115,7 @@ class TraceFetcher:
         """After a failure that may be one trace's fault it lets others by; True when that was so often enough."""
         if error.kind not in PERHAPS_ITS:
             return False
-        # While no other can be read either, it says nothing about this one.
+        # While no other can be read either, it is no evidence about this one.
         sighting.failures += self._read > sighting.others_read
         sighting.others_read = self._read
         sighting.retry_ns = self._clock_ns() + self._patience.postponed_ns(sighting.failures)

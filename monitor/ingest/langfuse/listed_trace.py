@@ -1,4 +1,4 @@
-"""Sighting: what is known of a trace from listings alone, before anything of its contents is read."""
+"""Listed trace: what listings alone show of a trace, before its contents are read."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ListedTrace:
         return cls(trace_id=trace_id, seen_ns=now_ns, changed_ns=now_ns, start_ns=1 << 63, last_ns=0, taken=taken)
 
     def add(self, rows: Iterable[Row], now_ns: int) -> None:
-        """What a listing says of it."""
+        """Add the rows that a listing has of it."""
         for row in rows:
             span = bytes.fromhex(span_id(str(row.get("id"))))
             started = instant_ns(row.get("startTime")) or now_ns  # what has no time is as old as what is seen of it
@@ -116,7 +116,7 @@ class ListedTrace:
 
 
 def is_root(row: Row) -> bool:
-    """Whether a row is a root that has ended; of a legacy listing nothing but the trace's own age tells."""
+    """Whether a row is a root that has ended; in a legacy listing only the trace's age shows it."""
     if "endTime" not in row:
         return True
     top = row.get("isRootObservation") is True or not row.get("parentObservationId")

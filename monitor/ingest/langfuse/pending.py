@@ -25,7 +25,7 @@ class Pending:
         self._pulled, self._outcomes, self._sampler, self._clock_ns = pulled, outcomes, sampler, clock_ns
         self.sightings: dict[str, ListedTrace] = {}
         self.services = Services()
-        """What those that were read say of those that are not."""
+        """The services of names, learned from the traces that were read."""
 
     def __len__(self) -> int:
         return len(self.sightings)

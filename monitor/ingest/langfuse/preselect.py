@@ -1,4 +1,4 @@
-"""Selecting: which traces need not be read at all, told from their listings.
+"""Preselection: which traces need not be read at all, as their listings show.
 
 It leaves out only what the sampler would leave out with certainty once the trace is whole: the same threshold on the
 same randomness, and of rules on content those that a listing can refuse (name, tags, level, environment). What it
@@ -41,7 +41,7 @@ def once_settled(sampler: Sampler, trace_id: bytes, sighting: ListedTrace) -> Re
 
 
 def may_match(match: MatchSection, sighting: ListedTrace) -> bool:
-    """Whether a condition may hold for the trace, as far as its listing tells."""
+    """Whether a condition may hold for the trace, as far as its listing shows."""
     return match.model_copy(update=_UNTOLD).matches(sighting.case())
 
 

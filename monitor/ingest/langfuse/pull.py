@@ -1,6 +1,6 @@
 """Pull: lists what there is in Langfuse, again and again, and has what is whole taken, each trace once.
 
-No listing tells what was written since the last one, so the start times of the last ``look_back`` are listed anew, the
+No listing shows what was written since the last one, so the start times of the last ``look_back`` are listed anew, the
 latest more often. Up to where they need not be listed any more is kept in the store, and held back by what was seen and
 not dealt with: after a kill the same window is listed again, and what was taken is known there or to the intake.
 """
@@ -32,7 +32,7 @@ from .rows import introduced
 log = logging.getLogger("sidejudge.langfuse")
 
 PULL: Final = "langfuse_pull"
-"""Name of the fact that says up to where start times need not be listed any more."""
+"""Name of the fact that holds up to where start times need not be listed any more."""
 MOST_PENDING: Final = 20_000
 """Traces that are held in mind at once; with more of them listing stops until some were read."""
 SLICE_NS: Final = 600 * 10**9
@@ -47,14 +47,14 @@ _TOO_MUCH: Final = "more traces wait for judging than are read ahead"
 
 
 class PullObserver(Protocol):
-    """What it asks of the store besides the traces."""
+    """What this needs of a store besides the traces."""
 
     def fact(self, name: str) -> Any: ...
     async def keep_fact(self, name: str, value: dict[str, object]) -> None: ...
 
 
 class Pull:
-    """One Langfuse, read in polls. ``busy`` says whether too much waits for judging already.
+    """One Langfuse, read in polls. ``busy`` returns whether too much waits for judging already.
 
     ``settle_ns``, ``look_back_ns`` and ``rootless_ns`` (how long a trace without a root must have been quiet) are
     durations; ``poll_ns`` is how often ``poll`` is called.
@@ -110,14 +110,14 @@ class Pull:
             self._failed(error)
         except Overloaded:
             self._errors["overloaded"] += 1
-            self._say("waiting", "the store takes no spans now")
+            self._set_state("waiting", "the store takes no spans now")
         except StoreError as error:
             self._errors["store"] += 1
-            self._say("retrying", str(error))
+            self._set_state("retrying", str(error))
         except Exception:
             log.exception("reading traces from Langfuse ended early for a reason of our own")
             self._errors["error"] += 1
-            self._say("retrying", "an error of our own; the log has it")
+            self._set_state("retrying", "an error of our own; the log has it")
 
     def standing(self) -> PullSnapshot:
         """Where it stands."""
@@ -142,11 +142,11 @@ class Pull:
     async def _poll(self) -> None:
         server = self._server or await self._introduce()
         if self._busy():
-            self._say("waiting", _TOO_MUCH)
+            self._set_state("waiting", _TOO_MUCH)
         elif await self._list(server):
             self._read_ns = self._clock_ns()
             self._patience.succeeded()
-            self._say("ok", "")
+            self._set_state("ok", "")
 
     async def _introduce(self) -> LangfuseServer:
         server = await introduced(self._langfuse)
@@ -169,14 +169,14 @@ class Pull:
                 self._rows += len(page)
                 await self.pending.note(page)
                 if len(self.pending) > MOST_PENDING and not await self._make_room(server):
-                    self._say("waiting", f"more than {MOST_PENDING} traces are not whole yet")
+                    self._set_state("waiting", f"more than {MOST_PENDING} traces are not whole yet")
                     return False
             await self._take(server)
             from_ns = to_ns
             if full:
                 await self._advance(server, min(to_ns, begun_ns - self._look_back_ns))
             if self._busy():
-                self._say("waiting", _TOO_MUCH)
+                self._set_state("waiting", _TOO_MUCH)
                 return False
         if full:
             self._full_ns = begun_ns
@@ -210,11 +210,11 @@ class Pull:
         self._rests_until_ns = self._clock_ns() + int(rests_s * 1e9)
         if needs_somebody:
             self._server = None
-            self._say("stopped", f"{error}; {_REMEDIES.get(error.kind, _CHECK)}")
+            self._set_state("stopped", f"{error}; {_REMEDIES.get(error.kind, _CHECK)}")
         else:
-            self._say("retrying", str(error))
+            self._set_state("retrying", str(error))
 
-    def _say(self, state: PullState, reason: str) -> None:
+    def _set_state(self, state: PullState, reason: str) -> None:
         if state != self._state:
             level = {"ok": logging.INFO, "stopped": logging.ERROR}.get(state, logging.WARNING)
             log.log(level, "reading traces from Langfuse: %s", state, extra={"cause": reason})

@@ -1,4 +1,4 @@
-"""Reading: rows of Langfuse → our spans."""
+"""Rows: reads the rows of a trace from Langfuse and turns them into spans."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PERHAPS_ITS: Final = (
 
 
 class UnreadError(Exception):
-    """A trace that cannot be judged as it was read: the message says why."""
+    """A trace that cannot be judged as it was read: the message has the reason."""
 
 
 async def introduced(langfuse: Langfuse) -> LangfuseServer:

@@ -1,7 +1,7 @@
-"""Services: which service traces of a name are of. A listing does not tell it, for it stands in a row's metadata.
+"""Services: which service the traces of a name are of. Listings do not show it: it is in the metadata of rows.
 
 So it is learned from traces that were read: where all of one name and environment were of one service, another of that
-name counts as its. A name that two services use tells nothing. It is for the books alone; no verdict hangs on it.
+name counts as its. A name that two services use is ambiguous. Only outcomes use it; no verdict depends on it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Services:
         self._known: OrderedDict[_Name, str | None] = OrderedDict()
 
     def learn(self, sighting: ListedTrace, spans: Sequence[RawSpan]) -> None:
-        """What the spans of a trace say."""
+        """Learn from the spans of a trace."""
         name = _name(sighting)
-        told = {span.resource.get("service.name") for span in spans}
-        service = told.pop() if len(told) == 1 else None
+        named = {span.resource.get("service.name") for span in spans}
+        service = named.pop() if len(named) == 1 else None
         if name is None:
             return
         found = service if isinstance(service, str) and service else None
@@ -40,7 +40,7 @@ class Services:
             self._known.popitem(last=False)
 
     def of(self, sighting: ListedTrace) -> str | None:
-        """The service of a trace that was not read; None where its name tells none."""
+        """The service of a trace that was not read; None where its name is unknown or ambiguous."""
         name = _name(sighting)
         return None if name is None else self._known.get(name)
 

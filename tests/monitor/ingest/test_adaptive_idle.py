@@ -1,4 +1,4 @@
-"""Rhythm: idle follows the silence of the application, within bounds."""
+"""Adaptive idle timeout: idle follows the silence of the application, within bounds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from monitor.ingest.adaptive_idle import AdaptiveIdle
 
 
 def learnt(pauses, floor=30, ceiling=120) -> AdaptiveIdle:
-    rhythm = AdaptiveIdle(floor, ceiling)
+    idle = AdaptiveIdle(floor, ceiling)
     for pause in pauses:
-        rhythm.learn("shop", pause)
-    return rhythm
+        idle.learn("shop", pause)
+    return idle
 
 
 def test_a_service_that_pauses_long_is_waited_for_longer():
@@ -20,7 +20,7 @@ def test_a_service_that_pauses_long_is_waited_for_longer():
     assert learnt([40] * 20).idle_ns("desk") == 30
 
 
-def test_few_traces_are_no_rhythm_and_few_long_pauses_change_nothing():
+def test_few_traces_are_too_few_to_adapt_and_few_long_pauses_change_nothing():
     assert learnt([40] * 15).idle_ns("shop") == 30
     assert learnt([1] * 96 + [100] * 4).idle_ns("shop") == 30
     assert learnt([1] * 90 + [50] * 10).idle_ns("shop") == 100
@@ -36,8 +36,8 @@ def test_idle_stays_within_its_bounds(pauses, floor, ceiling):
 
 
 def test_services_beyond_the_bound_keep_the_configured_idle():
-    rhythm = AdaptiveIdle(30, 120)
+    idle = AdaptiveIdle(30, 120)
     for n in range(1_200):
         for _ in range(20):
-            rhythm.learn(f"s{n}", 40)
-    assert (rhythm.idle_ns("s999"), rhythm.idle_ns("s1000")) == (80, 30)
+            idle.learn(f"s{n}", 40)
+    assert (idle.idle_ns("s999"), idle.idle_ns("s1000")) == (80, 30)

@@ -34,7 +34,7 @@ def test_what_is_suspected_is_logged_once_with_its_remedy_and_when_it_is_over(ca
     assert "route by trace id" in warning.remedy
     traffic.closed([closing(whole=True)] * 200)
     traffic.log_news()
-    assert [record.getMessage() for record in caplog.records[1:]] == ["no longer suspected"]
+    assert [record.getMessage() for record in caplog.records[1:]] == ["an anomaly has ended"]
 
 
 def test_a_service_name_cannot_write_lines_of_its_own_into_the_log(caplog):

@@ -18,7 +18,7 @@ def closing(completion="root_ended", *, whole=True, revision=1) -> Closing:
 
 
 def kinds(watch) -> list[str]:
-    return [suspicion.kind.value for suspicion in watch.suspicions]
+    return [anomaly.kind.value for anomaly in watch.anomalies]
 
 
 def test_whole_traces_and_a_few_lost_spans_are_no_suspicion():
@@ -33,7 +33,7 @@ def test_many_fragments_are_told_with_what_helps_until_they_have_become_few(comp
     watch = Fragmentation()
     for n in range(200):
         watch.saw(closing(completion, whole=False) if n % 2 else closing())
-    (found,) = watch.suspicions
+    (found,) = watch.anomalies
     assert (found.kind, found.service) == (kind, None)
     assert "100 of the last 200 traces" in found.cause
     assert "trace id" in found.remedy

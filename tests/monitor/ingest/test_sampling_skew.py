@@ -27,13 +27,13 @@ def watched(base_rate: float, ids: Iterator[bytes], count: int, **more) -> Sampl
 
 @pytest.mark.parametrize(("upstream", "base"), [(0.01, 0.1), (0.002, 0.5), (0.002, 0.1), (0.001, 0.01), (1e-5, 0.01)])
 def test_a_legacy_sampler_upstream_is_found(upstream, base):
-    (found,) = watched(base, legacy(upstream, 3), 8_000).suspicions
+    (found,) = watched(base, legacy(upstream, 3), 8_000).anomalies
     assert (found.kind, found.service) == ("skewed_sampling", "shop")
     assert "hashed" in found.remedy
 
 
 def test_it_is_told_how_many_were_expected():
-    (found,) = watched(0.01, legacy(0.001, 1), 5_000).suspicions
+    (found,) = watched(0.01, legacy(0.001, 1), 5_000).anomalies
     assert "0 of 5000 traces reach the base rate's threshold, where 50 are expected" in found.cause
 
 
@@ -41,12 +41,12 @@ def test_random_ids_raise_no_alarm_however_often_one_looks():
     draw, watch = random.Random(11), SamplingSkew(threshold(0.1), generation=2_000)
     for _ in range(20_000):
         watch.saw("shop", [draw.randbytes(16)])
-        assert not list(watch.suspicions)
+        assert not list(watch.anomalies)
 
 
 def test_ids_that_count_upwards_are_found():
     ids = iter(n.to_bytes(16, "big") for n in range(1, 10_000))
-    assert list(watched(0.5, ids, 500).suspicions)
+    assert list(watched(0.5, ids, 500).anomalies)
 
 
 def test_a_sampler_upstream_that_states_its_threshold_is_honoured_and_not_suspected():
@@ -56,18 +56,18 @@ def test_a_sampler_upstream_that_states_its_threshold_is_honoured_and_not_suspec
         bits = draw.randrange(threshold(0.5), NEVER)
         # What is not kept is never read, so its statement is not known.
         watch.saw("shop", [bytes(9) + bits.to_bytes(7, "big")], stated=bits >= base)
-        assert not list(watch.suspicions)
+        assert not list(watch.anomalies)
 
 
 def test_an_alarm_stands_until_a_whole_generation_has_passed_without_one():
     draw = random.Random(4)
     watch = watched(0.5, legacy(0.002, 1), 1_000, generation=1_000)
-    assert list(watch.suspicions)
+    assert list(watch.anomalies)
     for _ in range(999):
         watch.saw("shop", [draw.randbytes(16)])
-        assert list(watch.suspicions)
+        assert list(watch.anomalies)
     watch.saw("shop", [draw.randbytes(16)])
-    assert not list(watch.suspicions)
+    assert not list(watch.anomalies)
 
 
 def test_services_are_told_apart_and_their_number_is_bounded():
@@ -75,5 +75,5 @@ def test_services_are_told_apart_and_their_number_is_bounded():
     draw = random.Random(4)
     for n in range(3_000):
         watch.saw(f"service-{n}", [draw.randbytes(16)])
-    assert [s.service for s in watch.suspicions] == ["shop"]
+    assert [s.service for s in watch.anomalies] == ["shop"]
     assert len(watch._seen) <= 1_001
