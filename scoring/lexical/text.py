@@ -16,6 +16,10 @@ _MAX_MARKS = 30
 
 Normalisation sorts marks, in time quadratic in the length of a run: real languages use four, an attack uses a million.
 """
+_GROWTH = 2
+"""How much longer than a text its normal form may be; that of a text in any language is hardly longer than the text."""
+_PHRASES = {code: unicodedata.normalize("NFKC", chr(code))[:4] for code in (0xFDFA, 0xFDFB)}
+"""The two characters that stand for a phrase, of 18 and 8 letters; every other one becomes 6 at most."""
 _SUSPECT = re.compile(r"[^\x00-\x7f]{256}")
 
 
@@ -48,9 +52,13 @@ def fold_digits(text: str) -> str:
     >>> fold_digits("₹४९ um ０１:２３")
     '₹49 um 01:23'
     """
-    if text.isascii():
-        return text
-    return unicodedata.normalize("NFKC", _stream_safe(text)).translate(_DIGITS)
+    return text if text.isascii() else _folded(text)
+
+
+@lru_cache(maxsize=8)
+def _folded(text: str) -> str:
+    """Kept for a moment: a long text of a case is read by one metric after the other."""
+    return _compatible(_stream_safe(text)).translate(_DIGITS)
 
 
 def normalise(text: str) -> str:
@@ -59,17 +67,29 @@ def normalise(text: str) -> str:
     >>> normalise("  Straße\u00a0 ४९ ")
     'strasse 49'
     """
-    return _normalised_name(text) if len(text) <= _NAME else _normalised(text)
+    if len(text) <= _NAME:
+        return _normalised_name(text)
+    return _normalised(text) if text.isascii() else _normalised_text(text)
+
+
+@lru_cache(maxsize=8)
+def _normalised_text(text: str) -> str:
+    return _normalised(text)
 
 
 def _normalised(text: str) -> str:
     if text.isascii():  # nearly every text, and nothing but case and white space to fold
         return " ".join(text.lower().split())
-    return " ".join(unicodedata.normalize("NFKC", fold_digits(text).casefold()).split())
+    return " ".join(_compatible(fold_digits(text).casefold()).split())
 
 
 _normalised_name = lru_cache(maxsize=4096)(_normalised)
 """Names come again and again: the same keywords are configured, expected and found, case after case."""
+
+
+def _compatible(text: str) -> str:
+    """NFKC, cut at ``_GROWTH`` times the length: an attack sends nothing but characters that become many."""
+    return unicodedata.normalize("NFKC", text.translate(_PHRASES))[: _GROWTH * len(text) + _NAME]
 
 
 def tokens(text: str) -> list[str]:
