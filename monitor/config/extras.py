@@ -32,7 +32,9 @@ JUDGE = Extra("judge", "litellm", "a judge and remote embeddings")
 EMBEDDINGS = Extra("embeddings", "sentence_transformers", "embeddings in this process")
 GRPC = Extra("grpc", "grpc", "OTLP over gRPC")
 OTEL = Extra("otel", "opentelemetry.exporter.otlp.proto.common", "own traces and events")
-EXTRAS = (JUDGE, EMBEDDINGS, GRPC, OTEL)
+CHECKS = Extra("checks", "sacrebleu", "some checks of rubrics of your own")
+CEL = Extra("cel", "cel_expr_python", "conditions of rubrics of your own")
+EXTRAS = (JUDGE, EMBEDDINGS, GRPC, OTEL, CHECKS, CEL)
 
 
 def installed(extra: Extra) -> bool:

@@ -76,7 +76,9 @@ def resolve(path: Path | None, environ: Mapping[str, str]) -> Loaded:
     folder = path.parent if path is not None else Path()
     scenarios, found = read_scenarios(data, folder, environ, _Place(document, overrides, path))
     problems += found
-    declared = read_declarations(data, folder, environ, _Place(document, overrides, path), lambda: sources(folder))
+    declared = read_declarations(
+        data, folder, environ, _Place(document, overrides, path), lambda: sources(folder, data)
+    )
     problems += declared.problems
 
     config = None

@@ -21,9 +21,9 @@ METRIC_SCHEMA: Final[dict[str, Any]] = {
     "required": ["id"],
     "additionalProperties": False,
     "properties": {
-        "id": {"type": "string", "pattern": "^[a-z][a-z0-9_-]*$"},
-        "title": {"type": "string"},
-        "meaning": {"type": "string"},
+        "id": {"type": "string", "pattern": "^[a-z][a-z0-9_-]*$", "description": "its name, which never changes"},
+        "title": {"type": "string", "description": "what people read above it"},
+        "meaning": {"type": "string", "description": "what its value means, in a sentence"},
         "short": {"type": "string", "description": "stands for the id in names of scores that would be too long"},
         "check": {
             "description": "one check with its argument",
@@ -37,8 +37,12 @@ METRIC_SCHEMA: Final[dict[str, Any]] = {
         "ask": {"type": ["string", "object"], "description": "a question for the judge"},
         "answer": {"description": "boolean, number, findings, {scale: [LOW, HIGH]} or {one_of: [NAME, …]}"},
         "passes": {"description": "the answer, or the categories, that pass"},
-        "steps": _TEXTS,
-        "examples": {"type": "array", "items": {"type": "object"}},
+        "steps": {**_TEXTS, "description": "how the judge is to go about the question"},
+        "examples": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "maps with what was given and the right `answer`",
+        },
         "rate": {
             "type": "number",
             "description": "share of the judged traces that the question is asked of, in (0, 1]",
@@ -47,12 +51,24 @@ METRIC_SCHEMA: Final[dict[str, Any]] = {
         "with": {"type": "object", "description": "further arguments of the function"},
         "timeout": {"type": "number", "description": "seconds that the function may take (1)"},
         "use": {"type": "string", "description": "RUBRIC.METRIC: a metric of another rubric"},
-        "weight": {"type": "number", "minimum": 0, "maximum": 1},
-        "prerequisite": {"type": "boolean"},
+        "weight": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 1,
+            "description": "share of the composite; without it: reported",
+        },
+        "prerequisite": {
+            "type": "boolean",
+            "description": "where it is not 1, the others do not apply and the composite is invalid",
+        },
         "blocker": {"type": ["string", "object"], "description": "disqualify, invalidate, or {effect, below, above}"},
-        "good": {"type": "number"},
-        "acceptable": {"type": "number"},
-        "bounds": {"type": "array", "items": {"type": "number"}},
+        "good": {"type": "number", "description": "from which value on it is good (below acceptable: lower is better)"},
+        "acceptable": {"type": "number", "description": "from which value on it is acceptable"},
+        "bounds": {
+            "type": "array",
+            "items": {"type": "number"},
+            "description": "[LOW, HIGH] of a number, mapped to [0, 1]",
+        },
     },
 }
 """Of one metric."""

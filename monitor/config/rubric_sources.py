@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
+from .langfuse import LangfuseSink, LangfuseSource
+
 if TYPE_CHECKING:
+    from integrations.langfuse.client import Access
     from integrations.python_metrics.process import FunctionProcess
     from scoring.case.case import Case
+    from scoring.declared.ask import PromptText
     from scoring.declared.metric import PythonMetric, Sources
     from scoring.questions.question import Begun
     from scoring.trace.span import Json
 
+log = logging.getLogger("sidejudge.prompts")
 
-def sources(folder: Path) -> Sources:
-    """For rubrics that are declared in a folder, whose functions are found there too."""
+
+def sources(folder: Path, data: Mapping[str, Json] | None = None) -> Sources:
+    """For rubrics that are declared in a folder, whose functions are found there too.
+
+    ``data`` is the configuration as it was given: its Langfuse holds the prompts.
+    """
     from scoring.declared.metric import Sources  # noqa: PLC0415  # only where rubrics are declared
     from scoring.rubrics import RUBRICS  # noqa: PLC0415  # as above
 
-    return Sources(rubrics=RUBRICS, python=_Functions(folder))
+    return Sources(rubrics=RUBRICS, python=_Functions(folder), prompts=_Prompts(data or {}))
 
 
 class _Functions:
@@ -44,3 +56,47 @@ class _Functions:
             return process.call(name, given, case, timeout_s=timeout_s, passes=passes)
 
         return PythonMetric(measure=measure, formula=f"{name}, source {digest}")
+
+
+class _Prompts:
+    """Texts of questions by name, each read once; why there is none where it cannot be had.
+
+    A Langfuse that is away at the start costs the metrics that need it, and nothing else.
+    """
+
+    def __init__(self, data: Mapping[str, Json]) -> None:
+        self._data = data
+        self._read: dict[tuple[str, str | None, int | None], PromptText | str] = {}
+
+    def __call__(self, name: str, *, label: str | None, version: int | None) -> PromptText | str:
+        """The text, or why there is none."""
+        key = (name, label, version)
+        if key not in self._read:
+            self._read[key] = self._asked(name, label, version)
+        return self._read[key]
+
+    def _asked(self, name: str, label: str | None, version: int | None) -> PromptText | str:
+        from integrations.langfuse.prompts import PromptError, read_prompt  # noqa: PLC0415  # only where there are prompts
+        from scoring.declared.ask import PromptText  # noqa: PLC0415  # as above
+
+        access = self._access()
+        if access is None:
+            return f"the prompt {name} lies in Langfuse, and neither sinks.langfuse nor sources.langfuse says which"
+        try:
+            text, number = read_prompt(access, name, label=label, version=version)
+        except PromptError as error:
+            log.warning("a prompt cannot be read", extra={"prompt": name, "cause": str(error)})
+            return f"the prompt {name} cannot be read: {error}"
+        return PromptText(text, f"{name} v{number}")
+
+    def _access(self) -> Access | None:
+        """The Langfuse of the configuration, which is not validated yet as a whole."""
+        for above, model in (("sinks", LangfuseSink), ("sources", LangfuseSource)):
+            section = self._data.get(above)
+            given = section.get("langfuse") if isinstance(section, dict) else None
+            if isinstance(given, dict):
+                try:
+                    return model.model_validate(given).access
+                except ValidationError:
+                    return None  # what is wrong with it is reported with the rest
+        return None

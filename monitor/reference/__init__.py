@@ -13,6 +13,7 @@ import integrations.prometheus.reference as families
 
 from .config_page import config_page
 from .metrics_page import metrics_page
+from .rubrics_page import rubrics_page
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,6 +23,7 @@ def pages() -> Mapping[Path, str]:
     return {
         _ROOT / "scoring" / "METRICS.md": metrics_page(),
         _ROOT / "monitor" / "CONFIG.md": config_page(),
+        _ROOT / "monitor" / "RUBRICS.md": rubrics_page(),
         families.PAGE: families.page(),
         dialects.PAGE: dialects.page(),
     }

@@ -161,7 +161,7 @@ def test_over_http_nothing_is_reloaded_unless_that_is_configured(tmp_path):
 
 def test_two_reloads_at_once_come_one_after_the_other():
     from monitor.config import load  # noqa: PLC0415  # with the rest of the configuration
-    from monitor.runtime.reload import Reload  # noqa: PLC0415
+    from monitor.runtime.reload import Reload  # noqa: PLC0415  # as above
 
     order = []
 

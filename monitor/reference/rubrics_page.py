@@ -1,0 +1,98 @@
+"""RUBRICS.md: how a rubric of one's own is declared, from the declarations of checks, variables and ready rubrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from monitor.config.library import library
+from monitor.config.rubric_schema import METRIC_SCHEMA
+from scoring.checks.registry import CHECKS
+from scoring.declared.ask import VARIABLES
+from scoring.declared.cel import VIEW
+from scoring.declared.rubric import KEYS
+
+_HEAD = """# Rubrics of your own
+
+This page is generated from the declarations (`make reference`).
+
+A rubric is data: under `rubrics:` in the configuration, or in files that `rubric_files:` names. Routes name it like
+those that ship; everything else (scores, Langfuse, Prometheus, alerts, pages, `score`, `test`, `gate`) gets it from
+there. `sidejudge check` says what is wrong with it, with file, line and remedy; `sidejudge try RUBRIC FILE` judges one
+case and shows each step; `sidejudge rubrics list` has ready ones to start from.
+
+```yaml
+rubrics:
+  support-answer:
+    title: Support answers
+    pass_mark: 0.8
+    metrics:
+      - {id: cites_source, check: {regex: 'https?://docs\\.'}, weight: 0.2}
+      - {id: no_promise, check: {not-icontains-any: [guarantee, promise]}, blocker: disqualify}
+      - {id: quick, check: {latency: 3s}, weight: 0.1}
+      - {id: refund_gate, cel: "!tools.exists(t, t.name == 'refund') || tools.exists(t, t.name == 'lookup_order')",
+         blocker: disqualify}
+      - {id: resolved, ask: "Does {{output}} resolve what is asked for in {{input}}?", weight: 0.4}
+      - {id: tone, ask: "What is the tone of {{output}}?", answer: {one_of: [warm, neutral, curt]},
+         passes: [warm, neutral], weight: 0.1}
+      - {id: completeness, ask: "How complete is {{output}}?", answer: {scale: [1, 5]}, good: 4, acceptable: 3,
+         weight: 0.2}
+      - {id: policy, python: "acme.metrics:refund_policy"}
+```
+
+Weights sum to 1; where none is stated, all metrics but prerequisites weigh the same. Under `extends` the metrics whose
+weight is not stated share what is left. Without `pass_mark` a case passes that is acceptable everywhere. The version of
+a rubric is a hash of its declaration; it stands in every verdict, and a status is of one version alone.
+"""
+_ASK = """
+A question names what the judge is shown by variables; the output is always shown. Contents of traces are data between
+fences and never become part of the question. All questions of a case, of all its rubrics, travel in one request where
+they fit. An answer of another type than the declared one is no answer. A part that is not known leaves the metric
+*unavailable*. `rate` asks of a share of the judged traces, drawn by the trace's id; the others are *not applicable*.
+The text may lie in Langfuse: `ask: {langfuse_prompt: NAME, label: production}`; the version stands in the details.
+"""
+_PYTHON = """
+`python: module:function` or the name of an installed one (entry point `sidejudge.metrics`). Modules are found where
+packages are installed, and in the folder of the configuration. The function gets the case (and what `with` says) and
+returns a truth value, a number, a text (`passes` names the categories that pass) or a result; a generator may yield
+questions. It runs in a process of its own. A call that takes longer than `timeout` (1 s unless given) costs that metric
+of that case, and the process is started anew; three in a row, and the function rests for a minute.
+"""
+
+
+def rubrics_page() -> str:
+    """The page as Markdown."""
+    return "\n".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    yield _HEAD
+    yield f"A rubric has the keys {', '.join(f'`{key}`' for key in KEYS)}.\n"
+    yield "## A metric\n"
+    rows = ((f"`{key}`", str(each.get("description", ""))) for key, each in METRIC_SCHEMA["properties"].items())
+    yield from _table(("key", "meaning"), rows)
+    yield "\n## Checks\n\nEach has its opposite, `not-NAME`. Several values of a target are looked at one by one:"
+    yield "a check holds where one of them meets it, its opposite where none does.\n"
+    checks = (
+        (f"`{each.name}`", each.argument, each.holds, each.undefined, each.source + (
+            f"; extra `{each.extra}`" if each.extra else "")) for each in CHECKS.values()
+    )  # fmt: skip
+    yield from _table(("check", "argument", "passes when", "undefined when", "source"), checks)
+    yield "\n`on` says what is looked at: `output` (unless given), `input`, `expected`, `context`, `tools`, `agents`,"
+    yield "`transcript`, `turns`, `system_prompt`, `metadata.KEY`, `output.PATH`, `spans.FIELD`, `spans[NAME].FIELD`."
+    yield "\n## Conditions in CEL\n\nTypes are checked before anything starts. What is not known leaves the metric"
+    yield "*unavailable*. The extra `cel` brings the library.\n"
+    yield from _table(("name", "type", "meaning"), ((f"`{n}`", f"`{v.type}`", v.meaning) for n, v in VIEW.items()))
+    yield f"\n## Questions\n{_ASK}"
+    yield f"Variables: {', '.join(f'`{{{{{name}}}}}`' for name in VARIABLES)}, `{{{{metadata.KEY}}}}`.\n"
+    yield f"## Functions\n{_PYTHON}"
+    yield "## Ready rubrics\n"
+    ready = ((f"`{each.name}`", each.title, each.source) for each in library().values())
+    yield from _table(("rubric", "title", "source"), ready)
+    yield ""
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'|'.join('---' for _ in head)}|"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"

@@ -1,0 +1,85 @@
+"""Questions whose text lies in Langfuse: read with its version, and never in the way of a start."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from monitor.config import load
+from monitor.config.rubrics import configured
+from scoring.case.case import Case
+from scoring.questions.declared import AskDeclared
+from scoring.result.result import Unavailable
+
+PROMPTS = {
+    ("complete", "production"): {"prompt": "How complete is {{output}}?", "version": 3, "type": "text"},
+    ("complete", "staging"): {"prompt": "Is {{outputs}} fine?", "version": 4, "type": "text"},
+    ("chat", "production"): {"prompt": [{"role": "user", "content": "x"}], "version": 1, "type": "chat"},
+}
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        parts = urlsplit(self.path)
+        found = PROMPTS.get((parts.path.rpartition("/")[2], parse_qs(parts.query).get("label", ["production"])[0]))
+        body = json.dumps(found or {"error": "NotFound"}).encode()
+        self.send_response(200 if found else 404)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def langfuse():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def metric(tmp_path, url, ask):
+    path = tmp_path / "sidejudge.yaml"
+    sink = f"sinks: {{langfuse: {{base_url: '{url}', public_key: pk-lf-x, secret_key: sk-lf-x}}}}\n" if url else ""
+    path.write_text(f"{sink}rubrics: {{own: {{metrics: [{{id: m, ask: {ask}}}]}}}}\n")
+    return configured(load(path, {}))["own"].criteria[0].metric
+
+
+def test_the_text_is_the_question_and_its_version_is_on_the_card(tmp_path, langfuse):
+    found = metric(tmp_path, langfuse, "{langfuse_prompt: complete, label: production}")
+    (question,) = next(found.measure(Case(case_id="c", model_output="x")))
+    assert isinstance(question, AskDeclared)
+    assert 'How complete is "model_output"?' in question.instructions
+    assert found.source == "Langfuse prompt complete v3"
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        ("{langfuse_prompt: gone}", "there is no such prompt"),
+        ("{langfuse_prompt: chat}", "it is no text prompt"),
+    ],
+)
+def test_a_prompt_that_cannot_be_used_leaves_the_metric_unavailable(tmp_path, langfuse, ask, said):
+    found = metric(tmp_path, langfuse, ask).measure(Case(case_id="c", model_output="x"))
+    assert isinstance(found, Unavailable)
+    assert said in found.reason
+
+
+def test_without_langfuse_or_with_one_that_is_away_the_metric_is_unavailable_and_everything_else_starts(tmp_path):
+    for url, said in (("", "says which"), ("http://127.0.0.1:9", "cannot be asked")):
+        found = metric(tmp_path, url, "{langfuse_prompt: complete}").measure(Case(case_id="c", model_output="x"))
+        assert isinstance(found, Unavailable)
+        assert said in found.reason
+
+
+def test_a_prompt_with_a_name_that_is_no_variable_is_refused(tmp_path, langfuse):
+    with pytest.raises(Exception, match="not a variable"):
+        metric(tmp_path, langfuse, "{langfuse_prompt: complete, label: staging}")
