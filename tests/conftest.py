@@ -21,6 +21,21 @@ settings.register_profile("calm", deadline=None)  # how fast a test is depends o
 settings.load_profile("calm")
 
 
+LONGEST_FIRST = (
+    "tests/image", "tests/end_to_end", "tests/faults", "tests/dashboards/test_real", "tests/helm", "tests/simulation",
+    "tests/fuzz", "tests/conformance", "tests/monitor/ingest", "tests/monitor/offline", "tests/monitor/cli",
+)  # fmt: skip
+"""Where single tests take seconds. A process that gets such a file last keeps the others waiting at the end."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def rank(item: pytest.Item) -> int:
+        return next((n for n, start in enumerate(LONGEST_FIRST) if item.nodeid.startswith(start)), len(LONGEST_FIRST))
+
+    items.sort(key=rank)  # stable: within a folder the order stays random
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     print_table(terminalreporter)
 
