@@ -102,11 +102,12 @@ def build_backends(
         embedding = embedding_backend(
             section.embedding, library=library, storage=vectors, clock_ns=clock_ns, observer=embedding_observer
         )
-    known = {"lexical": Synchronous(lexical.answer), "embedding": embedding, "judge": judge}
+    words = lexical.answer if judge is None else lexical.prove
+    known = {"lexical": Synchronous(words), "embedding": embedding, "judge": judge}
     order = {name: backend for name in section.order if (backend := known[name]) is not None}
     first = next(iter(order)) == "lexical"
     return EvaluationBackends(
-        at_once=lexical.answer if first else None,
+        at_once=words if first else None,
         others=Backends(order=tuple(order.values())[first:], judge=judge),
         judge=judge,
         embedding=embedding,

@@ -1,4 +1,7 @@
-"""Lexical answers: estimates by quotes, time stamps, numbers, names and word overlap. No model, no network, any script.
+"""Lexical evaluator: a question in, an answer by quotes, times, numbers, names and shared words out, in any script.
+
+``answer`` estimates, for a monitor without a judge. ``prove`` answers only what words prove, and leaves the rest to the
+judge that is configured: a quote at its time, a number or a name that contradicts.
 
 They answer the two questions about a reason of a scorecard, those about a summary (``lexical_text``), the one about a
 fact of a translation (``lexical_translation``), and some of the benchmarks' (``lexical_benchmarks``); everything else
@@ -19,8 +22,13 @@ All reasons of a case together may cost a bounded amount of work; beyond it ther
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from scoring.case.case import Case
 from scoring.lexical.claims import Claim, claims
+from scoring.lexical.lexicon import AGENT_WORDS, CUSTOMER_WORDS, REPORTING, STOPWORDS
+from scoring.lexical.text import tokens
 from scoring.lexical.transcript_index import MAX_TRANSCRIPT, TranscriptIndex
 from scoring.questions.question import Answer, BorneOut, CitesTranscript, NoAnswer, Question, Reply
 from scoring.questions.translation import KeepsFact
@@ -32,7 +40,7 @@ from .lexical_translation import keeps_fact
 
 
 def answer(case: Case, question: Question) -> Reply:
-    """The lexical answer to a question about a case, or none."""
+    """The lexical estimate for a question about a case, or none."""
     if isinstance(question, KeepsFact):
         return keeps_fact(question)
     if isinstance(question, lexical_text.QUESTIONS):
@@ -42,38 +50,88 @@ def answer(case: Case, question: Question) -> Reply:
     if not isinstance(question, CitesTranscript | BorneOut):
         who = "embeddings" if isinstance(question, EMBEDDING_ONLY) else "a judge"
         return NoAnswer(f"this question has no lexical answer: it needs {who}")
-    witness = case.witness
-    if witness is None:
+    read = _read(case, question.reason)
+    return read if isinstance(read, NoAnswer) else _estimated(question, *read)
+
+
+def prove(case: Case, question: Question) -> Reply:
+    """The answer to a question where words prove it; no word list decides. Anything else is left to a judge."""
+    match question:
+        case CitesTranscript(reason) | BorneOut(reason):
+            read = _read(case, reason)
+            return read if isinstance(read, NoAnswer) else _proven(question, *read)
+        case _ if isinstance(question, lexical_text.QUESTIONS):
+            return lexical_text.answer(case, question, proven=True)
+        case _ if isinstance(question, lexical_benchmarks.QUESTIONS):
+            return lexical_benchmarks.answer(case, question, proven=True)
+        case _:
+            return answer(case, question)
+
+
+def _read(case: Case, reason: str) -> tuple[tuple[Claim, ...], TranscriptIndex] | NoAnswer:
+    """The claims of a reason and the transcript that they are looked up in."""
+    index = case.witness
+    if index is None:
         known = case.transcript is not None
         return NoAnswer(f"the transcript is longer than {MAX_TRANSCRIPT} characters" if known else "no transcript")
-    if not witness.can_read(question.reason):
+    if not index.can_read(reason):
         return _TOO_MUCH
-    found = claims(question.reason)
-    if not witness.can_check(question.reason, found):
-        return _TOO_MUCH
-    return _told(question, found, witness)
+    found = claims(reason)
+    return (found, index) if index.can_check(reason, found) else _TOO_MUCH
 
 
-def _told(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], witness: TranscriptIndex) -> Reply:
+def _proven(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], index: TranscriptIndex) -> Reply:
+    if not found and not question.reason.strip():
+        return _answer(value=False, why="the reason is blank")
+    exact = [claim for claim in found if not claim.negated and index.quotes_at(claim)]
+    if isinstance(question, CitesTranscript):
+        return _answer(value=True, why=_what(exact[0], index)) if exact else _NOT_PROVEN
+    for claim in found:
+        numbers = tuple(each for each in claim.numbers if each.currency is not None or len(each.text) > 1)
+        stated = replace(lexical_text.without_doubtful_names(claim, question.reason), numbers=numbers)
+        fault = None if claim.negated or index.is_foreign_to(claim) else index.fault_of_facts(stated)
+        if fault is not None:
+            return _answer(value=False, why=fault)
+    if exact and len(exact) == len(found) and not _more_than_quotes(question.reason, exact):
+        return _answer(value=True, why=_what(exact[0], index))
+    return _NOT_PROVEN
+
+
+def _estimated(question: CitesTranscript | BorneOut, found: tuple[Claim, ...], index: TranscriptIndex) -> Reply:
     """What the claims of a reason amount to."""
     if not found:
         return _answer(value=False, why="points at nothing in the transcript")
-    telling = [claim for claim in found if _cites(claim, witness)]
+    telling = [claim for claim in found if _cites(claim, index)]
     if not telling:
-        if any(witness.is_foreign_to(claim) for claim in found):
+        if any(index.is_foreign_to(claim) for claim in found):
             return NoAnswer("reason and transcript are written in different scripts")
         return _answer(value=False, why="no quote, time stamp or described action of the transcript")
     if isinstance(question, CitesTranscript):
-        return _answer(value=True, why=_what(telling[0], witness))
+        return _answer(value=True, why=_what(telling[0], index))
     if not any(claim.checkable for claim in found):
         return _answer(value=False, why="names a time and nothing that was said or done then")
+    timed = any(claim.stamps for claim in found)
     for claim in found:
-        fault = _fault(claim, witness, tells=claim in telling)
+        stated = claim if index.has_times else replace(claim, stamps=())
+        fault = _fault(stated, index, tells=claim in telling)
         if fault is not None:
             return _answer(value=False, why=fault)
-    return _answer(value=True, why=_what(telling[0], witness))
+    if timed and not index.has_times:
+        return NoAnswer("the transcript gives no times that can be read: whether it was said then needs a judge")
+    return _answer(value=True, why=_what(telling[0], index))
 
 
+def _more_than_quotes(reason: str, exact: Sequence[Claim]) -> bool:
+    """Whether a reason says anything besides its quotes, their times, and who said them."""
+    for claim in exact:
+        for quote in claim.quotes:
+            reason = reason.replace(quote, " ")
+    words = [word for word in tokens(reason) if not word.isdigit()]
+    return not all(word in _OF_A_QUOTE or any(word.startswith(stem) for stem in REPORTING) for word in words)
+
+
+_OF_A_QUOTE = AGENT_WORDS | CUSTOMER_WORDS | STOPWORDS
+_NOT_PROVEN = NoAnswer("words alone do not prove it: it needs a judge")
 _TOO_MUCH = NoAnswer("the reasons of this case cost more lexical work than is done for one case: it needs a judge")
 
 
@@ -81,24 +139,24 @@ def _answer(*, value: bool, why: str) -> Answer:
     return Answer(value=value, method=Method.LEXICAL, reason=why)
 
 
-def _cites(claim: Claim, witness: TranscriptIndex) -> bool:
+def _cites(claim: Claim, index: TranscriptIndex) -> bool:
     if claim.anchored:
         return True
     if claim.negated:
-        return witness.talks_of(claim) and not witness.is_foreign_to(claim)
-    return witness.match(claim).cites
+        return index.talks_of(claim) and not index.is_foreign_to(claim)
+    return index.match(claim).cites
 
 
-def _fault(claim: Claim, witness: TranscriptIndex, *, tells: bool) -> str | None:
+def _fault(claim: Claim, index: TranscriptIndex, *, tells: bool) -> str | None:
     """Why a claim is not borne out; None when nothing speaks against it."""
     if claim.negated:
-        return witness.fault_of_denial(claim)
-    fault = witness.fault_of_anchors(claim) or witness.fault_of_facts(claim)
+        return index.fault_of_denial(claim)
+    fault = index.fault_of_anchors(claim) or index.fault_of_facts(claim)
     if fault is not None:
         return fault
     if claim.quotes:
         return None
-    match = witness.match(claim)
+    match = index.match(claim)
     if claim.stamps:
         return None if match.fits_moment else "what it describes does not stand at that time"
     if tells:
@@ -106,11 +164,11 @@ def _fault(claim: Claim, witness: TranscriptIndex, *, tells: bool) -> str | None
     return "describes what does not stand in the transcript" if match.made_up else None
 
 
-def _what(claim: Claim, witness: TranscriptIndex) -> str:
+def _what(claim: Claim, index: TranscriptIndex) -> str:
     if claim.quotes:
         return f"quotes {claim.quotes[0][:60]!r}"
     if claim.stamps:
         return f"names the time {claim.stamps[0] // 60:02}:{claim.stamps[0] % 60:02}"
     if claim.negated:
         return "denies something that the transcript can tell of"
-    return f"describes: {', '.join(witness.match(claim).words[:6])}"
+    return f"describes: {', '.join(index.match(claim).words[:6])}"

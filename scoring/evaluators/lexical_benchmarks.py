@@ -20,11 +20,13 @@ from . import lexical_text
 QUESTIONS = (SameFact, PiecesUsed, PiecesNeeded)
 
 
-def answer(case: Case, question: Question) -> Reply:
-    """The lexical answer to a question of the benchmarks, or none."""
+def answer(case: Case, question: Question, *, proven: bool = False) -> Reply:
+    """The lexical answer to a question of the benchmarks, or none; ``proven`` is as in ``lexical_text.answer``."""
     match question:
         case SameFact(expected, found):
-            return _same_fact(case, expected, found)
+            return _same_fact(case, expected, found, proven=proven)
+        case PiecesUsed() | PiecesNeeded() if proven:
+            return NoAnswer("shared words do not prove it: it needs a judge")
         case PiecesUsed(pieces):
             return _drawn_on(pieces, case.output_content)
         case PiecesNeeded(pieces):
@@ -33,9 +35,9 @@ def answer(case: Case, question: Question) -> Reply:
             return NoAnswer("words alone cannot tell: it needs a judge")
 
 
-def _same_fact(case: Case, expected: str, found: str) -> Reply:
+def _same_fact(case: Case, expected: str, found: str, *, proven: bool) -> Reply:
     """As a highlight is compared; but one that gives figures beyond the expected ones is not the same fact."""
-    reply = lexical_text.answer(case, SameHighlight(expected, found))
+    reply = lexical_text.answer(case, SameHighlight(expected, found), proven=proven)
     more = len(read_statement(found).figures) > len(read_statement(expected).figures)
     if isinstance(reply, Answer) and reply.value is True and more:
         return NoAnswer("it gives more figures than expected: whether it is the same fact needs a judge")

@@ -47,17 +47,23 @@ _CALENDAR = words_of(
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "herr", "frau", "señor", "señora", "sr", "sra", "श्री", "श्रीमती"))
 
 
-def answer(case: Case, question: Question) -> Reply:
-    """The lexical answer to a question of the text rubric, or none."""
+def answer(case: Case, question: Question, *, proven: bool = False) -> Reply:
+    """The lexical answer to a question of the text rubric, or none.
+
+    Args:
+        case: the case that the question is about.
+        question: any.
+        proven: answer only what is said in the same words or contradicted by figures and names; no word list decides.
+    """
     match question:
         case SameIntent(expected, found) if _short(expected, found):
-            return _same_intent(read_statement(expected), read_statement(found))
+            return _same_intent(read_statement(expected), read_statement(found), proven=proven)
         case SameHighlight(expected, found) if _short(expected, found):
-            return _same_highlight(read_statement(expected), read_statement(found))
+            return _same_highlight(read_statement(expected), read_statement(found), proven=proven)
         case CorrectHighlight(highlight) if _short(highlight):
-            return _is_correct(case, highlight)
+            return _is_correct(case, highlight, proven=proven)
         case Supported(claim, about) if _short(claim):
-            return _is_supported(case, claim, about)
+            return _is_supported(case, claim, about, proven=proven)
         case _:
             return _OPEN
 
@@ -66,9 +72,11 @@ def _short(*texts: str) -> bool:
     return all(len(text) <= MAX_STATEMENT for text in texts)
 
 
-def _same_intent(expected: Statement, found: Statement) -> Reply:
+def _same_intent(expected: Statement, found: Statement, *, proven: bool) -> Reply:
     if says_the_same(expected, found):
         return _answered(value=1.0, why="the same words")
+    if proven:
+        return _OPEN
     wanted, given = read_topics(expected), read_topics(found)
     if not given.understood or not wanted.domains or not given.domains:
         return _OPEN
@@ -80,34 +88,38 @@ def _same_intent(expected: Statement, found: Statement) -> Reply:
     return _OPEN
 
 
-def _same_highlight(expected: Statement, found: Statement) -> Reply:
+def _same_highlight(expected: Statement, found: Statement, *, proven: bool) -> Reply:
     if covers(found, expected):
         return _answered(value=True, why="the same words")
     if expected.amounts and found.amounts and not any(a.agrees(b) for a in expected.amounts for b in found.amounts):
         return _answered(value=False, why="another amount")
+    if proven:
+        return _OPEN
     wanted, given = read_topics(expected), read_topics(found)
     if wanted.understood and given.understood and wanted.concepts.isdisjoint(given.concepts):
         return _answered(value=False, why="about something else")
     return _OPEN
 
 
-def _is_correct(case: Case, highlight: str) -> Reply:
+def _is_correct(case: Case, highlight: str, *, proven: bool) -> Reply:
     stated = read_statement(highlight)
     known = case.once(_reference_statements)
-    if _is_said_by(known, stated):
+    if _is_said_by(known, stated, proven=proven):
         return _answered(value=True, why="stands in the reference")
     looked_up = _look_up(case, highlight)
     against = next((text for text, fact in known if contradicts(fact, stated)), None)
     if against is not None:
         held = isinstance(looked_up, Answer) and looked_up.value
+        if proven and not held:
+            return looked_up  # no, by a figure or a name that stands nowhere; else open
         return _OPEN if held else _answered(value=False, why=f"the reference says {against[:60]!r}")
     return looked_up
 
 
-def _is_supported(case: Case, claim: str, about: str) -> Reply:
+def _is_supported(case: Case, claim: str, about: str, *, proven: bool) -> Reply:
     stated = read_statement(claim)
     known = case.once(_reference_statements)
-    if _is_said_by(known, stated):
+    if _is_said_by(known, stated, proven=proven):
         return _answered(value=True, why="stands in the reference")
     if normalise(about).endswith(_NAME_ENDINGS):
         return _look_up_name(case, claim)
@@ -116,10 +128,12 @@ def _is_supported(case: Case, claim: str, about: str) -> Reply:
     return _OPEN if disputed else looked_up
 
 
-def _is_said_by(known: Sequence[tuple[str, Statement]], stated: Statement) -> bool:
+def _is_said_by(known: Sequence[tuple[str, Statement]], stated: Statement, *, proven: bool) -> bool:
     """Whether the reference says it in the same words, or it says no more than of which domain the call is."""
     if any(covers(fact, stated) for _, fact in known):
         return True
+    if proven:
+        return False
     topics = read_topics(stated)
     if topics.particular or not topics.understood or stated.figures:
         return False
@@ -131,7 +145,7 @@ def _look_up(case: Case, text: str) -> Reply:
     witnesses = _witnesses(case)
     if not witnesses or not all(witness.can_read(text) for witness in witnesses):
         return _OPEN
-    found = tuple(_without_doubtful_names(claim, text) for claim in claims(text))
+    found = tuple(without_doubtful_names(claim, text) for claim in claims(text))
     if not found or not all(witness.can_check(text, found) for witness in witnesses):
         return _OPEN
     for claim in found:
@@ -181,8 +195,8 @@ def _look_up_name(case: Case, name: str) -> Reply:
     return _answered(value=False, why=f"the name {strange[0][:40]!r} stands neither in transcript nor in reference")
 
 
-def _without_doubtful_names(claim: Claim, text: str) -> Claim:
-    """Capitals tell names only in prose: where most words have one, as in a title, they tell nothing."""
+def without_doubtful_names(claim: Claim, text: str) -> Claim:
+    """The claim without names where most words have a capital, as in a title: there capitals mark no names."""
     plain = sum(word[:1].islower() and len(word) > 3 for word in text.split())
     return claim if len(names(text)) <= plain else replace(claim, names=())
 

@@ -15,12 +15,15 @@ from .lexicon import AGENT_WORDS, CUSTOMER_WORDS
 from .text import fold_digits, tokens
 
 _MAX_LABEL = 60
-_STAMP = r"[\[(]?\d{1,3}:[0-5]\d(?::[0-5]\d)?[\])]?"
+_TIME = r"\d{1,3}:[0-5]\d(?::[0-5]\d)?(?:[.,]\d{1,3})?"
+_STAMP = rf"[\[(]?{_TIME}[\])]?"
+_STAMPED = re.compile(rf"\s*{_STAMP}\s*")
+_SECONDS = re.compile(r"\s*(\d{1,6})(?:\.\d+)?\s*s?\s*")
 _HEAD = re.compile(
     rf"\s{{0,9}}(?:({_STAMP})\s{{0,3}}[-–—|]?\s{{0,3}})?(?:([^\n:.!?।\[(]{{1,40}})\s?({_STAMP})?\s?:(?!\d))?"
 )
 _LABELS = "|".join(sorted(map(re.escape, AGENT_WORDS | CUSTOMER_WORDS), key=len, reverse=True))
-_INNER = re.compile(rf"(?<!\w)(?:[\[(]\d{{1,3}}:[0-5]\d(?::[0-5]\d)?[\])]|(?:{_LABELS})\s?:)", re.IGNORECASE)
+_INNER = re.compile(rf"(?<!\w)(?:[\[(]{_TIME}[\])]|(?:{_LABELS})\s?:)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?।。])\s")
 
 
@@ -50,10 +53,14 @@ def role_of(speaker: str | None) -> str | None:
 
 def moments_of_turns(turns: Iterable[tuple[str, str | None, str | None]]) -> list[Moment]:
     """Moments from (text, speaker, time stamp)."""
-    return [
-        Moment(text, role_of(speaker), next(iter(timestamps((at or "")[:_MAX_LABEL])), None), speaker)
-        for text, speaker, at in turns
-    ]
+    return [Moment(text, role_of(speaker), _time_of((at or "")[:_MAX_LABEL]), speaker) for text, speaker, at in turns]
+
+
+def _time_of(at: str) -> int | None:
+    """Seconds of a turn's time: a time stamp or a number of seconds. None for any other format."""
+    if (seconds := _SECONDS.fullmatch(at)) is not None:
+        return int(seconds[1])
+    return timestamps(at)[0] if _STAMPED.fullmatch(at) else None
 
 
 def moments_of_text(text: str) -> list[Moment]:
@@ -78,8 +85,10 @@ def _parts(line: str) -> list[str]:
     cuts = [0]
     stamped_until = -1
     for match in _INNER.finditer(line):
-        label_after_stamp = match.start() - stamped_until <= 2 and match[0][0] not in "[("
-        if not label_after_stamp and line[cuts[-1] : match.start()].strip():
+        before = line[cuts[-1] : match.start()]
+        of_stamp = match.start() - stamped_until <= 2 or _STAMPED.fullmatch(before) is not None
+        label_after_stamp = of_stamp and match[0][0] not in "[("
+        if not label_after_stamp and before.strip():
             cuts.append(match.start())
         stamped_until = match.end() if match[0][0] in "[(" else -1
     return [line[start:end] for start, end in zip(cuts, [*cuts[1:], len(line)], strict=True)]

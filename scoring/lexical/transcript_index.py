@@ -155,6 +155,18 @@ class TranscriptIndex:
         """Whether the word is written in a script that is used here."""
         return _script(word[0]) in self._scripts
 
+    @property
+    def has_times(self) -> bool:
+        """Whether any of its times can be read; without them a time in a reason can be neither found nor missed."""
+        return any(moment.at is not None for moment in self._moments)
+
+    def quotes_at(self, claim: Claim) -> bool:
+        """Whether each quote of a claim stands here, word for word, in a moment at one of the times that it names."""
+        return bool(claim.quotes) and all(
+            any(moment.at in claim.stamps and moment.role in (None, claim.role or moment.role) for moment in places)
+            for places in map(self._moments_with, claim.quotes)
+        )
+
     def fault_of_anchors(self, claim: Claim) -> str | None:
         """A time stamp that does not exist, a quote that was not said, or not then, or not by the one named."""
         for at in claim.stamps:

@@ -37,16 +37,16 @@ def test_without_a_judge_words_answer_at_once_and_nobody_is_waited_for(tmp_path)
 
 def test_the_order_says_who_is_asked_first(tmp_path):
     usual = put_together(tmp_path, judge=JUDGE)
-    assert (usual.at_once, usual.others.order, usual.others.judge) == (lexical.answer, (usual.judge,), usual.judge)
+    assert (usual.at_once, usual.others.order, usual.others.judge) == (lexical.prove, (usual.judge,), usual.judge)
     first = put_together(tmp_path, order=["judge", "lexical"], judge=JUDGE)
-    assert (first.at_once, first.others.order) == (None, (first.judge, Synchronous(lexical.answer)))
+    assert (first.at_once, first.others.order) == (None, (first.judge, Synchronous(lexical.prove)))
     alone = put_together(tmp_path, order=["judge"], judge=JUDGE)
     assert (alone.at_once, alone.others.order) == (None, (alone.judge,))
 
 
 def test_embeddings_are_asked_between_words_and_the_judge_unless_the_order_says_otherwise(tmp_path):
     made = put_together(tmp_path, embedding={}, judge=JUDGE)
-    assert (made.at_once, made.others.order) == (lexical.answer, (made.embedding, made.judge))
+    assert (made.at_once, made.others.order) == (lexical.prove, (made.embedding, made.judge))
     alone = put_together(tmp_path, embedding={})
     assert (alone.at_once, alone.others.order, alone.others.judge) == (lexical.answer, (alone.embedding,), None)
     last = put_together(tmp_path, order=["judge", "embedding"], embedding={}, judge=JUDGE)
