@@ -37,7 +37,7 @@ def both_sides(case: Case) -> tuple[Json, Json] | Unavailable:
 
 
 def answer_relevancy(case: Case) -> Steps:
-    """The cosine of output and question; an empty output is relevant to nothing."""
+    """The cosine of output and question; an empty output, or one that repeats the question, answers nothing."""
     question = question_of(case)
     if not question.strip():
         return Unavailable("no input that asks anything: the question is not known")
@@ -46,6 +46,8 @@ def answer_relevancy(case: Case) -> Steps:
     output = written(case.output_content)
     if not output.strip():
         return Scored(value=0.0, reason="the output is empty")
+    if same(output, question):
+        return Scored(value=0.0, reason="the output repeats the question")
     return (yield from _similar(output, question))
 
 

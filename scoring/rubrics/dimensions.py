@@ -85,6 +85,10 @@ def _factual_accuracy(case: Case) -> Steps:
     truth = ground_truth(case)
     if isinstance(truth, Unavailable):
         return truth
+    if not truth:
+        return Unavailable(
+            "no expected_outcome, and the trace has no sources: there is nothing to verify claims against"
+        )
     replies = yield (VerifyClaims(),)
     settled = settle(replies, parse_claims)
     if not isinstance(settled, tuple):
@@ -140,6 +144,8 @@ def _tool_efficiency(case: Case) -> Steps:
     scenario = stated_scenario(case)
     calls = called_tools(case, None if isinstance(scenario, Unavailable) else scenario)
     if calls is None:
+        if case.trace is None and case.trace_id is None and scenario is None:
+            return NotApplicable("the case reports no tools and expects none")
         return Unavailable("tools_used is not known")
     if isinstance(scenario, Unavailable):
         return scenario
@@ -250,7 +256,8 @@ tool_efficiency = _dimension(
     "0.6: over the budget by one call or up to half; 0.3: by two or up to as much again; 0.0: by more); else the value "
     "of the judge's level",
     methods=(Method.EXACT, Method.JUDGE),
-    undefined="tools_used is absent or the trace incomplete; there is no judge and no budget to compute it by",
+    undefined="tools_used is absent or the trace incomplete; there is no judge and no budget to compute it by; not "
+    "applicable where a case without a trace reports no tools and its scenario expects none",
 )
 
 RUBRIC = Rubric(

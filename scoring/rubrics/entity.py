@@ -235,6 +235,12 @@ def _across_languages(case: Case, wanted: frozenset[str]) -> Steps:
     if not open_ones:
         return Scored(value=Detection(found, wanted).recall, reason=f"all {len(wanted)} matched by text")
     others = tuple(sorted(found - wanted))
+    if not others:
+        return Scored(
+            value=len(by_text) / len(wanted),
+            reason=f"{len(by_text)} by text, of {len(wanted)}; the model reported nothing else",
+            details={"matched": {}, "missed": labels(open_ones)},
+        )
     replies = yield (SameEntity(open_ones, others),)
     settled = settle(replies, lambda value: _read_matches(value, len(open_ones), len(others)))
     if not isinstance(settled, tuple):

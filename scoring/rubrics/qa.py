@@ -210,10 +210,13 @@ def _evidence(case: Case) -> Steps:
     if isinstance(card, Unavailable):
         return card
     reasons: list[tuple[Json, str]] = []
+    blank: list[Json] = []
     for item in card.items:
         reason = item.answer.get("reason") if item.answer else None
         if isinstance(reason, str) and reason.strip():
             reasons.append((item.question_id, reason))
+        elif isinstance(reason, str):
+            blank.append(item.question_id)  # given, and evidence of nothing
     if not reasons:
         return Scored(value=card.ratio(0) if not card.items else 0.0, reason="the model gave no reasons")
     replies = yield (
@@ -227,13 +230,14 @@ def _evidence(case: Case) -> Steps:
     cited, borne_out = answers[: len(reasons)], answers[len(reasons) :]
     # A reason without evidence is not factual either.
     factual = [c and b for c, b in zip(cited, borne_out, strict=True)]
+    total = len(reasons) + len(blank)
     return Scored(
-        value=(sum(cited) + sum(factual)) / (2 * len(reasons)),
+        value=(sum(cited) + sum(factual)) / (2 * total),
         method=method,
-        reason=f"{sum(cited)} of {len(reasons)} reasons cite evidence, {sum(factual)} are borne out",
+        reason=f"{sum(cited)} of {total} reasons cite evidence, {sum(factual)} are borne out",
         details={
-            "without_evidence": shown(q for (q, _), c in zip(reasons, cited, strict=True) if not c),
-            "not_factual": shown(q for (q, _), f in zip(reasons, factual, strict=True) if not f),
+            "without_evidence": shown([*(q for (q, _), c in zip(reasons, cited, strict=True) if not c), *blank]),
+            "not_factual": shown([*(q for (q, _), f in zip(reasons, factual, strict=True) if not f), *blank]),
         },
         judgements=judgements,
     )

@@ -65,6 +65,8 @@ def _factual_correctness(case: Case) -> Steps:
     known = sources(case)
     if isinstance(known, Unavailable):
         return Unavailable(f"no sources: {known.reason}")
+    if not known:
+        return Unavailable("the trace has no sources: there is nothing to be correct by")
     return (yield from _graded(case, "factual_correctness"))
 
 

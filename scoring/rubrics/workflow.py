@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from scoring.case.case import Case
@@ -14,7 +15,7 @@ from scoring.metrics.result_use import unused_results
 from scoring.metrics.value_origin import unfounded_values
 from scoring.result.bands import must_be_one
 from scoring.result.result import Failed, Method, NotApplicable, Result, Scored, Unavailable
-from scoring.scenario.scenario import ALL_CALLS, MAX_WORK, Scenario, Side
+from scoring.scenario.scenario import ALL_CALLS, DEFAULT_ALWAYS_EXPECTED, MAX_WORK, Scenario, Side
 from scoring.trace.jsontext import decoded
 from scoring.trace.span import Json, ToolCall
 from scoring.verdict.rubric import Criterion, Rubric
@@ -67,6 +68,31 @@ def _shown(names: Sequence[str]) -> list[str]:
 _NOTHING_ASKED = Scored(value=1.0, details=validate(Side(), ()))
 
 
+_NO_WORKFLOW = NotApplicable("the scenario asks nothing of agents or tools")
+
+
+def _asks_nothing(scenario: Scenario) -> bool:
+    """Whether the scenario states criteria of the answer alone."""
+    asked = scenario.tools_in_order or scenario.max_calls or scenario.arguments or scenario.result_use
+    return scenario.agents.asks_nothing and scenario.tools.asks_nothing and not asked
+
+
+def _root_agent(case: Case) -> str | None:
+    """The agent whose run encloses the runs of all others; None where the trace shows no such agent."""
+    named = [span for span in case.trace.spans if span.agent] if case.trace is not None else []
+    if not named:
+        return None
+    first = min(named, key=lambda span: span.start_ns)
+    return first.agent if all(span.start_ns <= first.end_ns for span in named) else None
+
+
+def _with_orchestrator(side: Side, root: str | None) -> Side:
+    """The root agent is the orchestrator, whatever it is called, unless the scenario says something of it."""
+    if root is None or not set(DEFAULT_ALWAYS_EXPECTED) <= set(side.always) or root in side.exclude:
+        return side
+    return replace(side, always=(*side.always, root))
+
+
 def _validated(side: Side, called: Sequence[str] | None, field: str) -> Result:
     if side.asks_nothing:
         return _NOTHING_ASKED
@@ -87,10 +113,14 @@ def _names(found: Mapping[str, object], kind: str) -> list[str]:
 
 
 def _agents(case: Case, scenario: Scenario) -> Result:
-    return _validated(scenario.agents, case.agents_called, "agents_called")
+    if _asks_nothing(scenario):
+        return _NO_WORKFLOW
+    return _validated(_with_orchestrator(scenario.agents, _root_agent(case)), case.agents_called, "agents_called")
 
 
 def _tools(case: Case, scenario: Scenario) -> Result:
+    if _asks_nothing(scenario):
+        return _NO_WORKFLOW
     if scenario.tools.asks_nothing:
         return _NOTHING_ASKED
     calls = called_tools(case, scenario)

@@ -204,6 +204,8 @@ def _reason(
         # What has neither weight nor a check to make is told only when nothing else is missing: it decided the pass.
         named = [s for s in gaps if s.weight or s.metric in unchecked] or gaps
         told += [f"{s.metric} {s.result.status}: {s.result.reason}" for s in named]
+        if not told and all(isinstance(s.result, NotApplicable) for s in scores):
+            told = [f"not applicable: {scores[0].result.reason}"]
     return "; ".join(told)
 
 

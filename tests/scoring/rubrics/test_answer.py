@@ -115,6 +115,7 @@ def test_both_scores_come_from_one_question():
         "calls": 1,
         "input_tokens": 0,
         "output_tokens": 0,
+        "call_ids": ["c"],
     }
 
 

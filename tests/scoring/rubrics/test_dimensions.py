@@ -153,11 +153,13 @@ def test_tools_are_computed_only_where_expected_tools_and_a_budget_are_stated(sc
 @pytest.mark.parametrize(
     ("more", "unavailable"),
     [
-        ({"tools_used": None}, {"tool_efficiency"}),
+        ({"tools_used": None}, set()),
+        ({"tools_used": None, "trace_id": "a" * 32}, {"tool_efficiency"}),
+        ({"tools_used": None, "scenario": {"max_calls": 3}}, {"tool_efficiency"}),
         ({"complete": False}, {"tool_efficiency"}),
         ({"scenario": "absent"}, {"tool_efficiency", "completeness"}),
-        ({"expected_outcome": None, "tools_used": None}, {"tool_efficiency", "factual_accuracy", "citation_accuracy"}),
-        ({"expected_outcome": None, "input": None}, {"completeness"}),
+        ({"expected_outcome": None, "tools_used": None}, {"factual_accuracy", "citation_accuracy"}),
+        ({"expected_outcome": None, "input": None}, {"completeness", "factual_accuracy"}),
         ({"model_output": None}, set(JUDGED) | {"factual_accuracy"}),
     ],
 )

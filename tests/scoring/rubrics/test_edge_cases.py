@@ -395,7 +395,7 @@ def test_a_judged_result_carries_model_prompt_version_and_reason():
     assert lines["sentence_meaning_accuracy"]["method"] == "embedding"
     assert found.to_json()["judge"] == {
         "model": "provider/model@1", "prompt_version": "3f9c2a71", "cost_usd": 0.002, "calls": 1,
-        "input_tokens": 0, "output_tokens": 0,
+        "input_tokens": 0, "output_tokens": 0, "call_ids": ["c"],
     }  # fmt: skip
 
 

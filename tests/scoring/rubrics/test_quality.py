@@ -67,6 +67,7 @@ def test_one_question_gives_all_three_and_is_paid_once():
         "calls": 1,
         "input_tokens": 0,
         "output_tokens": 0,
+        "call_ids": ["c"],
     }
     assert {line["reason"] for line in found["scores"]} == {"Well-structured."}
 
@@ -115,9 +116,9 @@ def test_without_a_judge_all_three_are_unavailable():
     assert "quality" not in found.to_json()
 
 
-def test_sources_that_are_known_to_be_none_can_be_judged_by_and_unknown_ones_cannot():
+def test_without_sources_nothing_is_correct_whether_there_are_none_or_they_are_unknown():
     status = {s.metric: s.result.status for s in verdict(case(context=None, tools_used=())).scores}
-    assert status["factual_correctness"] == "scored"
+    assert status["factual_correctness"] == "unavailable"
     for unknown in ({"tools_used": None}, {"tools_used": (ToolCall(name="search"),)}):
         found = verdict(case(context=None, **unknown))
         assert {s.metric: s.result.status for s in found.scores}["factual_correctness"] == "unavailable"
