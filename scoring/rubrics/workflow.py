@@ -73,8 +73,14 @@ _NO_WORKFLOW = NotApplicable("the scenario asks nothing of agents or tools")
 
 def _asks_nothing(scenario: Scenario) -> bool:
     """Whether the scenario states criteria of the answer alone."""
-    asked = scenario.tools_in_order or scenario.max_calls or scenario.arguments or scenario.result_use
-    return scenario.agents.asks_nothing and scenario.tools.asks_nothing and not asked
+    bare = Scenario(
+        name=scenario.name,
+        agents=scenario.agents,
+        tools=scenario.tools,
+        expected_answer_criteria=scenario.expected_answer_criteria,
+        description=scenario.description,
+    )
+    return scenario.agents.asks_nothing and scenario.tools.asks_nothing and scenario == bare
 
 
 def _root_agent(case: Case) -> str | None:

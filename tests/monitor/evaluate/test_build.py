@@ -102,3 +102,23 @@ monitor.store.close()
 """
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert json.loads(told.stdout) == [[], ["MainThread", "sidejudge-store"]]
+
+
+def models_of(tmp_path, judge_config):
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        yaml.safe_dump({"evaluators": {"judge": JUDGE}, "rubrics": {"agent": {"judge_config": judge_config}}})
+    )
+    made = build_backends(
+        resolve(path, {}).config, memory=Transient(), vectors=TransientShelf(), observer=None, clock_ns=lambda: 0
+    )
+    return list(made.judge.states())
+
+
+def test_the_judge_of_conversations_is_the_one_that_its_configuration_names(tmp_path):
+    own, other = JUDGE["model"], "openai/gpt-4o-2024-08-06"
+    assert models_of(tmp_path, {"model": "gpt-4o-2024-08-06"}) == [own, other]
+    assert models_of(tmp_path, {"model": other}) == [own, other]
+    assert models_of(tmp_path, {"provider": "anthropic", "model": "c-20250101"}) == [own, "anthropic/c-20250101"]
+    assert models_of(tmp_path, {"model": "gpt-4.1-mini-2025-04-14"}) == [own]
+    assert models_of(tmp_path, {}) == [own]

@@ -61,8 +61,8 @@ def test_an_agent_that_answers_in_text_alone_is_judged_by_the_dimensions_that_ex
 def agents(*runs, scenario):
     spans = [
         Span(
-            trace_id="a" * 32, dialect="test", agent=name, start_ns=begin, end_ns=end, span_id=f"{at:016x}", parent_id=f"{0:016x}" if at and nested else None, 
-            name=name, kind=SpanKind.AGENT,
+            trace_id="a" * 32, dialect="test", name=name, agent=name, kind=SpanKind.AGENT, start_ns=begin, end_ns=end,
+            span_id=f"{at:016x}", parent_id=f"{0:016x}" if at and nested else None,
         )
         for at, (name, begin, end, nested) in enumerate(runs)
     ]  # fmt: skip

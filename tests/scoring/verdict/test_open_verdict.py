@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from integrations.cases import read_case
 from scoring.evaluators import lexical
+from scoring.evaluators.score import score
 from scoring.questions.question import Answer
 from scoring.result.result import Method
-from scoring.rubrics import RUBRICS, score
+from scoring.rubrics import RUBRICS
 from scoring.verdict.open_verdict import GAP, open_reason, open_verdict
 from tests.golden.test_cases import STORIES, judged
 
