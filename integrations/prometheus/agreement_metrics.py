@@ -20,7 +20,7 @@ _RATES = {
 
 
 def agreement_gauges(agreement: AgreementSnapshot) -> Iterator[Series]:
-    """What labels say; what is not defined has no series. Rubrics and metrics are the configuration's."""
+    """The figures that labels give; what is not defined has no series. Rubrics and metrics are the configuration's."""
     for found in agreement.measured:
         yield from _figures(found)
     for reason, count in agreement.passed_over.items():
@@ -33,12 +33,12 @@ def agreement_gauges(agreement: AgreementSnapshot) -> Iterator[Series]:
         yield f.LABELS_READ, (), agreement.read_s
 
 
-def corrected_gauges(who: tuple[str, str, str], standing: ServiceStatus) -> Iterator[Series]:
-    """The corrected pass ratio of one window, where it can be told."""
-    if standing.corrected is not None:
-        yield f.PASS_CORRECTED_RATIO, who, standing.corrected.rate
-        yield f.PASS_CORRECTED_LOWER_RATIO, who, standing.corrected.lower
-        yield f.PASS_CORRECTED_UPPER_RATIO, who, standing.corrected.upper
+def corrected_gauges(who: tuple[str, str, str], service: ServiceStatus) -> Iterator[Series]:
+    """The corrected pass ratio of one window, where labels determine it."""
+    if service.corrected is not None:
+        yield f.PASS_CORRECTED_RATIO, who, service.corrected.rate
+        yield f.PASS_CORRECTED_LOWER_RATIO, who, service.corrected.lower
+        yield f.PASS_CORRECTED_UPPER_RATIO, who, service.corrected.upper
 
 
 def _figures(found: Calibrated) -> Iterator[Series]:

@@ -1,4 +1,4 @@
-"""Alert metrics: what the watch over statuses and alerts says at a scrape, and what it has told."""
+"""Alert metrics: the state of statuses and alerts at a scrape."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def alert_gauges(conditions: Iterable[Condition], posted: Iterable[Posted]) -> I
             yield f.ALERT_LIMIT, (condition.id,), condition.limit
 
 
-def watch_gauges(who: tuple[str, str, str], standing: ServiceStatus) -> Iterator[Series]:
+def watch_gauges(who: tuple[str, str, str], service: ServiceStatus) -> Iterator[Series]:
     """What the watch knows of one window."""
-    if standing.missing is not None:
-        yield f.PASS_WORST_RATIO, who, standing.missing.worst
-        yield f.PASS_BEST_RATIO, who, standing.missing.best
-    if standing.since_ns is not None:
-        yield f.STATUS_SINCE, who, standing.since_ns / 1e9
-    if standing.change is not None:
-        yield f.CHANGE_SCORE, who, standing.change.share
-        if standing.change.alarmed and standing.change.since_ns is not None:
-            yield f.CHANGE_SINCE, who, standing.change.since_ns / 1e9
+    if service.missing is not None:
+        yield f.PASS_WORST_RATIO, who, service.missing.worst
+        yield f.PASS_BEST_RATIO, who, service.missing.best
+    if service.since_ns is not None:
+        yield f.STATUS_SINCE, who, service.since_ns / 1e9
+    if service.change is not None:
+        yield f.CHANGE_SCORE, who, service.change.share
+        if service.change.alarmed and service.change.since_ns is not None:
+            yield f.CHANGE_SINCE, who, service.change.since_ns / 1e9

@@ -1,7 +1,7 @@
 """Exporter: what happens in the monitor, as Prometheus metrics. One registry, injected; no global state.
 
-Counters move when something happens; gauges are asked for when a scrape comes. A counter born at 1 has not increased,
-as far as Prometheus can tell: so every series that can be known in advance is exported as 0, and those of a service as
+Counters move when something happens; gauges are read when a scrape comes. A counter born at 1 has not increased,
+for Prometheus: so every series that can be known in advance is exported as 0, and those of a service as
 soon as it is first seen.
 """
 
@@ -36,7 +36,7 @@ from .embedding_metrics import EmbeddingMetrics
 from .exposition import expose
 from .judge_metrics import JudgeMetrics, KnownJudge, Series, gauges
 from .labels import LabelCap
-from .late_reference_metrics import LateReferenceMetrics, belated_gauges
+from .late_reference_metrics import LateReferenceMetrics, late_reference_gauges
 from .pull_metrics import PullMetrics, pull_gauges
 
 SELECTIONS = ("random", "forced")
@@ -48,7 +48,7 @@ CLASSES = ("2xx", "3xx", "4xx", "5xx")
 REFUSED = (400, 401, 404, 405, 413, 415, 429, 503)
 """Every status that the receiver answers an export with, besides 200."""
 _PAIRS_PER_CAP = 4
-"""Combinations of service and environment that are told apart, per value that a label may have."""
+"""Combinations of service and environment that are kept apart, per value that a label may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +61,9 @@ class QueueSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The gauges of one moment. It is asked for at every scrape and must be quick: no query, no file."""
+    """The gauges of one moment. It is made at every scrape and must be quick: no query, no file."""
 
-    standings: Iterable[ServiceStatus] = ()
+    services: Iterable[ServiceStatus] = ()
     traces_open: int = 0
     load_share: float = 1.0
     behind_s: float = 0.0
@@ -72,8 +72,8 @@ class Snapshot:
     judge: JudgeSnapshot | None = None
     exports: Iterable[ExportSnapshot] = ()
     pull: PullSnapshot | None = None
-    belated: LateReferenceSnapshot | None = None
-    suspected: Mapping[str, bool] = field(default_factory=dict)
+    late_references: LateReferenceSnapshot | None = None
+    anomalies: Mapping[str, bool] = field(default_factory=dict)
     alerts: Sequence[Posted] = ()
     agreement: AgreementSnapshot | None = None
 
@@ -112,7 +112,7 @@ class KnownLabels:
 
 
 class Exporter:
-    """Counts what the runtime tells it and exposes it. Lives on the event loop; label values may come from traces."""
+    """Counts what the runtime reports and exposes it. Lives on the event loop; label values may come from traces."""
 
     def __init__(self, registry: CollectorRegistry, known: KnownLabels, *, label_cap: int = 50) -> None:
         self._known, self._cap = known, label_cap
@@ -180,7 +180,7 @@ class Exporter:
         self._reloaded = int(successful)
 
     def watch(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Where the gauges come from, asked at every scrape."""
+        """Where the gauges come from, called at every scrape."""
         self._watched = snapshot
 
     def expose(self, accept: str = "") -> tuple[bytes, str]:
@@ -230,7 +230,7 @@ class Exporter:
         self._counter(f.SPANS_RECEIVED).inc(count)
 
     def spans_rejected(self, reason: str, count: int) -> None:
-        """Spans were refused, and the sender told so."""
+        """Spans were rejected, as the response to the sender says."""
         self._counter(f.SPANS_REJECTED, self._label("reason", reason)).inc(count)
 
     def spans_ignored(self, reason: str, count: int) -> None:
@@ -242,7 +242,7 @@ class Exporter:
         self._counter(f.LOG_RECORDS_RECEIVED).inc(count)
 
     def log_records_rejected(self, count: int) -> None:
-        """Log records could not be read, and the sender was told so."""
+        """Log records could not be read, as the response to the sender says."""
         self._counter(f.LOG_RECORDS_REJECTED).inc(count)
 
     def log_records_ignored(self, reason: str, count: int) -> None:
@@ -283,7 +283,7 @@ class Exporter:
         self._counter(f.EXPORTS_FAILED, *labels).inc(count)
 
     def alert_told(self, alert: str, turn: str) -> None:
-        """Something was told of an alert."""
+        """An alert changed, and those who want to know were notified."""
         self._counter(f.ALERT_EVENTS, alert, turn).inc()
 
     def workflow_violation(self, scenario: str, kind: str, trace_id: str | None = None, count: int = 1) -> None:
@@ -405,7 +405,7 @@ class Exporter:
 
     def _gather(self) -> Callable[[], Sampled]:
         seen = self._watched()
-        return partial(self._sampled, seen, list(self._placed(seen.standings)))
+        return partial(self._sampled, seen, list(self._placed(seen.services)))
 
     def _sampled(self, seen: Snapshot, placed: Sequence[tuple[tuple[str, str, str], ServiceStatus]]) -> Sampled:
         sampled: dict[f.Family, list[tuple[tuple[str, ...], float]]] = {family: [] for family in f.FAMILIES}
@@ -420,15 +420,15 @@ class Exporter:
             sampled[family].append((values, value))
         if seen.spool_bytes is not None:
             sampled[f.SPOOL_BYTES].append(((), seen.spool_bytes))
-        for kind, suspected in seen.suspected.items():
-            sampled[f.TRAFFIC_SUSPECTED].append(((str(kind),), float(suspected)))
+        for kind, is_there in seen.anomalies.items():
+            sampled[f.TRAFFIC_SUSPECTED].append(((str(kind),), float(is_there)))
         judge = gauges(seen.judge) if seen.judge is not None else ()
         alerts = alert_gauges(self._known.conditions, seen.alerts)
         people = agreement_gauges(seen.agreement) if seen.agreement is not None else ()
         pull = pull_gauges(seen.pull) if seen.pull is not None else ()
-        belated = belated_gauges(seen.belated) if seen.belated is not None else ()
+        late = late_reference_gauges(seen.late_references) if seen.late_references is not None else ()
         windows = chain.from_iterable(_window(who, standing) for who, standing in placed)
-        for family, values, value in chain(self._thresholds(), judge, alerts, people, pull, belated, windows):
+        for family, values, value in chain(self._thresholds(), judge, alerts, people, pull, late, windows):
             sampled[family].append((values, value))
         return sampled
 
@@ -438,10 +438,10 @@ class Exporter:
             yield f.PASS_RATIO_THRESHOLD, (rubric, Status.WARNING.value), bounds.warning
             yield f.PASS_RATIO_THRESHOLD, (rubric, Status.CRITICAL.value), bounds.critical
 
-    def _placed(self, standings: Iterable[ServiceStatus]) -> Iterator[tuple[tuple[str, str, str], ServiceStatus]]:
+    def _placed(self, services: Iterable[ServiceStatus]) -> Iterator[tuple[tuple[str, str, str], ServiceStatus]]:
         """The windows that are shown, each with its label values."""
         shown: set[tuple[str, ...]] = set()
-        for standing in standings:
+        for standing in services:
             service, environment = self._place(standing.service, standing.environment)
             who = (service, environment, self._label("rubric", standing.rubric))
             folded = (service == OTHER != standing.service) or (environment == OTHER != standing.environment)

@@ -56,9 +56,9 @@ class JudgeMetrics:
         duration_s: float,
         usage: Consumed,
         failure: str | None,
-        completion: object = None,  # noqa: ARG002  # what was said is not counted
+        completion: object = None,  # noqa: ARG002  # its text is not counted
     ) -> None:
-        """One request to a model is over; ``failure`` says why it brought nothing, None when it did."""
+        """One request to a model is over; ``failure`` is why it brought nothing, None when it did."""
         self._counted.counter(f.JUDGE_REQUESTS, model).inc()
         if failure is not None:
             self._counted.counter(f.JUDGE_REQUESTS_FAILED, model, self._reasons.bound(failure, "unknown")).inc()
@@ -82,15 +82,15 @@ class JudgeMetrics:
         self._counted.counter(f.JUDGE_FLAGS, model, flag).inc()
 
 
-def gauges(standing: JudgeSnapshot) -> Iterator[Series]:
+def gauges(snapshot: JudgeSnapshot) -> Iterator[Series]:
     """The judge at this moment."""
-    for model in standing.models:
+    for model in snapshot.models:
         for state in CIRCUITS:
             yield f.JUDGE_BREAKER, (model.model, state), float(state == model.circuit)
-    for spending in standing.spending:
+    for spending in snapshot.spending:
         yield f.JUDGE_BUDGET_SPENT, (spending.period,), spending.spent_usd
         if spending.limit_usd is not None:
             yield f.JUDGE_BUDGET_LIMIT, (spending.period,), spending.limit_usd
-    for priority, share in standing.shares.items():
+    for priority, share in snapshot.shares.items():
         yield f.JUDGE_SHARE, (priority,), share
-    yield f.JUDGE_IN_FLIGHT, (), standing.under_way
+    yield f.JUDGE_IN_FLIGHT, (), snapshot.under_way

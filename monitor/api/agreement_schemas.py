@@ -1,4 +1,4 @@
-"""Agreement answers: the parts of the API's JSON that tell how far verdicts agree with people's."""
+"""Agreement schemas: the parts of the API's JSON about the agreement of verdicts with people's labels."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ class QueueBody(BaseModel):
 
 
 class AgreementBody(BaseModel):
-    """What people say, and how far our verdicts agree with it."""
+    """The labels that people give, and how far our verdicts agree with them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     source: str = Field(description="where people's labels are read")
     reason: str = Field(description="why they cannot be read now; empty when they can")
     read_until: datetime | None = Field(description="until when they have been read; null: never")
     measured: list[dict[str, Any]] = Field(
-        description="by rubric and metric (`pass`: the verdict), as `sidejudge calibrate --format json` tells it"
+        description="by rubric and metric (`pass`: the verdict), as `sidejudge calibrate --format json` prints it"
     )
     passed_over: dict[str, int] = Field(
-        description="labels of the time last read that say nothing of how far we agree, by why"
+        description="labels of the time last read that are no evidence of agreement, by why"
     )
     corrections: dict[str, int] = Field(description="answers with a verdict that people corrected, by rubric")
     corrected_passes: dict[str, int] = Field(description="those of them that we had passed")
-    queue: QueueBody | None = Field(description="null: people are asked nothing")
+    queue: QueueBody | None = Field(description="null: no verdict is put before people")
 
     @classmethod
     def of(cls, agreement: AgreementSnapshot) -> AgreementBody:

@@ -1,4 +1,4 @@
-"""Answers about alerts: the JSON bodies of ``/v1/alerts``, as the OpenAPI document describes them."""
+"""Alert schemas: the JSON bodies of ``/v1/alerts``, as the OpenAPI document describes them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class _Body(BaseModel):
 
 
 class ChangeBody(_Body):
-    """The change detector of one standing: the early warning."""
+    """The change detector of one service and rubric: the early warning."""
 
     alarmed: bool
     score: Annotated[float, Field(ge=0)] = Field(description="share of what raises the early warning")
     since: datetime | None = Field(description="estimated time of the change; null: nothing speaks for one")
-    good: float = Field(description="pass ratio that it tells from `bad`")
+    good: float = Field(description="pass ratio that it distinguishes from `bad`")
     bad: float
     run_length: float = Field(description="mean number of verdicts to a false alarm, at `good`")
 
@@ -39,7 +39,7 @@ class ChangeBody(_Body):
 class AlertBody(_Body):
     """One alert. What is not known is null, never 0."""
 
-    fingerprint: str = Field(description="the same for all that is told of it")
+    fingerprint: str = Field(description="the same in all notices of it")
     condition: str
     severity: Severity
     stage: Stage
@@ -81,7 +81,7 @@ class ConditionBody(_Body):
     title: str
     when: str
     meaning: str
-    labels: list[str] = Field(description="what tells its alerts apart")
+    labels: list[str] = Field(description="labels that distinguish its alerts")
     unit: str
     limit: float | None
     for_s: Annotated[float, Field(ge=0)] = Field(description="it fires once it was breached for this long")

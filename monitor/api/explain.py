@@ -1,4 +1,4 @@
-"""Story: what happened to one trace and why, in sentences. Also what sampling would have said of an unknown one."""
+"""Trace explanation: what happened to one trace and why, in sentences. Of an unknown one: its draw."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REASONS = {
     "no_rubric": "no route selects it, so no rubric judged it",
     "not_a_run": "no model, agent or tool took part in it, so there is nothing to judge",
     "excluded": "it is traffic of an evaluator, which is never judged",
-    "incomplete": "it was cut short, and what the rubrics ask cannot be told from what arrived",
+    "incomplete": "it was cut short, and what arrived does not answer what the rubrics ask",
     "unavailable": "rubrics ran, but what they need is missing",
     "no_content": "its telemetry carries no message contents",
     "judge_failed": "a judge was asked and failed, or could not be asked for too long",
@@ -47,77 +47,77 @@ _COMPLETIONS = {
 }
 
 
-def told(story: Mapping[str, Any]) -> Iterator[str]:
-    """The lines of a trace's story, from its arrival to its verdicts."""
-    yield from happened(story)
-    for verdict in story.get("verdicts", []) if story.get("reason") is not None else ():
+def explanation(details: Mapping[str, Any]) -> Iterator[str]:
+    """The explanation of a trace, line by line, from its arrival to its verdicts."""
+    yield from happened(details)
+    for verdict in details.get("verdicts", []) if details.get("reason") is not None else ():
         yield from _verdict(verdict)
 
 
-def happened(story: Mapping[str, Any]) -> Iterator[str]:
+def happened(details: Mapping[str, Any]) -> Iterator[str]:
     """The same without the verdicts: what became of the trace, and why."""
-    kind = "session" if story.get("kind") == "session" else "trace"
-    yield f"{kind} {story['trace_id']}" + (f" · {story['name']}" if story.get("name") else "")
-    where = [f"{key} {story[key]}" for key in ("service", "environment", "session_id") if story.get(key)]
+    kind = "session" if details.get("kind") == "session" else "trace"
+    yield f"{kind} {details['trace_id']}" + (f" · {details['name']}" if details.get("name") else "")
+    where = [f"{key} {details[key]}" for key in ("service", "environment", "session_id") if details.get(key)]
     if where:
         yield "  from " + ", ".join(where)
-    if story.get("trace_url"):
-        yield f"  {story['trace_url']}"
-    if story.get("reason") is None:
-        waits = "it waits for the judge" if story.get("waits_for") == "judge" else "it is still open"
+    if details.get("trace_url"):
+        yield f"  {details['trace_url']}"
+    if details.get("reason") is None:
+        waits = "it waits for the judge" if details.get("waits_for") == "judge" else "it is still open"
         yield f"  {waits}: its spans are kept, and it will be judged" + (
-            "" if story.get("waits_for") else " once it is whole"
+            "" if details.get("waits_for") else " once it is whole"
         )
         return
-    yield from _arrival(story)
-    yield from _sampling(story.get("sampling"))
-    if story.get("route"):
-        yield f"  the route {story['route']!r} chose the rubrics {', '.join(story.get('rubrics', [])) or '-'}"
-    reason = str(story["reason"])
-    yield f"  it ended as {reason}: {_REASONS.get(reason, 'see the outcomes on the page')}" + _why(story)
+    yield from _arrival(details)
+    yield from _sampling(details.get("sampling"))
+    if details.get("route"):
+        yield f"  the route {details['route']!r} chose the rubrics {', '.join(details.get('rubrics', [])) or '-'}"
+    reason = str(details["reason"])
+    yield f"  it ended as {reason}: {_REASONS.get(reason, 'see the outcomes on the page')}" + _why(details)
 
 
-def _arrival(story: Mapping[str, Any]) -> Iterator[str]:
-    if story.get("spans") is not None:
-        dialects = ", ".join(story.get("dialects", []))
-        yield f"  {story['spans']} spans arrived" + (f", in the dialect of {dialects}" if dialects else "")
-    if story.get("kind") == "session":
-        yield f"  it has {story['turns']} turns, each a trace of its own"
-    if story.get("session"):
-        yield f"  it is a turn of the session {story['session']}"
-    if story.get("damaged_chunks"):
-        yield f"  {story['damaged_chunks']} of its parts could not be read"
-    if story.get("missing_parents"):
-        yield f"  {story['missing_parents']} spans name a parent that never came"
-    if story.get("completion"):
-        completion = str(story["completion"])
-        at = f" at {written(story['closed_ns'], 'seconds')}" if isinstance(story.get("closed_ns"), int) else ""
+def _arrival(details: Mapping[str, Any]) -> Iterator[str]:
+    if details.get("spans") is not None:
+        dialects = ", ".join(details.get("dialects", []))
+        yield f"  {details['spans']} spans arrived" + (f", in the dialect of {dialects}" if dialects else "")
+    if details.get("kind") == "session":
+        yield f"  it has {details['turns']} turns, each a trace of its own"
+    if details.get("session"):
+        yield f"  it is a turn of the session {details['session']}"
+    if details.get("damaged_chunks"):
+        yield f"  {details['damaged_chunks']} of its parts could not be read"
+    if details.get("missing_parents"):
+        yield f"  {details['missing_parents']} spans name a parent that never came"
+    if details.get("completion"):
+        completion = str(details["completion"])
+        at = f" at {written(details['closed_ns'], 'seconds')}" if isinstance(details.get("closed_ns"), int) else ""
         yield f"  it was closed ({completion}){at}: {_COMPLETIONS.get(completion, 'for another reason')}"
-    if int(story.get("revision") or 1) > 1:
-        yield f"  {_revised(story)} made revision {story['revision']}"
-    if story.get("belated"):
-        yield f"  {_belated(story['belated'])}"
-    if story.get("content_captured") is False:
-        switch = story.get("capture_switch")
+    if int(details.get("revision") or 1) > 1:
+        yield f"  {_revised(details)} made revision {details['revision']}"
+    if details.get("belated"):
+        yield f"  {_late_reference(details['belated'])}"
+    if details.get("content_captured") is False:
+        switch = details.get("capture_switch")
         yield (
             f"  contents were not captured; {switch} would capture them" if switch else "  no contents were read of it"
         )
 
 
-def _revised(story: Mapping[str, Any]) -> str:
-    if story.get("read_again_at"):
-        return f"another reference, and its spans as Langfuse had them at {story['read_again_at']},"
+def _revised(details: Mapping[str, Any]) -> str:
+    if details.get("read_again_at"):
+        return f"another reference, and its spans as Langfuse had them at {details['read_again_at']},"
     return "spans or a reference that came late"
 
 
-def _belated(told: Mapping[str, Any]) -> str:
+def _late_reference(pending: Mapping[str, Any]) -> str:
     known = "its reference is another by now than that of its verdict"
-    why = _IN_VAIN.get(str(told["reason"]), str(told["reason"]))
-    if told["given_up"]:
+    why = _IN_VAIN.get(str(pending["reason"]), str(pending["reason"]))
+    if pending["given_up"]:
         return f"{known}, which stands: {why}"
-    if told["reason"] is None:
+    if pending["reason"] is None:
         return f"{known}: it is to be judged again"
-    return f"{known}; it is tried again at {told['next_attempt']}, for the last time {why}"
+    return f"{known}; it is tried again at {pending['next_attempt']}, for the last time {why}"
 
 
 def _sampling(sampling: Mapping[str, Any] | None) -> Iterator[str]:
@@ -136,8 +136,8 @@ def _sampling(sampling: Mapping[str, Any] | None) -> Iterator[str]:
         yield f"  it was not among them, so these rubrics did not judge it: {', '.join(sampling['over_budget'])}"
 
 
-def _why(story: Mapping[str, Any]) -> str:
-    more = story.get("excluded") or story.get("error")
+def _why(details: Mapping[str, Any]) -> str:
+    more = details.get("excluded") or details.get("error")
     return f" ({more})" if more else ""
 
 
@@ -151,20 +151,20 @@ def _verdict(verdict: Mapping[str, Any]) -> Iterator[str]:
         yield f"    because {verdict['reason']}"
     for score in verdict.get("scores", []):
         number = score.get("value")
-        said = f"{number:.3f}" if isinstance(number, int | float) else str(score.get("status"))
+        shown = f"{number:.3f}" if isinstance(number, int | float) else str(score.get("status"))
         rating = f" {score['rating']}" if score.get("rating") else ""
         reason = f": {score['reason']}" if score.get("reason") else ""
-        yield f"    {score['metric']} {said}{rating}, weight {score.get('weight', 0):g}{reason}"
+        yield f"    {score['metric']} {shown}{rating}, weight {score.get('weight', 0):g}{reason}"
 
 
 def sampling_forecast(trace_id: str, config: Config) -> Iterator[str]:
-    """What the base rate of a configuration says of a trace id, without anything else being known of the trace."""
+    """Whether the base rate of a configuration draws a trace id; nothing else is known of the trace."""
     bits, limit = random_bits(bytes.fromhex(trace_id), config.sampling.randomness), threshold(config.sampling.rate)
     kept = bits >= limit
     yield f"  its randomness is {bits:#016x}"
     yield f"  the threshold of the base rate {config.sampling.rate:g} is {limit:#016x}"
     if kept:
-        yield f"  that is enough: it would be drawn, with probability {probability(limit):g}, whatever the rules say"
+        yield f"  that is enough: it would be drawn, with probability {probability(limit):g}, whatever the rules are"
     else:
         yield "  that is less: the base rate does not draw it"
         for rule in config.sampling.rules:

@@ -14,7 +14,7 @@ from scoring.trace.trace import Trace
 
 UNREAD = "contents may be there in attributes that this version does not read"
 SHOWN = 5
-"""Names of such attributes that are told."""
+"""Names of such attributes that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Inspected:
 
 
 def _provenance(span: Span) -> dict[str, object]:
-    """What a span was taken for, and field by field which attribute said so."""
+    """What a span was taken for, and field by field which attribute it was read from."""
     return {
         "span_id": span.span_id, "span": span.name, "kind": span.kind.value, "dialect": span.dialect,
         "read": dict(span.provenance),

@@ -1,4 +1,4 @@
-"""Pages: what the monitor shows to people, over the same questions that the API answers. Addresses, no contents."""
+"""Pages: the monitor's state as HTML for people, from the same queries as the API."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class PagesView(Protocol):
 
 
 def add_pages(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
-    """Serve the pages. What a person asks for in vain is answered by a page as well."""
+    """Serve the pages. An error is a page as well."""
     _overview(app, view, rules)
     _verdicts(app, view, rules)
     _traces(app, view, rules)
@@ -148,16 +148,16 @@ def _traces(app: FastAPI, view: PagesView, rules: AccessRules) -> None:
 
 def _status(report: MonitorReport, failed: VerdictPage, trends: Mapping[Key, Trend]) -> StatusPage:
     return StatusPage(
-        overall=report.overall, services=report.standings, policy=report.policy,
+        overall=report.overall, services=report.services, policy=report.policy,
         window_s=report.window_ns / 1e9, seen=report.seen, open=report.open, ended=report.ended,
         sampling_rate=report.sampling_rate, otlp_port=report.otlp_port, version=report.version,
         fingerprint=report.fingerprint, now_ns=report.now_ns, started_ns=report.started_ns, failures=failed.verdicts,
         trends={(key.service, key.environment, key.rubric): each for key, each in trends.items()},
-        judge=report.judge, agreement=report.agreement, pull=report.pull, late=report.belated,
+        judge=report.judge, agreement=report.agreement, pull=report.pull, late=report.late_references,
         exports=report.exports,
         anomalies=[
             ShownAnomaly(kind=each.kind.value, service=each.service, cause=each.cause, remedy=each.remedy)
-            for each in report.suspicions
+            for each in report.anomalies
         ],
         receiving=report.receiving, forwarding=report.forwarding, alerts=report.alerts,
     )  # fmt: skip
@@ -178,7 +178,7 @@ def _page(text: str, code: HTTPStatus = HTTPStatus.OK) -> HTMLResponse:
 
 @dataclass(frozen=True, slots=True)
 class _LivePage:
-    """A page that asks for itself again: its tag stays the same as long as nothing but time has passed."""
+    """A page that updates itself: its tag stays the same as long as nothing but time has passed."""
 
     body: bytes
     tag: str

@@ -1,4 +1,4 @@
-"""Asked: what a request may ask for, read from its text, or refused with cause and remedy."""
+"""Request params: read from their text, or refused with cause and remedy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def unknown_trace(known: str) -> ProblemError:
         HTTPStatus.NOT_FOUND,
         f"nothing is known of trace {known}",
         "it was not drawn by sampling, never arrived, or is past store.retention; "
-        f"'sidejudge explain {known} --config FILE' tells what sampling says of it",
+        f"'sidejudge explain {known} --config FILE' shows how sampling treats it",
     )
 
 
@@ -48,7 +48,7 @@ def rubric_of(name: str | None, known: Sequence[str]) -> str | None:
 
 
 def nanoseconds_of(at: datetime | None) -> int | None:
-    """An instant as ns since the epoch; UTC unless it says."""
+    """An instant as ns since the epoch; UTC without an offset."""
     if at is None:
         return None
     aware = at if at.tzinfo else at.replace(tzinfo=UTC)

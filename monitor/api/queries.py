@@ -102,11 +102,11 @@ class MonitorQueries:
     rubrics: Sequence[str] = ()
     reload: Callable[[], Awaitable[ReloadOutcome]] | None = None
     _scraped: Counter[str] = field(default_factory=Counter)
-    _stories: TraceDetails = field(init=False)
+    _details: TraceDetails = field(init=False)
     _trends: Trends = field(init=False)
 
     def __post_init__(self) -> None:
-        self._stories = TraceDetails(
+        self._details = TraceDetails(
             config=self.config, store=self.store, assembler=self.assembler, outcomes=self.outcomes,
             pipeline=self.pipeline, trace_url=self.trace_url, clock_ns=self.clock_ns, owed=self.owed,
         )  # fmt: skip
@@ -125,7 +125,7 @@ class MonitorQueries:
     def status(self) -> MonitorReport:
         now_ns, balance, agreement = self.clock_ns(), self.outcomes.balance(), self.agreement()
         return MonitorReport(
-            standings=corrected(self.watch.standings(now_ns), agreement),
+            services=corrected(self.watch.standings(now_ns), agreement),
             agreement=agreement,
             policy=self.policy,
             window_ns=self.windows.window_ns,
@@ -144,8 +144,8 @@ class MonitorQueries:
             judge=self.judge(),
             exports=tuple(self.exports()),
             pull=self.pull(),
-            belated=self.belated(),
-            suspicions=self.suspicions(),
+            late_references=self.belated(),
+            anomalies=self.suspicions(),
             receiving=self.front.receiving(self.intake.counts),
             forwarding=self.front.forwarding(),
             alerts=in_order(self.watch.posted()),
@@ -166,7 +166,7 @@ class MonitorQueries:
             after=after,
             limit=query.limit + 1,
         )
-        page = [self._stories.shown(verdict, contents=contents) for verdict in found[: query.limit]]
+        page = [self._details.shown(verdict, contents=contents) for verdict in found[: query.limit]]
         if len(found) <= query.limit:
             return VerdictPage(verdicts=page)
         last = page[-1]
@@ -175,10 +175,10 @@ class MonitorQueries:
         return VerdictPage(verdicts=page, next=position)
 
     async def trace(self, trace_id: str, *, contents: bool) -> Mapping[str, object] | None:
-        return await self._stories.found(trace_id, contents=contents)
+        return await self._details.found(trace_id, contents=contents)
 
     async def trace_page(self, trace_id: str, *, contents: bool) -> TracePage | None:
-        return await self._stories.page(trace_id, contents=contents)
+        return await self._details.page(trace_id, contents=contents)
 
     async def trends(self) -> Mapping[Key, Trend]:
         return await self._trends.at(self.clock_ns())
@@ -204,7 +204,7 @@ class MonitorQueries:
         belated = self.belated()
         waits_for_judge = {} if judge is None else {"judge": QueueSize(items=judge.waiting, oldest_s=judge.oldest_s)}
         return Snapshot(
-            standings=corrected(self.watch.standings(now_ns), agreement),
+            services=corrected(self.watch.standings(now_ns), agreement),
             agreement=agreement,
             traces_open=self.outcomes.open,
             load_share=self.load_share(),
@@ -222,10 +222,10 @@ class MonitorQueries:
             },
             exports=exports,
             pull=pull,
-            belated=belated,
+            late_references=belated,
             spool_bytes=self.store.size,
             judge=judge,
-            suspected=self._suspected(),
+            anomalies=self._anomalies(),
             alerts=list(self.watch.posted()),
         )
 
@@ -241,12 +241,12 @@ class MonitorQueries:
         waiting = QueueSize(items=self.sessions.open_sessions, oldest_s=None if oldest_ns is None else oldest_ns / 1e9)
         return {"sessions": waiting}
 
-    def _suspected(self) -> dict[str, bool]:
-        found = {suspicion.kind for suspicion in self.suspicions()}
+    def _anomalies(self) -> dict[str, bool]:
+        found = {anomaly.kind for anomaly in self.suspicions()}
         return {kind.value: kind in found for kind in AnomalyKind}
 
     def _count_up(self) -> None:
-        """Bring the counters of the hot path up to date: it counts in plain integers and is asked at a scrape."""
+        """Bring the counters of the hot path up to date: it counts in plain integers, which are read at a scrape."""
         counts, seen = self.intake.counts, self.outcomes.balance().seen
         self.exporter.spans_received(self._since("spans", counts.spans))
         self.exporter.traces_seen(self._since("seen", seen))
@@ -274,15 +274,15 @@ class MonitorQueries:
         if (belated := self.belated()) is not None:
             self.exporter.belated.follow(belated)
 
-    def _count_forwarding(self, told: Forwarding) -> None:
-        for of, counts, tell in (
-            ("forwarded", told.requests, self.exporter.forwarded),
-            ("answered", told.answers, self.exporter.forward_answered),
-            ("failed", told.failed, self.exporter.forward_failed),
-            ("unjudged", told.unjudged, self.exporter.forward_unjudged),
+    def _count_forwarding(self, forwarding: Forwarding) -> None:
+        for of, counts, count in (
+            ("forwarded", forwarding.requests, self.exporter.forwarded),
+            ("answered", forwarding.answers, self.exporter.forward_answered),
+            ("failed", forwarding.failed, self.exporter.forward_failed),
+            ("unjudged", forwarding.unjudged, self.exporter.forward_unjudged),
         ):
             for label, total in counts.items():
-                tell(label, self._since(f"{of} {label}", total))
+                count(label, self._since(f"{of} {label}", total))
 
     def _since(self, name: str, total: int) -> int:
         new = total - self._scraped[name]

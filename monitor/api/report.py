@@ -1,4 +1,4 @@
-"""Report: what the monitor tells of itself to those who ask, and how they may ask for verdicts."""
+"""Report: the state of the monitor at one moment, and the filters of a query for verdicts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from scoring.verdict.verdict import State
 _CURSOR = re.compile(r"([0-9]{1,19})-([0-9a-f]{32})-([a-z][a-z0-9_]{0,63})")
 
 Passed: TypeAlias = Literal["true", "false", "none"]
-"""How a verdict may be asked for: passed, failed, or neither (incomplete)."""
+"""Outcomes that a query for verdicts may name: passed, failed, or neither (incomplete)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +31,12 @@ class MonitorReport:
     """Everything at one moment. Times are ns since the epoch; ``ended`` counts traces by the reason they ended with.
 
     ``seen == open + sum(ended)``, always. ``shortened`` counts verdicts that left a window early, for lack of memory.
-    ``judge`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read, ``belated`` where
-    references are in the traces alone. ``alerts`` are in the order in which people want to see them.
+    ``judge`` and ``pull`` are None where none is configured, ``agreement`` where no labels are read,
+    ``late_references`` where references are in the traces alone. ``alerts`` are in the order in which
+    people want to see them.
     """
 
-    standings: Sequence[ServiceStatus]
+    services: Sequence[ServiceStatus]
     policy: Policy
     window_ns: int
     seen: int
@@ -54,8 +55,8 @@ class MonitorReport:
     agreement: AgreementSnapshot | None = None
     exports: Sequence[ExportSnapshot] = ()
     pull: PullSnapshot | None = None
-    belated: LateReferenceSnapshot | None = None
-    suspicions: Sequence[Anomaly] = ()
+    late_references: LateReferenceSnapshot | None = None
+    anomalies: Sequence[Anomaly] = ()
     receiving: Receiving | None = None
     forwarding: Forwarding | None = None
     alerts: Sequence[Posted] = ()
@@ -64,7 +65,7 @@ class MonitorReport:
     @property
     def overall(self) -> Status:
         """The worst status of any window; insufficient data only when all windows are."""
-        found = {standing.appraisal.status for standing in self.standings}
+        found = {each.appraisal.status for each in self.services}
         return next((status for status in WORST_FIRST if status in found), Status.INSUFFICIENT_DATA)
 
 
@@ -90,7 +91,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictQuery:
-    """Which verdicts are asked for; ``None`` does not restrict. ``since_ns`` is inclusive, ``after`` exclusive."""
+    """The verdicts that a query wants; ``None`` does not restrict. ``since_ns`` is inclusive, ``after`` exclusive."""
 
     rubric: str | None = None
     service: str | None = None

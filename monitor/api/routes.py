@@ -1,4 +1,4 @@
-"""API: the monitor over HTTP: probes, metrics, status, verdicts, a trace's story, and pages for people.
+"""API: the monitor over HTTP: probes, metrics, status, verdicts, details of traces, and pages for people.
 
 It only reads. There is no CORS: a page of another origin has no business here. Nothing is loaded from elsewhere.
 """
@@ -37,7 +37,7 @@ _WRONG: _Responses = {422: {"model": ProblemBody, "description": "The request is
 
 
 class MonitorView(PagesView, Protocol):
-    """What the API may ask of the monitor. It is asked on the event loop; only the store may make it wait."""
+    """The queries of the API. They run on the event loop; only the store may make them wait."""
 
     reload: Callable[[], Awaitable[ReloadOutcome]] | None
 
@@ -74,7 +74,7 @@ def create_app(view: MonitorView, *, version: str = "0", rules: AccessRules | No
     _probes(app, view)
     _reloading(app, view)
     _catalogue(app)
-    _questions(app, view, rules)
+    _queries(app, view, rules)
     add_pages(app, view, rules)
     return app
 
@@ -129,7 +129,7 @@ def _catalogue(app: FastAPI) -> None:
         return _json(available_metrics(), request)
 
 
-def _questions(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
+def _queries(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
     shared = SharedResult[bytes](view.clock_ns)
 
     async def status_body() -> bytes:
@@ -143,7 +143,7 @@ def _questions(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
 
     @app.get("/v1/alerts", response_model=BoardBody, tags=["v1"])
     async def alerts() -> Response:
-        """What fires, what is about to, what cannot be told any more, and everything that is watched."""
+        """Alerts that fire, are pending or are unknown, and everything that is watched."""
         report = view.status()
         body = BoardBody(
             alerts=[AlertBody.of(each) for each in report.alerts],
@@ -166,7 +166,7 @@ def _questions(app: FastAPI, view: MonitorView, rules: AccessRules) -> None:
         passed: Annotated[Passed | None, Query(description="`none`: neither passed nor failed")] = None,
         state: Annotated[State | None, Query()] = None,
         trace_id: Annotated[str | None, Query(pattern=_TRACE_ID, description="32 hex digits")] = None,
-        since: Annotated[datetime | None, Query(description="closed at or after this time; UTC unless it says")] = None,
+        since: Annotated[datetime | None, Query(description="closed at or after it; UTC without an offset")] = None,
         limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 100,
         cursor: Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before")] = None,
     ) -> Response:

@@ -1,4 +1,4 @@
-"""Answers: the JSON bodies of the HTTP API, as its OpenAPI document describes them."""
+"""Response schemas: the JSON bodies of the HTTP API, as its OpenAPI document describes them."""
 
 from __future__ import annotations
 
@@ -91,21 +91,21 @@ class ServiceStatusBody(_Body):
     sequence_upper: Ratio | None = Field(description="upper bound that holds at all times (mode `sequence`)")
     change: ChangeBody | None = Field(description="the early warning of a falling pass ratio")
     corrected: CorrectedBody | None = Field(
-        description="pass ratio that people would have found (Rogan-Gladen); null: labels do not tell"
+        description="pass ratio that people would have found (Rogan-Gladen); null: labels do not determine it"
     )
     thresholds: ThresholdsBody
     window_s: Annotated[float, Field(gt=0)]
 
     @classmethod
     def of(cls, standing: ServiceStatus, window_s: float) -> ServiceStatusBody:
-        told, bounds, missing = standing.estimate, standing.thresholds, standing.missing
+        found, bounds, missing = standing.estimate, standing.thresholds, standing.missing
         return cls(
             service=_text(standing.service), environment=_text(standing.environment), rubric=standing.rubric,
             status=standing.appraisal.status, reason=standing.appraisal.reason,
-            pass_ratio=told.pass_ratio if told else None, lower=told.lower if told else None,
-            upper=told.upper if told else None, confidence=told.confidence if told else None,
-            n=told.n if told else 0, failures=told.failures if told else 0,
-            effective_n=told.effective_n if told else 0.0, traffic=told.weight_sum if told else 0.0,
+            pass_ratio=found.pass_ratio if found else None, lower=found.lower if found else None,
+            upper=found.upper if found else None, confidence=found.confidence if found else None,
+            n=found.n if found else 0, failures=found.failures if found else 0,
+            effective_n=found.effective_n if found else 0.0, traffic=found.weight_sum if found else 0.0,
             incomplete=standing.incomplete, judge_failed=standing.judge_failed, forced=standing.forced,
             composite_mean=standing.composite_mean, metric_means=dict(standing.metric_means),
             worst=missing.worst if missing else None, best=missing.best if missing else None,
@@ -219,7 +219,7 @@ class ReceivingBody(_Body):
 
     protocols: list[str] = Field(description="protocols that are listened for: `http`, `grpc`")
     encrypted: bool
-    authenticated: bool = Field(description="whether senders must say who they are")
+    authenticated: bool = Field(description="whether senders need credentials")
     requests: Count
     spans: Count
     log_records: Count
@@ -227,11 +227,11 @@ class ReceivingBody(_Body):
     dropped: Count = Field(description="requests with signals that are not looked at")
 
     @classmethod
-    def of(cls, told: Receiving) -> ReceivingBody:
+    def of(cls, receiving: Receiving) -> ReceivingBody:
         return cls(
-            protocols=list(told.protocols), encrypted=told.encrypted, authenticated=told.authenticated,
-            requests=told.requests, spans=told.spans, log_records=told.log_records,
-            refused={str(code): count for code, count in told.refused.items()}, dropped=told.dropped,
+            protocols=list(receiving.protocols), encrypted=receiving.encrypted, authenticated=receiving.authenticated,
+            requests=receiving.requests, spans=receiving.spans, log_records=receiving.log_records,
+            refused={str(code): count for code, count in receiving.refused.items()}, dropped=receiving.dropped,
         )  # fmt: skip
 
 
@@ -246,15 +246,15 @@ class ForwardingBody(_Body):
     last_failure: str = Field(description="why upstream last gave no answer; empty: it always did")
 
     @classmethod
-    def of(cls, told: Forwarding) -> ForwardingBody:
+    def of(cls, forwarding: Forwarding) -> ForwardingBody:
         return cls(
-            upstream=told.upstream, requests=dict(told.requests), answers=dict(told.answers),
-            failed=dict(told.failed), unjudged=dict(told.unjudged), last_failure=told.last_failure,
+            upstream=forwarding.upstream, requests=dict(forwarding.requests), answers=dict(forwarding.answers),
+            failed=dict(forwarding.failed), unjudged=dict(forwarding.unjudged), last_failure=forwarding.last_failure,
         )  # fmt: skip
 
 
 class ExportBody(_Body):
-    """Where scores, or what is told of alerts, go to, and how far they have come."""
+    """A destination of scores or notices, and how far they have come."""
 
     destination: str
     state: ExportState = Field(description="`retrying`: waiting helps; `stopped`: only a person can")
@@ -312,17 +312,17 @@ class LateReferenceBody(_Body):
     reason: str = Field(description="why it is not `ok`; empty when it is")
     waiting: Count = Field(description="traces that are to be judged again")
     oldest: datetime | None = Field(description="since when the oldest of them waits")
-    given_up: Count = Field(description="traces whose verdict stands all the same; their story says why")
+    given_up: Count = Field(description="traces whose verdict stands all the same; `/v1/traces/{id}` names the reason")
     revised: Count = Field(description="judged again since the start, with another verdict")
     unchanged: Count = Field(description="judged again since the start, with the same verdicts")
     failures: dict[str, int] = Field(description="attempts since the start that came to nothing, by why")
 
     @classmethod
-    def of(cls, belated: LateReferenceSnapshot) -> LateReferenceBody:
+    def of(cls, late: LateReferenceSnapshot) -> LateReferenceBody:
         return cls(
-            state=belated.state, reason=_text(belated.reason), waiting=belated.waiting, oldest=_at(belated.oldest_s),
-            given_up=belated.given_up, revised=belated.revised, unchanged=belated.unchanged,
-            failures=dict(belated.failures),
+            state=late.state, reason=_text(late.reason), waiting=late.waiting, oldest=_at(late.oldest_s),
+            given_up=late.given_up, revised=late.revised, unchanged=late.unchanged,
+            failures=dict(late.failures),
         )  # fmt: skip
 
 
@@ -349,7 +349,7 @@ class StatusBody(_Body):
     pull: PullBody | None = Field(description="null: no traces are read from Langfuse")
     late_references: LateReferenceBody | None = Field(description="null: references are looked for in the traces alone")
     belated: LateReferenceBody | None = Field(description="the former name of `late_references`")
-    exports: list[ExportBody] = Field(description="where scores are written back to, and those who are told of alerts")
+    exports: list[ExportBody] = Field(description="where scores are written back to, and receivers of notices")
     window_shortened: Count = Field(description="verdicts that left their window early, for lack of memory")
     version: str
     config_fingerprint: str = Field(description="first digits of the SHA-256 of the configuration in force")
@@ -360,19 +360,19 @@ class StatusBody(_Body):
     @classmethod
     def of(cls, report: MonitorReport) -> StatusBody:
         alerts, window_s = AlertsBody.of(report.policy), report.window_ns / 1e9
-        worst = sorted(report.standings, key=lambda each: WORST_FIRST.index(each.appraisal.status))[:MOST_SERVICES]
+        worst = sorted(report.services, key=lambda each: WORST_FIRST.index(each.appraisal.status))[:MOST_SERVICES]
         services = [ServiceStatusBody.of(each, window_s) for each in worst]
         outcomes = OutcomesBody(
             seen=report.seen, open=report.open, ended=dict(report.ended), revisions=report.revisions
         )
         anomalies = [
             AnomalyBody(kind=each.kind, service=each.service, cause=each.cause, remedy=each.remedy)
-            for each in report.suspicions
+            for each in report.anomalies
         ]
-        late_references = LateReferenceBody.of(report.belated) if report.belated is not None else None
+        late_references = LateReferenceBody.of(report.late_references) if report.late_references is not None else None
         return cls(
             status=report.overall,
-            services=services, service_count=len(report.standings), standings=services,
+            services=services, service_count=len(report.services), standings=services,
             outcomes=outcomes, ledger=outcomes,
             open_traces=report.open,
             sampling=SamplingBody(rate=report.sampling_rate, rules=list(report.sampling_rules)),
@@ -442,7 +442,7 @@ class VerdictsBody(_Body):
 
 
 class TraceBody(BaseModel):
-    """What happened to a trace and why. ``reason`` is null while it is open; more fields tell the story."""
+    """What happened to a trace and why. ``reason`` is null while it is open; more fields explain it."""
 
     model_config = ConfigDict(extra="allow")
     trace_id: str

@@ -31,7 +31,7 @@ class TraceDetail(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceDetails:
-    """Asks whoever may know of a trace: the store, those who hold it open, the memory of what was not drawn."""
+    """Finds what is known of a trace: in the store, among open traces, among those that sampling left out."""
 
     config: Config
     store: TraceDetail

@@ -30,7 +30,7 @@ def explain(what: str, store: Path | None, url: str, config: Path | None) -> int
     """Tell what happened to a trace and why (TRACE_ID, 32 hex digits), or show a metric's card or a rubric by name.
 
     A trace is asked of the running monitor at --url, or read from the file --store. Of a trace that is unknown, the
-    sampling decision under --config is told; the exit code is 1.
+    sampling decision under --config is shown; the exit code is 1.
     """
     if _TRACE_ID.fullmatch(what):
         return _trace(what.lower(), store, url, config)
@@ -50,13 +50,13 @@ def explain(what: str, store: Path | None, url: str, config: Path | None) -> int
 
 
 def _trace(trace_id: str, store: Path | None, url: str, config: Path | None) -> int:
-    from monitor.api.explain import sampling_forecast, told
+    from monitor.api.explain import explanation, sampling_forecast
 
     from .table import visible
 
     story = _from_store(store, trace_id) if store is not None else ask(url, f"/v1/traces/{trace_id}")
     if story is not None:
-        for line in told(story):
+        for line in explanation(story):
             click.echo(visible(line))
         return 0
     click.echo(f"trace {trace_id} is unknown: it was not drawn, never came, or is past its retention")
@@ -64,7 +64,7 @@ def _trace(trace_id: str, store: Path | None, url: str, config: Path | None) -> 
         for line in sampling_forecast(trace_id, loaded(config).config):
             click.echo(visible(line))
     else:
-        click.echo("  with --config FILE the sampling decision is told")
+        click.echo("  with --config FILE the sampling decision is shown")
     return DATA
 
 

@@ -97,14 +97,14 @@ class Scene:
         while True:
             await asyncio.sleep(0.5)
             report = monitor.view.status()
-            changed = [self._changed(standing) for standing in report.standings]
+            changed = [self._changed(standing) for standing in report.services]
             if any(changed) or (changed and time.monotonic() - shown_s >= SHOWN_EVERY_S):
                 shown_s = time.monotonic()
                 self._failures_shown = 0
                 self._report(report)
 
     def _report(self, report: MonitorReport) -> None:
-        self._print(_table(report.standings))
+        self._print(_table(report.services))
         counts = ", ".join(f"{reason} {count}" for reason, count in report.ended.items() if count)
         self._print(f"[dim]traces: {report.seen} seen, {report.open} open; {counts}[/dim]")
 

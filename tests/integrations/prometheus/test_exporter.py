@@ -279,7 +279,7 @@ def test_gauges_are_those_of_the_moment_of_the_scrape():
         [
             Snapshot(),
             Snapshot(
-                standings=[standing(composite_mean=0.81, metric_means={"accuracy": 0.9})],
+                services=[standing(composite_mean=0.81, metric_means={"accuracy": 0.9})],
                 queues={"evaluation": QueueSize(items=2, oldest_s=99.5), "idle": QueueSize(items=0)},
                 traces_open=4, spool_bytes=4096,
             ),
@@ -304,7 +304,7 @@ def test_gauges_are_those_of_the_moment_of_the_scrape():
 
 def test_exactly_one_status_is_in_force():
     exporter = new()
-    exporter.watch(lambda: Snapshot(standings=[standing()]))
+    exporter.watch(lambda: Snapshot(services=[standing()]))
     seen = samples(exporter)
     states = {s: seen[("sidejudge_status", *sorted(["prod", "qa", "shop", s.value]))] for s in Status}
     assert states == {s: float(s is Status.WARNING) for s in Status}
@@ -312,7 +312,7 @@ def test_exactly_one_status_is_in_force():
 
 def test_an_empty_window_has_a_status_and_no_ratio():
     exporter = new()
-    exporter.watch(lambda: Snapshot(standings=[standing(passes=0, failures=0)]))
+    exporter.watch(lambda: Snapshot(services=[standing(passes=0, failures=0)]))
     seen = samples(exporter)
     assert seen["sidejudge_status", "insufficient_data", "prod", "qa", "shop"] == 1
     assert seen["sidejudge_effective_samples", "prod", "qa", "shop"] == 0
@@ -348,7 +348,7 @@ def test_pairs_of_service_and_environment_are_bounded_too():
 
 def test_windows_whose_names_were_folded_show_no_ratio_that_would_be_nobodys():
     exporter = new(label_cap=1)
-    exporter.watch(lambda: Snapshot(standings=[standing("a"), standing("b"), standing("c")]))
+    exporter.watch(lambda: Snapshot(services=[standing("a"), standing("b"), standing("c")]))
     seen = samples(exporter)
     assert [name for name in seen if name[0] == "sidejudge_pass_ratio"] == [("sidejudge_pass_ratio", "a", "prod", "qa")]
 
@@ -419,7 +419,7 @@ def populated() -> Exporter:
     exporter.belated.follow(LateReferenceSnapshot(state="ok", failures=(("gone", 1),)))
     exporter.watch(
         lambda: Snapshot(
-            standings=[
+            services=[
                 standing(
                     composite_mean=0.5, metric_means={"accuracy": 0.5}, since_ns=5 * 10**9, incomplete=3,
                     missing=MissingBand(0.6, 0.7),
@@ -428,10 +428,10 @@ def populated() -> Exporter:
                     since_ns=4 * 10**9),
                 )
             ],
-            queues={"evaluation": QueueSize(items=1, oldest_s=1.0)}, spool_bytes=1, suspected={"split_traces": False},
+            queues={"evaluation": QueueSize(items=1, oldest_s=1.0)}, spool_bytes=1, anomalies={"split_traces": False},
             exports=[ExportSnapshot(destination="slack", state="stopped", dead=1)],
             pull=PullSnapshot(state="ok", lag_s=1.0, read_s=2.0),
-            belated=LateReferenceSnapshot(state="ok"),
+            late_references=LateReferenceSnapshot(state="ok"),
             judge=JudgeSnapshot(
                 name="openai/m", models=(JudgeModelSnapshot(model="openai/m", circuit="closed"),), outage=None,
                 spending=(Spending(period="hour", spent_usd=1, limit_usd=2),), shares={"high": 1.0}, under_way=1,

@@ -30,5 +30,5 @@ def test_what_can_be_counted_begins_at_0_and_follows_the_standing():
 def test_where_references_are_in_the_traces_alone_there_is_nothing_to_count():
     registry, exporter = made(())
     assert registry.get_sample_value("sidejudge_belated_traces_total", {"outcome": "revised"}) is None
-    exporter.watch(lambda: Snapshot(belated=LateReferenceSnapshot(state="ok", given_up=7)))
+    exporter.watch(lambda: Snapshot(late_references=LateReferenceSnapshot(state="ok", given_up=7)))
     assert registry.get_sample_value("sidejudge_belated_given_up") == 7

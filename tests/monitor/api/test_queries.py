@@ -184,7 +184,7 @@ async def test_the_status_is_the_outcomes_and_every_standing(still):
     await s.judge()
     report = s.view.status()
     assert (report.seen, report.open, report.ended["scored"], sum(report.ended.values())) == (2, 0, 2, 2)
-    assert {each.rubric for each in report.standings} == {"answer", "workflow"}
+    assert {each.rubric for each in report.services} == {"answer", "workflow"}
 
 
 async def test_probes_tell_apart_starting_working_and_ending(still):

@@ -44,7 +44,7 @@ class View:
         self.rubrics = tuple(RUBRICS)
         self.reload = None
         self.report = MonitorReport(
-            standings=(), policy=Policy(), window_ns=3600 * 10**9, seen=10, open=1, ended={"scored": 7, "shed": 2},
+            services=(), policy=Policy(), window_ns=3600 * 10**9, seen=10, open=1, ended={"scored": 7, "shed": 2},
             revisions=1, sampling_rate=0.05, otlp_port=4317, sampling_rules=("errors",),
             version="1.2.3", fingerprint="0123456789ab",
             started_ns=NOW - 90 * 10**9, now_ns=NOW,
@@ -59,7 +59,7 @@ class View:
         return NOW
 
     def status(self):
-        return replace(self.report, standings=self.windows.standings(NOW, self.report.policy))
+        return replace(self.report, services=self.windows.standings(NOW, self.report.policy))
 
     async def verdicts(self, query, *, contents=False):
         self.asked.append(query)

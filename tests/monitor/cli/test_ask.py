@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.api.explain import sampling_forecast, told
+from monitor.api.explain import explanation, sampling_forecast
 from monitor.api.report import MonitorReport
 from monitor.api.schemas import StatusBody
 from monitor.config import load
@@ -45,7 +45,7 @@ def status_body() -> dict[str, object]:
     told_by = estimate([(True, 20.0)] * 40 + [(False, 20.0)] * 20)
     policy = Policy()
     report = MonitorReport(
-        standings=[
+        services=[
             ServiceStatus(
                 service="calls", environment="production", rubric="qa", estimate=told_by,
                 appraisal=appraise(told_by, policy),
@@ -151,10 +151,10 @@ def test_the_story_of_a_trace_is_told_without_its_terminal_escapes(call, monitor
 
 
 def test_a_story_of_few_words_is_told_as_well() -> None:
-    assert list(told({"trace_id": TRACE, "reason": None}))[-1].startswith("  it is still open")
-    waits = list(told({"trace_id": TRACE, "reason": None, "waits_for": "judge"}))
+    assert list(explanation({"trace_id": TRACE, "reason": None}))[-1].startswith("  it is still open")
+    waits = list(explanation({"trace_id": TRACE, "reason": None, "waits_for": "judge"}))
     assert waits[-1] == "  it waits for the judge: its spans are kept, and it will be judged"
-    over = told({
+    over = explanation({
         "trace_id": TRACE, "reason": "over_budget",
         "sampling": {"probability": 0.5, "selection": "random", "judged_share": 0.25, "over_budget": ["answer"]},
     })  # fmt: skip
@@ -163,7 +163,7 @@ def test_a_story_of_few_words_is_told_as_well() -> None:
         "  it was not among them, so these rubrics did not judge it: answer",
         "  it ended as over_budget: its rubrics need a judge, and the budget of the judge did not reach for it",
     ]
-    assert "undecodable" in "\n".join(told({"trace_id": TRACE, "reason": "undecodable"}))
+    assert "undecodable" in "\n".join(explanation({"trace_id": TRACE, "reason": "undecodable"}))
 
 
 def test_of_an_unknown_trace_the_sampling_decision_is_told(call, monitor_at, tmp_path: Path) -> None:
