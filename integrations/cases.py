@@ -23,7 +23,8 @@ from scoring.trace.span import Json, ToolCall
 _NEAR = 0.82
 _TOOL_FIELDS = ("name", "arguments", "result", "error", "call_id", "handoff")
 _TURN_FIELDS = ("speaker", "text", "at")
-_TOLERATED = frozenset(("dialects", "provenance"))
+_HANDOFF = "after"
+_TOLERATED = frozenset(("dialects", "provenance", "spans", "remarks"))
 """Fields that ``inspect`` adds for people."""
 
 _Read: TypeAlias = Callable[[Json, str], object]
@@ -110,6 +111,9 @@ def case_of(data: Mapping[str, Json]) -> Case:
         read = _READERS.get(name)
         if read is not None and (value is not None or name in _NULL_IS_A_VALUE):
             fields[name] = read(value, name)
+    handoffs = fields.pop("handoffs", ())
+    if handoffs:
+        fields["tools_used"] = _in_order(fields.get("tools_used"), handoffs)  # type: ignore[arg-type]  # as read
     for required in ("case_id", "model_output"):
         if required not in fields:
             _remarks(data, _READERS, "")  # a misspelt name explains it better
@@ -251,6 +255,28 @@ def _tool(value: Json, path: str) -> ToolCall:
     )
 
 
+def _handoffs(value: Json, field: str) -> tuple[tuple[int, ToolCall], ...]:
+    """Hand-offs that stand apart from the tool calls, each with the number of tool calls before it."""
+    found = []
+    for index, one in enumerate(_list(value, field)):
+        path = f"{field}[{index}]"
+        handoff = _object(one, path)
+        after = _whole(handoff.get(_HANDOFF, 0), f"{path}.{_HANDOFF}")
+        call = _tool({**{key: each for key, each in handoff.items() if key != _HANDOFF}, "handoff": True}, path)
+        found.append((after, call))
+    return tuple(found)
+
+
+def _in_order(calls: tuple[ToolCall, ...] | None, handoffs: tuple[tuple[int, ToolCall], ...]) -> tuple[ToolCall, ...]:
+    """All calls, each hand-off after as many tool calls as it says."""
+    plain = calls or ()
+    places = sorted(
+        [*((at, 1, call) for at, call in enumerate(plain)), *((after, 0, call) for after, call in handoffs)],
+        key=lambda place: place[:2],
+    )
+    return tuple(call for _, _, call in places)
+
+
 def _completion(value: Json, field: str) -> str:
     allowed = ("root_ended", "pseudo_root", "idle", "deadline", "pressure", "batch")
     if isinstance(value, str) and value in allowed:
@@ -279,6 +305,7 @@ _READERS: dict[str, _Read] = {
     "scenario": _scenario,
     "agents_called": _texts,
     "tools_used": _tools,
+    "handoffs": _handoffs,
     "context": _texts,
     "system_prompt": _text,
     "latency_e2e_ms": _number,
@@ -297,6 +324,8 @@ _READERS: dict[str, _Read] = {
     "environment": _text,
     "sampling_probability": _probability,
     "trace_id": _text,
+    "root_span_id": _text,
+    "error": _text,
     "name": _text,
     "complete": _boolean,
     "completion": _completion,

@@ -76,8 +76,10 @@ def normalise(raw: RawSpan) -> Span:
         if fields.get("model") is None and fields.get("requested_model") is None:
             fields["requested_model"] = _asked_model(reading)
     else:
-        fields["input"] = messages.said_in(unwrap.task(asked), "user")
-        fields["output"] = messages.said_in(unwrap.answer(answered), "assistant")
+        fields["input"] = _quoted_text(reading, "input", asked) or messages.said_in(unwrap.task(asked), "user")
+        fields["output"] = _quoted_text(reading, "output", answered) or messages.said_in(
+            unwrap.answer(answered), "assistant"
+        )
         if kind is SpanKind.RETRIEVER:
             fields["documents"] = _documents(reading)
     if kind is SpanKind.AGENT and fields["agent"] is None:
@@ -102,6 +104,12 @@ def _agent(reading: SpanReading, kind: SpanKind) -> str | None:
         if isinstance(metadata, dict) and (named := as_text(metadata.get("lc_agent_name"))):
             reading.note("agent", "metadata.lc_agent_name")
     return named
+
+
+def _quoted_text(reading: SpanReading, direction: str, value: object) -> str | None:
+    """A text in quotation marks that is sent as plain text, and so is no JSON: the marks are part of it."""
+    plain = isinstance(value, str) and reading.attributes.get(f"{direction}.mime_type") == "text/plain"
+    return str(value) if plain and str(value).startswith('"') else None
 
 
 def _asked_model(reading: SpanReading) -> str | None:
@@ -133,8 +141,10 @@ def _llm(reading: SpanReading) -> dict[str, Any]:
     return {
         "input_messages": asked,
         "output_messages": answered,
-        "input": messages.last_text(asked, "user") or unwrap.task(raw_in),
-        "output": messages.last_text(answered, "assistant") if answered else unwrap.answer(raw_out),
+        "input": messages.last_text(asked, "user") or _quoted_text(reading, "input", raw_in) or unwrap.task(raw_in),
+        "output": messages.last_text(answered, "assistant")
+        if answered
+        else _quoted_text(reading, "output", raw_out) or unwrap.answer(raw_out),
         "system_prompt": messages.system_text(asked) or _instructions(raw_in, raw_out),
         "response_id": response[1] if response else None,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from integrations.dialects import normalise
@@ -57,7 +57,7 @@ class Inspected:
             "config": dict(case.config), "scenario": case.scenario,
             "agents_called": None if case.agents_called is None else list(case.agents_called),
             "tools_used": None if calls is None else [_tool(call) for call in calls if not call.handoff],
-            "handoffs": [_tool(call) for call in calls or () if call.handoff],
+            "handoffs": _handoffs(calls or ()),
             "context": None if case.context is None else list(case.context), "system_prompt": case.system_prompt,
             "latency_e2e_ms": case.latency_e2e_ms, "latency_model_ms": case.latency_model_ms,
             "timed_out": case.timed_out, "input_tokens": case.input_tokens, "output_tokens": case.output_tokens,
@@ -65,6 +65,7 @@ class Inspected:
             "evaluation_criteria_override": case.evaluation_criteria_override, "session_id": case.session_id,
             "user_id": case.user_id, "service": case.service, "environment": case.environment,
             "sampling_probability": case.sampling_probability, "error": case.error, "complete": case.complete,
+            "completion": case.completion, "root_span_id": case.root_span_id,
             "spans": len(self.trace.spans), "dialects": self.dialects, "content_captured": case.content_captured,
             "capture_switch": case.capture_switch,
         }  # fmt: skip
@@ -83,6 +84,15 @@ def _provenance(span: Span) -> dict[str, object]:
     }  # fmt: skip
 
 
+def _handoffs(calls: Sequence[ToolCall]) -> list[dict[str, object]]:
+    """The hand-offs, each with the number of tool calls before it, so that all calls can be put in order again."""
+    return [
+        {**_tool(call), "after": sum(not before.handoff for before in calls[:at])}
+        for at, call in enumerate(calls)
+        if call.handoff
+    ]
+
+
 def _tool(call: ToolCall) -> dict[str, object]:
     """A call with its arguments and, as far as it is known, its result or its error."""
     shown: dict[str, object] = {"name": call.name, "arguments": call.arguments}
@@ -90,6 +100,8 @@ def _tool(call: ToolCall) -> dict[str, object]:
         shown["error"] = call.error
     if call.result is not None or call.error is None:
         shown["result"] = call.result
+    if call.call_id is not None:
+        shown["call_id"] = call.call_id
     return shown
 
 

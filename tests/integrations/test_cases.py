@@ -173,3 +173,23 @@ def test_whatever_stands_in_a_line_it_is_a_case_or_an_error(data):
 def test_a_tool_that_is_neither_a_name_nor_an_object_is_told_both_ways_of_writing_it():
     with pytest.raises(CaseError, match=r"tools_used\[0\]: is a number; write the tool's name, or an object with it"):
         read(tools_used=[7])
+
+
+def test_hand_offs_that_stand_apart_are_put_among_the_calls_where_they_were_made():
+    line = {
+        "case_id": "c", "model_output": "x", "tools_used": ["search", "write"],
+        "handoffs": [{"name": "transfer_to_a", "after": 0}, {"name": "transfer_to_b", "after": 1}, "transfer_to_c"],
+    }  # fmt: skip
+    with pytest.raises(CaseError, match=r"handoffs\[2\]"):
+        read_case(json.dumps(line), 1)
+    line["handoffs"][2] = {"name": "transfer_to_c", "after": 2, "arguments": {"why": "done"}}
+    calls = read_case(json.dumps(line), 1).tools_used
+    assert [call.name for call in calls] == ["transfer_to_a", "search", "transfer_to_b", "write", "transfer_to_c"]
+    assert [call.handoff for call in calls] == [True, False, True, False, True]
+    assert calls[4].arguments == {"why": "done"}
+
+
+def test_a_misspelt_field_of_a_hand_off_is_an_error():
+    line = {"case_id": "c", "model_output": "x", "handoffs": [{"name": "t", "arguements": {}}]}
+    with pytest.raises(CaseError, match="did you mean arguments"):
+        read_case(json.dumps(line), 1)

@@ -297,3 +297,21 @@ def test_strands_tools_come_out_as_the_program_called_them(shared: Path, client:
     asked = [span.input for span in spans if span.kind is SpanKind.AGENT]
     assert asked
     assert None not in asked
+
+
+@pytest.mark.parametrize("kind", ["CHAIN", "AGENT", "LLM"])
+@pytest.mark.parametrize(
+    ("mime", "sent", "read"),
+    [
+        ("text/plain", '"so be it"', '"so be it"'),
+        ("text/plain", "so be it", "so be it"),
+        ("application/json", '"so be it"', "so be it"),
+        (None, '"so be it"', "so be it"),
+    ],
+)
+def test_openinference_plain_text_keeps_its_quotation_marks(kind, mime, sent, read) -> None:
+    attributes: dict[str, Any] = {"openinference.span.kind": kind, "input.value": sent, "output.value": sent}
+    if mime is not None:
+        attributes |= {"input.mime_type": mime, "output.mime_type": mime}
+    span = normalise(_raw("s", "openinference.instrumentation.x", attributes=attributes))
+    assert (span.input, span.output) == (read, read)

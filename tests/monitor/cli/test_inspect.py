@@ -28,6 +28,7 @@ def test_several_files_are_one_delivery_and_one_case_a_trace() -> None:
             "name": "lookup_order",
             "arguments": {"order_id": "A-1001"},
             "error": "ConnectionError: order database unreachable",
+            "call_id": "call_lookup_order_1",
         }
     ]
     assert (case["dialects"], case["content_captured"], case["capture_switch"]) == (["langfuse"], True, None)

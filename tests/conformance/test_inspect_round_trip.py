@@ -1,0 +1,37 @@
+"""What `inspect --format json` writes of a recording is read back by `score` as the same case."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import pytest
+
+from integrations.cases import read_case_with_remarks
+from integrations.otlp.wire.recording import read_files
+from monitor.api.inspect import inspect_spans
+from tests.conformance.test_dialects import CLIENTS, KEPT, SCENARIOS
+
+
+def differing(folders):
+    """Fields that come back otherwise, and those that the reader does not know; and how many cases have hand-offs."""
+    found, handed_over = set(), 0
+    for folder in folders:
+        for inspected in inspect_spans(read_files(sorted(folder.glob("*.pb"))).spans):
+            case, remarks = read_case_with_remarks(json.dumps(inspected.to_json(provenance=True)), 1)
+            compared = [field.name for field in fields(case) if field.compare]
+            found |= {name for name in compared if getattr(case, name) != getattr(inspected.case, name)} | {*remarks}
+            handed_over += any(call.handoff for call in case.tools_used or ())
+    return found, handed_over
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_field_of_a_recording_comes_back(shared, client):
+    found, _ = differing(shared / "corpus" / "otlp" / client / scenario for scenario in SCENARIOS)
+    assert found == set()
+
+
+def test_so_does_every_field_of_the_recordings_kept_here_with_their_hand_offs():
+    found, handed_over = differing(sorted({path.parent for path in KEPT.rglob("*.pb")}))
+    assert found == set()
+    assert handed_over >= 10
