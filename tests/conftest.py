@@ -22,10 +22,16 @@ settings.load_profile("calm")
 
 
 LONGEST_FIRST = (
-    "tests/image", "tests/end_to_end", "tests/faults", "tests/dashboards/test_real", "tests/helm", "tests/simulation",
-    "tests/fuzz", "tests/conformance", "tests/monitor/ingest", "tests/monitor/offline", "tests/monitor/cli",
+    "tests/image", "tests/end_to_end/test_own_traces.py", "tests/monitor/cli/test_score.py",
+    "tests/end_to_end/test_judge.py", "tests/faults/test_langfuse_faults.py", "tests/end_to_end/test_bad_input.py",
+    "tests/faults", "tests/end_to_end", "tests/conformance/test_metrics.py", "tests/monitor/deliver", "tests/helm",
+    "tests/dashboards/test_real", "tests/scoring/judging/test_injection.py", "tests/monitor/evaluate",
+    "tests/integrations/langfuse", "tests/monitor/cli", "tests/monitor", "tests/simulation", "tests/fuzz",
 )  # fmt: skip
-"""Where single tests take seconds. A process that gets such a file last keeps the others waiting at the end."""
+"""The slowest files and folders, in the order of the time that they took in a run of the whole suite.
+
+A process that gets one of them last keeps the others waiting at the end.
+"""
 
 
 @pytest.hookimpl(trylast=True)

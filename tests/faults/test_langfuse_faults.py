@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode
 from tests.langfuse_bench import Bench, bench, fake, score  # noqa: F401  # fixtures
@@ -12,6 +14,7 @@ TRACES = 2_500
 NAMES = ("qa_score", "qa_a", "qa_b", "qa_c")
 
 
+@pytest.mark.timeout(900)  # a minute alone, many where the machine is shared
 async def test_ten_thousand_scores_through_faults_of_every_kind_are_each_stored_once(bench):  # noqa: F811  # the fixture of that name
     dice = random.Random(6)
     bench.fake.mode = Mode.NEW
