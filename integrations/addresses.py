@@ -1,4 +1,4 @@
-"""Outgoing: what requests to other people's servers have in common, whatever they are about."""
+"""What requests to other people's servers have in common, whatever they are about."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SHOWN = 200
 
 
 def why_not(error: BaseException) -> str:
-    """Why a connection failed: what the system said at the bottom of it, else what the client says. Never a URL."""
+    """Why a connection failed: the system's own message where there is one, else the client's. Never a URL."""
     below: BaseException | None = error
     while below is not None:
         if isinstance(below, OSError) and below.errno:
-            # asyncio words what the system said anew; names that are not found and TLS have numbers of their own.
+            # asyncio rewords the message of the system; names that are not found and TLS have numbers of their own.
             plain = isinstance(below, ConnectionError) or type(below) is OSError
             return label(os.strerror(below.errno) if plain else below.strerror or str(below), _SHOWN)
         below = below.__cause__ or below.__context__

@@ -1,4 +1,4 @@
-"""Delivery: how an adapter says that something was not taken, told apart by what helps: waiting, or a person."""
+"""Why something was not taken, by what helps against it: waiting, or a person."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 class DestinationUnreachableError(Exception):
     """The receiver did not take it now and may later: nothing of what was handed over is known to have arrived.
 
-    ``retry_after_s`` is how long the receiver asks to be left alone, ``None`` when it does not say.
+    ``retry_after_s`` is how long the receiver asks to be left alone, ``None`` when it names no time.
     """
 
     def __init__(self, reason: str, retry_after_s: float | None = None) -> None:

@@ -29,7 +29,7 @@ MAX_RETRY_AFTER_S: Final = 900.0
 _READ: Final = 2_000
 _SHOWN: Final = 200
 _ANSWER_S: Final = 1.0
-"""How long is waited for what a receiver says besides its success."""
+"""How long to wait for the body of a successful answer."""
 _LATER: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 
 
@@ -43,9 +43,9 @@ class Poster:
         self._timeout_s = timeout_s
 
     async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
-        """Return once the receiver has said that it took the body, JSON unless a header says otherwise.
+        """Post a body, JSON unless a header names another type, and return once the receiver took it.
 
-        What is returned is the beginning of what it said besides; empty where that breaks off, for it was taken.
+        The beginning of the answer is returned; empty where that breaks off, because the body was taken.
 
         Raises ``DestinationUnreachableError`` where it may take it later (no connection, no answer in time, 408, 425,
         429, 5xx) and ``RefusedError`` for every other answer that is not a success.
@@ -73,7 +73,7 @@ class Poster:
     async def _after_success(self, response: httpx.Response) -> bytes:
         import httpx  # noqa: PLC0415  # as above
 
-        # The word that counts has been said: it is not held against the receiver that the rest does not come.
+        # The status is what counts: a receiver that does not finish its answer has taken the body all the same.
         with suppress(httpx.HTTPError, TimeoutError):
             async with asyncio.timeout(min(_ANSWER_S, self._timeout_s)):
                 return await self._beginning(response)
@@ -105,7 +105,7 @@ class Poster:
 
 
 def retry_after(said: str | None, now: datetime) -> float | None:
-    """The seconds that a ``Retry-After`` asks for, in [0, 900]; ``None`` where it says nothing that can be read.
+    """The seconds that a ``Retry-After`` asks for, in [0, 900]; ``None`` where it cannot be read.
 
     >>> [retry_after(said, datetime.now(UTC)) for said in ("30", "86400", "soon", None)]
     [30.0, 900.0, None, None]

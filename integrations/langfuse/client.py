@@ -81,10 +81,6 @@ class Langfuse:
         """Send JSON; 200, 201, 202 and 207 are all answers."""
         return await self._ask("POST", path, body=body)
 
-    async def patch(self, path: str, body: object) -> LangfuseReply:
-        """Change an object."""
-        return await self._ask("PATCH", path, body=body)
-
     async def delete(self, path: str, name: str) -> None:
         """Delete what has this name (any text) under a path.
 

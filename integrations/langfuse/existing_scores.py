@@ -1,4 +1,4 @@
-"""Standing: our own scores as they stand in Langfuse, and whether they say what would be written now.
+"""Our own scores as they are stored in Langfuse, and whether they equal what would be written now.
 
 The metadata of a score is kept as texts and parsed when it is read, so a text of digits comes back as a number, and
 what was null may be missing: values are compared by what they mean.
@@ -31,7 +31,7 @@ class ExistingScore:
     row: Mapping[str, Any]
 
     def says(self, body: Mapping[str, Any], *, within: float = 0.0) -> bool:
-        """Whether it says what a body says, whatever the revision; ``within``: numbers may be this far apart.
+        """Whether it equals a body, whatever the revision; ``within``: numbers may be this far apart.
 
         Where they may be apart at all, the comment is not compared: it may quote them.
         """

@@ -1,4 +1,4 @@
-"""Scores: a verdict as Langfuse is told it, one score a number, truth value or state.
+"""A verdict as scores of Langfuse: each number, truth value or state is one score.
 
 Ids are derived from what a score is of, so whatever is sent twice replaces itself, and no id ever stands on two traces
 (there the first trace would keep it). Langfuse merges metadata key by key: every key is always sent, null where there
@@ -22,7 +22,7 @@ from scoring.verdict.verdict import Score, State, Verdict
 
 DataType: TypeAlias = Literal["NUMERIC", "BOOLEAN", "CATEGORICAL"]
 MAX_COMMENT: Final = 1000
-"""Characters of a comment: a reason may quote what a trace says."""
+"""Characters of a comment: a reason may quote a trace."""
 _YES_OR_NO: Final = "pass or fail"
 
 
@@ -45,7 +45,7 @@ class Declared:
 
 
 def declared(rubric: Rubric) -> Iterator[Declared]:
-    """Every score that a rubric may be told by."""
+    """Every score that a verdict of a rubric may have."""
     yield Declared(
         name=composite_name(rubric.id), data_type="NUMERIC", description=f"{rubric.title}: {rubric.formula}",
         low=0.0, high=rubric.scale,

@@ -1,4 +1,4 @@
-"""Webhook: notices as JSON to any HTTP receiver, signed, so that it can tell that they come from here.
+"""Webhook: notices as JSON to any HTTP receiver, signed, so that it can verify that they come from here.
 
 ``Sidejudge-Signature: v1=HEX`` is the HMAC-SHA256, under the common secret, of the value of ``Sidejudge-Timestamp``
 (seconds since the epoch), a full stop, and the body as it was sent. ``README.md`` beside this file shows how a

@@ -114,10 +114,6 @@ class Outbox(Part):
         ((waiting, oldest_ns, unseen, dead),) = self._read("outbox_standing", ())
         return OutboxCounts(waiting=waiting, oldest_ns=oldest_ns, unseen=unseen, dead=dead)
 
-    def dead_scores(self) -> list[Dead]:
-        """What was given up, the oldest first."""
-        return [_dead(row) for row in self._read("outbox_dead", (-1,))]
-
     async def taken(self, rows: Iterable[PendingScore], now_ns: int, *, verify: bool) -> None:
         """The destination took them; with ``verify`` they are looked for later, else that is that."""
         state = "sent" if verify else "stored"

@@ -1,4 +1,4 @@
-"""Details: what a window's verdicts say beside the pass ratio. Once a look, from a copy, off the event loop."""
+"""What a window's verdicts show beside the pass ratio, computed once a look, from a copy, off the event loop."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def observe(verdict: Verdict, place_ns: int | None = None) -> tuple[Key, Observa
 
 
 def observe_stored(stored: Iterable[Mapping[str, object]]) -> Iterable[tuple[Key, Observation]]:
-    """The same of verdicts as the store tells them: how windows are filled again after a restart."""
+    """The same for verdicts as the store returns them: windows are filled with them after a restart."""
     return map(_observation, stored)
 
 

@@ -1,8 +1,8 @@
-"""Rounds: looks as they fall due: gather the facts, look, remember, tell.
+"""One look at a time: gather the facts, look, commit what changed, then notify the listeners.
 
-What changed and the events of a look are committed together before anybody is told, and an event is let go once all
-listeners have taken it: it is told at least once, under one id, whenever the process dies. A listener that raises is
-told again at the next look.
+What changed and the events of a look are committed together before a listener is called, and an event is deleted once
+all listeners have taken it: each listener gets it at least once, under one id, whenever the process dies. A listener
+that raises is called again at the next look.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .windows import Windows
 log = logging.getLogger("sidejudge.alerts")
 
 AlertListener: TypeAlias = Callable[[AlertEvent], Awaitable[None]]
-"""Who is told of events. It raises when it could not take one; it is then told again, perhaps in another order."""
+"""Takes events. It raises when it cannot take one, and is then called again, perhaps in another order."""
 LAG_NS = 10 * 60 * 10**9
 """How far back the evaluation lag is looked at."""
 _MOST_LAGS = 5_000
@@ -82,7 +82,14 @@ class EvaluationSchedule:
         self._lags.append((ended_ns, max(0.0, lag_s)))
 
     async def look(self, now_ns: int) -> list[AlertEvent]:
-        """One look; what was told of it. Raises ``StoreError`` when it could not be remembered: nobody is told then."""
+        """Look once.
+
+        Returns:
+            The events that all listeners took.
+
+        Raises:
+            StoreError: what changed could not be committed; no listener was called.
+        """
         members = {key: self._windows.members(key, now_ns) for key in self._windows.keys()}  # noqa: SIM118 - not a dict
         found = await asyncio.to_thread(
             lambda: {
@@ -94,7 +101,7 @@ class EvaluationSchedule:
         for event in await asyncio.to_thread(lambda: list(map(self._illustrated, bare))):
             self._waiting[_EVENT + event.id] = event
         await self.remember()
-        return await self._tell()
+        return await self._notify()
 
     async def remember(self) -> None:
         """Commit what has changed since it was last remembered."""
@@ -105,8 +112,8 @@ class EvaluationSchedule:
         await self._memory.change(changed)
         self._kept = now
 
-    async def _tell(self) -> list[AlertEvent]:
-        told = []
+    async def _notify(self) -> list[AlertEvent]:
+        taken = []
         for name, event in list(self._waiting.items()):
             said = {"condition": event.condition, "turn": event.turn.value, "severity": event.severity.value}
             log.info("alert", extra={**said, "fingerprint": event.fingerprint, "muted": event.muted})
@@ -117,10 +124,10 @@ class EvaluationSchedule:
                 log.exception("an alert could not be passed on; it is passed on again at the next look")
                 continue
             del self._waiting[name]
-            told.append(event)
-        if told:
+            taken.append(event)
+        if taken:
             await self.remember()
-        return told
+        return taken
 
     def _facts(self, now_ns: int) -> Observed:
         while self._lags and self._lags[0][0] <= now_ns - LAG_NS:

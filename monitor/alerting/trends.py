@@ -1,4 +1,4 @@
-"""Trends: where each service came from, window by window, as the store tells it. Read when somebody looks."""
+"""The pass ratio of each service over its last windows, read from the store when a page asks for it."""
 
 from __future__ import annotations
 

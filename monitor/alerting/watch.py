@@ -82,7 +82,7 @@ class Watch:
             tracked.sequence.add(passed=seen.passed, weight=seen.weight, at_ns=seen.at_ns)
 
     def standings(self, now_ns: int) -> list[ServiceStatus]:
-        """Where every key stands: the numbers of this moment, the status in force since the last look."""
+        """The status of every key: the numbers of this moment, the status in force since the last look."""
         return [self._in_force(key, self._of_the_moment(key, now_ns)) for key in self._windows.keys()]  # noqa: SIM118 - not a dict
 
     def statuses(self) -> Iterator[tuple[Key, Status]]:
@@ -92,9 +92,9 @@ class Watch:
                 yield key, tracked.held.status
 
     def look(self, facts: Observed, details: Mapping[Key, Details], acceptable: Mapping[str, Any]) -> list[AlertEvent]:
-        """One look at ``facts.now_ns``: statuses move, alerts move, and what is to be told of it is returned.
+        """One look at ``facts.now_ns``: statuses and alerts change, and their events are returned.
 
-        ``details`` holds what each window's verdicts say beside the pass ratio, ``acceptable`` the bounds of metrics
+        ``details`` holds what each window's verdicts show beside the pass ratio, ``acceptable`` the bounds of metrics
         by rubric.
         """
         keys = self._windows.keys()
@@ -138,7 +138,7 @@ class Watch:
         return {**kept, "cursor": str(self.cursor_ns)}
 
     def restore(self, kept: Mapping[str, str]) -> None:
-        """Go on from what ``to_memory`` said. What another configuration remembers of and this one lacks is dropped."""
+        """Go on from what ``to_memory`` returned. What this configuration does not watch is dropped."""
         self.cursor_ns = int(kept.get("cursor", "0"))
         for name, said in kept.items():
             if name.startswith(_STATE):
@@ -218,7 +218,7 @@ class Watch:
     def _told(
         self, turns: Mapping[tuple[str, Labels], tuple[Alert, AlertTransition]], now_ns: int
     ) -> Iterator[AlertEvent]:
-        """Events, the most severe first. Nobody heard of what was muted: once it no longer is, it is told after all."""
+        """Events, the most severe first. A muted alert is reported once it is no longer muted."""
         self._unheard &= self.alerts.keys() | turns.keys()
         for place in sorted(self._unheard - turns.keys()):
             alert = self.alerts[place]
@@ -246,17 +246,17 @@ class Watch:
 
 
 def _last(after: Alert | None, before: Alert | None, finding: AlertFinding | None) -> Alert:
-    """The alert as its event tells it: how things are now, where that is known."""
+    """The alert as its event reports it: the present finding, where there is one."""
     alert = after or before
     if alert is None:
         raise ValueError("an event is about an alert")
-    if after is None:  # it is over, which is one thing more to tell
+    if after is None:  # it is over, which is one more event
         alert = replace(alert, told=alert.told + 1)
     return replace(alert, finding=finding) if finding is not None else alert
 
 
 def _said(held: HysteresisState, moment: Appraisal, declared: Declaration) -> Appraisal:
-    """The status in force and why; where the numbers of this moment say something else, both are told."""
+    """The status in force and why; where the numbers of this moment give another status, the reason names both."""
     if held.status is moment.status:
         return moment
     rule = declared.rule

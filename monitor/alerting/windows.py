@@ -1,4 +1,4 @@
-"""Windows: the verdicts of the last hour (say), per service, environment and rubric, and what they amount to.
+"""The verdicts of the last window, an hour by default, per service, environment and rubric, and their estimates.
 
 Exact sliding windows: a verdict counts from its time until ``window_ns`` later, to the nanosecond. A revision replaces
 what it revises, wherever that stands. Sums are kept as verdicts come and go, in exact arithmetic, so a window that has
@@ -173,7 +173,7 @@ class Windows:
         return True
 
     def withdraw(self, identity: str, rubric: str) -> bool:
-        """Take back what was said of a trace under a rubric that no longer judges it; whether there was anything."""
+        """Remove the verdict on a trace by a rubric that no longer judges it; return whether there was one."""
         key = self._where.get((identity, rubric))
         if key is None:
             return False
@@ -218,7 +218,7 @@ class Windows:
     def standing(
         self, key: Key, now_ns: int, policy: Policy, sequence: ConfidenceSequence | None = None
     ) -> ServiceStatus:
-        """Where this key stands at ``now_ns`` by the numbers of that moment; mode ``sequence`` needs the sequence."""
+        """The status of this key at ``now_ns`` by the numbers of that moment; mode ``sequence`` needs the sequence."""
         estimate = self.estimate(key, now_ns)
         window = self._windows.get(key)
         return ServiceStatus(
@@ -245,7 +245,7 @@ class Windows:
         return [] if window is None else list(window.members.values())
 
     def standings(self, now_ns: int, policy: Policy | Callable[[str], Policy]) -> list[ServiceStatus]:
-        """Where every key stands at ``now_ns``; ``policy`` may depend on the rubric."""
+        """The status of every key at ``now_ns``; ``policy`` may depend on the rubric."""
         return [
             self.standing(key, now_ns, policy if isinstance(policy, Policy) else policy(key.rubric))
             for key in self.keys()

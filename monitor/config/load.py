@@ -16,7 +16,7 @@ from .document import Document, Location, read_document, read_text
 from .environment import Overrides, read_environment
 from .errors import UNREADABLE, ConfigError, Problem
 from .model import Config
-from .renamed import RENAMED, rename_keys
+from .renamed import RENAMED, rename_keys, rename_keys_in_lists
 from .rubric_declarations import Declarations, read_declarations
 from .rubric_sources import sources
 from .scenarios import read_scenarios
@@ -70,6 +70,7 @@ def resolve(path: Path | None, environ: Mapping[str, str]) -> Loaded:
     """Like ``load``, and tells where each value comes from."""
     document = _read_file(path, environ) if path is not None else Document()
     renamed = [(old, RENAMED[old]) for old in rename_keys(document, str(path))]
+    renamed += rename_keys_in_lists(document, str(path))
     overrides = read_environment(environ)
     problems = [*document.problems, *overrides.problems]
     data = _merged(document, overrides, problems, path)

@@ -28,7 +28,7 @@ class ReferenceSection(Section):
     """Where the expected outcome of a trace stands: one of the first four keys.
 
     What is found elsewhere than in the trace is looked for again every minute; one that comes, changes or goes within
-    `revise_within` of the verdict makes a revision. Later than `assembly.late` that takes a Langfuse that has the
+    `reevaluate_within` of the verdict makes a revision. Later than `assembly.late` that takes a Langfuse that has the
     trace: it is read there once more.
     """
 
@@ -53,7 +53,7 @@ class ReferenceSection(Section):
         description="what a trace and its reference share: `metadata.KEY`, `trace_id`, `session_id`, `user_id`, `name`",
     )
 
-    revise_within: PositiveDuration | None = Field(
+    reevaluate_within: PositiveDuration | None = Field(
         default=None,
         description="how long after a verdict a reference that comes, changes or goes still makes a revision (default: "
         "7d). Where Langfuse is configured verdicts and stories are kept for as long, if that is longer than "
@@ -69,14 +69,14 @@ class ReferenceSection(Section):
             raise ValueError("needs key beside file, such as metadata.call_id")
         if self.key is not None and self.file is None and self.langfuse_dataset is None:
             raise ValueError("has a key, which only goes with langfuse_dataset and file")
-        if self.metadata is not None and self.revise_within is not None:
-            raise ValueError("has revise_within, which only goes with what is found elsewhere than in the trace")
+        if self.metadata is not None and self.reevaluate_within is not None:
+            raise ValueError("has reevaluate_within, which only goes with what is found elsewhere than in the trace")
         return self
 
     @property
     def within(self) -> Duration:
         """How long after a verdict a change makes a revision."""
-        return self.revise_within or _WITHIN
+        return self.reevaluate_within or _WITHIN
 
     @property
     def in_langfuse(self) -> bool:

@@ -1,4 +1,4 @@
-"""Renamed keys: configuration with old top-level keys in, the same configuration with their new names out.
+"""Renamed keys: configuration with old keys in, the same configuration with their new names out.
 
 An old key is read for one version. Every command warns about it.
 """
@@ -13,6 +13,8 @@ from .errors import Problem
 
 RENAMED: Final[Mapping[str, str]] = {"answerers": "evaluators"}
 """Old key → new key, both at the top of the configuration."""
+RENAMED_IN_LISTS: Final[Mapping[tuple[str, str], str]] = {("references", "revise_within"): "reevaluate_within"}
+"""List at the top of the configuration and old key of its items → new key."""
 
 
 def rename_keys(document: Document, source: str) -> tuple[str, ...]:
@@ -37,6 +39,27 @@ def rename_keys(document: Document, source: str) -> tuple[str, ...]:
             continue
         document.value = {new if key == old else key: value for key, value in document.value.items()}
         document.lines = {_renamed(at, old, new): number for at, number in document.lines.items()}
+    return found
+
+
+def rename_keys_in_lists(document: Document, source: str) -> list[tuple[str, str]]:
+    """The same for keys of the items of lists; returns old and new key of each, as they are shown to people."""
+    found = []
+    for (section, old), new in RENAMED_IN_LISTS.items():
+        items = document.value.get(section) if isinstance(document.value, dict) else None
+        for number, item in enumerate(items if isinstance(items, list) else ()):
+            if not isinstance(item, dict) or old not in item:
+                continue
+            shown, at = f"{section}[{number}].{old}", (section, number, old)
+            value, line = item.pop(old), document.lines.pop(at, None)
+            if new in item:
+                message = f"is the old name of {new}, which is set too; keep {new} alone"
+                document.problems.append(Problem(path=shown, message=message, source=source, line=line))
+                continue
+            item[new] = value
+            if line is not None:
+                document.lines[section, number, new] = line
+            found.append((shown, f"{section}[{number}].{new}"))
     return found
 
 

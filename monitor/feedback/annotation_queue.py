@@ -1,4 +1,4 @@
-"""Routing: verdicts in doubt, put into an annotation queue for people to look at.
+"""Puts verdicts that need a review into an annotation queue of Langfuse.
 
 What is in doubt is found in the store, so that a kill loses none. What is about to be put in is noted before, and is
 looked for in the queue where no answer came: nothing is put in twice. What is beyond the hour's number is left out, for
@@ -27,7 +27,7 @@ from .human_labels import LabelObserver
 log = logging.getLogger("sidejudge.langfuse")
 
 FACT: Final = "annotation_queue"
-"""Name of the fact that says what was put in, and how far verdicts were looked at."""
+"""Name of the fact that records what was put in, and how far verdicts were read."""
 _HOUR_NS: Final = 3600 * 10**9
 _AGAIN_NS: Final = 600 * 10**9
 """Verdicts are looked at again for this long: one may be committed after others that were reached later."""
@@ -84,7 +84,7 @@ class AnnotationQueueFeeder:
         return given.subject in self._put or (given.queue is not None and given.queue == self._queue_id)
 
     def standing(self) -> AnnotationQueueSnapshot:
-        """Where it stands."""
+        """How the queue is fed, at this moment."""
         return AnnotationQueueSnapshot(
             name=self._name, reason=self._reason, put={why.value: self._counts[why] for why in ReviewReason},
             left_out=len(self._left_out),

@@ -1,4 +1,4 @@
-"""Annotating: people's part in one Langfuse, as configured: what they say, and what they are asked."""
+"""Builds what reads people's labels in Langfuse and what asks people for a review, from the configuration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROUTE_NS: Final = 30 * 10**9
 
 
 class LangfuseFeedback:
-    """Reads what people say and asks them to look, in a task of its own, through the connection of ``scores_out``."""
+    """Reads labels and asks for reviews, in a task of its own, through the connection of ``scores_out``."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class LangfuseFeedback:
         return self._people.agreements() if self._people else []
 
     def standing(self) -> AgreementSnapshot:
-        """Where it stands."""
+        """Agreement and the queue, at this moment."""
         found = self._people.standing() if self._people else AgreementSnapshot(source="langfuse")
         return replace(found, queue=self._routing.standing()) if self._routing else found
 
@@ -81,10 +81,10 @@ class LangfuseFeedback:
             try:
                 await self._tick()
             except StoreError as error:
-                log.warning("what people say could not be remembered; it is read again", extra={"cause": str(error)})
+                log.warning("labels could not be stored; they are read again", extra={"cause": str(error)})
             except Exception:
                 # Verdicts and scores do not depend on it: it tries again, and what it read last stands with its time.
-                log.exception("what people say could not be read; it is tried again")
+                log.exception("labels could not be read; it is tried again")
             await asyncio.sleep(TICK_S)
 
     async def _tick(self) -> None:

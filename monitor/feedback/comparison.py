@@ -1,4 +1,4 @@
-"""Comparison: what people said held against our own scores on the same, read back from where both stand.
+"""Compares people's labels with our own scores on the same subject, both read from Langfuse.
 
 Our scores are read back rather than taken from the store: people look at traces days after the store let go of them.
 """
@@ -23,7 +23,7 @@ UNMET: Final = "unmet"
 OTHER_VERSION: Final = "other_version"
 """The verdict was reached by another version of the rubric: by another judge."""
 UNREADABLE: Final = "unreadable"
-"""The value says neither pass nor failure, or is a number where others are categories."""
+"""The value is neither pass nor failure, or is a number where others are categories."""
 MOST_CORRECTIONS: Final = 2000
 """Corrected answers of one rubric that are remembered."""
 
@@ -37,7 +37,7 @@ Label = tuple[Annotation, Sequence[LabelledScore]]
 class LabelComparison:
     """Has ``agreements`` hear labels together with our scores, and remembers which answers people corrected.
 
-    ``corrected`` says by rubric and subject whether we had passed the answer; None: our verdict was neither.
+    ``corrected`` holds by rubric and subject whether we had passed the answer; None: our verdict was neither.
     """
 
     def __init__(self, langfuse: Langfuse, rubrics: Mapping[str, Rubric], agreements: Agreements) -> None:
@@ -91,7 +91,7 @@ class LabelComparison:
         return None if kept else UNREADABLE
 
     def _labeller(self, given: Annotation, about: LabelledScore) -> str | None:
-        """Who a pair is of. What somebody says of the verdict itself goes before what their correction says of it."""
+        """Who labelled a pair. A label on the verdict itself comes before what a correction implies."""
         by = given.author or ""
         pair = {"rubric": about.rubric, "metric": about.metric, "subject": given.subject}
         if not given.correction:
@@ -109,7 +109,7 @@ class LabelComparison:
 
 
 def _ours(said: Said, score: Mapping[str, Any], metadata: Mapping[str, Any]) -> Said | None:
-    """What we said, in a person's terms: a category is held against our rating, a number against our value."""
+    """Our result in a person's terms: a category is compared with our rating, a number with our value."""
     if not isinstance(said, str):
         return value_of(score)
     rating = metadata.get("rating")

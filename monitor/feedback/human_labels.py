@@ -1,4 +1,4 @@
-"""People: what people say in Langfuse, read as it comes, and how far our verdicts agree with it.
+"""Reads people's labels in Langfuse as they come, and measures how far our verdicts agree with them.
 
 What is read is a window of time that moves on. The last day of it is read again each time, for a label may be changed,
 or come before the verdict that it is about. Nothing counts twice by that: a pair replaces itself.
@@ -29,7 +29,7 @@ from .score_names import asked, failing
 log = logging.getLogger("sidejudge.langfuse")
 
 FACT: Final = "people"
-"""Name of the fact that says how far labels were read; the pairs of a rubric are kept as ``people/RUBRIC``."""
+"""Name of the fact that records how far labels were read; the pairs of a rubric are kept as ``people/RUBRIC``."""
 _HOUR_NS: Final = 3600 * 10**9
 FIRST_NS: Final = 30 * 24 * _HOUR_NS
 """How far back labels are read the first time."""
@@ -40,11 +40,11 @@ AT_ONCE: Final = 25
 UNSIGNED: Final = "unsigned"
 """No person is named: a prefill, which a program wrote."""
 UNMAPPED: Final = "unmapped"
-"""Nothing says what a score of this name is about."""
+"""The name does not tell which score it is about."""
 ASKED_FOR: Final = "asked_for"
 """We asked people to look because the verdict was in doubt: such labels are no sample of our verdicts."""
 PASSED_OVER: Final = (UNSIGNED, UNMAPPED, ASKED_FOR, UNREADABLE, UNMET, OTHER_VERSION)
-"""Why a label says nothing of how far we agree."""
+"""Why a label does not count for agreement."""
 
 
 class LabelObserver(Protocol):
@@ -55,7 +55,7 @@ class LabelObserver(Protocol):
 
 
 class HumanLabels:
-    """Reads labels in ticks. ``asked_for`` says whether we asked people to look at what a label is about.
+    """Reads labels in ticks. ``asked_for`` returns whether we asked people to look at what a label is about.
 
     ``corrections_fail`` are rubrics for which a corrected answer is one that a person failed.
     """
@@ -123,7 +123,7 @@ class HumanLabels:
         return self._told
 
     def standing(self) -> AgreementSnapshot:
-        """Where it stands."""
+        """Agreement as measured so far."""
         corrected = {rubric: found.values() for rubric, found in self._comparison.corrected.items()}
         return AgreementSnapshot(
             source="langfuse",

@@ -1,4 +1,4 @@
-"""Labels: which of our scores a person's score is about, and what it says of it."""
+"""Finds which of our scores a person's score is about, and what its value means."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LabelledScore:
     pass_at: float | None = None
 
     def read(self, value: Said) -> Said | None:
-        """What a person's value says: for a pass 1 or 0, None where it says neither; for a metric the value itself."""
+        """What a person's value means: for a pass 1 or 0, None for neither; for a metric the value itself."""
         if self.metric != PASS:
             return value
         if isinstance(value, str):

@@ -1,1 +1,1 @@
-"""Traces whose reference came, changed or went after their spans were let go: read again from Langfuse, and judged."""
+"""Changed references of traces whose spans are gone come in; revisions, judged on spans that are read again, go out."""

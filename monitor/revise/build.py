@@ -1,4 +1,4 @@
-"""Setup: revising verdicts whose reference came late, put together from the configuration."""
+"""Builds the re-evaluation of verdicts whose reference came late, from the configuration."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _WAITS_NS = 3600 * 10**9
 """How long one waits for a judge that cannot be asked, where none is configured that says."""
 
 
-def belated(
+def revision_schedule(
     config: Config,
     connections: Connections,
     *,
     store: Store,
     pipeline: Pipeline,
     references: References | None,
-    books: Commit,
+    commit: Commit,
     under_way: Callable[[bytes], bool],
     clock_ns: Callable[[], int],
 ) -> RevisionSchedule | None:
@@ -47,11 +47,11 @@ def belated(
         still_owed=still_owed,
         langfuse=connections.to(project.access) if project is not None else None,
         rejudging=Reevaluation(
-            pipeline.stages, books=books, heard=pipeline.listeners, story=store.story, still_owed=still_owed,
+            pipeline.stages, commit=commit, listeners=pipeline.listeners, story=store.story, still_owed=still_owed,
             randomness=config.sampling.randomness, clock_ns=clock_ns,
             max_wait_ns=judge.max_wait.ns if judge else _WAITS_NS,
         ),
         busy=lambda: len(pipeline.waiting) + pipeline.judge_queue.waiting > MOST_WAITING,
         clock_ns=clock_ns,
-        patience=Backoff(random.random),
+        backoff=Backoff(random.random),
     )  # fmt: skip

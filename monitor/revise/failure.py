@@ -1,4 +1,4 @@
-"""Failure: why a verdict stands though its reference is another by now. A worse verdict never replaces a better one."""
+"""Why a verdict is kept although its reference has changed. A worse verdict never replaces a better one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class RevisionFailure(StrEnum):
     GONE = "gone"
     """Langfuse has nothing of the trace, or not yet."""
     INCOMPLETE = "incomplete"
-    """Langfuse has fewer spans, or less of what was said, than was judged."""
+    """Langfuse has fewer spans, or less of the contents, than was judged."""
     TOO_LARGE = "too_large"
     """It is more than is held in memory for one trace."""
     UNREADABLE = "unreadable"
@@ -41,22 +41,22 @@ FINAL: Final = frozenset(
 
 
 _AT_LEAST: Final = ("spans", "complete", "content_captured", "answered", "agents", "tools")
-"""What a story tells of how much was seen of a trace: numbers, or whether."""
+"""Details of a trace that show how much of it was seen: numbers, or whether."""
 
 
-def worse(before: Mapping[str, Any], ending: TraceResult) -> RevisionFailure | None:
-    """Why an ending must not replace what was said before; None when it may."""
-    story = ending.details
-    if ending.reason in (Reason.ERROR, Reason.UNDECODABLE):
+def worse(before: Mapping[str, Any], result: TraceResult) -> RevisionFailure | None:
+    """Why a result must not replace the verdicts before it; None when it may."""
+    story = result.details
+    if result.reason in (Reason.ERROR, Reason.UNDECODABLE):
         return RevisionFailure.ERROR
     if any(_number(before.get(key)) > _number(story.get(key)) for key in _AT_LEAST):
         return RevisionFailure.INCOMPLETE
-    if ending.reason is Reason.OVER_BUDGET or _over_budget(story) - _over_budget(before):
+    if result.reason is Reason.OVER_BUDGET or _over_budget(story) - _over_budget(before):
         return RevisionFailure.JUDGE_FAILED
-    if ending.withdrawn:
+    if result.withdrawn:
         return RevisionFailure.OTHER_RUBRICS
     decided = {str(said["rubric"]) for said in before["verdicts"] if said["passed"] is not None}
-    undone = [verdict for verdict in ending.verdicts if verdict.passed is None and verdict.rubric in decided]
+    undone = [verdict for verdict in result.verdicts if verdict.passed is None and verdict.rubric in decided]
     if any(isinstance(score.result, Failed) for verdict in undone for score in verdict.scores):
         return RevisionFailure.JUDGE_FAILED
     return None

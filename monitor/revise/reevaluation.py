@@ -1,4 +1,4 @@
-"""Rejudging: traces that were read once more, on their way to the revision of their verdicts.
+"""Judges traces that were read once more, and commits the revision of their verdicts.
 
 The same stages, router and backends as live, with a judge queue of their own: nothing else waits.
 The spans are held in memory until the revision is on disk, so few traces are judged at a time; what a kill loses is
@@ -34,9 +34,9 @@ MOST_HELD: Final = 4
 
 
 class ReevaluationReporter(Protocol):
-    """What endings change: on disk first, and then everywhere that counts. Returns what was refused, by trace id."""
+    """Commits results; returns why each that was refused was, by trace id."""
 
-    async def commit(self, endings: Sequence[TraceResult]) -> Mapping[bytes, BaseException]: ...
+    async def commit(self, results: Sequence[TraceResult]) -> Mapping[bytes, BaseException]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,17 +60,17 @@ class _Held:
 
 
 class Reevaluation:
-    """Judges what it is given. ``stages`` are those of the monitor; ``heard`` is told of what is committed.
+    """Judges what it is given. ``stages`` are those of the monitor; ``listeners`` are called with what is committed.
 
-    ``still_owed`` says whether a trace's references are others than those of its verdict, and nobody else judges it.
+    ``still_owed`` returns whether a trace's references are others than those of its verdict, and nobody else judges it.
     """
 
     def __init__(
         self,
         stages: EvaluationStages,
         *,
-        books: ReevaluationReporter,
-        heard: Sequence[Callable[[TraceResult], None]],
+        commit: ReevaluationReporter,
+        listeners: Sequence[Callable[[TraceResult], None]],
         story: Callable[[bytes], dict[str, Any] | None],
         still_owed: Callable[[bytes], bool],
         randomness: Randomness,
@@ -84,7 +84,7 @@ class Reevaluation:
             commit=one_by_one(self._commit),
             clock_ns=clock_ns,
         )  # fmt: skip
-        self._books, self._heard, self._story, self._still_owed = books, heard, story, still_owed
+        self._commit_results, self._listeners, self._story, self._still_owed = commit, listeners, story, still_owed
         self._randomness = randomness
         self._held: dict[bytes, _Held] = {}
         self._through: list[ReevaluationOutcome] = []
@@ -98,7 +98,7 @@ class Reevaluation:
         return MOST_HELD - len(self._held)
 
     async def take(self, due: DueRevision, spans: Sequence[RawSpan], before: Mapping[str, Any]) -> None:
-        """A trace as it was read, and what was said of it before."""
+        """Take a trace as it was read, with its details and verdicts so far."""
         payload = await asyncio.to_thread(lambda: encode_spans(spans_as_they_were(spans, before)))
         self._held[due.trace_id] = _Held(due=due, before=before, payload=payload)
         self._pipeline.waiting.append(
@@ -119,21 +119,21 @@ class Reevaluation:
         """End what is under way; it stays owed."""
         await self._pipeline.close()
 
-    async def _commit(self, ending: TraceResult) -> None:
-        held = self._held[ending.trace_id]
-        failure = worse(held.before, ending)
+    async def _commit(self, result: TraceResult) -> None:
+        held = self._held[result.trace_id]
+        failure = worse(held.before, result)
         writes = failure is None and await asyncio.to_thread(self._as_expected, held)
         if writes:
             placed = replace(
-                ending, place_ns=int(held.before["closed_ns"]), chunks=0, details=_details(ending, held.before)
+                result, place_ns=int(held.before["closed_ns"]), chunks=0, details=_details(result, held.before)
             )
-            for error in (await self._books.commit([placed])).values():
+            for error in (await self._commit_results.commit([placed])).values():
                 raise error
-            for listener in self._heard:
+            for listener in self._listeners:
                 listener(placed)
-        del self._held[ending.trace_id]
+        del self._held[result.trace_id]
         self._through.append(
-            ReevaluationOutcome(due=held.due, failure=failure, written=writes, changed=bool(ending.changed))
+            ReevaluationOutcome(due=held.due, failure=failure, written=writes, changed=bool(result.changed))
         )
 
     def _as_expected(self, held: _Held) -> bool:
@@ -143,7 +143,7 @@ class Reevaluation:
         return same and self._still_owed(held.due.trace_id)
 
     def chunks_and_stories(self, trace_ids: Iterable[bytes]) -> list[tuple[list[bytes], dict[str, Any] | None]]:
-        """What was read of traces, for their stages, and what was said of them before."""
+        """What was read of traces, for the stages, and their details so far."""
         held = map(self._held.__getitem__, trace_ids)
         return [([each.payload], dict(each.before)) for each in held]
 
@@ -164,7 +164,7 @@ class Reevaluation:
         return False
 
 
-def _details(ending: TraceResult, before: Mapping[str, Any]) -> dict[str, object]:
-    """What the revision tells, and what only the first verdict could."""
+def _details(result: TraceResult, before: Mapping[str, Any]) -> dict[str, object]:
+    """The details of the revision, with those that only the first evaluation knew."""
     kept = {key: before[key] for key in ("session", "backfill") if key in before}
-    return {**ending.details, **kept, "read_again_at": written(ending.ended_ns)}
+    return {**result.details, **kept, "read_again_at": written(result.ended_ns)}

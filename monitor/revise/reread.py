@@ -32,7 +32,7 @@ async def read(
 
 
 def _around(before: Mapping[str, Any]) -> Window | None:
-    """Where its spans are, which spares Langfuse a search through everything; None for a story that does not tell."""
+    """Where its spans are, which spares Langfuse a search through everything; None where the details do not hold it."""
     first, last = before.get("first_ns"), before.get("last_ns")
     if not isinstance(first, int) or not isinstance(last, int):
         return None

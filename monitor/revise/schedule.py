@@ -42,7 +42,7 @@ _REMEDY: Final = "configure sources.langfuse or sinks.langfuse where the traces 
 class RevisionSchedule:
     """What is owed, and paying it. ``langfuse`` None: there is none to read from.
 
-    ``story`` is what was said of a trace, ``still_owed`` whether its references are others than those of its verdict
+    ``story`` returns the details of a trace, ``still_owed`` whether its references are others than those of its verdict
     and nobody else is judging it; both are asked in worker threads.
     """
 
@@ -56,11 +56,11 @@ class RevisionSchedule:
         rejudging: Reevaluation,
         busy: Callable[[], bool],
         clock_ns: Callable[[], int],
-        patience: Backoff,
+        backoff: Backoff,
     ) -> None:
         self._owed, self._story, self._still_owed = owed, story, still_owed
         self._langfuse, self._rejudging = langfuse, rejudging
-        self._busy, self._clock_ns, self._patience = busy, clock_ns, patience
+        self._busy, self._clock_ns, self._backoff = busy, clock_ns, backoff
         self._server: LangfuseServer | None = None
         self._rests_until_ns = 0
         self._state: BelatedState = "off" if langfuse is None else "ok"
@@ -72,7 +72,7 @@ class RevisionSchedule:
         self._revived = False
 
     def standing(self) -> LateReferenceSnapshot:
-        """Where it stands, as of the last round."""
+        """How far late references are, as of the last run."""
         oldest_ns = self._counted.oldest_ns
         return LateReferenceSnapshot(
             state=self._state, reason=self._reason, waiting=self._counted.waiting,
@@ -138,7 +138,7 @@ class RevisionSchedule:
                 *(self._read(langfuse, server, each) for each in wanted), return_exceptions=True
             )
             await self._blame(wanted, answers)
-            self._patience.succeeded()
+            self._backoff.succeeded()
         self._say("ok", "")
 
     async def _blame(self, wanted: Sequence[DueRevision], answers: Sequence[BaseException | None]) -> None:
@@ -182,7 +182,7 @@ class RevisionSchedule:
         over = why in FINAL or due.attempts >= len(AGAIN_AFTER_S)
         wait_s = 0 if over else AGAIN_AFTER_S[due.attempts]
         await self._owed.postpone(due, self._clock_ns() + wait_s * 10**9, why.value, over=over)
-        if over and why is not RevisionFailure.NO_LANGFUSE:  # these are told of together
+        if over and why is not RevisionFailure.NO_LANGFUSE:  # these are logged together
             log.warning(
                 "a verdict stands though its reference changed",
                 extra={"trace_id": due.trace_id.hex(), "cause": why.value},
@@ -190,7 +190,7 @@ class RevisionSchedule:
 
     def _failed(self, error: LangfuseError) -> None:
         needs_somebody = not error.kind.passing
-        rests_s = self._patience.after_failure(error.retry_after_s, needs_somebody=needs_somebody)
+        rests_s = self._backoff.after_failure(error.retry_after_s, needs_somebody=needs_somebody)
         self._rests_until_ns = self._clock_ns() + int(rests_s * 1e9)
         self._server = None
         self._say("stopped" if needs_somebody else "retrying", str(error))

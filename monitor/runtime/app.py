@@ -60,7 +60,7 @@ from monitor.ingest.sampler import Sampler
 from monitor.ingest.server import AddressError, HttpServer, address, bind
 from monitor.ingest.tls import CertificateError
 from monitor.ingest.trace_limits import TraceLimits
-from monitor.revise.build import belated
+from monitor.revise.build import revision_schedule
 from monitor.revise.schedule import EVERY_S as ROUND_S
 from monitor.route.build import router_of
 from monitor.runtime.tuning.yield_to_requests import YieldToRequests
@@ -135,22 +135,22 @@ class Monitor:
         # What becomes of it: statuses and alerts, then the commit that they hear of.
         self.annotating = _annotating(config, self.sinks.langfuse, self.store, clock_ns)
         self.notifications = self._build_notifications()
-        self.rounds = self._build_schedule(waiting)
+        self.schedule = self._build_schedule(waiting)
         self.verdicts = VerdictObserver(
-            store=self.store, windows=self.windows, watch=self.watch, schedule=self.rounds, rubrics=self.rubrics
+            store=self.store, windows=self.windows, watch=self.watch, schedule=self.schedule, rubrics=self.rubrics
         )
-        self.books = self._build_commit()
+        self.commit = self._build_commit()
         self.pipeline = Pipeline(
             stages=stages,
             judge_queue=waiting,
-            commit=self.books.commit,
+            commit=self.commit.commit,
             clock_ns=clock_ns,
-            listeners=[self.books.committed],
+            listeners=[self.commit.committed],
             interrupted=InterruptedTraces(self.store),
         )
-        self.belated = belated(
+        self.belated = revision_schedule(
             config, self.langfuse, store=self.store, pipeline=self.pipeline, references=self.references,
-            books=self.books, under_way=self._judges, clock_ns=clock_ns,
+            commit=self.commit, under_way=self._judges, clock_ns=clock_ns,
         )  # fmt: skip
         # What listens, and what is shown.
         try:
@@ -265,7 +265,7 @@ class Monitor:
             clock_ns=self.clock_ns,
             working=self._works,
             trouble=self._trouble,
-            judge=self.rounds.judge,
+            judge=self.schedule.judge,
             exports=self._exports,
             pull=self.pull.standing if self.pull else lambda: None,
             suspicions=self.traffic.current,
@@ -288,7 +288,7 @@ class Monitor:
         """Take up what was left, listen, and return the addresses: ``otlp`` and ``api``."""
         await self.sinks.start()
         self.verdicts.restore(self.clock_ns())
-        self.books.restore()
+        self.commit.restore()
         resumed = self.intake.restore()
         section = self.config.api
         api = create_app(self.view, version=self.view.version, rules=AccessRules.of(section))
@@ -407,7 +407,7 @@ class Monitor:
         await self.langfuse.close()
         await self.notifications.close()
         try:
-            await self.rounds.remember()
+            await self.schedule.remember()
         except StoreError as error:
             log.warning("could not remember the alerts", extra={"cause": str(error)})
         self.store.close()
@@ -486,7 +486,7 @@ class Monitor:
     async def _watch_alerts(self) -> None:
         """Statuses and alerts; without the store there is no look, and what stood stays."""
         try:
-            await self.rounds.look(self.clock_ns())
+            await self.schedule.look(self.clock_ns())
         except StoreError as error:
             log.warning("could not store the alerts; the next look reports them", extra={"cause": str(error)})
 

@@ -76,16 +76,6 @@ def design(good: float, bad: float, run_length: float) -> Chart:
     )  # fmt: skip
 
 
-def average_run_length(pass_ratio: float, *, jump: int, limit_steps: int) -> float:
-    """Verdicts until S first reaches the limit, on average, from 0: failures climb ``jump`` steps, passes descend one.
-
-    ``pass_ratio`` lies in [0, 1); at 1 there never is an alarm. Exact, by elimination along the chain.
-    """
-    if not 0 <= pass_ratio < 1 or jump < 1 or limit_steps < 1:
-        raise ValueError(f"no such chart: {pass_ratio}, {jump}, {limit_steps}")
-    return next(mean for height, mean in enumerate(_run_lengths(pass_ratio, jump), 1) if height == limit_steps)
-
-
 class Cusum:
     """One running chart: S in nats, and since when it has been above 0.
 

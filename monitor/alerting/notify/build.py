@@ -1,4 +1,4 @@
-"""Setup: from the configuration to receivers, their couriers, and who decides what they are told."""
+"""Builds receivers, their dispatchers and the notifier from the configuration."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GATHER_S = 1.0
 
 
 def receivers(config: Config, clock_ns: Callable[[], int]) -> list[NoticeReceiver]:
-    """Those who are told under this configuration."""
+    """The receivers of this configuration."""
     entries = config.alerts.notify
     return [_receiver(name, entry, config, clock_ns) for name, entry in zip(names(entries), entries, strict=True)]
 
@@ -76,7 +76,7 @@ def _receiver(name: str, entry: NotifySection, config: Config, clock_ns: Callabl
 
 
 class Notifications:
-    """Everything that tells people, as one part of a monitor. ``take`` is a listener of alert events."""
+    """Notices to people and to Alertmanager, as one part of a monitor. ``take`` is a listener of alert events."""
 
     def __init__(
         self,
@@ -89,14 +89,19 @@ class Notifications:
         watch: Watch,
         agreements: Callable[[], Sequence[Agreement]] = tuple,
     ) -> None:
-        mail = self._mail = store.mail
+        outbox = self._outbox = store.mail
         self._clock_ns, self._watch = clock_ns, watch
-        told = receivers(config, clock_ns)
+        targets = receivers(config, clock_ns)
         self.dispatchers = [
-            Dispatcher(each, StoredQueue(mail, each.name), clock_ns=clock_ns, counters=counters) for each in told
+            Dispatcher(each, StoredQueue(outbox, each.name), clock_ns=clock_ns, counters=counters) for each in targets
         ]
         self.notifier = Notifier(
-            told, mail, remind_ns=config.alerts.remind.ns, clock_ns=clock_ns, illustrate=illustrate, woken=self._wake
+            targets,
+            outbox,
+            remind_ns=config.alerts.remind.ns,
+            clock_ns=clock_ns,
+            illustrate=illustrate,
+            wake=self._wake,
         )
         self.daily = _daily(config, store, watch, self.notifier, agreements)
 
@@ -119,7 +124,7 @@ class Notifications:
             await self.notifier.tick(self._watch.posted())
             if self.daily is not None:
                 await self.daily.tick(now_ns)
-            await self._mail.forget(now_ns - KEEP_PARKED_NS)
+            await self._outbox.forget(now_ns - KEEP_PARKED_NS)
         except StoreError as error:
             log.warning("the store could not be used; it is tried again", extra={"cause": str(error)})
 
@@ -146,7 +151,7 @@ def _daily(
         daily=Daily(section.time, section.zone),
         notifier=notifier,
         store=store.path,
-        mail=store.mail,
+        outbox=store.mail,
         watched={name: WatchedWindow.of(rubric) for name, rubric in configured(config).items()},
         standings=watch.standings,
         posted=watch.posted,

@@ -47,7 +47,7 @@ class DailyReport:
         daily: Daily,
         notifier: Notifier,
         store: Path,
-        mail: NotificationOutbox,
+        outbox: NotificationOutbox,
         watched: Mapping[str, WatchedWindow],
         standings: Callable[[int], Sequence[ServiceStatus]],
         posted: Callable[[], Iterable[Posted]],
@@ -55,15 +55,15 @@ class DailyReport:
         agreements: Callable[[], Sequence[Agreement]] = tuple,
     ) -> None:
         self._daily, self._notifier, self._store, self._watched = daily, notifier, store, watched
-        self._mail, self._standings, self._posted = mail, standings, posted
+        self._outbox, self._standings, self._posted = outbox, standings, posted
         self._judged, self._agreements = judged, agreements
         self._last_ns: int | None = None
 
     async def restore(self, now_ns: int) -> None:
         """When the last report was sent; a monitor that never sent one begins to count now, and notes that."""
-        known = self._mail.notes().get(_NOTE)
+        known = self._outbox.notes().get(_NOTE)
         if known is None:
-            await self._mail.put((), now_ns, {_NOTE: str(now_ns)})
+            await self._outbox.put((), now_ns, {_NOTE: str(now_ns)})
         self._last_ns = now_ns if known is None else int(known)
 
     async def tick(self, now_ns: int) -> None:

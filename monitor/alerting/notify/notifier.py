@@ -1,8 +1,8 @@
-"""Notifier: decides who is told what and when, and puts it into the mail, noting so in the same transaction.
+"""Decides which receiver gets which notice and when, and puts notices into the outbox with a note in one transaction.
 
-Told are changes, not states: that an alert fires, that it cannot be told any more, that it is over; and again, while
-it fires, once in ``remind_ns``. An alert that is muted is not told, but one that was told is told to be over. An event
-that comes again, after a crash, is recognised by its number.
+Notices are sent for changes, not for states: an alert fires, becomes unknown, is over; while it fires, a reminder is
+sent once in ``remind_ns``. A muted alert is not sent, but the end of one that was sent is. An event that comes again
+after a crash is recognised by its number.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .sent_notices import SentNotices
 
 HOUR_NS = 3_600 * 10**9
 FORGET_NS = 24 * HOUR_NS
-"""How long it is remembered of an alert that is over that it was told."""
+"""How long the note of an alert that is over is kept."""
 UNWATCHED_NS = 10 * 60 * 10**9
-"""An alert that nobody watches any more (another configuration) is told to be given up after this."""
+"""An alert that is not watched any more (another configuration) is reported as expired after this."""
 REFRESH_NS = int(REFRESH_S * 1e9)
 RESENT_NS = int(ENDS_AFTER_S * 1e9)
 """How long the end of an alert is sent again to a receiver that keeps state."""
@@ -43,31 +43,31 @@ class Illustrate(Protocol):
 
 
 class Notifier:
-    """Tells receivers of alerts. ``take`` listens to events; ``tick`` reminds, refreshes and sends digests."""
+    """Notifies receivers of alerts. ``take`` listens to events; ``tick`` reminds, refreshes and sends digests."""
 
     def __init__(
         self,
         receivers: Sequence[NoticeReceiver],
-        mail: NotificationOutbox,
+        outbox: NotificationOutbox,
         *,
         remind_ns: int,
         clock_ns: Callable[[], int],
         illustrate: Illustrate = lambda _labels, _since_ns: (),
-        woken: Callable[[], None] = lambda: None,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
-        self._receivers, self._mail, self._remind_ns = receivers, mail, remind_ns
-        self._clock_ns, self._illustrate, self._woken = clock_ns, illustrate, woken
-        self._told: dict[str, SentNotices] = {}
+        self._receivers, self._outbox, self._remind_ns = receivers, outbox, remind_ns
+        self._clock_ns, self._illustrate, self._wake = clock_ns, illustrate, wake
+        self._sent: dict[str, SentNotices] = {}
         self._digested_ns: dict[str, int] = {}
         self._refreshed_ns: dict[str, int] = {}
         self._unwatched_ns: dict[str, int] = {}
         self._one = asyncio.Lock()
 
     def restore(self) -> None:
-        """Take up what was noted. What was told to receivers that are no longer configured is forgotten in time."""
-        for name, said in self._mail.notes().items():
+        """Take up the notes of the last run. Those of receivers that are no longer configured are deleted in time."""
+        for name, said in self._outbox.notes().items():
             if name.startswith(_ALERT):
-                self._told[name] = SentNotices.of_json(said)
+                self._sent[name] = SentNotices.of_json(said)
             elif name.startswith(_DIGEST):
                 self._digested_ns[name.removeprefix(_DIGEST)] = int(said)
 
@@ -77,10 +77,10 @@ class Notifier:
             entries, changed = [], {}
             for receiver in self._receivers:
                 name = _name(receiver, event.fingerprint)
-                before = self._told.get(name)
+                before = self._sent.get(name)
                 if not _is_news(before, event):
                     continue
-                # Whoever was told at once that it fires is told at once how it goes on, whatever is configured by now.
+                # A receiver that got the firing at once gets what follows at once, whatever is configured by now.
                 goes_on = before is not None and before.stands and before.at_once
                 at_once = goes_on or receiver.at_once(event.severity)
                 if not at_once and (receiver.digest_ns is None or receiver.keeps_state):
@@ -110,8 +110,8 @@ class Notifier:
         notice = Notice(
             id=f"report-{report.end_ns // 10**9}", kind=NoticeKind.REPORT, at_ns=report.end_ns, report=report
         )
-        await self._mail.put([_entry(receiver, notice) for receiver in takers], report.end_ns, dict([note]))
-        self._woken()
+        await self._outbox.put([_entry(receiver, notice) for receiver in takers], report.end_ns, dict([note]))
+        self._wake()
 
     async def _remind(self, receiver: NoticeReceiver, standing: dict[str, Posted], now_ns: int) -> None:
         for name, told in self._of(receiver):
@@ -157,7 +157,7 @@ class Notifier:
             await self._put([_entry(receiver, notice)], {})
 
     async def _give_up(self, receiver: NoticeReceiver, standing: dict[str, Posted], now_ns: int) -> None:
-        """What was told to fire and is watched by nobody any more has to be told to be over."""
+        """Report alerts as expired that were sent as firing and are not watched any more."""
         for name, told in self._of(receiver):
             if not told.stands or name.rpartition("/")[2] in standing:
                 self._unwatched_ns.pop(name, None)
@@ -174,18 +174,18 @@ class Notifier:
             )
 
     async def _forget(self, now_ns: int) -> None:
-        gone = [name for name, told in self._told.items() if not told.stands and not told.in_digest
+        gone = [name for name, told in self._sent.items() if not told.stands and not told.in_digest
                 and now_ns - told.at_ns >= FORGET_NS]  # fmt: skip
-        await self._mail.put((), now_ns, dict.fromkeys(gone))
+        await self._outbox.put((), now_ns, dict.fromkeys(gone))
         for name in gone:
-            del self._told[name]
+            del self._sent[name]
 
     def _of(self, receiver: NoticeReceiver) -> list[tuple[str, SentNotices]]:
         mine = f"{_ALERT}{receiver.name}/"
-        return [(name, told) for name, told in self._told.items() if name.startswith(mine)]
+        return [(name, told) for name, told in self._sent.items() if name.startswith(mine)]
 
     async def _of_now(self, here: Posted, last: AlertEvent, now_ns: int) -> AlertEvent:
-        """The event as it would be told now."""
+        """The event with the findings of this moment."""
         found, condition = here.alert.finding, here.condition
         examples: tuple[Example, ...] = ()
         if condition.examples and here.alert.stage is Stage.FIRING:
@@ -205,10 +205,10 @@ class Notifier:
         if not entries and not changed:
             return
         notes: dict[str, str | None] = {name: told.to_json() for name, told in changed.items()}
-        await self._mail.put(entries, self._clock_ns(), {**notes, **(more or {})})
-        self._told |= changed
+        await self._outbox.put(entries, self._clock_ns(), {**notes, **(more or {})})
+        self._sent |= changed
         if entries:
-            self._woken()
+            self._wake()
 
 
 def _is_news(before: SentNotices | None, event: AlertEvent) -> bool:

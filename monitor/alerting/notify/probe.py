@@ -1,4 +1,4 @@
-"""Trial: a test notice to everybody who would be told of alerts, sent only when somebody asks for it."""
+"""Sends a test notice to every receiver, only when ``doctor --notify`` asks for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Receiver: one of those who are told, as a destination of the mail."""
+"""One receiver of notices, as a destination of the dispatcher."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _ORDER = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
 
 
 class Sender(Protocol):
-    """An adapter that sends notices. Raises ``UnreachableError`` and ``RefusedError``."""
+    """An adapter that sends notices. Raises ``DestinationUnreachableError`` and ``RefusedError``."""
 
     async def send(self, notice: Notice, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeReceiver:
-    """Who is told, and of what.
+    """A receiver, and what it gets.
 
-    Alerts of at least the severity ``least`` are told at once, the others in a digest, at most once in ``digest_ns``
-    (``None``: not at all). ``keeps_state``: it wants to be told of all alerts that stand again and again, and reminds
+    Alerts of at least the severity ``least`` are sent at once, the others in a digest, at most once in ``digest_ns``
+    (``None``: not at all). ``keeps_state``: it is sent every alert that is not over again and again, and reminds
     people itself, as Alertmanager does; it gets neither digests nor reports. Of alerts that wait for it at a time up to
     ``batch`` are one message, for which ``gather_s`` are waited: what one cause breaks is seen in one look.
     """
@@ -40,7 +40,7 @@ class NoticeReceiver:
     gather_s: float = 0.0
 
     def at_once(self, severity: Severity) -> bool:
-        """Whether an alert of this severity is told at once."""
+        """Whether an alert of this severity is sent at once."""
         return _ORDER.index(severity) >= _ORDER.index(self.least)
 
     def together(self, entries: Sequence[PendingNotice]) -> Sequence[PendingNotice]:

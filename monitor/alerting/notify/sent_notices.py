@@ -1,4 +1,4 @@
-"""Told: what one receiver was told of one alert, so that it is told of changes once, and reminded."""
+"""What one receiver was sent of one alert, so that it gets each change once, and reminders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SentNotices:
 
     @property
     def stands(self) -> bool:
-        """Whether, as far as the receiver was told, the alert is not over."""
+        """Whether the alert is not over, as far as the receiver knows."""
         return self.event.turn in {AlertTransition.FIRING, AlertTransition.UNKNOWN}
 
     def knows(self, event: AlertEvent) -> bool:
@@ -43,6 +43,6 @@ class SentNotices:
 
     @classmethod
     def of_json(cls, text: str) -> Self:
-        """What ``to_json`` said."""
+        """Read what ``to_json`` wrote."""
         said = json.loads(text)
         return cls(**{**said, "event": event_of_json(said["event"])})

@@ -1,7 +1,7 @@
-"""Delivery: takes scores out of the outbox to Langfuse, and reads back whether they are there.
+"""Takes scores out of the outbox to Langfuse, and reads back whether they are stored.
 
-It works in steps, one request or a few each, and keeps nothing of its own that a restart would miss. What goes wrong is
-told apart by what helps:
+It works in steps, one request or a few each, and keeps nothing of its own that a restart would miss. Failures are
+handled by what helps against them:
 
 - the destination (down, slow, limiting, a proxy's page): wait, longer each time, and try again with fewer;
 - the keys, the address, the rights: say so, and try again every few minutes;
@@ -54,7 +54,7 @@ REASONS: Final = (*(kind.value for kind in LangfuseErrorKind), UNSTORED)
 
 
 Overtaken: TypeAlias = Callable[[Iterable[PendingScore]], Awaitable[frozenset[str]]]
-"""Asked just before scores are sent: ids of those that are to be sent no more, for a later word stands there."""
+"""Asked just before scores are sent: ids of those that are not to be sent, because a later version is stored there."""
 
 
 class ScoreDelivery(DeliveryTask):

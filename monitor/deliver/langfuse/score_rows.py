@@ -1,4 +1,4 @@
-"""Outgoing: the scores of an ending as rows of the outbox."""
+"""The scores of a result as rows of the outbox."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from monitor.evaluate.result import TraceResult
 from scoring.verdict.rubric import Rubric
 
 
-def time_of(ending: TraceResult) -> int:
-    """The time of an ending's scores: the end of the trace's last span, the same wherever and whenever it is judged."""
-    return ending.ended_ns if ending.last_span_ns is None else ending.last_span_ns
+def time_of(result: TraceResult) -> int:
+    """The time of a result's scores: the end of the trace's last span, the same wherever and whenever it is judged."""
+    return result.ended_ns if result.last_span_ns is None else result.last_span_ns
 
 
-def outgoing(ending: TraceResult, rubrics: Mapping[str, Rubric]) -> list[ScoreRow]:
-    """All scores of all its verdicts, changed or not: the store knows what is new, and what is not said any more."""
-    at_ns = time_of(ending)
+def outgoing(result: TraceResult, rubrics: Mapping[str, Rubric]) -> list[ScoreRow]:
+    """All scores of all its verdicts, changed or not: the store knows what is new, and what is withdrawn."""
+    at_ns = time_of(result)
     return [
         ScoreRow(id=body["id"], at_ns=at_ns, body=json.dumps(body, separators=(",", ":"), allow_nan=False))
-        for verdict in ending.verdicts
+        for verdict in result.verdicts
         for body in scores_of(verdict, rubrics[verdict.rubric])
     ]

@@ -1,8 +1,8 @@
-"""Recorder: what judging does, written down as own traces, and what it says, as events.
+"""Records what judging does as own traces, and what it finds as events.
 
-It hears of requests to models as an observer and of verdicts as a listener, all in the event loop, and only writes into
-memory. A judging begins with the first request to a model that is made for a case, and ends with the ending of its
-trace: all verdicts of one ending have one own trace. What is answered out of the cache, or without a judge, has none.
+It observes requests to models and listens to results, all in the event loop, and only writes into memory. A judging
+begins with the first request to a model that is made for a case, and ends with the result of its trace: all verdicts
+of one result have one own trace. What is answered out of the cache, or without a judge, has none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CALL_OFF: Final = {"sidejudge.outcome": "not_ended"}
 
 
 class Recorder:
-    """``traces`` and ``events`` say what is written down."""
+    """``traces`` and ``events`` decide what is recorded."""
 
     def __init__(
         self,
@@ -81,31 +81,31 @@ class Recorder:
         """A look into the cache is no request."""
 
     def flagged(self, model: str, flag: Flag) -> None:
-        """What makes an answer doubtful stands on its scores."""
+        """Flags are recorded with the scores."""
 
-    def ended(self, ending: TraceResult) -> None:
+    def ended(self, result: TraceResult) -> None:
         """A trace, or a session, has ended, and that is on disk."""
         with _harmless():
-            self._tell(ending)
+            self._tell(result)
 
-    def _tell(self, ending: TraceResult) -> None:
-        own = self._open.pop(ending.trace_id.hex(), None)
+    def _tell(self, result: TraceResult) -> None:
+        own = self._open.pop(result.trace_id.hex(), None)
         if own is not None:
-            own.end(self._clock_ns(), {"sidejudge.outcome": ending.reason.value, **_verdicts(ending)})
+            own.end(self._clock_ns(), {"sidejudge.outcome": result.reason.value, **_verdicts(result)})
         if not self._events:
             return
-        for verdict in ending.changed:
+        for verdict in result.changed:
             judged = EvaluationSubject(
-                case_id=verdict.case_id, trace_id=verdict.trace_id, root_span_id=ending.root_span_id,
+                case_id=verdict.case_id, trace_id=verdict.trace_id, root_span_id=result.root_span_id,
                 session_id=verdict.session_id, service=verdict.service, environment=verdict.environment,
             )  # fmt: skip
             tell(
                 self._telemetry.logger, judged, verdict, self._rubrics[verdict.rubric],
-                at_ns=ending.ended_ns, own_trace_id=own.trace_id if own is not None else None,
+                at_ns=result.ended_ns, own_trace_id=own.trace_id if own is not None else None,
             )  # fmt: skip
 
     def close(self) -> None:
-        """End what is open: it is judged again after the next start, and told anew then."""
+        """End what is open: it is judged and recorded again after the next start."""
         for own in self._open.values():
             own.end(self._clock_ns(), _CALL_OFF)
         self._open.clear()
@@ -121,13 +121,13 @@ class Recorder:
 
 @contextmanager
 def _harmless() -> Iterator[None]:
-    """A bug of ours here must cost what is told of judging, and not the judging."""
+    """A fault of the recorder costs what it records, and never the judging."""
     try:
         yield
     except Exception as error:  # noqa: BLE001  # its text may hold what a trace said
         log.error("own telemetry was not written", extra={"cause": type(error).__name__})  # noqa: TRY400  # likewise
 
 
-def _verdicts(ending: TraceResult) -> dict[str, str]:
+def _verdicts(result: TraceResult) -> dict[str, str]:
     """What came of it, rubric by rubric."""
-    return {f"sidejudge.verdict.{verdict.rubric}": verdict.state.value for verdict in ending.verdicts}
+    return {f"sidejudge.verdict.{verdict.rubric}": verdict.state.value for verdict in result.verdicts}

@@ -31,7 +31,7 @@ async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started
         heard.append(event)
 
     app = await started(**FAILING)
-    app.monitor.rounds.listeners.append(hear)
+    app.monitor.schedule.listeners.append(hear)
     await app.post(traces(1, 40))
     await app.settled(40)
     await until(lambda: any(event.condition == "pass_rate_critical" for event in heard))
@@ -70,7 +70,7 @@ async def test_what_goes_wrong_is_seen_everywhere_and_survives_a_restart(started
     told = len(heard)
     await app.monitor.stop()
     again = await started(**FAILING)
-    again.monitor.rounds.listeners.append(hear)
+    again.monitor.schedule.listeners.append(hear)
     board = await again.get("/v1/alerts")
     assert board["alerts"][0]["since"] == worst["since"]
     assert again.monitor.view.status().standings[0].appraisal.status is Status.CRITICAL
@@ -84,7 +84,7 @@ async def test_verdicts_that_the_watch_had_not_remembered_are_learnt_at_the_next
     await app.settled(30)
     seen = app.monitor.view.status().standings[0].change
     await app.monitor.store.kept.change({"cursor": "0"})  # as after a crash: nothing of the last minutes is remembered
-    app.monitor.rounds.remember = _nothing
+    app.monitor.schedule.remember = _nothing
     await app.monitor.stop()
     again = await started(**calm)
     assert again.monitor.view.status().standings[0].change == seen

@@ -30,13 +30,13 @@ class Process:
         self.windows = Windows(DECLARED.window_ns)
         self.watch = Watch(DECLARED, self.windows)
         self.heard = []
-        self.rounds = EvaluationSchedule(
+        self.schedule = EvaluationSchedule(
             watch=self.watch, windows=self.windows, watched={"qa": WatchedWindow.of(RUBRICS["qa"])},
             memory=self.store.kept,
             store=self.store, spool_bytes=lambda: 0, judge=lambda: None,
         )  # fmt: skip
-        self.rounds.listeners.append(self.hear)
-        self.rounds.restore()
+        self.schedule.listeners.append(self.hear)
+        self.schedule.restore()
 
     async def hear(self, event):
         self.heard.append(event)
@@ -82,14 +82,14 @@ async def finish(store, said, closed_ns):
 async def test_what_fires_is_told_once_and_remembered_by_the_next_process(process):
     first = process()
     first.judge(60, passed=False, at_ns=START_NS)
-    told = await first.rounds.look(START_NS + MINUTE_NS)
+    told = await first.schedule.look(START_NS + MINUTE_NS)
     assert [event.condition for event in told] == ["pass_rate_critical", "pass_rate_warning", "pass_rate_change"]
     assert told == first.heard
-    assert await first.rounds.look(START_NS + 2 * MINUTE_NS) == []
+    assert await first.schedule.look(START_NS + 2 * MINUTE_NS) == []
     second = process()
     assert {alert.stage for alert in second.watch.alerts.values()} == {Stage.FIRING}
     second.judge(60, passed=False, at_ns=START_NS)
-    assert await second.rounds.look(START_NS + 3 * MINUTE_NS) == []
+    assert await second.schedule.look(START_NS + 3 * MINUTE_NS) == []
     assert second.watch.standings(START_NS + 3 * MINUTE_NS)[0].since_ns == START_NS + MINUTE_NS
 
 
@@ -99,19 +99,19 @@ async def test_an_event_that_nobody_took_is_told_again_under_its_id_even_by_the_
     async def refuse(event):
         raise OSError("no network")
 
-    first.rounds.listeners.append(refuse)
+    first.schedule.listeners.append(refuse)
     first.judge(60, passed=False, at_ns=START_NS)
-    assert await first.rounds.look(START_NS + MINUTE_NS) == []
-    assert await first.rounds.look(START_NS + 2 * MINUTE_NS) == []
+    assert await first.schedule.look(START_NS + MINUTE_NS) == []
+    assert await first.schedule.look(START_NS + 2 * MINUTE_NS) == []
     offered = [event.id for event in first.heard]
     assert offered[:3] == offered[3:], "offered again at the next look"
     second = process()
     second.judge(60, passed=False, at_ns=START_NS)
-    told = await second.rounds.look(START_NS + 3 * MINUTE_NS)
+    told = await second.schedule.look(START_NS + 3 * MINUTE_NS)
     assert [event.id for event in told] == offered[:3]
     third = process()
     third.judge(60, passed=False, at_ns=START_NS)
-    assert await third.rounds.look(START_NS + 4 * MINUTE_NS) == []
+    assert await third.schedule.look(START_NS + 4 * MINUTE_NS) == []
 
 
 async def test_a_store_that_refuses_costs_a_look_its_voice_and_nothing_more(process):
@@ -119,7 +119,7 @@ async def test_a_store_that_refuses_costs_a_look_its_voice_and_nothing_more(proc
     life.judge(60, passed=False, at_ns=START_NS)
     life.store.close()
     with pytest.raises(StoreError):
-        await life.rounds.look(START_NS + MINUTE_NS)
+        await life.schedule.look(START_NS + MINUTE_NS)
     assert life.heard == []
 
 
@@ -134,7 +134,7 @@ async def test_an_alert_shows_the_three_worst_of_its_own_failures(process):
         await finish(life.store, verdict(number + 1, norm=norm, **more), START_NS)
     await finish(life.store, verdict(99, norm=0.0), START_NS - 3 * DECLARED.window_ns)
     life.judge(60, passed=False, at_ns=START_NS)
-    told = await life.rounds.look(START_NS + MINUTE_NS)
+    told = await life.schedule.look(START_NS + MINUTE_NS)
     shown = next(event for event in told if event.condition == "pass_rate_critical").examples
     assert [int(each.trace_id, 16) for each in shown] == [3, 2, 5]
     assert len(shown[1].reason) <= 301
@@ -155,13 +155,13 @@ async def test_an_alert_about_a_metric_shows_what_that_metric_blocked(process):
 async def test_the_lag_of_the_last_minutes_is_watched_and_older_forgotten(process):
     life = process()
     for number in range(40):
-        life.rounds.lagged(START_NS + number, 900.0)
+        life.schedule.lagged(START_NS + number, 900.0)
     for minute in range(1, 12):
-        await life.rounds.look(START_NS + minute * MINUTE_NS)
+        await life.schedule.look(START_NS + minute * MINUTE_NS)
     assert [event.condition for event in life.heard] == []
     assert not life.watch.alerts, "ten minutes later it is no longer known"
     for minute in range(12, 40):
         for number in range(10):
-            life.rounds.lagged(START_NS + minute * MINUTE_NS + number, 900.0)
-        await life.rounds.look(START_NS + minute * MINUTE_NS + MINUTE_NS // 2)
+            life.schedule.lagged(START_NS + minute * MINUTE_NS + number, 900.0)
+        await life.schedule.look(START_NS + minute * MINUTE_NS + MINUTE_NS // 2)
     assert [event.condition for event in life.heard] == ["evaluation_lag"]

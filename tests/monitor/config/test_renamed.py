@@ -41,3 +41,19 @@ def test_two_variables_for_one_key_are_refused():
 
 def test_the_new_names_need_no_warning():
     assert resolve(None, {"SIDEJUDGE_EVALUATORS__JUDGE__MODEL": MODEL}).renamed == ()
+
+
+def test_an_old_key_of_a_reference_is_read_with_a_warning(tmp_path):
+    path = tmp_path / "sidejudge.yaml"
+    path.write_text(f"references: [{{file: {tmp_path}/r.jsonl, key: trace_id, revise_within: 3d}}]\n")
+    (tmp_path / "r.jsonl").write_text("")
+    loaded = resolve(path, {})
+    assert str(loaded.config.references[0].within) == "3d"
+    assert loaded.renamed == (("references[0].revise_within", "references[0].reevaluate_within"),)
+
+
+def test_both_names_of_a_key_of_a_reference_are_a_mistake_with_its_line(tmp_path):
+    path = tmp_path / "sidejudge.yaml"
+    path.write_text("references:\n  - {langfuse_dataset: d, revise_within: 3d, reevaluate_within: 4d}\n")
+    with pytest.raises(ConfigError, match=r"references\[0\].revise_within .*line 2.*keep reevaluate_within alone"):
+        resolve(path, {})

@@ -253,8 +253,8 @@ async def test_a_window_that_reaches_back_to_the_first_verdict_has_the_revision_
     assert told.estimate is None, "it leaves the window when the first verdict would have"
 
 
-async def test_what_comes_later_than_revise_within_changes_nothing(opened):
-    scene = await opened(references=[{"langfuse_dataset": "golden", "revise_within": "30h"}])
+async def test_what_comes_later_than_reevaluate_within_changes_nothing(opened):
+    scene = await opened(references=[{"langfuse_dataset": "golden", "reevaluate_within": "30h"}])
     await scene.judge()
     await scene.pass_by(hours=31)
     scene.expect(scene.right[1])

@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.statistics.cusum import Chart, Cusum, average_run_length, design
+from scoring.statistics.cusum import Chart, Cusum, _run_lengths, design
+
+
+def average_run_length(pass_ratio, *, jump, limit_steps):
+    """Verdicts until S first reaches the limit, on average, from 0."""
+    return next(mean for height, mean in enumerate(_run_lengths(pass_ratio, jump), 1) if height == limit_steps)
 
 
 def of_markov_chain(pass_ratio: float, jump: int, limit_steps: int) -> float:

@@ -53,7 +53,7 @@ def daily(store, **more):
     standing = ServiceStatus(service="shop", environment="unknown", rubric="qa", estimate=None,
                         appraisal=Appraisal(Status.WARNING, "so"))  # fmt: skip
     return DailyReport(
-        daily=Daily(time(8), UTC), notifier=notifier, store=store.path, mail=store.mail, watched=WATCHED,
+        daily=Daily(time(8), UTC), notifier=notifier, store=store.path, outbox=store.mail, watched=WATCHED,
         standings=lambda _: [standing], posted=list, **more,
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ import pytest
 
 from integrations.langfuse.scores import timestamp
 from integrations.langfuse.sending import EVENTS, traces_per_minute
+from integrations.store.archive import read_dead
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode, only
 from tests.langfuse_bench import START_NS, score, trace
@@ -48,7 +49,7 @@ async def test_of_a_batch_only_the_score_that_is_refused_is_given_up(batching):
         await batching.end(number, score(number, "much" if number == 4 else 0.5, dataType="NUMERIC"))
     await batching.settle()
     assert set(batching.values()) == {score(n)["id"] for n in range(10) if n != 4}
-    (dead,) = batching.store.outbox.dead_scores()
+    (dead,) = read_dead(batching.store.path)
     assert dead.trace_id == trace(4)
     assert "expected number" in dead.reason
     assert len(batching.batches()) == 1, "the others were taken with it"
@@ -109,7 +110,7 @@ async def test_a_score_that_is_too_large_alone_is_given_up_and_not_its_batch(bat
     await batching.end(2, score(2))
     await batching.settle()
     assert set(batching.values()) == {score(2)["id"]}
-    assert "too large (HTTP 413)" in batching.store.outbox.dead_scores()[0].reason
+    assert "too large (HTTP 413)" in read_dead(batching.store.path)[0].reason
 
 
 async def test_an_answer_that_is_lost_doubles_nothing(batching):

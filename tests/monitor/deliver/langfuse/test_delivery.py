@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integrations.store.archive import replay_dead
+from integrations.store.archive import read_dead, replay_dead
 from monitor.deliver.langfuse.delivery import MOST_ATTEMPTS
 from tests.fakes.langfuse import server as faults
 from tests.fakes.langfuse.server import Mode, only
@@ -81,7 +81,7 @@ async def test_an_array_with_one_that_is_refused_is_sent_one_by_one_and_only_tha
         await bench.end(number, score(number, "much" if number == 4 else 0.5, dataType="NUMERIC"))
     await bench.settle()
     assert set(bench.values()) == {score(n)["id"] for n in range(10) if n != 4}
-    (dead,) = bench.store.outbox.dead_scores()
+    (dead,) = read_dead(bench.store.path)
     assert (dead.trace_id, dead.attempts) == (trace(4), 0)
     assert "expected number, received string" in dead.reason
     assert bench.failed == {"refused": 1}
@@ -198,8 +198,8 @@ async def test_one_score_at_which_the_server_fails_lets_the_others_by_and_is_giv
         bench.now_ns += 30 * 10**9
         if bench.store.outbox.counts().dead == 2:
             break
-    assert {dead.trace_id for dead in bench.store.outbox.dead_scores()} == {trace(3), trace(4)}
-    assert f"failed {MOST_ATTEMPTS} times while others were taken" in bench.store.outbox.dead_scores()[0].reason
+    assert {dead.trace_id for dead in read_dead(bench.store.path)} == {trace(3), trace(4)}
+    assert f"failed {MOST_ATTEMPTS} times while others were taken" in read_dead(bench.store.path)[0].reason
 
 
 async def test_a_score_that_is_too_large_is_given_up_with_the_reason(bench):
@@ -207,13 +207,13 @@ async def test_a_score_that_is_too_large_is_given_up_with_the_reason(bench):
     await bench.end(2, score(2))
     await bench.settle()
     assert set(bench.values()) == {score(2)["id"]}
-    assert "too large (HTTP 413)" in bench.store.outbox.dead_scores()[0].reason
+    assert "too large (HTTP 413)" in read_dead(bench.store.path)[0].reason
 
 
 async def test_what_was_given_up_is_sent_again_on_demand(bench):
     await bench.end(1, score(1, "much", dataType="NUMERIC"))
     await bench.settle()
-    (dead,) = bench.store.outbox.dead_scores()
+    (dead,) = read_dead(bench.store.path)
     bench.fake.standing_fault = only(*POST, lambda r: faults.answer({"id": r.body["id"]}))
     assert replay_dead(bench.store.path, [dead.id]) == 1
     await bench.step()
@@ -242,7 +242,7 @@ async def test_a_score_that_is_never_stored_though_others_are_is_given_up(bench)
         bench.now_ns += 60 * 10**9
         if bench.store.outbox.counts().dead:
             break
-    (dead,) = bench.store.outbox.dead_scores()
+    (dead,) = read_dead(bench.store.path)
     assert dead.trace_id == trace(1)
     assert "not stored, though it was sent again" in dead.reason
 
