@@ -6,6 +6,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
+from scoring.checks.redaction import Redaction
+
 from .section import GIVEN_AS_LIST, Section
 from .units import PositiveDuration, parse_duration
 
@@ -109,6 +111,14 @@ class JudgeSection(Section):
     )
     budget_usd_per_day: Budget | None = Field(default=None, description="the same for a day")
     cache_entries: int = Field(default=100_000, ge=0, description="answers that are kept in the store; 0 keeps none")
+    redact: Annotated[tuple[Literal["email", "phone", "iban", "card", "key"], ...], GIVEN_AS_LIST] = Field(
+        default=(),
+        description="kinds of personal data that are replaced by their name (`[email]`) in everything that is sent to "
+        "a judge; nothing turns it back, and answers that were given without it are flagged `redacted`",
+    )
+    redact_patterns: Annotated[tuple[str, ...], GIVEN_AS_LIST] = Field(
+        default=(), description="patterns in RE2's syntax; what they match is replaced likewise by `[redacted]`"
+    )
     max_wait: PositiveDuration = Field(
         default=parse_duration("1h"),
         description="how long a trace waits for a judge that is out of reach; then its verdict is incomplete",
@@ -116,6 +126,12 @@ class JudgeSection(Section):
     max_waiting: int = Field(
         default=10_000, ge=1, description="traces that wait for the judge; beyond it the oldest waits no longer"
     )
+
+    @field_validator("redact_patterns")
+    @classmethod
+    def _usable_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        Redaction((), patterns)
+        return patterns
 
 
 class EvaluatorsSection(Section):

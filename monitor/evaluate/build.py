@@ -162,6 +162,7 @@ def judge_settings(section: JudgeSection, of_agent: str | None = None) -> JudgeS
         of_agent: the model that grades conversations in its place, as ``provider/model``.
     """
     from monitor.evaluate.judge.settings import JudgeSettings  # noqa: PLC0415  # imported only where it is configured
+    from scoring.checks.redaction import redaction_of  # noqa: PLC0415  # likewise
 
     return JudgeSettings(
         models=tuple(_model(name, section) for name in (section.model, *section.panel)),
@@ -175,6 +176,7 @@ def judge_settings(section: JudgeSection, of_agent: str | None = None) -> JudgeS
         budget_usd_per_hour=section.budget_usd_per_hour,
         budget_usd_per_day=section.budget_usd_per_day,
         cache_entries=section.cache_entries,
+        redaction=redaction_of(section.redact, section.redact_patterns),
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeAlias
 
 import re2
 
@@ -57,18 +57,22 @@ def _card(found: str) -> bool:
     return len(set(digits)) > 1 and luhn(digits)
 
 
-def _count(pattern: re2._Regexp[str], holds: Callable[[str], bool]) -> Callable[[str], int]:
-    return lambda text: sum(holds(match.group(match.re.groups)) for match in pattern.finditer(text))
+def _places(pattern: re2._Regexp[str], holds: Callable[[str], bool]) -> Places:
+    """Where the pattern's last group stands, as far as what stands there holds."""
+    return lambda text: (
+        match.span(match.re.groups) for match in pattern.finditer(text) if holds(match.group(match.re.groups))
+    )
 
 
-KINDS: Final[Mapping[str, Callable[[str], int]]] = {
-    "email": _count(_EMAIL, lambda _: True),
-    "phone": _count(_PHONE, lambda found: sum(map(str.isdigit, found)) in _DIGITS),
-    "iban": _count(_IBAN, lambda found: iban(found.replace(" ", ""))),
-    "card": _count(_CARD, _card),
-    "key": _count(_KEY, lambda _: True),
+Places: TypeAlias = Callable[[str], Iterator[tuple[int, int]]]
+KINDS: Final[Mapping[str, Places]] = {
+    "email": _places(_EMAIL, lambda _: True),
+    "phone": _places(_PHONE, lambda found: sum(map(str.isdigit, found)) in _DIGITS),
+    "iban": _places(_IBAN, lambda found: iban(found.replace(" ", ""))),
+    "card": _places(_CARD, _card),
+    "key": _places(_KEY, lambda _: True),
 }
-"""The kinds that are looked for, each with the function that counts them in a text."""
+"""The kinds that are looked for, each with the function that finds their places in a text."""
 
 
 def _pii(value: Json) -> TextTest:
@@ -76,12 +80,12 @@ def _pii(value: Json) -> TextTest:
     for kind in wanted:
         if kind not in KINDS:
             raise CheckError(f"is not a kind: {kind!r}; valid here: {', '.join(KINDS)}")
-    counts = [(kind, KINDS[kind]) for kind in wanted]
+    sought = [(kind, KINDS[kind]) for kind in wanted]
 
     def test(found: str) -> Finding:
         if len(found) > MAX_SCANNED:
             return Unavailable(f"longer than {MAX_SCANNED} characters")
-        numbers = [(kind, count(found)) for kind, count in counts]
+        numbers = [(kind, sum(1 for _ in places(found))) for kind, places in sought]
         named = ", ".join(f"{number} {kind}" for kind, number in numbers if number)
         return Scored(value=1.0, reason=f"found: {named}") if named else False
 

@@ -36,6 +36,9 @@ from .settings import JudgeSettings
 
 log = logging.getLogger("sidejudge.judge")
 
+REDACTED: Final = "redacted"
+"""Flag of an answer that was given without the personal data of the case."""
+
 
 class JudgeStorage(AnswerCacheStorage, Protocol):
     """The part of the store that a judge uses: answers, and dollars spent by the hour."""
@@ -205,8 +208,9 @@ class JudgeBackend:
     ) -> dict[Question, Reply]:
         """Send one request to every panel member and combine their answers."""
         call, own = uuid.uuid4().hex, JudgeBill()
+        sent, redacted = self._redacted(request)
         try:
-            answers = await panel.ask(request, own)
+            answers = await panel.ask(sent, own)
         except UnansweredError as error:
             paid = self._paid(panel.name, own, request.prompt_version, call)
             failed = NoAnswer(label(str(error), MAX_REASON), failed=True, judgement=paid)
@@ -224,9 +228,24 @@ class JudgeBackend:
                 judgement = self._paid(panel.name, own, answer.prompt_version, call) or Judgement(
                     panel.name, answer.prompt_version
                 )
+                if redacted:
+                    judgement = replace(judgement, flags=(*judgement.flags, REDACTED))
                 replies[question] = await self._reply(case, question, answer, judgement)
         await self._cache.put({keys[q]: answer for q, answer in answers.items() if isinstance(answer, CachedAnswer)})
         return replies
+
+    def _redacted(self, request: JudgeRequest) -> tuple[JudgeRequest, int]:
+        """The request without personal data and keys, as configured, and how many were replaced."""
+        redaction = self._settings.redaction
+        if redaction is None:
+            return request, 0
+        messages: list[Mapping[str, str]] = []
+        replaced = 0
+        for message in request.messages:
+            text, count = redaction.apply(message["content"])
+            messages.append({**message, "content": text})
+            replaced += count
+        return replace(request, messages=tuple(messages)), replaced
 
     async def _ask_apart(
         self, case: Case, panel: JudgePanel, request: JudgeRequest, keys: Mapping[Question, str], bill: JudgeBill

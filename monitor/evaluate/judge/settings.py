@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from integrations.judge.client import JudgeModel
+from scoring.checks.redaction import Redaction
 from scoring.questions.question import Question
 
 from .vote import Rule
@@ -32,3 +33,4 @@ class JudgeSettings:
     budget_usd_per_hour: float | None = None
     budget_usd_per_day: float | None = None
     cache_entries: int = 100_000
+    redaction: Redaction | None = None

@@ -15,6 +15,7 @@ from monitor.evaluate.judge.judge_backend import JudgeBackend
 from monitor.evaluate.judge.panel_member import OUTAGE, OVER_BUDGET
 from monitor.evaluate.judge.settings import JudgeSettings
 from scoring.case.case import Case
+from scoring.checks.redaction import Redaction
 from scoring.questions.agent import GradeAgent
 from scoring.questions.question import Answer, GradeAnswer, NoAnswer
 from scoring.questions.text import SameHighlight, SameIntent, SummaryClaims, Supported
@@ -576,3 +577,15 @@ async def test_an_outage_says_nothing_of_what_judging_costs(made, provider):
     for n in range(20):
         await judge.answer(CASE, [Supported(f"claim {n}")])
     assert judge.budget._mean_usd("normal") == mean
+
+
+async def test_personal_data_leaves_for_no_judge_and_its_answers_are_flagged(provider, made):
+    case = replace(CASE, transcript="I am Ann, ann@example.com, card 4111 1111 1111 1111.", input="Refund C-4711?")
+    judge = made(redaction=Redaction(("email", "card"), (r"C-\d+",)))
+    found = await judge.answer(case, [SUPPORTED])
+    sent = json.dumps([seen.body for seen in provider.seen])
+    assert "ann@example.com" not in sent
+    assert "4111" not in sent
+    assert "C-4711" not in sent
+    assert "[email]" in sent
+    assert found[SUPPORTED].judgement.flags == ("redacted",)

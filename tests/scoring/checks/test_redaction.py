@@ -1,0 +1,53 @@
+"""Redaction: what is personal is gone, and everything else stays letter by letter."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.checks.privacy import KINDS
+from scoring.checks.redaction import Redaction, RedactionError
+
+ALL = Redaction(tuple(KINDS))
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("write to ann.b+c@mail.example.com now", "write to [email] now"),
+        ("call +49 170 1234567 or (030) 123-4567.", "call [phone] or [phone]."),
+        ("DE89 3704 0044 0532 0130 00 it is", "[iban] it is"),
+        ("card 4111 1111 1111 1111, not 4111 1111 1111 1112", "card [card], not 4111 1111 1111 1112"),
+        ("key sk-abcdefghijklmnop1234 leaked", "key [key] leaked"),
+        ("order 4711, 2026-11-22, 19.99 EUR, 10:30", "order 4711, 2026-11-22, 19.99 EUR, 10:30"),
+        ("", ""),
+    ],
+)
+def test_what_is_personal_is_replaced_by_its_kind(text, redacted):
+    assert ALL.apply(text)[0] == redacted
+
+
+def test_own_patterns_are_replaced_too_and_counted():
+    redaction = Redaction(("email",), (r"C-\d{4}",))
+    assert redaction.apply("C-4711 and C-0815: a@b.io") == ("[redacted] and [redacted]: [email]", 3)
+
+
+def test_of_two_that_overlap_one_name_stands_for_both():
+    assert Redaction(("email",), (r"ann@\w+",)).apply("ann@example.com!")[0] == "[redacted]!"
+
+
+@given(st.text())
+def test_nothing_that_is_found_is_left_and_nothing_else_is_lost(text):
+    redacted, count = ALL.apply(text)
+    assert (redacted == text) == (count == 0)
+
+
+@pytest.mark.parametrize(("kinds", "patterns"), [(("name",), ()), ((), ("(",)), ((), ("a" * 2000,))])
+def test_what_cannot_be_used_is_refused(kinds, patterns):
+    with pytest.raises(RedactionError):
+        Redaction(kinds, patterns)
+
+
+def test_a_hostile_pattern_cannot_hang():
+    assert Redaction((), ("(a?){195}b",)).apply("a" * 100_000)[1] == 0
