@@ -83,10 +83,12 @@ class OtlpSection(Section):
     )
     idle_timeout: PositiveDuration = Field(
         default=parse_duration("60s"),
-        description="wait for the next request of an HTTP connection; keep it longer than exporters pause between two",
+        description="wait for the next request of a connection; keep it longer than exporters pause between two",
     )
     head_timeout: PositiveDuration = Field(
-        default=parse_duration("10s"), description="time for the head of an HTTP request; then it gets 408"
+        default=parse_duration("10s"),
+        description="time for the head of an HTTP request (then it gets 408) and for the beginning of a gRPC "
+        "connection",
     )
     body_timeout: PositiveDuration = Field(
         default=parse_duration("60s"),

@@ -57,7 +57,16 @@ class Listeners:
         )
         self.forward = _forward(config.forward, self.receiver, cors, passing) if config.forward else None
         self._grpc = (
-            GrpcReceiver(self.receiver, intake.consume, intake.consume_logs, self.forward) if otlp.grpc else None
+            GrpcReceiver(
+                self.receiver,
+                intake.consume,
+                intake.consume_logs,
+                self.forward,
+                idle_s=otlp.idle_timeout.seconds,
+                handshake_s=otlp.head_timeout.seconds,
+            )
+            if otlp.grpc
+            else None
         )
 
     @property

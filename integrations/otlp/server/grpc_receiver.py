@@ -44,9 +44,25 @@ class Certificates:
 
 
 class GrpcReceiver:
-    """A server beside ``receiver``, with its limits, credentials and counts. ``forward`` sends requests on."""
+    """A server beside ``receiver``, with its limits, credentials and counts. ``forward`` sends requests on.
 
-    def __init__(self, receiver: OtlpReceiver, traces: Consume, logs: Consume, forward: Forward | None = None) -> None:
+    A connection without requests is closed after ``idle_s``, one that does not begin as HTTP/2 after ``handshake_s``.
+    """
+
+    def __init__(
+        self,
+        receiver: OtlpReceiver,
+        traces: Consume,
+        logs: Consume,
+        forward: Forward | None = None,
+        *,
+        idle_s: float = 60.0,
+        handshake_s: float = 10.0,
+    ) -> None:
+        self._options = [
+            ("grpc.max_connection_idle_ms", round(idle_s * 1000)),
+            ("grpc.server_handshake_timeout_ms", round(handshake_s * 1000)),
+        ]
         self._receiver = receiver
         self._forward = forward
         self._consumers: dict[Signal, Consume] = {"traces": traces, "logs": logs}
@@ -62,6 +78,7 @@ class GrpcReceiver:
                 ("grpc.max_concurrent_streams", _STREAMS),
                 ("grpc.per_message_decompression", 0),
                 ("grpc.so_reuseport", 0),  # two monitors on one port would each get some of the requests
+                *self._options,
             ]
         )
         for signal, service in _SERVICES.items():

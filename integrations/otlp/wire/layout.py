@@ -21,7 +21,7 @@ from .work import OverBudget, WorkBudget
 
 FIRST, ROW, LAST = b"\n\x12\x1a"
 """Tags of fields 1 to 3: the description of a resource or scope, its items, its schema URL. A length follows each."""
-_PARTS: Final = 50_000
+MOST_PARTS: Final = 50_000
 """Resources and scopes that a request may hold: more than a batch has spans, and below a tenth of a second of work."""
 
 Bounds: TypeAlias = tuple[int, int]
@@ -60,12 +60,12 @@ def scopes(body: bytes, budget: WorkBudget | None = None) -> Iterator[tuple[int,
             raise Unusual
         start, at = field(body, at)
         resource, start = first(body, start, at)
-        held, start = row(body, start, at, _PARTS, budget)
+        held, start = row(body, start, at, MOST_PARTS, budget)
         budget.spend(1)
         url = last(body, start, at)
         number, parts = parts, parts + 1 + len(held)
-        if parts > _PARTS:
-            raise DecodeError(f"more than {_PARTS} resources and scopes")
+        if parts > MOST_PARTS:
+            raise DecodeError(f"more than {MOST_PARTS} resources and scopes")
         for s, (begin, stop) in enumerate(held):
             scope, start = first(body, begin, stop)
             yield number, s, resource, url, scope, start, stop

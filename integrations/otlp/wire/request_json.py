@@ -6,6 +6,7 @@ tolerated (see ``json_values``). A span without valid ids, or with a value that 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from .chunk import ChunkOrigin
@@ -14,7 +15,7 @@ from .decode_json import UNREADABLE, load_object
 from .encode_json import encode_resource, encode_scope, encode_span
 from .head_sampler import Kept
 from .json_values import identifier, mapping, objects, text
-from .layout import Place
+from .layout import MOST_PARTS, Place
 from .own_telemetry import is_own_telemetry
 from .receipt import Undecodable
 from .request import keep
@@ -29,7 +30,7 @@ _MOST_ITEMS: Final = 4_000_000
 """Objects and lists, and commas, that a body may have: a list of two bytes becomes seventy when it is parsed."""
 _SPAN_STEPS: Final = 8
 """Work of a span that is encoded, beside its values."""
-PART_STEPS: Final = 3
+_PART_STEPS: Final = 3
 """Work of a resource or a scope."""
 VALUE_BYTES: Final = 64
 """Bytes of JSON for which encoding takes about one step."""
@@ -42,13 +43,12 @@ def split_json(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> S
     kept: Kept = {}
     budget = budget or WorkBudget()
     budget.spend(len(body) // VALUE_BYTES)
+    parts = Parts(budget)
     try:
-        for r, resource_spans in enumerate(objects(request.get("resourceSpans"))):
-            budget.spend(PART_STEPS)
+        for r, resource_spans in enumerate(parts.of(request.get("resourceSpans"))):
             resource, url = encode_resource(mapping(resource_spans.get("resource"))), schema_url(resource_spans)
             origin = admit(resource)
-            for s, scope_spans in enumerate(objects(resource_spans.get("scopeSpans"))):
-                budget.spend(PART_STEPS)
+            for s, scope_spans in enumerate(parts.of(resource_spans.get("scopeSpans"))):
                 scope = encode_scope(mapping(scope_spans.get("scope")))
                 place: Place = (r, s, resource, url, scope, schema_url(scope_spans))
                 spans = objects(scope_spans.get("spans"))
@@ -60,11 +60,30 @@ def split_json(body: bytes, admit: Admit, budget: WorkBudget | None = None) -> S
                     _sample(span, origin, held, result, budget)
                 for trace_id, encoded in held.items():
                     kept.setdefault(trace_id, []).append((place, origin, encoded))
+    except Undecodable:
+        raise
     except UNREADABLE as error:
         raise Undecodable(f"a resource or scope in the request cannot be read ({type(error).__name__})") from None
-    for trace_id, parts in kept.items():
-        keep(trace_id, parts, result, budget)
+    for trace_id, spans_of in kept.items():
+        keep(trace_id, spans_of, result, budget)
     return result
+
+
+class Parts:
+    """Iterates over the resources and scopes of a request, as many as it may have in all."""
+
+    def __init__(self, budget: WorkBudget) -> None:
+        self._budget = budget
+        self._left = MOST_PARTS
+
+    def of(self, found: Any) -> Iterator[dict[str, Any]]:
+        """Iterate over a list of them. Raises ``Undecodable`` when there are too many, and ``OverBudget``."""
+        for part in objects(found):
+            self._left -= 1
+            if self._left < 0:
+                raise Undecodable(f"more than {MOST_PARTS} resources and scopes in a request; send smaller batches")
+            self._budget.spend(_PART_STEPS)
+            yield part
 
 
 def _sample(

@@ -21,7 +21,7 @@ from .json_values import identifier, mapping, objects, text
 from .layout import Place, last, pack, row, scopes, usual
 from .own_telemetry import is_own_telemetry
 from .receipt import Undecodable
-from .request_json import PART_STEPS, VALUE_BYTES, load
+from .request_json import VALUE_BYTES, Parts, load
 from .schema import classes
 from .split import Admit
 from .work import WorkBudget
@@ -151,18 +151,19 @@ def split_logs_json(body: bytes, admit: Admit, budget: WorkBudget | None = None)
     request = load(body, "resourceLogs")
     sampler = _Sampler(budget)
     sampler.budget.spend(len(body) // VALUE_BYTES)
+    parts = Parts(sampler.budget)
     try:
-        for resource_logs in objects(request.get("resourceLogs")):
-            sampler.budget.spend(PART_STEPS)
+        for resource_logs in parts.of(request.get("resourceLogs")):
             origin = admit(encode_resource(mapping(resource_logs.get("resource"))))
-            for scope_logs in objects(resource_logs.get("scopeLogs")):
-                sampler.budget.spend(PART_STEPS)
+            for scope_logs in parts.of(resource_logs.get("scopeLogs")):
                 records = list(objects(scope_logs.get("logRecords")))
                 if is_own_telemetry(origin, encode_scope(mapping(scope_logs.get("scope")))):
                     sampler.pass_over(len(records))
                     continue
                 for record in records:
                     _sample_json(record, origin, sampler)
+    except Undecodable:
+        raise
     except UNREADABLE as error:
         raise Undecodable(f"a resource or scope in the request cannot be read ({type(error).__name__})") from None
     return sampler.finish()

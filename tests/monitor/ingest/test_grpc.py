@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 
 import grpc
@@ -47,6 +48,7 @@ async def listening(started):
         async def call(body, method=TRACES, **more):
             return await channel.unary_unary(method)(body, timeout=20, **more)
 
+        call.address = found["grpc"]
         return app, call
 
     yield start
@@ -307,3 +309,16 @@ async def test_an_upstream_that_is_not_there_is_unavailable(sidecar):
     code, message, wait = await refusal(call, one())
     assert (code, wait, "cannot be reached" in message) == (grpc.StatusCode.UNAVAILABLE, 1, True)
     assert (await app.settled(1))["ended"]["scored"] == 1
+
+
+async def test_a_connection_that_never_speaks_grpc_is_closed_in_time(listening):
+    _, call = await listening(head_timeout="1s")
+    assert await call(one()) == b""
+    host, port = call.address.rsplit(":", 1)
+    reader, writer = await asyncio.open_connection(host, int(port))
+    async with asyncio.timeout(10):
+        while await reader.read(1000):  # the server's settings, and then the end
+            pass
+    writer.close()
+    await writer.wait_closed()
+    assert await call(one(2)) == b""

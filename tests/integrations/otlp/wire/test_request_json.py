@@ -171,3 +171,10 @@ def test_any_span_is_kept_as_it_would_be_decoded(value):
 def test_an_id_of_high_randomness_is_kept_at_any_rate():
     body = as_json(request([S(trace_id=trace(1, HIGH), span_id=span(1))]))
     assert split_json(body, admit((1 << 56) - 1)).kept == 1
+
+
+@pytest.mark.parametrize("body", ['{"resourceSpans":[%s]}', '{"resourceSpans":[{"scopeSpans":[%s]}]}'])
+def test_more_resources_or_scopes_than_anybody_sends_are_refused(body):
+    with pytest.raises(Undecodable, match="more than 50000 resources and scopes"):
+        split_json((body % ",".join(["{}"] * 50_001)).encode(), admit())
+    assert split_json((body % ",".join(["{}"] * 40_000)).encode(), admit()).spans == 0
