@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -15,6 +16,10 @@ from .errors import CommandError
 
 DEFAULT_URL = "http://127.0.0.1:8790"
 TIMEOUT_S = 10.0
+TOKEN = "SIDEJUDGE_API_TOKEN"  # noqa: S105  # the name of a variable
+"""Environment variable with a bearer token of ``api.auth``."""
+_LONGEST = 64 * 2**20
+"""Bytes of a response that are read."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -33,15 +38,22 @@ def ask(url: str, path: str) -> Any:
     try:
         # A monitor is asked directly: a proxy of the environment has no business between the two.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(url.rstrip("/") + path, timeout=TIMEOUT_S) as answer:
-            return json.load(answer)
+        request = urllib.request.Request(url.rstrip("/") + path, headers=_credentials())  # noqa: S310  # checked above
+        with opener.open(request, timeout=TIMEOUT_S) as answer:
+            return json.loads(answer.read(_LONGEST))
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == HTTPStatus.NOT_FOUND:
             return None
-        raise CommandError(f"{url}{path} answered {error.code} {error.reason}", "see the monitor's log") from None
+        remedy = f"set {TOKEN}" if error.code == HTTPStatus.UNAUTHORIZED else "see the monitor's log"
+        raise CommandError(f"{url}{path} answered {error.code} {error.reason}", remedy) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "reason", None) or error
         raise CommandError(
             f"no monitor answers at {url}: {why}", "start one with 'sidejudge serve', or name its address with --url"
         ) from None
+
+
+def _credentials() -> dict[str, str]:
+    token = os.environ.get(TOKEN)
+    return {"Authorization": f"Bearer {token}"} if token else {}

@@ -24,7 +24,9 @@ from .shape import bare, item_of, walk
 from .units import Address, Duration
 
 PREFIX = "SIDEJUDGE_"
-NOT_KEYS = frozenset({"SIDEJUDGE_CONFIG", "SIDEJUDGE_URL", "SIDEJUDGE_SHARED"})
+NOT_KEYS = frozenset(
+    {"SIDEJUDGE_API_TOKEN", "SIDEJUDGE_CONFIG", "SIDEJUDGE_REVISION", "SIDEJUDGE_SHARED", "SIDEJUDGE_URL"}
+)
 """Variables of ours that are no configuration keys: the file to read, the monitor to ask, the corpus for tests."""
 
 _TEXTS = (str, Path, Address, Duration, SecretStr)

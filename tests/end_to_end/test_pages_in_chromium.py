@@ -14,6 +14,7 @@ import pytest
 
 from integrations.store.sqlite import FinishedTrace, Store
 from scoring.result.result import Scored
+from scoring.rubrics import RUBRICS
 from scoring.verdict.verdict import Score, State, Verdict
 from tests.chromium import Browser
 from tests.needs import CHROMIUM
@@ -69,8 +70,9 @@ async def fill(path: Path, now_ns: int) -> None:
         case = number.to_bytes(16, "big").hex()
         score = Score(metric="accuracy", weight=1.0, result=Scored(value=float(not failed), reason="why"), rating=None)
         verdict = Verdict(
-            case_id=case, trace_id=case, rubric="qa", rubric_version="qa@1", composite=0.5, composite_norm=0.5,
-            coverage=1.0, state=State.VALID, passed=not failed, rating="fail" if failed else "good", blockers=(),
+            case_id=case, trace_id=case, rubric="qa", rubric_version=RUBRICS["qa"].version, composite=0.5,
+            composite_norm=0.5, coverage=1.0, state=State.VALID, passed=not failed, rating="fail" if failed else "good",
+            blockers=(),
             pass_mark=0.87, scores=(score,), sampling_probability=0.25, service=f"shop-{number % 3}",
             environment="prod", reason="accuracy: why",
             created_at=datetime.fromtimestamp(at_ns / 1e9, UTC).isoformat(timespec="milliseconds"),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 
 import httpx
 import pytest
 
+from monitor.cli.ask import TOKEN, ask
+from monitor.cli.errors import CommandError
+from monitor.config import load
 from monitor.ingest.tls import CertificateError
 from monitor.runtime.app import Monitor
 from tests.certificates import make
@@ -39,3 +43,22 @@ def test_a_certificate_that_cannot_be_used_is_named_before_anything_listens(conf
     tls = {"certificate": "nowhere.pem", "key": made.server_key}
     with pytest.raises(CertificateError, match=r"api\.tls\.certificate: .*nowhere\.pem"):
         Monitor(configured(api={"listen": "127.0.0.1:0", "tls": tls}))
+
+
+async def test_the_commands_send_the_token_of_the_environment(configured, monkeypatch):
+    monitor = Monitor(configured(api={"listen": "127.0.0.1:0", "auth": {"bearer": ["t0ken"]}}))
+    addresses = await monitor.start()
+    try:
+        monkeypatch.delenv(TOKEN, raising=False)
+        with pytest.raises(CommandError, match="401"):
+            await asyncio.to_thread(ask, addresses["api"], "/v1/status")
+        monkeypatch.setenv(TOKEN, "t0ken")
+        assert (await asyncio.to_thread(ask, addresses["api"], "/v1/status"))["services"] == []
+    finally:
+        await monitor.stop()
+
+
+def test_what_the_environment_says_of_image_and_token_is_no_key_of_the_configuration(tmp_path):
+    path = tmp_path / "sidejudge.yaml"
+    path.write_text("")
+    assert load(path, {TOKEN: "t0ken", "SIDEJUDGE_REVISION": "abc"}) == load(path, {})
