@@ -31,6 +31,8 @@ BATCH = 64
 
 Enough to spread the cost of both, few enough to keep the order fair.
 """
+BATCH_GIVEN_UP = 512
+"""Traces that a batch ends unread besides those that it judges: each takes a row in the store and little else."""
 BATCH_BYTES = 1 << 20
 """Bytes of kept spans above which a batch takes no further trace: a whole batch is in memory at once, decoded."""
 BATCH_DECODED_BYTES = 64 << 20
@@ -96,9 +98,15 @@ class Pipeline:
     def _next_batch(self, held: list[Closing]) -> list[Closing]:
         """The first closings that wait, each trace once: a revision needs the earlier result on disk."""
         batch: dict[bytes, Closing] = {}
-        size = decoded = 0
-        while self.waiting and len(batch) < BATCH and size < BATCH_BYTES and self.waiting[0].trace_id not in batch:
+        size = decoded = given_up = 0
+        while self.waiting and len(batch) - given_up < BATCH and given_up < BATCH_GIVEN_UP and size < BATCH_BYTES:
             closing = self.waiting[0]
+            if closing.trace_id in batch:
+                break
+            if closing.give_up is not None and not self.judge_queue.knows(closing.trace_id):
+                batch[self.waiting.popleft().trace_id] = closing
+                given_up += 1
+                continue
             decoded += closing.decoded
             suspect = self.interrupted is not None and self.interrupted.times(closing.trace_id) > 0
             if batch and (suspect or decoded > BATCH_DECODED_BYTES):

@@ -38,6 +38,7 @@ from scoring.trace.span import Completion
 
 from .adaptive_idle import AdaptiveIdle
 from .expected_roots import ExpectedRoots
+from .load_shedding import LoadShedding
 from .outcomes import Reason
 from .trace_limits import TraceSize
 
@@ -151,10 +152,10 @@ class _Entry:
 class Assembler:
     """Open and lately closed traces. Each opening and reopening is returned by ``due`` exactly once."""
 
-    def __init__(self, limits: AssemblyLimits | None = None) -> None:
+    def __init__(self, limits: AssemblyLimits | None = None, *, shedding: LoadShedding | None = None) -> None:
+        """``shedding`` draws traces once more as they close for the first time, under load."""
         self._limits = limits or AssemblyLimits()
-        self.threshold = 0
-        """The sampling threshold that a trace must reach which closes for the first time; 0 under no load."""
+        self._shedding = shedding
         self._open: dict[bytes, _Entry] = {}  # in order of opening: the first is the oldest
         self._closed: dict[bytes, _Entry] = {}
         self._heap: list[tuple[int, bytes]] = []
@@ -458,8 +459,8 @@ class Assembler:
         self._bytes -= entry.size
         self._spans -= _count(entry.ids)
         self._idle.learn(entry.origin.service, entry.pause_ns)
-        if entry.revision == 1 and entry.origin.threshold < self.threshold:
-            self._thin(trace_id, entry)
+        if self._shedding is not None:
+            self._shed(trace_id, entry, self._shedding)
         if entry.rooted:
             self._learn_root(entry)
         elif self._limits.root_wait_ns > self._limits.late_ns and not entry.cut:
@@ -486,12 +487,15 @@ class Assembler:
             closed_ns=now_ns,
         )
 
-    def _thin(self, trace_id: bytes, entry: _Entry) -> None:
+    @staticmethod
+    def _shed(trace_id: bytes, entry: _Entry, shedding: LoadShedding) -> None:
         """Draw a trace once more, at the rate that judging can keep up with; a revision is drawn no further time."""
-        origin = entry.origin
-        bits = _random_bits(trace_id, origin, entry.stated)
-        entry.origin = replace(origin, threshold=self.threshold)
-        entry.thinned, entry.shed = True, bits < self.threshold
+        limit, origin = shedding.closing_threshold, entry.origin
+        if entry.revision == 1 and limit > origin.threshold:
+            entry.origin = replace(origin, threshold=limit)
+            entry.thinned, entry.shed = True, _random_bits(trace_id, origin, entry.stated) < limit
+        if not entry.shed:
+            shedding.added()
 
     def _no_longer_closed(self, entry: _Entry) -> None:
         self._closed_spans -= _count(entry.ids)

@@ -27,7 +27,9 @@ class LoadShedding:
     """``admission`` is the threshold of the sampler's first pass, ``max_waiting`` how many closed traces may wait."""
 
     def __init__(self, *, admission: int, max_waiting: int) -> None:
-        self._rate, self._max_waiting = probability(admission), max_waiting
+        rate = probability(admission)
+        self._limits = (0, *(threshold(rate * 2.0**-steps) for steps in range(1, _STEPS + 1)))
+        self._max_waiting = max_waiting
         self._waiting = self._steps = 0
         self._period = 0
         self._lowest = [0, 0]  # of the running period and the one before
@@ -45,21 +47,28 @@ class LoadShedding:
     @property
     def closing_threshold(self) -> int:
         """The threshold that a trace which closes now must reach."""
-        return threshold(self._rate * self.share) if self._steps else 0
+        return self._limits[self._steps]
 
     @property
     def opening_threshold(self) -> int:
-        """The threshold that a trace which begins now must reach: none higher was in force for half a minute."""
+        """The threshold that a trace which begins now must reach: none lower was in force for half a minute."""
         return min(self._lowest)
 
     def update(self, waiting: int, now_ns: int) -> None:
         """Note how many closed traces wait to be judged."""
-        self._waiting = waiting
-        filled = waiting / self._max_waiting
-        self._steps = 0 if filled <= _BEGIN else min(_STEPS, 1 + int((filled - _BEGIN) / (1 - _BEGIN) * _STEPS))
+        self._set(waiting)
         period, limit = now_ns // _PERIOD_NS, self.closing_threshold
         if period == self._period:
             self._lowest[0] = min(self._lowest[0], limit)
         else:
             before = self._lowest[0] if period == self._period + 1 else 0
             self._period, self._lowest = period, [limit, before]
+
+    def added(self) -> None:
+        """Note that one more waits. Many close at once, and the rate follows within them."""
+        self._set(self._waiting + 1)
+
+    def _set(self, waiting: int) -> None:
+        self._waiting = waiting
+        filled = waiting / self._max_waiting
+        self._steps = 0 if filled <= _BEGIN else min(_STEPS, 1 + int((filled - _BEGIN) / (1 - _BEGIN) * _STEPS))

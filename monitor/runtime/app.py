@@ -81,7 +81,7 @@ REST_S = 1.0
 """How long judging rests at most when no trace falls due: clocks may jump, and garbage is looked for at rest."""
 TICK_S = 0.25
 """The same while traces wait for a judge, which may be back at any time."""
-BATCHES = 4
+BATCHES = 1
 """Batches that are judged before due traces are looked for again: under load they must not pile up unseen."""
 NOTIFY_TICK_S = 30
 """How often reminders, digests and the report are looked for: short beside Alertmanager's refresh."""
@@ -113,9 +113,9 @@ class Monitor:
         self._watched = {name: WatchedWindow.of(rubric) for name, rubric in self.rubrics.items()}
         self._passing = ActiveRequests()
         # What is received.
-        self.assembler = Assembler(limits(config))
         self.sampler = Sampler(config.sampling, whatever=config.sessions is not None)
         self.shedding = LoadShedding(admission=self.sampler.admission, max_waiting=config.assembly.max_waiting_traces)
+        self.assembler = Assembler(limits(config), shedding=self.shedding)
         self.outcomes = TraceOutcomes(on_ended=self.exporter.traces_ended)
         self.intake = self._build_intake()
         self.traffic = TrafficAnomalies(skew=self.intake.skew)
@@ -433,8 +433,7 @@ class Monitor:
     def due(self) -> list[Closing]:
         """Traces and sessions that are closed by now, each once."""
         now_ns = self.clock_ns()
-        self.shedding.update(len(self.pipeline.waiting), now_ns)
-        self.assembler.threshold = self.shedding.closing_threshold
+        self.shedding.update(sum(closing.give_up is None for closing in self.pipeline.waiting), now_ns)
         traces = self.traffic.closed(self.assembler.due(now_ns))
         return [*traces, *(self.sessions.due(now_ns) if self.sessions is not None else ())]
 

@@ -22,6 +22,18 @@ def root(trace_id: bytes, state: str = "") -> Chunk:
     return Chunk(trace_id=trace_id, payload=b"x" * 100, headers=(header,), origin=ChunkOrigin("shop", None, 0))
 
 
+def loaded(share: float) -> LoadShedding:
+    """One that draws at this share of the rate 1, and goes on doing so for some traces more."""
+    shedding = LoadShedding(admission=0, max_waiting=10_000)
+    shedding.update(next(waiting for waiting in range(0, 10_000, 100) if _share(shedding, waiting) == share), 0)
+    return shedding
+
+
+def _share(shedding: LoadShedding, waiting: int) -> float:
+    shedding.update(waiting, 0)
+    return shedding.share
+
+
 @pytest.mark.parametrize(
     ("waiting", "share", "full"),
     [(0, 1, False), (250, 1, False), (251, 1 / 2, False), (400, 1 / 8, False), (999, 1 / 1024, False),
@@ -52,7 +64,8 @@ def overload(max_waiting: int, *, seconds: int = 120, rate: int = 400, served: i
     many waited at most, and how many still do.
     """
     draw = random.Random(5)
-    assembler, shedding = Assembler(AssemblyLimits(grace_ns=2 * S)), LoadShedding(admission=0, max_waiting=max_waiting)
+    shedding = LoadShedding(admission=0, max_waiting=max_waiting)
+    assembler = Assembler(AssemblyLimits(grace_ns=2 * S), shedding=shedding)
     waiting: deque[Closing] = deque()
     judged: list[tuple[bytes, float]] = []
     shed, refused, most, sent = 0, 0, 0, []
@@ -72,7 +85,6 @@ def overload(max_waiting: int, *, seconds: int = 120, rate: int = 400, served: i
                                     origin=ChunkOrigin("shop", None, limit)), now)  # fmt: skip
         for _ in range(10):  # as often as batches are judged
             shedding.update(len(waiting), now)
-            assembler.threshold = shedding.closing_threshold
             for closing in assembler.due(now):
                 if closing.give_up is Reason.SHED:
                     shed += 1
@@ -111,13 +123,13 @@ def test_the_queue_is_bounded_nothing_is_refused_and_what_is_judged_stands_for_a
 
 def test_a_revision_is_drawn_as_its_trace_was_whatever_the_load_is_by_then():
     kept, lost = b"\1" * 9 + b"\xff" * 7, b"\2" * 9 + b"\x10" + b"\0" * 6
-    assembler = Assembler(AssemblyLimits(grace_ns=2))
-    assembler.threshold = threshold(0.25)
+    shedding = loaded(share=0.25)
+    assembler = Assembler(AssemblyLimits(grace_ns=2), shedding=shedding)
     for trace_id in (kept, lost):
         assembler.add(root(trace_id), 0)
     closings = {closing.trace_id: closing for closing in assembler.due(2)}
     assert (closings[kept].give_up, closings[lost].give_up) == (None, Reason.SHED)
-    assembler.threshold = 0
+    shedding.update(0, 0)
     later = SpanHeader(span_id=b"\2" * 8, parent_id=b"\1" * 8)
     for trace_id in (kept, lost):
         assembler.add(Chunk(trace_id=trace_id, payload=b"x", headers=(later,), origin=ChunkOrigin("shop", None, 0)), 5)
@@ -127,8 +139,19 @@ def test_a_revision_is_drawn_as_its_trace_was_whatever_the_load_is_by_then():
 
 
 def test_randomness_that_spans_state_decides_here_too():
-    assembler = Assembler(AssemblyLimits(grace_ns=2))
-    assembler.threshold = threshold(0.5)
+    assembler = Assembler(AssemblyLimits(grace_ns=2), shedding=loaded(share=0.5))
     assembler.add(root(b"\1" * 9 + b"\xff" * 7, state="ot=rv:10000000000000"), 0)
     (closing,) = assembler.due(2)
     assert closing.give_up is Reason.SHED
+
+
+def test_of_many_traces_that_close_at_once_no_more_are_kept_than_may_wait():
+    draw, shedding = random.Random(3), LoadShedding(admission=0, max_waiting=100)
+    assembler = Assembler(AssemblyLimits(grace_ns=2), shedding=shedding)
+    for _ in range(5_000):
+        assembler.add(root(draw.randbytes(16)), 0)
+    shedding.update(0, 0)
+    kept = [closing for closing in assembler.due(2) if closing.give_up is None]
+    assert 50 < len(kept) <= 100
+    weight = sum(1 / probability(closing.origin.threshold) for closing in kept)
+    assert 0.5 < weight / 5_000 < 1.5, "few, but they stand for all"

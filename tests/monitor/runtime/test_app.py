@@ -384,7 +384,7 @@ async def test_how_far_behind_judging_is_and_at_which_share_it_draws_are_metrics
     app.monitor._judging.cancel()
     for _ in range(3):
         await asyncio.sleep(0)
-    await app.post(request([root(n) for n in range(1, 5)]))
+    await app.post(request([root(n, tail=b"\xff" * 9) for n in range(1, 5)]))
     app.monitor.pipeline.waiting.extend(app.monitor.due())
     app.monitor.pipeline.waiting.extend(app.monitor.due())
     await asyncio.sleep(0.05)
